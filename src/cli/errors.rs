@@ -1,0 +1,50 @@
+//! How failures end a command: one line on standard error and an exit status.
+
+use std::{
+    io::{self, ErrorKind, Write},
+    process::ExitCode,
+};
+
+use clap::error::ErrorKind as ClapErrorKind;
+use thiserror::Error;
+
+/// The command line was wrong in a way that only the command itself could see.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Reports a command line that could not be read, or prints the help it asked for.
+pub fn command_line(err: &clap::Error) -> ExitCode {
+    match err.kind() {
+        ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
+            // A reader that has gone is no error.
+            let _ = err.print();
+            ExitCode::SUCCESS
+        }
+        _ => {
+            let _ = err.print();
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Reports what went wrong in a command.
+pub fn failure(err: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(err) {
+        return ExitCode::SUCCESS;
+    }
+    let line = format!("{err:#}").replace(['\n', '\r'], " ");
+    let _ = writeln!(io::stderr(), "polybook: {line}");
+    if err.is::<Usage>() {
+        return ExitCode::from(2);
+    }
+    match err.downcast_ref() {
+        Some(polybook::Error::Interrupted) => ExitCode::from(130),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn is_broken_pipe(err: &anyhow::Error) -> bool {
+    err.downcast_ref::<io::Error>()
+        .is_some_and(|err| err.kind() == ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,401 @@
+//! `polybook make-book`: a book from games.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use anyhow::Context as _;
+use polybook::{
+    MakeBook, Report,
+    book::{Factors, Scale, Weighting},
+    make_book::Unfinished,
+    pgn::{Date, EcoRange, GameResult, Input, Selection, TimeControlRange},
+};
+use serde_json::json;
+use shakmaty::Color;
+
+use super::{Context, errors::Usage, json, progress::Bar, size};
+
+/// Make a Polyglot opening book from games in PGN
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  polybook make-book games.pgn
+      count all games and write book.bin
+  polybook make-book --max-ply 30 --min-game 5 --bin my.bin 2023.pgn.zst 2024.pgn.gz
+      several files, packed or not, in one pass
+  zstdcat month.pgn.zst | polybook make-book --min-elo 2200 --bin strong.bin -
+      games of strong players, from standard input
+  polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
+      the spelling of old scripts")]
+pub struct Args {
+    /// PGN files, plain or packed with gzip, bzip2, zstd or zip; - is standard input
+    #[arg(value_name = "PGN")]
+    inputs: Vec<PathBuf>,
+
+    /// A PGN file, read before those without an option
+    #[arg(long, value_name = "FILE")]
+    pgn: Vec<PathBuf>,
+
+    /// Write the book here [default: book.bin]
+    #[arg(long, value_name = "FILE")]
+    bin: Option<PathBuf>,
+
+    /// Half-moves of each game that count
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    max_ply: usize,
+
+    /// Keep a move when at least N games played it in that position
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    min_game: u64,
+
+    /// ... and it scored at least P percent for the side that played it
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
+    min_score: f64,
+
+    /// Keep White's moves only
+    #[arg(long, overrides_with = "only_black")]
+    only_white: bool,
+
+    /// Keep Black's moves only
+    #[arg(long, overrides_with = "only_white")]
+    only_black: bool,
+
+    /// Give every kept move weight 1
+    #[arg(long)]
+    uniform: bool,
+
+    /// What a win of the side to move adds to the weight
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    win_factor: u32,
+
+    /// What a draw adds to the weight
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    draw_factor: u32,
+
+    /// What a loss adds to the weight
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    loss_factor: u32,
+
+    /// What weights over 65535 are scaled against: the largest of the book or of their position
+    #[arg(long, value_enum, default_value_t = ScaleArg::Global)]
+    scale: ScaleArg,
+
+    /// Games without a result count as a draw, or are left out
+    #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw)]
+    unfinished: UnfinishedArg,
+
+    /// Count the moves before an illegal one instead of leaving the game out
+    #[arg(long)]
+    keep_prefix: bool,
+
+    /// End the run at the first rejected game, without output
+    #[arg(long)]
+    strict: bool,
+
+    #[command(flatten)]
+    selection: SelectionArgs,
+
+    /// Text for the book's header, in place of where the book comes from
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
+    comment: Option<String>,
+
+    /// Write a book without a header
+    #[arg(long)]
+    no_header: bool,
+
+    /// Threads that replay games [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+
+    /// Memory for the counting tables; past it they go to temporary files
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
+    memory: usize,
+
+    /// Where temporary files go [default: the system's directory for them]
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+
+    /// Print what was done as a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which games count.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Which games")]
+struct SelectionArgs {
+    /// Both players rated at least N; unrated games pass
+    #[arg(long, value_name = "N")]
+    min_elo: Option<u32>,
+
+    /// Both players rated at most N; unrated games pass
+    #[arg(long, value_name = "N")]
+    max_elo: Option<u32>,
+
+    /// Both players must have a rating
+    #[arg(long)]
+    require_elo: bool,
+
+    /// Games of at least N half-moves
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_plies: usize,
+
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown parts pass
+    #[arg(long, value_name = "DATE")]
+    since: Option<Date>,
+
+    /// Games played on DATE or earlier
+    #[arg(long, value_name = "DATE")]
+    until: Option<Date>,
+
+    /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
+    #[arg(long, value_name = "R", value_parser = result)]
+    result: Vec<GameResult>,
+
+    /// Games in which NAME is part of a player's name
+    #[arg(long, value_name = "NAME")]
+    player: Option<String>,
+
+    /// Games in which NAME is part of White's name
+    #[arg(long, value_name = "NAME")]
+    white: Option<String>,
+
+    /// Games in which NAME is part of Black's name
+    #[arg(long, value_name = "NAME")]
+    black: Option<String>,
+
+    /// Games of these openings: B20-B99, B2 or B
+    #[arg(long, value_name = "RANGE")]
+    eco: Option<EcoRange>,
+
+    /// Games in which a player has so many seconds for 40 moves: 180-480, 600- or -60
+    #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
+    time_control: Option<TimeControlRange>,
+}
+
+#[derive(Copy, Clone, clap::ValueEnum, Debug)]
+enum ScaleArg {
+    Global,
+    Position,
+}
+
+#[derive(Copy, Clone, clap::ValueEnum, Debug)]
+enum UnfinishedArg {
+    Draw,
+    Skip,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("write a number from 0 to 100".to_owned()),
+    }
+}
+
+fn result(text: &str) -> Result<GameResult, String> {
+    GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
+}
+
+impl From<SelectionArgs> for Selection {
+    fn from(args: SelectionArgs) -> Selection {
+        Selection {
+            min_elo: args.min_elo,
+            max_elo: args.max_elo,
+            require_elo: args.require_elo,
+            min_plies: args.min_plies,
+            since: args.since,
+            until: args.until,
+            results: args.result,
+            player: args.player,
+            white: args.white,
+            black: args.black,
+            eco: args.eco,
+            time_control: args.time_control,
+        }
+    }
+}
+
+pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
+    let (as_json, quiet) = (args.json, context.quiet);
+    let start = Instant::now();
+    let run = configured(args)?;
+    let bar = Bar::new(run.progress(), quiet);
+    let report = run.run();
+    drop(bar);
+    let report = report?;
+    let seconds = start.elapsed().as_secs_f64();
+    if !quiet {
+        eprint!("{}", summary(&report, seconds));
+    }
+    if as_json {
+        json::print(&document(&report, seconds))?;
+    }
+    Ok(())
+}
+
+/// The run that the arguments ask for.
+fn configured(args: Args) -> anyhow::Result<MakeBook> {
+    let only = match (args.only_white, args.only_black) {
+        (true, _) => Some(Color::White),
+        (_, true) => Some(Color::Black),
+        _ => None,
+    };
+    let weighting = Weighting {
+        min_game: args.min_game,
+        min_score: args.min_score,
+        only,
+        uniform: args.uniform,
+        factors: Factors {
+            win: args.win_factor,
+            draw: args.draw_factor,
+            loss: args.loss_factor,
+        },
+        scale: match args.scale {
+            ScaleArg::Global => Scale::Global,
+            ScaleArg::Position => Scale::Position,
+        },
+    };
+    let inputs = inputs(args.pgn, args.inputs)?;
+    let mut run = MakeBook::new(inputs)
+        .bin(args.bin.unwrap_or_else(|| "book.bin".into()))
+        .max_ply(args.max_ply)
+        .selection(args.selection.into())
+        .unfinished(match args.unfinished {
+            UnfinishedArg::Draw => Unfinished::Draw,
+            UnfinishedArg::Skip => Unfinished::Skip,
+        })
+        .keep_prefix(args.keep_prefix)
+        .strict(args.strict)
+        .weighting(weighting)
+        .with_header(!args.no_header)
+        .memory(args.memory)
+        .threads(args.threads.map_or(0, usize::from))
+        .stop_flag(stop_on_interrupt()?);
+    if let Some(comment) = args.comment {
+        run = run.comment(comment);
+    }
+    if let Some(temp_dir) = args.temp_dir {
+        run = run.temp_dir(temp_dir);
+    }
+    Ok(run)
+}
+
+/// The files to read. Polyglot reads `book.pgn` when it is told none, and so do we if it is there.
+fn inputs(options: Vec<PathBuf>, arguments: Vec<PathBuf>) -> anyhow::Result<Vec<Input>> {
+    let inputs: Vec<Input> = options
+        .into_iter()
+        .chain(arguments)
+        .map(Input::from_argument)
+        .collect();
+    if !inputs.is_empty() {
+        return Ok(inputs);
+    }
+    if Path::new("book.pgn").exists() {
+        return Ok(vec![Input::file("book.pgn")]);
+    }
+    let usage = "no PGN file given, and there is no book.pgn here: name the files to read, or - for standard input";
+    Err(Usage(usage.to_owned()).into())
+}
+
+/// A flag that Ctrl-C sets, so that the run ends cleanly.
+fn stop_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        // Who asks twice does not want to wait.
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .context("cannot watch for Ctrl-C")?;
+    Ok(stop)
+}
+
+/// What was done, for people.
+fn summary(report: &Report, seconds: f64) -> String {
+    let games = &report.games;
+    let mut text = String::new();
+    let mut say = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
+    for warning in &report.warnings {
+        say(format!("warning: {warning}"));
+    }
+    for rejection in report.rejected.iter().take(10) {
+        say(format!("rejected: {rejection}"));
+    }
+    let more = games.rejected.saturating_sub(10);
+    if more > 0 {
+        say(format!("rejected: and {more} more"));
+    }
+    say(format!(
+        "{} games read, {} counted, {} filtered, {} rejected",
+        games.read, games.counted, games.filtered, games.rejected
+    ));
+    say(format!(
+        "{} half-moves, {} positions, {} position-move pairs",
+        report.plies, report.positions, report.entries
+    ));
+    if let Some(book) = &report.book {
+        let scaled = if book.scale < 1.0 {
+            format!(", weights scaled by {:.6}", book.scale)
+        } else {
+            String::new()
+        };
+        say(format!(
+            "{}: {} entries{scaled}",
+            book.path.display(),
+            book.entries
+        ));
+    }
+    say(format!("{seconds:.2} seconds"));
+    text
+}
+
+/// What was done, for programs.
+fn document(report: &Report, seconds: f64) -> serde_json::Value {
+    let games = &report.games;
+    let rejected: Vec<_> = report
+        .rejected
+        .iter()
+        .map(|rejection| {
+            json!({
+                "file": rejection.file.to_string_lossy(),
+                "game": rejection.game,
+                "offset": rejection.offset,
+                "ply": rejection.ply,
+                "move": rejection.mv,
+                "reason": rejection.reason,
+            })
+        })
+        .collect();
+    let mut document = json!({
+        "games": {
+            "read": games.read,
+            "counted": games.counted,
+            "filtered": games.filtered,
+            "rejected": games.rejected,
+        },
+        "plies": report.plies,
+        "positions": report.positions,
+        "entries": report.entries,
+        "rejected": rejected,
+        "seconds": seconds,
+    });
+    if let Some(book) = &report.book {
+        document["book"] = json!({
+            "path": book.path.to_string_lossy(),
+            "entries": book.entries,
+            "largest_weight": book.largest_weight,
+            "scale": book.scale,
+        });
+    }
+    document
+}

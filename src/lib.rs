@@ -1,0 +1,40 @@
+//! Opening books and game indexes from PGN.
+//!
+//! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from.
+//! Games are [read](pgn) on all cores in bounded memory, wins, draws and losses are [counted](tally)
+//! per position and move, and [one pipeline](MakeBook) joins the parts.
+//!
+//! # A book from games
+//!
+//! ```
+//! use polybook::{MakeBook, book::Book, pgn::Input, position::from_text};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let bin = dir.path().join("book.bin");
+//! let report = MakeBook::new([Input::file("data/famous.pgn")])
+//!     .min_game(2)
+//!     .max_ply(20)
+//!     .bin(&bin)
+//!     .run()?;
+//! assert_eq!(report.games.rejected, 0);
+//!
+//! let book = Book::open(&bin)?;
+//! let best = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?).next();
+//! assert_eq!(best.map(|entry| entry.mv.to_string()).as_deref(), Some("b8c6"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod book;
+mod error;
+pub mod make_book;
+pub mod output;
+pub mod pgn;
+pub mod position;
+pub mod tally;
+
+pub use self::{
+    error::{Error, Result},
+    make_book::{MakeBook, Report},
+};

@@ -1,0 +1,258 @@
+//! Replaying the games of a batch.
+
+use shakmaty::{CastlingMode, Chess, Color, Position, fen::Fen};
+
+use super::{
+    Job, MakeBook,
+    options::Unfinished,
+    report::{Games, Rejection},
+};
+use crate::{
+    pgn::{GameReader, GameResult, Token},
+    position::{BookMove, Keyed, read_move},
+    tally::{Stats, record},
+};
+
+/// What came out of a batch.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// A [record] for each half-move that counts.
+    pub records: Vec<u128>,
+    pub games: Games,
+    pub plies: u64,
+    /// The first rejected games, numbered from the first game of the batch.
+    pub rejected: Vec<Rejection>,
+    /// Whether anything in the batch looked like PGN.
+    pub recognised: bool,
+    /// Whether there was more than blanks.
+    pub has_text: bool,
+    /// Where text first stood that belongs to no game.
+    pub stray_text: Option<u64>,
+}
+
+/// Replays the games of one batch.
+pub(super) struct Replayer<'a> {
+    options: &'a MakeBook,
+    /// The key before each half-move of the present game, and the move.
+    line: Vec<(u64, BookMove)>,
+    outcome: Outcome,
+}
+
+/// What is wrong with a game.
+struct Problem {
+    offset: usize,
+    ply: usize,
+    mv: String,
+    reason: String,
+}
+
+/// What the moves of a game said.
+struct Ending {
+    /// The termination marker.
+    marker: Option<GameResult>,
+    /// All half-moves, where they had to be counted.
+    plies: usize,
+    problem: Option<Problem>,
+}
+
+impl<'a> Replayer<'a> {
+    pub(super) fn new(options: &'a MakeBook) -> Replayer<'a> {
+        Replayer {
+            options,
+            line: Vec::new(),
+            outcome: Outcome::default(),
+        }
+    }
+
+    pub(super) fn replay(mut self, job: &Job) -> Outcome {
+        let mut games = GameReader::new(&job.batch.text);
+        // A game has some sixty half-moves, in about eight bytes each with its tags.
+        self.outcome.records.reserve(job.batch.text.len() / 7);
+        while games.next_game() {
+            self.game(&mut games, job);
+            self.outcome.games.read += 1;
+        }
+        self.outcome.has_text = !job.batch.text.trim_ascii().is_empty();
+        self.outcome.stray_text = games
+            .stray_text()
+            .map(|offset| job.batch.offset + offset as u64);
+        self.outcome
+    }
+
+    fn game(&mut self, games: &mut GameReader<'_>, job: &Job) {
+        let tags = games.tags();
+        let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
+        self.outcome.recognised |= !tags.is_empty();
+        self.line.clear();
+
+        let unwanted = !is_standard(tags.get(b"Variant"))
+            || !self.options.selection.admits(tags)
+            || tag_result.is_some_and(|result| !self.admits_result(result));
+        if unwanted {
+            games.skip_moves();
+            self.outcome.games.filtered += 1;
+            return;
+        }
+        let start = match tags.get(b"FEN") {
+            Some(fen) if !fen.trim_ascii().is_empty() => match starting_position(fen) {
+                Ok(start) => start,
+                Err(reason) => {
+                    let problem = Problem {
+                        offset: games.game_offset(),
+                        ply: 0,
+                        mv: String::new(),
+                        reason,
+                    };
+                    games.skip_moves();
+                    self.reject(problem, job);
+                    return;
+                }
+            },
+            _ => Chess::default(),
+        };
+        let first_turn = start.turn();
+
+        let ending = self.moves(games, start);
+        self.outcome.recognised |= !self.line.is_empty();
+        let result = tag_result.or(ending.marker).unwrap_or_default();
+        let wanted = self.admits_result(result) && ending.plies >= self.options.selection.min_plies;
+        match ending.problem {
+            Some(problem) => {
+                self.reject(problem, job);
+                if !wanted || !self.options.keep_prefix {
+                    return;
+                }
+            }
+            None if wanted => self.outcome.games.counted += 1,
+            None => {
+                self.outcome.games.filtered += 1;
+                return;
+            }
+        }
+        self.count(result, first_turn);
+    }
+
+    fn admits_result(&self, result: GameResult) -> bool {
+        let unfinished =
+            result == GameResult::Unknown && self.options.unfinished == Unfinished::Skip;
+        !unfinished && self.options.selection.admits_result(result)
+    }
+
+    /// Plays the game into `self.line`.
+    fn moves(&mut self, games: &mut GameReader<'_>, start: Chess) -> Ending {
+        let mut pos = Keyed::new(start);
+        let end = loop {
+            if self.line.len() == self.options.max_ply {
+                return self.rest_of_game(games);
+            }
+            let (text, offset) = match games.next_token() {
+                Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
+                end => break end,
+            };
+            match read_move(pos.position(), text) {
+                Ok(mv) => {
+                    self.line.push((pos.key(), BookMove::from(mv)));
+                    pos.play(mv);
+                }
+                Err(err) => {
+                    let problem = Problem {
+                        offset,
+                        ply: self.line.len(),
+                        mv: String::from_utf8_lossy(text).chars().take(40).collect(),
+                        reason: err.to_string(),
+                    };
+                    let mut ending = self.end_of_game(games.skip_moves());
+                    ending.problem = Some(problem);
+                    return ending;
+                }
+            }
+        };
+        self.end_of_game(end)
+    }
+
+    /// Passes over the moves that do not count, counting them if somebody asks for long games.
+    fn rest_of_game(&self, games: &mut GameReader<'_>) -> Ending {
+        if self.options.selection.min_plies <= self.line.len() {
+            return self.end_of_game(games.skip_moves());
+        }
+        let (rest, end) = games.count_moves();
+        let mut ending = self.end_of_game(end);
+        ending.plies += rest;
+        ending
+    }
+
+    fn end_of_game(&self, end: Token<'_>) -> Ending {
+        let (marker, problem) = match end {
+            Token::End(marker) => (marker, None),
+            Token::Broken(flaw) => {
+                let problem = Problem {
+                    offset: flaw.offset,
+                    ply: self.line.len(),
+                    mv: String::new(),
+                    reason: flaw.reason.to_owned(),
+                };
+                (None, Some(problem))
+            }
+            Token::Move { .. } | Token::Unreadable { .. } => (None, None),
+        };
+        Ending {
+            marker,
+            plies: self.line.len(),
+            problem,
+        }
+    }
+
+    fn reject(&mut self, problem: Problem, job: &Job) {
+        let game = self.outcome.games.read;
+        self.outcome.games.rejected += 1;
+        if self.outcome.rejected.len() < super::Report::DESCRIBED {
+            self.outcome.rejected.push(Rejection {
+                file: self.options.inputs[job.input].path().to_owned(),
+                game,
+                offset: job.batch.offset + problem.offset as u64,
+                ply: problem.ply,
+                mv: problem.mv,
+                reason: problem.reason,
+            });
+        }
+    }
+
+    /// Counts the line that has been played.
+    fn count(&mut self, result: GameResult, first_turn: Color) {
+        self.outcome.plies += self.line.len() as u64;
+        let stats = [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result, turn)));
+        let records = self.line.iter().enumerate().map(|(ply, (key, mv))| {
+            let (turn, stats) = stats[ply % 2];
+            record::pack(*key, *mv, turn, stats)
+        });
+        self.outcome.records.extend(records);
+    }
+}
+
+/// Whether a `Variant` tag means standard chess.
+fn is_standard(variant: Option<&[u8]>) -> bool {
+    let Some(variant) = variant else {
+        return true;
+    };
+    let name = String::from_utf8_lossy(variant).trim().to_ascii_lowercase();
+    matches!(
+        name.as_str(),
+        "" | "?"
+            | "-"
+            | "standard"
+            | "normal"
+            | "chess"
+            | "from position"
+            | "regular"
+            | "classical"
+    )
+}
+
+/// The position of a `FEN` tag.
+fn starting_position(fen: &[u8]) -> Result<Chess, String> {
+    let fen = Fen::from_ascii(fen.trim_ascii()).map_err(|err| format!("FEN: {err}"))?;
+    fen.into_position(CastlingMode::Standard)
+        .or_else(|err| err.ignore_invalid_ep_square())
+        .or_else(|err| err.ignore_too_much_material())
+        .map_err(|err| format!("FEN: {err}"))
+}

@@ -1,0 +1,112 @@
+//! What a run did.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// What became of the games.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Games {
+    /// All games of the inputs.
+    pub read: u64,
+    /// Games whose moves count.
+    pub counted: u64,
+    /// Games that were not asked for.
+    pub filtered: u64,
+    /// Games that could not be replayed to their end.
+    pub rejected: u64,
+}
+
+impl Games {
+    pub(super) fn add(&mut self, other: Games) {
+        self.read += other.read;
+        self.counted += other.counted;
+        self.filtered += other.filtered;
+        self.rejected += other.rejected;
+    }
+}
+
+/// A game that could not be replayed to its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rejection {
+    /// The input.
+    pub file: PathBuf,
+    /// The number of the game in the input, from 0.
+    pub game: u64,
+    /// Where the move, or whatever else is wrong, stands in the unpacked input, in bytes.
+    pub offset: u64,
+    /// How many half-moves were played before it.
+    pub ply: usize,
+    /// The move as it is written; empty if something else is wrong.
+    pub mv: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rejection {
+            file,
+            game,
+            offset,
+            ply,
+            mv,
+            reason,
+        } = self;
+        write!(
+            f,
+            "{}: game {game}, byte {offset}, after {ply} half-moves: ",
+            file.display()
+        )?;
+        if !mv.is_empty() {
+            write!(f, "\"{}\": ", mv.escape_debug())?;
+        }
+        write!(f, "{reason}")
+    }
+}
+
+/// What a run did. The first 100 rejected games are described.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Report {
+    /// What became of the games.
+    pub games: Games,
+    /// Half-moves that count.
+    pub plies: u64,
+    /// Positions in which a counted move was played.
+    pub positions: u64,
+    /// Pairs of position and move that were counted.
+    pub entries: u64,
+    /// The book, if one was made.
+    pub book: Option<BookReport>,
+    /// The first rejected games, in the order of the inputs.
+    pub rejected: Vec<Rejection>,
+    /// What the user may want to know of the inputs, a line each.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    /// How many rejected games are described.
+    pub const DESCRIBED: usize = 100;
+}
+
+/// A book that was made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BookReport {
+    /// The file.
+    pub path: PathBuf,
+    /// Its records, without the header.
+    pub entries: u64,
+    /// The largest weight before scaling.
+    pub largest_weight: u64,
+    /// What every weight was multiplied with.
+    pub scale: f64,
+}
+
+/// A problem that cost no game.
+pub(super) fn stray_text(file: &Path, offset: u64) -> String {
+    format!(
+        "{}: text that belongs to no game was passed over, first at byte {offset}",
+        file.display()
+    )
+}

@@ -1,0 +1,285 @@
+//! Cutting a stream of PGN into batches of whole games.
+//!
+//! The cutter does not read games. It looks backwards from the end of what it has for a line that
+//! begins the tags of a game and is certainly in no comment: the nearest brace before it closes one.
+//! What lies before that line is a batch, which can be read without knowing anything of the rest.
+//! Only where that finds nothing (no tags, a comment that nobody closed) are games read to see where
+//! they end, so the batches are cut where the games are, whatever the sizes in which the stream
+//! comes.
+
+use std::io::{self, Read};
+
+use memchr::{memrchr, memrchr2};
+
+use super::{
+    comment::REACH,
+    game::{GameReader, Token},
+    tags::is_tag_start,
+};
+
+/// The longest stretch of text without the start of a game that is read: 16 MiB.
+pub const LONGEST_GAME: usize = 16 << 20;
+
+/// How many starts of games are tried before games are read to find one.
+const TRIES: usize = 64;
+
+/// Whole games, one after the other.
+#[derive(Debug)]
+pub struct Batch {
+    /// The bytes.
+    pub text: Vec<u8>,
+    /// Where they begin in the unpacked stream.
+    pub offset: u64,
+}
+
+/// Cuts a stream into [`Batch`]es.
+#[derive(Debug)]
+pub struct Cutter<R> {
+    stream: R,
+    batch_size: usize,
+    /// Bytes read and not yet handed out. They begin at a game boundary.
+    held: Vec<u8>,
+    offset: u64,
+    ended: bool,
+}
+
+impl<R: Read> Cutter<R> {
+    /// Cuts `stream` into batches of about `batch_size` bytes.
+    pub fn new(stream: R, batch_size: usize) -> Cutter<R> {
+        Cutter {
+            stream,
+            batch_size: batch_size.max(1),
+            held: Vec::new(),
+            offset: 0,
+            ended: false,
+        }
+    }
+
+    /// The next batch, `None` at the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// What the stream answers, and [`io::ErrorKind::InvalidData`] for text that is longer than
+    /// [`LONGEST_GAME`] and holds no start of a game.
+    pub fn next_batch(&mut self) -> io::Result<Option<Batch>> {
+        let mut wanted = self.batch_size;
+        loop {
+            self.fill(wanted)?;
+            if self.ended {
+                return Ok(self.hand_out(self.held.len()));
+            }
+            if let Some(end) = last_boundary(&self.held) {
+                return Ok(self.hand_out(end));
+            }
+            if self.held.len() >= LONGEST_GAME {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!(
+                        "no game begins in the {} MiB after byte {}: cut the damaged part out",
+                        LONGEST_GAME >> 20,
+                        self.offset
+                    ),
+                ));
+            }
+            wanted = (self.held.len() * 2).min(LONGEST_GAME);
+        }
+    }
+
+    /// Reads until `wanted` bytes are held or the stream ends.
+    fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        if self.held.capacity() < wanted {
+            self.held.reserve_exact(wanted - self.held.len());
+        }
+        let missing = wanted.saturating_sub(self.held.len());
+        let read = (&mut self.stream)
+            .take(missing as u64)
+            .read_to_end(&mut self.held)?;
+        self.ended = read < missing;
+        Ok(())
+    }
+
+    fn hand_out(&mut self, end: usize) -> Option<Batch> {
+        let rest = self.held[end..].to_vec();
+        let mut text = std::mem::replace(&mut self.held, rest);
+        text.truncate(end);
+        let offset = self.offset;
+        self.offset += end as u64;
+        (!text.is_empty()).then_some(Batch { text, offset })
+    }
+}
+
+/// The last place in `text`, after its start, where a game certainly begins.
+fn last_boundary(text: &[u8]) -> Option<usize> {
+    tagged_boundary(text).or_else(|| read_boundary(text))
+}
+
+/// The last line that begins the tags of a game and is in no comment, told from the text before it
+/// alone.
+fn tagged_boundary(text: &[u8]) -> Option<usize> {
+    let mut end = text.len();
+    let mut tries = 0;
+    while tries < TRIES {
+        let at = memrchr(b'[', &text[..end])?;
+        end = at;
+        let begins_game = at > 0
+            && matches!(text[at - 1], b'\n' | b'\r')
+            && is_tag_start(text, at)
+            && !line_before_is_tag(text, at);
+        if !begins_game {
+            continue;
+        }
+        tries += 1;
+        let brace = memrchr2(b'{', b'}', &text[..at]);
+        if brace.is_none_or(|brace| text[brace] == b'}') {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Whether the last line before `at` that is neither blank nor a comment may hold a tag of the same
+/// game.
+fn line_before_is_tag(text: &[u8], at: usize) -> bool {
+    let mut before = &text[..at];
+    loop {
+        before = before.trim_ascii_end();
+        let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
+        let line = &before[start..];
+        if !matches!(line.first(), Some(b'%' | b';')) {
+            let indent = line.len() - line.trim_ascii_start().len();
+            // A tag may also stand behind the end of a game on the same line, and a comment between
+            // two tags.
+            return is_tag_start(line, indent) || line.ends_with(b"]") || line.ends_with(b"}");
+        }
+        if start == 0 {
+            return true;
+        }
+        before = &before[..start];
+    }
+}
+
+/// The end of the last game that can be read whole, so far from the end of the text that what follows
+/// cannot change it.
+fn read_boundary(text: &[u8]) -> Option<usize> {
+    let certain = text.len().checked_sub(REACH)?;
+    let mut games = GameReader::new(text);
+    let mut boundary = None;
+    while games.next_game() {
+        let end = games.skip_moves();
+        if games.offset() > certain {
+            break;
+        }
+        if matches!(end, Token::End(_) | Token::Broken(_)) {
+            boundary = Some(games.offset());
+        }
+    }
+    boundary.filter(|at| *at > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hands out a few bytes at a time, as a pipe does.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let n = buf.len().min(self.1).min(self.0.len());
+            buf[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    /// Where games begin and how they end, read from batches of a size.
+    fn games(text: &[u8], batch_size: usize) -> Vec<(u64, String)> {
+        let mut cutter = Cutter::new(Dribble(text, 7), batch_size);
+        let mut found = Vec::new();
+        let mut offset = 0;
+        while let Some(batch) = cutter.next_batch().unwrap() {
+            assert_eq!(batch.offset, offset);
+            offset += batch.text.len() as u64;
+            let mut reader = GameReader::new(&batch.text);
+            while reader.next_game() {
+                let start = batch.offset + reader.game_offset() as u64;
+                let mut moves = String::new();
+                loop {
+                    match reader.next_token() {
+                        Token::Move { text, .. } | Token::Unreadable { text, .. } => {
+                            moves += &String::from_utf8_lossy(text);
+                            moves.push(' ');
+                        }
+                        Token::End(result) => break moves += &format!("{result:?}"),
+                        Token::Broken(flaw) => break moves += flaw.reason,
+                    }
+                }
+                found.push((start, moves));
+            }
+        }
+        assert_eq!(offset, text.len() as u64);
+        found
+    }
+
+    #[test]
+    fn batches_do_not_depend_on_sizes() {
+        let text: String = (0..200)
+            .map(|i| {
+                format!(
+                    "[Event \"{i}\"]\n[Site \"x\"]\n\n1. e4 {{ a\n\n[Event \"no\"]\n }} e5 {} 1-0\n\n",
+                    if i % 7 == 0 { "{ oops" } else { "" }
+                )
+            })
+            .collect();
+        let whole = games(text.as_bytes(), usize::MAX >> 1);
+        assert_eq!(whole.len(), 200);
+        for batch_size in [1, 50, 333, 5000] {
+            assert_eq!(games(text.as_bytes(), batch_size), whole, "{batch_size}");
+        }
+    }
+
+    #[test]
+    fn games_without_tags_are_cut_too() {
+        let text = "1. e4 e5 2. Nf3 Nc6 1-0\n".repeat(3 * REACH / 24);
+        let mut cutter = Cutter::new(text.as_bytes(), 1 << 10);
+        let mut batches = 0;
+        while let Some(batch) = cutter.next_batch().unwrap() {
+            assert!(batch.text.len() <= 2 << 20);
+            batches += 1;
+        }
+        assert!(batches > 1);
+    }
+
+    #[test]
+    fn text_without_games_is_an_error_not_a_memory_hog() {
+        let text = vec![b'x'; LONGEST_GAME + 1];
+        let err = Cutter::new(&text[..], 1 << 20).next_batch().unwrap_err();
+        assert_eq!(err.kind(), io::ErrorKind::InvalidData);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_cut_the_same_in_any_size(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    Just("\n"), Just("[Event \"x\"]\n"), Just("[White \"y\"]"), Just("{"), Just("}"),
+                    Just("("), Just(")"), Just(";"), Just("%"), Just("1-0"), Just("*"), Just(" e4 "),
+                    Just("1. d4"), Just("\r\n"), Just("[%clk 1]"), Just("["), Just("\""), Just("\u{feff}"),
+                ],
+                0..60,
+            ),
+            batch_size in 1..200usize,
+        ) {
+            let text = parts.concat();
+            let whole = games(text.as_bytes(), 1 << 20);
+            prop_assert_eq!(games(text.as_bytes(), batch_size), whole);
+        }
+
+        #[test]
+        fn any_bytes_never_panic(text in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = games(&text, 32);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Reading PGN: [opening inputs](Input), [cutting the stream](Cutter) at game boundaries,
+//! [reading one game](GameReader), [choosing games](Selection).
+//!
+//! PGN is read as it is found. A game begins with its tags, or, if it has none, with its first move
+//! or move number; it ends with its termination marker, or where the next tags begin. Comments and
+//! variations that nobody closed cost the game they stand in and none after it.
+//!
+//! ```
+//! use polybook::pgn::{GameReader, GameResult, Token};
+//!
+//! let mut games = GameReader::new(b"[White \"Morphy\"]\n\n1. e4 {best} e5 (1... c5) 2. Nf3 1-0");
+//! assert!(games.next_game());
+//! assert_eq!(games.tags().get(b"White"), Some(&b"Morphy"[..]));
+//! let mut moves = Vec::new();
+//! let end = loop {
+//!     match games.next_token() {
+//!         Token::Move { text, .. } => moves.push(text),
+//!         end => break end,
+//!     }
+//! };
+//! assert_eq!(moves, [&b"e4"[..], b"e5", b"Nf3"]);
+//! assert_eq!(end, Token::End(Some(GameResult::WhiteWins)));
+//! assert!(!games.next_game());
+//! ```
+
+mod comment;
+mod cut;
+mod game;
+mod input;
+mod result;
+mod select;
+mod tags;
+
+pub use self::{
+    cut::{Batch, Cutter, LONGEST_GAME},
+    game::{Flaw, GameReader, Token},
+    input::{Input, Stream},
+    result::GameResult,
+    select::{Date, EcoRange, Selection, SelectionError, TimeControlRange},
+    tags::{Tag, Tags},
+};

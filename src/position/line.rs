@@ -1,0 +1,134 @@
+//! Positions as they are given on a command line: a FEN, and moves from there.
+
+use shakmaty::{CastlingMode, Chess, EnPassantMode, Position, fen::Fen};
+use thiserror::Error;
+
+use super::{MoveError, read_move};
+
+/// Why a position could not be reached.
+#[derive(Debug, Error)]
+pub enum LineError {
+    /// The FEN is malformed or its position impossible.
+    #[error("FEN \"{fen}\": {reason}")]
+    Fen {
+        /// The text that was given.
+        fen: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A move of the line could not be played.
+    #[error("move {number} of the line, \"{text}\": {reason} in {fen}")]
+    Move {
+        /// Which one, from 1.
+        number: usize,
+        /// The move as written.
+        text: String,
+        /// What is wrong with it.
+        reason: MoveError,
+        /// The position before it.
+        fen: String,
+    },
+}
+
+/// Reads a FEN of standard chess.
+///
+/// # Errors
+///
+/// [`LineError::Fen`] if it is malformed or no game could reach it.
+pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
+    let error = |reason: String| LineError::Fen {
+        fen: text.to_owned(),
+        reason,
+    };
+    let fen: Fen = text.trim().parse().map_err(|err| error(format!("{err}")))?;
+    fen.into_position(CastlingMode::Standard)
+        // A pawn that has just advanced is no reason to refuse a position; many programs write it so.
+        .or_else(|err| err.ignore_invalid_ep_square())
+        .or_else(|err| err.ignore_too_much_material())
+        .map_err(|err| error(format!("{err}")))
+}
+
+/// The position after the moves of `line` from `fen`, each of them optional: neither means the
+/// starting position. Move numbers and marks such as `!?` are allowed between the moves.
+///
+/// # Errors
+///
+/// [`LineError`] names the FEN or the move that is wrong.
+///
+/// ```
+/// use polybook::position::{from_text, key};
+/// let pos = from_text(None, Some("1. e4 d5 2. e5"))?;
+/// assert_eq!(key(&pos), 0x662f_afb9_65db_29d4);
+/// # Ok::<(), polybook::position::LineError>(())
+/// ```
+pub fn from_text(fen: Option<&str>, line: Option<&str>) -> Result<Chess, LineError> {
+    let mut pos = fen.map_or_else(|| Ok(Chess::default()), parse_fen)?;
+    let words = line
+        .unwrap_or_default()
+        .split(|c: char| c.is_whitespace() || c == ',')
+        .map(without_move_number)
+        .map(|word| word.trim_end_matches(['!', '?']))
+        .filter(|word| !word.is_empty());
+    for (index, word) in words.enumerate() {
+        let mv = read_move(&pos, word.as_bytes()).map_err(|reason| LineError::Move {
+            number: index + 1,
+            text: word.to_owned(),
+            reason,
+            fen: Fen::from_position(&pos, EnPassantMode::Legal).to_string(),
+        })?;
+        pos.play_unchecked(mv);
+    }
+    Ok(pos)
+}
+
+/// `12.Nf3` and `12...Nf3` without their number; `12` alone is nothing.
+fn without_move_number(word: &str) -> &str {
+    let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.is_empty() || rest.starts_with('.') {
+        rest.trim_start_matches('.')
+    } else {
+        word
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::key;
+
+    #[test]
+    fn san_uci_and_numbers_mix() {
+        let expected = key(&from_text(None, Some("e4 c5 Nf3")).unwrap());
+        for line in [
+            "1. e4 c5 2. Nf3",
+            "1.e4 c5 2.Nf3!?",
+            "e2e4 c7c5 g1f3",
+            "1 e4, c5 2 Nf3",
+        ] {
+            assert_eq!(
+                key(&from_text(None, Some(line)).unwrap()),
+                expected,
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn castling_with_zeros_is_not_a_move_number() {
+        let line = "e4 e5 Nf3 Nf6 Bc4 Bc5 0-0";
+        assert!(from_text(None, Some(line)).is_ok());
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let err = from_text(None, Some("1. e4 e5 2. Ke3"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            err.contains("move 3") && err.contains("Ke3") && err.contains("illegal"),
+            "{err}"
+        );
+        let err = from_text(Some("8/8/8"), None).unwrap_err().to_string();
+        assert!(err.contains("8/8/8"), "{err}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Chess positions as the Polyglot book format sees them: [keys](key), [16-bit moves](BookMove) and
+//! [moves as people write them](read_move).
+//!
+//! The rules of chess come from [`shakmaty`]; this module joins them to the book format.
+//!
+//! ```
+//! use polybook::position::{Keyed, key, read_move};
+//! use shakmaty::Chess;
+//!
+//! let mut line = Keyed::new(Chess::default());
+//! assert_eq!(line.key(), 0x463b_9618_1691_fc9c);
+//!
+//! let e4 = read_move(line.position(), b"e4")?;
+//! line.play(e4);
+//! assert_eq!(line.key(), 0x823c_9b50_fd11_4196);
+//! assert_eq!(line.key(), key(line.position()));
+//! # Ok::<(), polybook::position::MoveError>(())
+//! ```
+
+mod key;
+mod line;
+mod movement;
+mod notation;
+mod random;
+
+pub use self::{
+    key::{Keyed, key},
+    line::{LineError, from_text, parse_fen},
+    movement::BookMove,
+    notation::{MoveError, looks_like_move, read_move},
+};

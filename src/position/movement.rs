@@ -1,0 +1,197 @@
+//! Moves as the 16 bits of a book record.
+
+use std::fmt;
+
+use shakmaty::{
+    CastlingMode, CastlingSide, File, Move, Position, Rank, Role, Square, san::SanPlus,
+    uci::UciMove,
+};
+
+/// A move as a Polyglot book stores it.
+///
+/// | bits | meaning |
+/// |---|---|
+/// | 0-2, 3-5 | file and rank of the square the piece goes to |
+/// | 6-8, 9-11 | file and rank of the square it comes from |
+/// | 12-14 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen |
+///
+/// Castling is written as the king taking its own rook: `e1h1`, not `e1g1`. Zero is no move.
+///
+/// ```
+/// use polybook::position::BookMove;
+/// use shakmaty::{Chess, Position, san::San};
+///
+/// let pos = Chess::default();
+/// let e4 = "e4".parse::<San>().unwrap().to_move(&pos).unwrap();
+/// let book_move = BookMove::from(e4);
+/// assert_eq!(book_move.to_string(), "e2e4");
+/// assert_eq!(book_move.to_move(&pos), Some(e4));
+/// assert_eq!(BookMove(book_move.0 + 1).to_move(&pos), None); // e2f4
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct BookMove(pub u16);
+
+impl BookMove {
+    /// No move.
+    pub const NONE: BookMove = BookMove(0);
+
+    /// The square the piece comes from.
+    pub fn from_square(self) -> Square {
+        square(self.0 >> 6)
+    }
+
+    /// The square the piece goes to; for castling, the rook's square.
+    pub fn to_square(self) -> Square {
+        square(self.0)
+    }
+
+    /// The piece a pawn becomes, `Err` for a code that the format gives no meaning.
+    #[allow(clippy::result_unit_err)]
+    pub fn promotion(self) -> Result<Option<Role>, ()> {
+        match self.0 >> 12 {
+            0 => Ok(None),
+            1 => Ok(Some(Role::Knight)),
+            2 => Ok(Some(Role::Bishop)),
+            3 => Ok(Some(Role::Rook)),
+            4 => Ok(Some(Role::Queen)),
+            _ => Err(()),
+        }
+    }
+
+    /// Whether the bits can be a move at all: two different squares and a known promotion.
+    pub fn is_well_formed(self) -> bool {
+        self.from_square() != self.to_square() && self.promotion().is_ok()
+    }
+
+    /// The legal move that this is in a position, if there is one.
+    ///
+    /// Castling is understood both as king takes rook (the format's way) and, as some books have
+    /// it, by the king's two steps.
+    pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
+        let (from, to) = (self.from_square(), self.to_square());
+        let promotion = self.promotion().ok()?;
+        let role = pos.board().role_at(from)?;
+        if role == Role::King && promotion.is_none() {
+            let castling = |side| pos.castling_moves(side).first().copied();
+            let is_own_rook = pos.us().contains(to) && pos.board().role_at(to) == Some(Role::Rook);
+            let side = CastlingSide::from_queen_side(to < from);
+            if is_own_rook {
+                let mv = castling(side)?;
+                return (mv.from() == Some(from) && mv.to() == to).then_some(mv);
+            }
+            if from.file() == File::E
+                && from.rank() == to.rank()
+                && to.file() == side.king_to_file()
+            {
+                if let Some(mv) = castling(side) {
+                    return (mv.from() == Some(from)).then_some(mv);
+                }
+            }
+        }
+        pos.san_candidates(role, to).into_iter().find(|mv| {
+            mv.from() == Some(from)
+                && mv.promotion() == promotion
+                && !matches!(mv, Move::Castle { .. })
+        })
+    }
+
+    /// The move in UCI notation: the squares it is made of, castling as the king's two steps if it
+    /// is castling in standard chess at `pos`.
+    pub fn uci<P: Position>(self, pos: &P) -> String {
+        match self.to_move(pos) {
+            Some(mv) => UciMove::from_move(mv, CastlingMode::Standard).to_string(),
+            None => self.to_string(),
+        }
+    }
+
+    /// The move in SAN with its check or mate sign, `None` if it is not legal at `pos`.
+    pub fn san<P: Position + Clone>(self, pos: &P) -> Option<String> {
+        let mv = self.to_move(pos)?;
+        Some(SanPlus::from_move(pos.clone(), mv).to_string())
+    }
+}
+
+impl From<Move> for BookMove {
+    #[inline]
+    fn from(mv: Move) -> BookMove {
+        let promotion = match mv.promotion() {
+            None => 0,
+            Some(role) => role as u16 - Role::Pawn as u16,
+        };
+        let from = mv.from().map_or(0, u16::from);
+        BookMove(promotion << 12 | from << 6 | u16::from(mv.to()))
+    }
+}
+
+/// The bits read as squares, as the format has them (`e1h1` for castling).
+impl fmt::Display for BookMove {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.from_square(), self.to_square())?;
+        match self.promotion() {
+            Ok(None) => Ok(()),
+            Ok(Some(role)) => write!(f, "{}", role.char()),
+            Err(()) => write!(f, "?"),
+        }
+    }
+}
+
+fn square(bits: u16) -> Square {
+    Square::from_coords(
+        File::new(u32::from(bits & 7)),
+        Rank::new(u32::from(bits >> 3 & 7)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::{Chess, fen::Fen};
+
+    use super::*;
+
+    fn position(fen: &str) -> Chess {
+        let fen: Fen = fen.parse().unwrap();
+        fen.into_position(CastlingMode::Standard).unwrap()
+    }
+
+    #[test]
+    fn every_legal_move_comes_back() {
+        for fen in [
+            "r3k2r/pPp2ppp/8/3pP3/8/8/PPPP1PpP/R3K2R w KQkq d6 0 1",
+            "r3k2r/pPp2ppp/8/3pP3/8/8/PPPP1PpP/R3K2R b KQkq - 0 1",
+        ] {
+            let pos = position(fen);
+            for mv in pos.legal_moves() {
+                assert_eq!(BookMove::from(mv).to_move(&pos), Some(mv), "{mv} in {fen}");
+            }
+        }
+    }
+
+    #[test]
+    fn castling_is_king_takes_rook() {
+        let pos = position("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1");
+        let castle = pos.castling_moves(CastlingSide::KingSide)[0];
+        let book_move = BookMove::from(castle);
+        assert_eq!(book_move.to_string(), "e1h1");
+        assert_eq!(book_move.uci(&pos), "e1g1");
+        assert_eq!(book_move.san(&pos).as_deref(), Some("O-O"));
+        let two_steps = BookMove(4 << 6 | 6);
+        assert_eq!(two_steps.to_move(&pos), Some(castle));
+    }
+
+    #[test]
+    fn a_rook_move_is_not_castling() {
+        let pos = position("4k3/8/8/8/8/8/8/4R2K w - - 0 1");
+        assert_eq!(BookMove(4 << 6 | 6).uci(&pos), "e1g1");
+        assert!(BookMove(4 << 6 | 7).to_move(&pos).is_none());
+    }
+
+    #[test]
+    fn bits_without_meaning() {
+        assert!(!BookMove::NONE.is_well_formed());
+        assert!(!BookMove(5 << 12 | 12 << 6 | 28).is_well_formed());
+        assert_eq!(BookMove(5 << 12 | 12 << 6 | 28).to_string(), "e2e4?");
+        for bits in 0..=u16::MAX {
+            let _ = BookMove(bits).to_move(&Chess::default());
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Moves as people and programs write them.
+//!
+//! Strict SAN is what almost every game holds, and is tried first. What else is found in the wild,
+//! and what Polyglot has always read, comes after it: `Nd5` for a capture and `Nxd5` for none,
+//! `ed5`, `e8Q` and `e8=q`, `Ng1-f3` and `g1f3`, castling as `0-0`, `e1g1` or `e1h1`.
+
+use shakmaty::{CastlingSide, File, Move, Position, Rank, Role, Square, san::San};
+use thiserror::Error;
+
+/// Why a written move is no move in a position.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
+pub enum MoveError {
+    /// The text has not the form of a move.
+    #[error("not a move")]
+    Unreadable,
+    /// No legal move is written like this here.
+    #[error("illegal move")]
+    Illegal,
+    /// Several legal moves are.
+    #[error("ambiguous move")]
+    Ambiguous,
+}
+
+/// Reads a move in SAN or coordinate notation, with or without a check sign, marks such as `!?`
+/// already removed.
+///
+/// # Errors
+///
+/// [`MoveError`] if the text is not exactly one legal move of the position.
+///
+/// ```
+/// use polybook::position::{MoveError, read_move};
+/// let start = shakmaty::Chess::default();
+/// assert_eq!(read_move(&start, b"Nf3"), read_move(&start, b"g1-f3"));
+/// assert_eq!(read_move(&start, b"Ke2"), Err(MoveError::Illegal));
+/// assert_eq!(read_move(&start, b"checkmate"), Err(MoveError::Unreadable));
+/// ```
+#[inline]
+pub fn read_move<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
+    let text = without_check(text);
+    if let Ok(san) = San::from_ascii(text) {
+        if let Ok(mv) = san.to_move(pos) {
+            return Ok(mv);
+        }
+    }
+    Written::parse(text).ok_or(MoveError::Unreadable)?.find(pos)
+}
+
+/// Whether the text has the form of a move, legal or not.
+pub fn looks_like_move(text: &[u8]) -> bool {
+    Written::parse(without_check(text)).is_some()
+}
+
+fn without_check(text: &[u8]) -> &[u8] {
+    match text {
+        [rest @ .., b'+', b'+'] | [rest @ .., b'+' | b'#'] => rest,
+        _ => text,
+    }
+}
+
+/// The parts of a move as it was written.
+#[derive(Debug, PartialEq)]
+enum Written {
+    Castle(CastlingSide),
+    Put {
+        role: Role,
+        to: Square,
+    },
+    Step {
+        role: Option<Role>,
+        file: Option<File>,
+        rank: Option<Rank>,
+        to: Square,
+        promotion: Option<Role>,
+    },
+}
+
+impl Written {
+    fn parse(text: &[u8]) -> Option<Written> {
+        match text {
+            b"O-O" | b"0-0" | b"o-o" => return Some(Written::Castle(CastlingSide::KingSide)),
+            b"O-O-O" | b"0-0-0" | b"o-o-o" => {
+                return Some(Written::Castle(CastlingSide::QueenSide));
+            }
+            [role, b'@', square @ ..] => {
+                return Some(Written::Put {
+                    role: role_of(*role)?,
+                    to: Square::from_ascii(square).ok()?,
+                });
+            }
+            [b'@', square @ ..] => {
+                return Some(Written::Put {
+                    role: Role::Pawn,
+                    to: Square::from_ascii(square).ok()?,
+                });
+            }
+            _ => {}
+        }
+
+        let (role, rest) = match text {
+            [
+                letter @ (b'P' | b'N' | b'B' | b'R' | b'Q' | b'K'),
+                rest @ ..,
+            ] => (role_of(*letter), rest),
+            _ => (None, text),
+        };
+        let (promotion, rest) = match rest {
+            [rest @ .., b'=', letter] => (Some(role_of(letter.to_ascii_uppercase())?), rest),
+            [rest @ .., b'(', letter, b')'] => (Some(role_of(letter.to_ascii_uppercase())?), rest),
+            [head @ .., letter]
+                if letter.is_ascii_alphabetic() && matches!(head.last(), Some(b'1'..=b'8')) =>
+            {
+                (Some(role_of(letter.to_ascii_uppercase())?), head)
+            }
+            _ => (None, rest),
+        };
+        let (rest, to) = rest.split_at_checked(rest.len().checked_sub(2)?)?;
+        let to = Square::from_ascii(to).ok()?;
+        let rest = match rest {
+            [rest @ .., b'x' | b'-' | b':'] => rest,
+            _ => rest,
+        };
+        let (file, rank) = match *rest {
+            [] => (None, None),
+            [file @ b'a'..=b'h'] => (File::from_char(char::from(file)), None),
+            [rank @ b'1'..=b'8'] => (None, Rank::from_char(char::from(rank))),
+            [file @ b'a'..=b'h', rank @ b'1'..=b'8'] => (
+                File::from_char(char::from(file)),
+                Rank::from_char(char::from(rank)),
+            ),
+            _ => return None,
+        };
+        Some(Written::Step {
+            role,
+            file,
+            rank,
+            to,
+            promotion,
+        })
+    }
+
+    /// The one legal move that is written like this.
+    fn find<P: Position>(self, pos: &P) -> Result<Move, MoveError> {
+        match self {
+            Written::Castle(side) => pos
+                .castling_moves(side)
+                .first()
+                .copied()
+                .ok_or(MoveError::Illegal),
+            Written::Put { role, to } => San::Put { role, to }
+                .to_move(pos)
+                .map_err(|_| MoveError::Illegal),
+            Written::Step {
+                role,
+                file,
+                rank,
+                to,
+                promotion,
+            } => {
+                let from = file.zip(rank).map(|(f, r)| Square::from_coords(f, r));
+                if let Some(castle) = from.and_then(|from| castling_by_squares(pos, from, to)) {
+                    return Ok(castle);
+                }
+                // With the square of origin given, the piece is whatever stands there.
+                let role = from
+                    .and_then(|from| pos.board().role_at(from))
+                    .or(role)
+                    .unwrap_or(Role::Pawn);
+                let mut candidates = pos.san_candidates(role, to);
+                candidates.retain(|mv| {
+                    mv.promotion() == promotion
+                        && mv.from().is_some_and(|from| {
+                            file.is_none_or(|file| file == from.file())
+                                && rank.is_none_or(|rank| rank == from.rank())
+                        })
+                        // A pawn's capture names its file: `d5` is never `exd5`.
+                        && (role != Role::Pawn || file.is_some() || !mv.is_capture())
+                });
+                match candidates[..] {
+                    [] => Err(MoveError::Illegal),
+                    [mv] => Ok(mv),
+                    _ => Err(MoveError::Ambiguous),
+                }
+            }
+        }
+    }
+}
+
+/// Castling written by squares: the king goes two or more files aside, or onto its own rook.
+fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
+    let is_our_king = pos.our(Role::King).contains(from);
+    if !is_our_king || from.rank() != to.rank() {
+        return None;
+    }
+    let own_rook = pos.our(Role::Rook).contains(to);
+    if !own_rook && from.file().distance(to.file()) < 2 {
+        return None;
+    }
+    let side = CastlingSide::from_queen_side(to < from);
+    let mv = pos.castling_moves(side).first().copied()?;
+    (!own_rook || mv.to() == to).then_some(mv)
+}
+
+fn role_of(letter: u8) -> Option<Role> {
+    if letter.is_ascii_uppercase() {
+        Role::from_char(char::from(letter))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use shakmaty::{CastlingMode, Chess, fen::Fen, san::SanPlus};
+
+    use super::*;
+
+    fn position(fen: &str) -> Chess {
+        let fen: Fen = fen.parse().unwrap();
+        fen.into_position(CastlingMode::Standard).unwrap()
+    }
+
+    #[track_caller]
+    fn assert_reads(fen: &str, texts: &[&str], san: &str) {
+        let pos = position(fen);
+        for text in texts {
+            let mv = read_move(&pos, text.as_bytes()).unwrap_or_else(|err| panic!("{text}: {err}"));
+            assert_eq!(
+                SanPlus::from_move(pos.clone(), mv).to_string(),
+                san,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn captures_with_and_without_their_sign() {
+        let fen = "4k3/8/8/3p4/4P3/2N5/8/4K3 w - - 0 1";
+        assert_reads(
+            fen,
+            &["exd5", "ed5", "e4d5", "e4xd5", "e4:d5", "Pexd5"],
+            "exd5",
+        );
+        assert_reads(
+            fen,
+            &["Nxd5", "Nd5", "Ncd5", "N3xd5", "c3d5", "Nc3-d5"],
+            "Nxd5",
+        );
+        assert_reads(fen, &["Nb5", "Nxb5"], "Nb5");
+        assert_eq!(read_move(&position(fen), b"d5"), Err(MoveError::Illegal));
+    }
+
+    #[test]
+    fn promotions() {
+        let fen = "8/4P1k1/8/8/8/8/8/4K3 w - - 0 1";
+        assert_reads(
+            fen,
+            &["e8=Q", "e8Q", "e8=q", "e8q", "e7e8q", "e7-e8=Q", "e8(Q)"],
+            "e8=Q",
+        );
+        assert_eq!(read_move(&position(fen), b"e8"), Err(MoveError::Illegal));
+        assert_eq!(read_move(&position(fen), b"e8=K"), Err(MoveError::Illegal));
+    }
+
+    #[test]
+    fn castling() {
+        let fen = "4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1";
+        assert_reads(fen, &["O-O", "0-0", "o-o", "e1g1", "e1h1", "Ke1g1"], "O-O");
+        assert_reads(fen, &["O-O-O", "0-0-0", "e1c1", "e1a1", "O-O-O+"], "O-O-O");
+    }
+
+    #[test]
+    fn pinned_pieces_do_not_make_a_move_ambiguous() {
+        let fen = "4k3/8/8/8/1b6/2N5/8/4K1N1 w - - 0 1";
+        assert_reads(fen, &["Ne2", "Nge2"], "Ne2");
+        assert_eq!(
+            read_move(&position("4k3/8/8/8/8/2N5/8/4K1N1 w - - 0 1"), b"Ne2"),
+            Err(MoveError::Ambiguous)
+        );
+    }
+
+    #[test]
+    fn what_is_no_move() {
+        for text in [
+            "", "x", "--", "Z0", "e9", "Nf", "e2e4e5", "1", "½", "O-O-O-O", "@", "Xe4",
+        ] {
+            assert!(!looks_like_move(text.as_bytes()), "{text}");
+            assert_eq!(
+                read_move(&Chess::default(), text.as_bytes()),
+                Err(MoveError::Unreadable),
+                "{text}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..9)) {
+            let _ = read_move(&Chess::default(), &text);
+        }
+
+        #[test]
+        fn letters_of_moves_are_read_or_refused(text in "[KQRBNPa-h1-8xO0@=+#-]{0,8}") {
+            let _ = read_move(&Chess::default(), text.as_bytes());
+            let _ = read_move(&position("r3k2r/pPp2ppp/8/3pP3/8/8/PPPP1PpP/R3K2R w KQkq d6 0 1"), text.as_bytes());
+        }
+    }
+}

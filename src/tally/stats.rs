@@ -1,0 +1,77 @@
+//! Wins, draws and losses.
+
+use std::ops::{Add, AddAssign};
+
+use shakmaty::Color;
+
+use crate::pgn::GameResult;
+
+/// How many games were won, drawn and lost, seen from the side to move.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Stats {
+    /// Games that the side to move won.
+    pub wins: u64,
+    /// Games that nobody won.
+    pub draws: u64,
+    /// Games that the side to move lost.
+    pub losses: u64,
+}
+
+impl Stats {
+    /// One game; one without a known result is a draw.
+    #[inline]
+    pub fn of_game(result: GameResult, turn: Color) -> Stats {
+        let (wins, draws, losses) = match (result, turn) {
+            (GameResult::Draw | GameResult::Unknown, _) => (0, 1, 0),
+            (GameResult::WhiteWins, Color::White) | (GameResult::BlackWins, Color::Black) => {
+                (1, 0, 0)
+            }
+            (GameResult::BlackWins, Color::White) | (GameResult::WhiteWins, Color::Black) => {
+                (0, 0, 1)
+            }
+        };
+        Stats {
+            wins,
+            draws,
+            losses,
+        }
+    }
+
+    /// All games.
+    #[inline]
+    pub fn games(self) -> u64 {
+        self.wins + self.draws + self.losses
+    }
+
+    /// The part of the points that the side to move made, from 0 to 1; 0 without games.
+    ///
+    /// Computed in the very order in which Polyglot does, so that a bound such as 60 percent is met
+    /// by the same moves.
+    pub fn score(self) -> f64 {
+        if self.games() == 0 {
+            return 0.0;
+        }
+        let half_points = self.wins as f64 * 2.0 + self.draws as f64;
+        half_points / self.games() as f64 / 2.0
+    }
+}
+
+impl Add for Stats {
+    type Output = Stats;
+
+    #[inline]
+    fn add(self, other: Stats) -> Stats {
+        Stats {
+            wins: self.wins + other.wins,
+            draws: self.draws + other.draws,
+            losses: self.losses + other.losses,
+        }
+    }
+}
+
+impl AddAssign for Stats {
+    #[inline]
+    fn add_assign(&mut self, other: Stats) {
+        *self = *self + other;
+    }
+}
