@@ -33,7 +33,12 @@ pub fn failure(err: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(err) {
         return ExitCode::SUCCESS;
     }
-    let line = format!("{err:#}").replace(['\n', '\r'], " ");
+    // The library's errors name their causes themselves.
+    let line = match err.downcast_ref::<polybook::Error>() {
+        Some(err) => err.to_string(),
+        None => format!("{err:#}"),
+    };
+    let line = line.replace(['\n', '\r'], " ");
     let _ = writeln!(io::stderr(), "polybook: {line}");
     if err.is::<Usage>() {
         return ExitCode::from(2);

@@ -43,7 +43,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    MakeBook(make_book::Args),
+    MakeBook(Box<make_book::Args>),
     Show(show::Args),
     Key(key::Args),
 }
@@ -66,7 +66,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let context = Context { quiet: cli.quiet };
     let done = match cli.command {
-        Command::MakeBook(args) => make_book::run(args, context),
+        Command::MakeBook(args) => make_book::run(*args, context),
         Command::Show(args) => show::run(&args),
         Command::Key(args) => key::run(&args),
     };

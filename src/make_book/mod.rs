@@ -59,7 +59,13 @@ impl MakeBook {
         for input in &self.inputs {
             input.check()?;
         }
-        // Fails now rather than after an hour of counting.
+        // These fail now rather than after an hour of counting.
+        if !self.temp_dir.is_dir() {
+            return Err(Error::file(
+                &self.temp_dir,
+                "is no directory for temporary files: name another with --temp-dir",
+            ));
+        }
         let bin = self.bin.as_ref().map(AtomicFile::create).transpose()?;
         let pool = ThreadPoolBuilder::new()
             .num_threads(self.threads)
@@ -229,12 +235,8 @@ fn rayon_threads(options: &MakeBook) -> usize {
 
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
     match cutter.next_batch() {
-        Err(err)
-            if matches!(
-                err.kind(),
-                ErrorKind::InvalidData | ErrorKind::UnexpectedEof
-            ) =>
-        {
+        // What the operating system did not say, an unpacker or the cutter did.
+        Err(err) if err.raw_os_error().is_none() && err.kind() != ErrorKind::OutOfMemory => {
             Err(Error::file(
                 input.path(),
                 format!("damaged: {err}; unpack or download it again"),

@@ -1,6 +1,6 @@
 //! Replaying the games of a batch.
 
-use shakmaty::{CastlingMode, Chess, Color, Position, fen::Fen};
+use shakmaty::{Chess, Color, Position};
 
 use super::{
     Job, MakeBook,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     pgn::{GameReader, GameResult, Token},
-    position::{BookMove, Keyed, read_move},
+    position::{BookMove, Keyed, parse_fen, read_move},
     tally::{Stats, record},
 };
 
@@ -72,7 +72,9 @@ impl<'a> Replayer<'a> {
             self.game(&mut games, job);
             self.outcome.games.read += 1;
         }
-        self.outcome.has_text = !job.batch.text.trim_ascii().is_empty();
+        let text = job.batch.text.strip_prefix(b"\xef\xbb\xbf");
+        let text = text.unwrap_or(&job.batch.text);
+        self.outcome.has_text = !text.trim_ascii().is_empty();
         self.outcome.stray_text = games
             .stray_text()
             .map(|offset| job.batch.offset + offset as u64);
@@ -94,20 +96,22 @@ impl<'a> Replayer<'a> {
             return;
         }
         let start = match tags.get(b"FEN") {
-            Some(fen) if !fen.trim_ascii().is_empty() => match starting_position(fen) {
-                Ok(start) => start,
-                Err(reason) => {
-                    let problem = Problem {
-                        offset: games.game_offset(),
-                        ply: 0,
-                        mv: String::new(),
-                        reason,
-                    };
-                    games.skip_moves();
-                    self.reject(problem, job);
-                    return;
+            Some(fen) if !fen.trim_ascii().is_empty() => {
+                match parse_fen(&String::from_utf8_lossy(fen)) {
+                    Ok(start) => start,
+                    Err(err) => {
+                        let problem = Problem {
+                            offset: games.game_offset(),
+                            ply: 0,
+                            mv: String::new(),
+                            reason: err.to_string(),
+                        };
+                        games.skip_moves();
+                        self.reject(problem, job);
+                        return;
+                    }
                 }
-            },
+            }
             _ => Chess::default(),
         };
         let first_turn = start.turn();
@@ -246,13 +250,4 @@ fn is_standard(variant: Option<&[u8]>) -> bool {
             | "regular"
             | "classical"
     )
-}
-
-/// The position of a `FEN` tag.
-fn starting_position(fen: &[u8]) -> Result<Chess, String> {
-    let fen = Fen::from_ascii(fen.trim_ascii()).map_err(|err| format!("FEN: {err}"))?;
-    fen.into_position(CastlingMode::Standard)
-        .or_else(|err| err.ignore_invalid_ep_square())
-        .or_else(|err| err.ignore_too_much_material())
-        .map_err(|err| format!("FEN: {err}"))
 }

@@ -57,11 +57,14 @@ impl<'a> Tags<'a> {
 /// Whether a tag pair begins at `at`: a bracket, a name, blanks and a quote.
 #[inline]
 pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
-    text.get(at) == Some(&b'[') && name_and_quote(text, at).is_some()
+    name_and_quote(text, at).is_some()
 }
 
 /// The name of the tag at a bracket, and where its opening quote stands.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
+    if text.get(bracket) != Some(&b'[') {
+        return None;
+    }
     let mut at = bracket + 1;
     while matches!(text.get(at), Some(b' ' | b'\t')) {
         at += 1;

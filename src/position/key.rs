@@ -238,7 +238,7 @@ mod tests {
     fn carried_key_equals_the_computed_one_in_every_kind_of_move() {
         // Castling on both wings, taking a rook at home, promoting, taking en passant.
         let games = [
-            "e4 d5 e5 f5 exf6 Nc6 fxg7 Bd7 gxh8=Q Qe7+ Be2 O-O-O Nf3 Nf6 O-O",
+            "e4 d5 e5 f5 exf6 Nc6 fxg7 Bd7 gxh8=Q e5 Be2 Qe7 Nf3 O-O-O O-O",
             "b3 g6 Bb2 Bg7 Bxg7 e5 Bxh8 a5 Nc3 a4 e3 axb3 Qf3 bxa2 O-O-O a1=N",
         ];
         for game in games {

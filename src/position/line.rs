@@ -1,6 +1,6 @@
 //! Positions as they are given on a command line: a FEN, and moves from there.
 
-use shakmaty::{CastlingMode, Chess, EnPassantMode, Position, fen::Fen};
+use shakmaty::{CastlingMode, Chess, EnPassantMode, Position, PositionError, fen::Fen};
 use thiserror::Error;
 
 use super::{MoveError, read_move};
@@ -41,11 +41,15 @@ pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
         reason,
     };
     let fen: Fen = text.trim().parse().map_err(|err| error(format!("{err}")))?;
-    fen.into_position(CastlingMode::Standard)
-        // A pawn that has just advanced is no reason to refuse a position; many programs write it so.
-        .or_else(|err| err.ignore_invalid_ep_square())
-        .or_else(|err| err.ignore_too_much_material())
-        .map_err(|err| error(format!("{err}")))
+    match fen.into_position(CastlingMode::Standard) {
+        Ok(pos) => Ok(pos),
+        // Many programs write an en passant square that no pawn can reach, and composed positions
+        // have as many queens as they like.
+        Err(err) => err
+            .ignore_invalid_ep_square()
+            .or_else(PositionError::ignore_too_much_material)
+            .map_err(|err| error(format!("{err}"))),
+    }
 }
 
 /// The position after the moves of `line` from `fen`, each of them optional: neither means the

@@ -82,10 +82,9 @@ impl BookMove {
             if from.file() == File::E
                 && from.rank() == to.rank()
                 && to.file() == side.king_to_file()
+                && let Some(mv) = castling(side)
             {
-                if let Some(mv) = castling(side) {
-                    return (mv.from() == Some(from)).then_some(mv);
-                }
+                return (mv.from() == Some(from)).then_some(mv);
             }
         }
         pos.san_candidates(role, to).into_iter().find(|mv| {
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_rook_move_is_not_castling() {
-        let pos = position("4k3/8/8/8/8/8/8/4R2K w - - 0 1");
+        let pos = position("k7/8/8/8/8/8/8/4R2K w - - 0 1");
         assert_eq!(BookMove(4 << 6 | 6).uci(&pos), "e1g1");
         assert!(BookMove(4 << 6 | 7).to_move(&pos).is_none());
     }

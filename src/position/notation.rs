@@ -38,10 +38,10 @@ pub enum MoveError {
 #[inline]
 pub fn read_move<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let text = without_check(text);
-    if let Ok(san) = San::from_ascii(text) {
-        if let Ok(mv) = san.to_move(pos) {
-            return Ok(mv);
-        }
+    if let Ok(san) = San::from_ascii(text)
+        && let Ok(mv) = san.to_move(pos)
+    {
+        return Ok(mv);
     }
     Written::parse(text).ok_or(MoveError::Unreadable)?.find(pos)
 }

@@ -31,6 +31,9 @@ pub const SHARDS: usize = 256;
 /// Records in a block of those that wait for their compaction.
 const BLOCK: usize = 1024;
 
+/// The records that a shard may hold however little memory there is.
+const SMALLEST_QUOTA: usize = 64;
+
 /// How many runs are merged at once; more are merged in several rounds.
 const FAN_IN: usize = 64;
 
@@ -180,7 +183,7 @@ impl<F: Fold> Shards<F> {
         let records = memory.bytes / size_of::<u128>() / 4 * 3;
         Shards {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            quota: (records / SHARDS).max(2 * BLOCK),
+            quota: (records / SHARDS).max(SMALLEST_QUOTA),
             memory,
             kind: PhantomData,
         }

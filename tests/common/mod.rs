@@ -1,0 +1,137 @@
+//! What the integration tests share: running the binary, temporary directories, and skipping where a
+//! reference program is missing.
+
+#![allow(dead_code)] // every test file uses its own part
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+
+/// The sample games of the repository.
+pub fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("data")
+        .join(name)
+}
+
+/// A directory that is removed after the test.
+pub fn temp() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// The binary, in a directory.
+pub fn polybook_in(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polybook"));
+    command.current_dir(dir);
+    command
+}
+
+/// Runs a command line, split at blanks, in a directory.
+pub fn run(dir: &Path, line: &str) -> Output {
+    polybook_in(dir)
+        .args(line.split_whitespace())
+        .output()
+        .unwrap()
+}
+
+/// Runs a command line that must succeed; answers its standard output.
+#[track_caller]
+pub fn ok(dir: &Path, line: &str) -> String {
+    let output = run(dir, line);
+    assert!(
+        output.status.success(),
+        "{line}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command line that must succeed and print a JSON document.
+#[track_caller]
+pub fn ok_json(dir: &Path, line: &str) -> serde_json::Value {
+    serde_json::from_str(&ok(dir, line)).unwrap()
+}
+
+/// Runs a command line that must fail with this status and one line on standard error, which is
+/// answered.
+#[track_caller]
+pub fn fails(dir: &Path, line: &str, status: i32) -> String {
+    let output = run(dir, line);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{line}: {error}");
+    if status == 1 {
+        assert_eq!(error.lines().count(), 1, "{line}: {error}");
+    }
+    assert!(!error.contains("panicked"), "{line}: {error}");
+    error
+}
+
+/// A reference program, or the news that the test is skipped. Under `POLYBOOK_REQUIRE_INTEROP` a
+/// missing program is a failure.
+pub fn program(names: &[&str]) -> Option<PathBuf> {
+    let found = names
+        .iter()
+        .flat_map(|name| [PathBuf::from(name), Path::new("/usr/games").join(name)])
+        .find(|path| Command::new(path).arg("--version").output().is_ok());
+    if found.is_none() {
+        skip(&format!("{} is not installed", names[0]));
+    }
+    found
+}
+
+/// A Python that has these modules.
+pub fn python(modules: &[&str]) -> Option<PathBuf> {
+    let import = format!("import {}", modules.join(", "));
+    let works = Command::new("python3")
+        .args(["-c", &import])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !works {
+        skip(&format!("python3 cannot {import}"));
+        return None;
+    }
+    Some("python3".into())
+}
+
+/// Says why a test is skipped, and fails it where nothing may be.
+pub fn skip(why: &str) {
+    assert!(
+        std::env::var_os("POLYBOOK_REQUIRE_INTEROP").is_none(),
+        "{why}, and POLYBOOK_REQUIRE_INTEROP is set"
+    );
+    eprintln!("skipped: {why}");
+}
+
+/// Runs one of `tests/python`, which must succeed.
+#[track_caller]
+pub fn run_python(python: &Path, script: &str, args: &[&Path]) {
+    let output = Command::new(python)
+        .arg(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/python")
+                .join(script),
+        )
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{script}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The records of a book file, without its header.
+pub fn records(book: &Path) -> Vec<[u8; 16]> {
+    std::fs::read(book)
+        .unwrap()
+        .chunks_exact(16)
+        .map(|record| record.try_into().unwrap())
+        .filter(|record: &[u8; 16]| record[..8] != [0; 8])
+        .collect()
+}

@@ -1,0 +1,457 @@
+//! `polybook make-book` as a user runs it.
+
+mod common;
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use common::{fails, ok, ok_json, polybook_in, run, sample, temp};
+
+fn selfplay() -> String {
+    sample("selfplay.pgn").display().to_string()
+}
+
+#[test]
+fn the_report_for_programs() {
+    let dir = temp();
+    let pgn = selfplay();
+    let report = ok_json(
+        dir.path(),
+        &format!("make-book --json -q --min-game 1 {pgn}"),
+    );
+    assert_eq!(report["games"]["read"], 500);
+    assert_eq!(report["games"]["counted"], 500);
+    assert_eq!(report["games"]["rejected"], 0);
+    assert_eq!(report["rejected"], serde_json::json!([]));
+    assert_eq!(report["book"]["path"], "book.bin");
+    assert_eq!(report["book"]["scale"], 1.0);
+    let records = common::records(&dir.path().join("book.bin"));
+    assert_eq!(report["book"]["entries"], records.len());
+    assert!(report["entries"].as_u64() > report["positions"].as_u64());
+    assert!(report["seconds"].as_f64().unwrap() > 0.0);
+    assert!(report.get("index").is_none() && report.get("obs").is_none());
+}
+
+#[test]
+fn the_summary_for_people_goes_to_standard_error() {
+    let dir = temp();
+    let output = run(dir.path(), &format!("make-book {}", selfplay()));
+    assert!(output.status.success() && output.stdout.is_empty());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("500 games read, 500 counted"), "{text}");
+    assert!(text.contains("book.bin: "), "{text}");
+    let output = run(dir.path(), &format!("make-book -q {}", selfplay()));
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn old_spellings_do_the_same() {
+    let dir = temp();
+    let pgn = selfplay();
+    ok(
+        dir.path(),
+        &format!("make-book -pgn {pgn} -bin old.bin -max-ply 30 -min-game 2 -only-white -uniform"),
+    );
+    ok(
+        dir.path(),
+        &format!("make-book {pgn} --bin new.bin --max-ply 30 --min-game 2 --only-white --uniform"),
+    );
+    let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert_eq!(read("old.bin"), read("new.bin"));
+    fs::copy(&pgn, dir.path().join("book.pgn")).unwrap();
+    ok(dir.path(), "make-book");
+    assert!(dir.path().join("book.bin").exists());
+}
+
+#[test]
+fn nothing_but_input_and_options_decides_the_bytes() {
+    let dir = temp();
+    let text = fs::read(selfplay()).unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    put("games.pgn", &text);
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+    gz.write_all(&text).unwrap();
+    put("games.pgn.gz", &gz.finish().unwrap());
+    let mut bz2 = bzip2::write::BzEncoder::new(Vec::new(), Default::default());
+    bz2.write_all(&text).unwrap();
+    // The name does not tell how it is packed.
+    fs::create_dir(dir.path().join("other")).unwrap();
+    put("other/games.pgn", &bz2.finish().unwrap());
+    put("games.pgn.zst", &zstd::encode_all(&text[..], 3).unwrap());
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    zip.start_file("inner.pgn", zip::write::SimpleFileOptions::default())
+        .unwrap();
+    zip.write_all(&text).unwrap();
+    put("games.zip", &zip.finish().unwrap().into_inner());
+
+    let book = |arguments: &str| {
+        ok(dir.path(), &format!("make-book --bin out.bin {arguments}"));
+        fs::read(dir.path().join("out.bin")).unwrap()
+    };
+    let expected = book("games.pgn");
+    for arguments in [
+        "--threads 1 games.pgn",
+        "--threads 2 games.pgn",
+        "--threads 7 games.pgn",
+        "--memory 0 games.pgn",
+        "games.pgn.gz",
+        "other/games.pgn",
+        "games.pgn.zst",
+        "games.zip",
+    ] {
+        assert!(book(arguments) == expected, "{arguments}");
+    }
+
+    // Standard input has no name to put into the header; everything else is the same.
+    let plain = book("--comment x games.pgn");
+    let mut child = polybook_in(dir.path())
+        .args(["make-book", "--comment", "x", "--bin", "out.bin", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&text).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(fs::read(dir.path().join("out.bin")).unwrap() == plain);
+}
+
+#[test]
+fn several_files_are_one_input() {
+    let dir = temp();
+    let text = fs::read_to_string(selfplay()).unwrap();
+    let middle = text[text.len() / 2..].find("[Event").unwrap() + text.len() / 2;
+    fs::write(dir.path().join("a.pgn"), &text[..middle]).unwrap();
+    fs::write(dir.path().join("b.pgn"), &text[middle..]).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q --no-header --bin two.bin --pgn a.pgn b.pgn",
+    );
+    ok(
+        dir.path(),
+        &format!("make-book -q --no-header --bin one.bin {}", selfplay()),
+    );
+    let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert_eq!(read("two.bin"), read("one.bin"));
+}
+
+#[test]
+fn weights_scales_and_order() {
+    let dir = temp();
+    let pgn = selfplay();
+    ok(
+        dir.path(),
+        &format!(
+            "make-book -q {pgn} --bin a.bin --min-game 1 --win-factor 1000 --draw-factor 300 --loss-factor 1"
+        ),
+    );
+    let global = common::records(&dir.path().join("a.bin"));
+    ok(
+        dir.path(),
+        &format!(
+            "make-book -q {pgn} --bin b.bin --min-game 1 --win-factor 1000 --draw-factor 300 --loss-factor 1 --scale position"
+        ),
+    );
+    let local = common::records(&dir.path().join("b.bin"));
+    let weight = |record: &[u8; 16]| u16::from_be_bytes([record[10], record[11]]);
+    assert_eq!(global.len(), local.len());
+    assert_eq!(global.iter().map(weight).max(), Some(65_535));
+    assert_ne!(global, local);
+    for records in [&global, &local] {
+        let order: Vec<_> = records
+            .iter()
+            .map(|r| (r[..8].to_vec(), u16::MAX - weight(r), r[8..10].to_vec()))
+            .collect();
+        assert!(order.is_sorted());
+        assert!(
+            records
+                .iter()
+                .all(|record| weight(record) > 0 && record[12..] == [0; 4])
+        );
+    }
+    // Only the positions whose own weights are too large are scaled.
+    let games: Vec<_> = local
+        .iter()
+        .filter(|record| weight(record) == 1000)
+        .collect();
+    assert!(!games.is_empty());
+}
+
+#[test]
+fn selections_add_up() {
+    let dir = temp();
+    let pgn = selfplay();
+    let counted = |options: &str| {
+        let report = ok_json(dir.path(), &format!("make-book --json -q {options} {pgn}"));
+        let games = &report["games"];
+        assert_eq!(games["read"], 500);
+        assert_eq!(
+            games["counted"].as_u64().unwrap() + games["filtered"].as_u64().unwrap(),
+            500
+        );
+        games["counted"].as_u64().unwrap()
+    };
+    let parts = ["1-0", "0-1", "1/2-1/2"].map(|result| counted(&format!("--result {result}")));
+    assert_eq!(parts.iter().sum::<u64>(), 500);
+    assert_eq!(counted("--result 1-0 --result 0-1"), parts[0] + parts[1]);
+    assert_eq!(counted("--min-elo 2000"), 500);
+    assert_eq!(counted("--min-elo 2000 --require-elo"), 0);
+    assert_eq!(counted("--player stockfish"), 500);
+    assert_eq!(counted("--white Carlsen"), 0);
+    assert_eq!(counted("--since 2026.11.20 --until 2026"), 500);
+    assert_eq!(counted("--since 2026.11.21"), 0);
+    assert_eq!(counted("--eco A"), 0);
+    let long = counted("--min-plies 100");
+    assert!(long > 0 && long < 500);
+    assert_eq!(counted("--min-plies 100 --max-ply 5"), long);
+}
+
+#[test]
+fn damaged_inputs_are_errors_and_leave_the_old_book() {
+    let dir = temp();
+    let text = fs::read(selfplay()).unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    put("book.bin", b"the old book");
+    let zst = zstd::encode_all(&text[..], 3).unwrap();
+    put("cut.pgn.zst", &zst[..zst.len() / 2]);
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+    gz.write_all(&text).unwrap();
+    let mut gz = gz.finish().unwrap();
+    let middle = gz.len() / 2;
+    gz[middle] ^= 0xff;
+    put("bad.pgn.gz", &gz);
+    let noise: Vec<u8> = (0..50_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8)
+        .collect();
+    put("noise", &noise);
+    fs::create_dir(dir.path().join("games")).unwrap();
+
+    for (input, expected) in [
+        ("cut.pgn.zst", "cut.pgn.zst: damaged"),
+        ("bad.pgn.gz", "bad.pgn.gz: damaged"),
+        ("noise", "is not PGN"),
+        ("games", "is a directory"),
+        ("missing.pgn", "missing.pgn: cannot open it: No such file"),
+    ] {
+        let error = fails(dir.path(), &format!("make-book -q {input}"), 1);
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(
+            fs::read(dir.path().join("book.bin")).unwrap(),
+            b"the old book"
+        );
+    }
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        5,
+        "nothing is left behind"
+    );
+}
+
+#[test]
+fn damage_inside_the_pgn_costs_the_games_it_hits() {
+    let dir = temp();
+    let mut text = fs::read(selfplay()).unwrap();
+    let middle = text.len() / 2;
+    text[middle..middle + 300].fill(0x9b);
+    fs::write(dir.path().join("games.pgn"), &text).unwrap();
+    let report = ok_json(dir.path(), "make-book --json -q games.pgn");
+    let (read, rejected) = (&report["games"]["read"], &report["games"]["rejected"]);
+    assert!(read.as_u64().unwrap() >= 499, "{report}");
+    assert!((1..=2).contains(&rejected.as_u64().unwrap()), "{report}");
+    let first = &report["rejected"][0];
+    assert!(
+        first["offset"].as_u64().unwrap().abs_diff(middle as u64) < 500,
+        "{report}"
+    );
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_errors() {
+    let dir = temp();
+    let pgn = selfplay();
+    let error = fails(
+        dir.path(),
+        &format!("make-book -q {pgn} --bin no/such/dir/book.bin"),
+        1,
+    );
+    assert!(error.contains("no/such/dir/book.bin"), "{error}");
+    let error = fails(dir.path(), &format!("make-book -q {pgn} --bin ."), 1);
+    assert!(error.contains("is a directory"), "{error}");
+    if Path::new("/proc/self").exists() {
+        let error = fails(
+            dir.path(),
+            &format!("make-book -q {pgn} --bin /proc/book.bin"),
+            1,
+        );
+        assert!(error.contains("/proc/book.bin"), "{error}");
+    }
+    let error = fails(
+        dir.path(),
+        &format!("make-book -q {pgn} --memory 0 --temp-dir /no/such"),
+        1,
+    );
+    assert!(error.contains("/no/such"), "{error}");
+}
+
+#[test]
+fn wrong_command_lines_have_status_2() {
+    let dir = temp();
+    for line in [
+        "make-book",
+        "make-book --no-such-option x.pgn",
+        "make-book --min-score 101 x.pgn",
+        "make-book --threads 0 x.pgn",
+        "make-book --since yesterday x.pgn",
+        "make-book --result win x.pgn",
+        "make-book --eco Z x.pgn",
+        "make-book --time-control 5 x.pgn",
+        "make-book --memory lots x.pgn",
+        "no-such-command",
+        "",
+    ] {
+        fails(dir.path(), line, 2);
+    }
+    let error = fails(dir.path(), "make-book", 2);
+    assert!(error.contains("no PGN file given"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_the_old_book() {
+    let dir = temp();
+    let mount = dir.path().join("small");
+    fs::create_dir(&mount).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "none"])
+        .arg(&mount)
+        .status()
+        .is_ok_and(|status| status.success());
+    if !mounted {
+        // Only root may mount, and a container often may not either.
+        eprintln!("skipped: cannot mount a small disk");
+        return;
+    }
+    let old = mount.join("book.bin");
+    fs::write(&old, "old").unwrap();
+    let line = format!(
+        "make-book -q --min-game 1 {} --bin {}",
+        selfplay(),
+        old.display()
+    );
+    let output = run(dir.path(), &line);
+    let kept = fs::read(&old).unwrap();
+    let entries = fs::read_dir(&mount).unwrap().count();
+    assert!(
+        Command::new("umount")
+            .arg(&mount)
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("No space left"), "{error}");
+    assert_eq!((kept, entries), (b"old".to_vec(), 1));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_kill_leaves_the_previous_book() {
+    let dir = temp();
+    let games = fs::read(selfplay()).unwrap();
+    fs::write(dir.path().join("games.pgn"), games.repeat(20)).unwrap();
+    fs::write(dir.path().join("book.bin"), "old").unwrap();
+    for milliseconds in [0, 5, 20, 60, 120] {
+        let mut child = polybook_in(dir.path())
+            .args(["make-book", "-q", "--min-game", "1", "games.pgn"])
+            .spawn()
+            .unwrap();
+        thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let book = fs::read(dir.path().join("book.bin")).unwrap();
+        let is_whole = book.len() > 16 && book.len().is_multiple_of(16);
+        assert!(book == b"old" || is_whole, "{} bytes", book.len());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_cleanly() {
+    let dir = temp();
+    let child = polybook_in(dir.path())
+        .args(["make-book", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut child = child;
+    // Games keep coming, so that the run is certainly reading when the signal does.
+    let mut stdin = child.stdin.take().unwrap();
+    let games = fs::read(selfplay()).unwrap();
+    let feeder = thread::spawn(move || while stdin.write_all(&games).is_ok() {});
+    thread::sleep(Duration::from_millis(500));
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "nothing is left behind"
+    );
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let dir = temp();
+    let mut child = polybook_in(dir.path())
+        .args(["make-book", "-q", "--json", &selfplay()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
+}
+
+#[test]
+fn the_header_tells_where_the_book_comes_from() {
+    let dir = temp();
+    let pgn = selfplay();
+    ok(
+        dir.path(),
+        &format!("make-book -q --max-ply 12 --white stock {pgn}"),
+    );
+    let header = polybook::book::header::read(dir.path().join("book.bin")).unwrap();
+    for part in [
+        "polybook",
+        "selfplay.pgn",
+        "500 read",
+        "--max-ply 12",
+        "--white \"stock\"",
+        "2 x wins",
+        "Scale: 1",
+    ] {
+        assert!(header.contains(part), "{part} in {header}");
+    }
+    assert!(!header.contains('/'), "{header}");
+    ok(dir.path(), &format!("make-book -q --comment mine {pgn}"));
+    let header = polybook::book::header::read(dir.path().join("book.bin")).unwrap();
+    assert_eq!(header, "@PG@\n1.0\n2\n1\nnormal\nmine");
+    ok(dir.path(), &format!("make-book -q --no-header {pgn}"));
+    assert!(polybook::book::header::read(dir.path().join("book.bin")).is_err());
+}

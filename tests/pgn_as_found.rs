@@ -1,0 +1,364 @@
+//! PGN as it is found: one test for each thing that people's files do.
+
+mod common;
+
+use std::fs;
+
+use polybook::{MakeBook, Report, book::Book, pgn::Input, position::from_text};
+
+/// What a run over some text makes: the report, and the book of every move that was played.
+struct Made {
+    report: Report,
+    book: Book,
+}
+
+fn make_with(text: &[u8], options: impl Fn(MakeBook) -> MakeBook) -> polybook::Result<Made> {
+    let dir = common::temp();
+    let (pgn, bin) = (dir.path().join("games.pgn"), dir.path().join("book.bin"));
+    fs::write(&pgn, text).unwrap();
+    let run = MakeBook::new([Input::file(&pgn)]).min_game(1).bin(&bin);
+    let report = options(run).run()?;
+    Ok(Made {
+        report,
+        book: Book::open(&bin)?,
+    })
+}
+
+#[track_caller]
+fn make(text: impl AsRef<[u8]>) -> Made {
+    make_with(text.as_ref(), |run| run).unwrap()
+}
+
+impl Made {
+    /// Games counted and rejected must be these.
+    #[track_caller]
+    fn games(&self, counted: u64, rejected: u64) -> &Made {
+        let games = self.report.games;
+        assert_eq!(
+            (games.counted, games.rejected),
+            (counted, rejected),
+            "{:?}",
+            self.report
+        );
+        assert_eq!(games.read, counted + rejected);
+        self
+    }
+
+    /// The book must hold every move of a line, the last with this weight.
+    #[track_caller]
+    fn line(&self, line: &str, weight: u16) -> &Made {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let before = from_text(None, Some(&words[..words.len() - 1].join(" "))).unwrap();
+        let last =
+            polybook::position::read_move(&before, words[words.len() - 1].as_bytes()).unwrap();
+        let found = self
+            .book
+            .moves_of(&before)
+            .find(|entry| entry.mv == last.into())
+            .map(|entry| entry.weight);
+        assert_eq!(found, Some(weight), "{line}");
+        self
+    }
+}
+
+const TWO: &str = "[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n[White \"B\"]\n[Result \"1-0\"]\n\n1. e4 c5 2. Nf3 1-0\n";
+
+#[test]
+fn line_ends_of_all_systems() {
+    for text in [
+        TWO.to_owned(),
+        TWO.replace('\n', "\r\n"),
+        TWO.replace('\n', "\r"),
+    ] {
+        make(text).games(2, 0).line("e4", 4).line("e4 c5 Nf3", 2);
+    }
+}
+
+#[test]
+fn a_byte_order_mark() {
+    make(format!("\u{feff}{TWO}")).games(2, 0);
+    make(format!("\u{feff}{TWO}\u{feff}{TWO}")).games(4, 0);
+}
+
+#[test]
+fn tags_of_any_length_and_content() {
+    let long = "x".repeat(100_000);
+    make(format!(
+        "[White \"{long}\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n"
+    ))
+    .games(1, 0)
+    .line("e4", 2);
+    let utf8 = "[White \"Żółć \u{1F600}\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n";
+    make(utf8).games(1, 0).line("e4", 2);
+    make(b"[White \"M\xfcller\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n")
+        .games(1, 0)
+        .line("e4", 2);
+    make("[White \"\"]\n[Result \"1-0\"]\n[Odd \"a \\\"b\\\" ] [ { c\"]\n\n1. e4 1-0\n")
+        .games(1, 0)
+        .line("e4", 2);
+    make(TWO.replace("A\"]", "A\"]\n[Event \"The \"Big\" one\"]")).games(2, 0);
+}
+
+#[test]
+fn tags_out_of_order_missing_or_on_one_line() {
+    make("[Result \"1-0\"][White \"A\"] 1. e4 1-0 [Black \"B\"] 1. d4 0-1")
+        .games(2, 0)
+        .line("e4", 2);
+    make("[White \"A\"]\n\n1. e4 1-0\n")
+        .games(1, 0)
+        .line("e4", 2);
+    make("[White \"A\"]\n; a remark\n[Result \"1-0\"]\n{ another\n}\n[Black \"B\"]\n\n1. e4 *\n")
+        .games(1, 0)
+        .line("e4", 2);
+}
+
+#[test]
+fn comments_of_all_kinds() {
+    make("{ first of all } 1. e4 { best\n\nby [test] (see\n[Event \"x\"]\n1. d4 0-1) } e5 ; and {\n 2. Nf3 1-0")
+        .games(1, 0)
+        .line("e4 e5 Nf3", 2);
+    let long = "a [%clk 0:00:01] ".repeat(200_000);
+    make(format!("1. e4 {{{long}}} e5 1-0\n\n{TWO}"))
+        .games(3, 0)
+        .line("e4", 6);
+}
+
+#[test]
+fn escaped_lines() {
+    make("% escaped [Event \"x\"] {\n1. e4\n%1. d4 {\n e5 1-0\n%\n")
+        .games(1, 0)
+        .line("e4", 2);
+    make("[White \"A\"]\n% escaped\n[Result \"1-0\"]\n\n1. e4 *")
+        .games(1, 0)
+        .line("e4", 2);
+}
+
+#[test]
+fn variations_nags_and_marks() {
+    make("1. e4! $1 (1. d4 d5 (1... Nf6 {)} 2. c4) 2. c4) e5?! $14 2. Nf3!! (2. f4) 1-0")
+        .games(1, 0)
+        .line("e4 e5 Nf3", 2);
+    make("1. e4 +- e5 = 2. Nf3 N ± 1-0")
+        .games(1, 0)
+        .line("e4 e5 Nf3", 2);
+}
+
+#[test]
+fn castling_with_zeros_and_moves_as_programs_write_them() {
+    let castled = "e4 e5 Nf3 Nc6 Bc4 Bc5 O-O";
+    for text in [
+        "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. 0-0 1-0",
+        "e2e4 e7e5 g1f3 b8c6 f1c4 f8c5 e1g1 1-0",
+        "1.e2-e4 e7-e5 2.Ng1-f3 Nb8-c6 3.Bf1-c4 Bf8-c5 4.O-O 1-0",
+    ] {
+        make(text).games(1, 0).line(castled, 2);
+    }
+}
+
+#[test]
+fn move_numbers_missing_or_stuck_to_moves() {
+    for text in [
+        "e4 e5 Nf3 1-0",
+        "1.e4 e5 2.Nf3 1-0",
+        "1 e4 e5 2 Nf3 1-0",
+        "1. e4 1... e5 2. Nf3 1-0",
+    ] {
+        make(text).games(1, 0).line("e4 e5 Nf3", 2);
+    }
+}
+
+#[test]
+fn blank_lines_anywhere() {
+    make("[White \"A\"]\n\n\n[Result \"1-0\"]\n\n\n1. e4\n\ne5\n\n\n2. Nf3\n\n1-0\n\n\n\n")
+        .games(1, 0)
+        .line("e4 e5 Nf3", 2);
+    make(TWO.replace("\n\n", "\n\n\n")).games(2, 0);
+    make(TWO.replace("\n\n", "\n")).games(2, 0);
+}
+
+#[test]
+fn games_without_tags() {
+    make("1. e4 e5 1-0\n\n1. d4 d5 0-1\n1. c4 * 1. Nf3 1/2-1/2")
+        .games(4, 0)
+        .line("e4", 2)
+        .line("c4", 1);
+}
+
+#[test]
+fn games_without_moves() {
+    let text = "[Event \"1\"]\n[Result \"1-0\"]\n\n[Event \"2\"]\n[Result \"0-1\"]\n\n*\n\n[Event \"3\"]\n\n1. e4 1-0";
+    let made = make(text);
+    made.games(3, 0).line("e4", 2);
+}
+
+#[test]
+fn an_unclosed_comment_costs_its_own_game() {
+    make(format!("1. e4 {{ oops 1-0\n\n{TWO}"))
+        .games(2, 1)
+        .line("e4", 4);
+    make(format!(
+        "[White \"x\"]\n\n1. e4 {{ oops\n\n{}",
+        TWO.replace("e5", "e5 {fine}")
+    ))
+    .games(2, 1)
+    .line("e4", 4);
+    make("1. d4 { oops 1-0\n\n1. e4 e5 1-0\n")
+        .games(1, 1)
+        .line("e4", 2);
+    make(format!("{TWO}\n1. e4 {{ oops")).games(2, 1);
+}
+
+#[test]
+fn an_unclosed_variation_costs_its_own_game() {
+    make(format!("[White \"x\"]\n\n1. e4 (1. d4 d5 1-0\n\n{TWO}"))
+        .games(2, 1)
+        .line("e4", 4);
+    make("1. d4 (1. c4 1-0\n\n1. e4 e5 1-0\n")
+        .games(1, 1)
+        .line("e4", 2);
+}
+
+#[test]
+fn an_unclosed_tag_costs_at_most_its_own_game() {
+    for tag in [
+        "[White \"x",
+        "[White \"x]",
+        "[White \"x\"",
+        "[White x",
+        "[White",
+        "[",
+    ] {
+        let made = make(format!("{tag}\n[Result \"1-0\"]\n\n1. e4 1-0\n\n{TWO}"));
+        let games = made.report.games;
+        assert!(games.counted >= 2 && games.read <= 3, "{tag}: {games:?}");
+        made.line("e4 c5 Nf3", 2);
+    }
+}
+
+#[test]
+fn results_by_tag_then_by_marker() {
+    make("[Result \"1-0\"]\n\n1. e4 0-1")
+        .games(1, 0)
+        .line("e4", 2);
+    make("[Result \"1/2\"]\n\n1. e4 1-0")
+        .games(1, 0)
+        .line("e4", 2);
+    make("[Result \"?\"]\n\n1. e4").games(1, 0).line("e4", 1);
+    make("1. e4 1/2-1/2").games(1, 0).line("e4", 1);
+    make("1. e4").games(1, 0).line("e4", 1);
+}
+
+#[test]
+fn text_between_and_after_games() {
+    let made = make(format!(
+        "Games of the week\n\n{TWO}\nThat is all.\nGood bye!\n"
+    ));
+    made.games(2, 0);
+    assert_eq!(made.report.warnings.len(), 1, "{:?}", made.report.warnings);
+    assert!(
+        made.report.warnings[0].contains("byte 0"),
+        "{:?}",
+        made.report.warnings
+    );
+}
+
+#[test]
+fn an_empty_file() {
+    for text in ["", "\n\n", "\u{feff}"] {
+        let made = make(text);
+        made.games(0, 0);
+    }
+}
+
+#[test]
+fn what_is_no_pgn_is_refused() {
+    let noise: Vec<u8> = (0..100_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    let utf16: Vec<u8> = TWO.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for text in [
+        &noise[..],
+        b"hello, world\n",
+        &[&b"\xff\xfe"[..], &utf16].concat(),
+    ] {
+        let err = make_with(text, |run| run)
+            .err()
+            .expect("refused")
+            .to_string();
+        assert!(err.contains("games.pgn"), "{err}");
+    }
+}
+
+#[test]
+fn an_illegal_move_costs_its_game_and_is_described() {
+    let text = format!("{TWO}\n1. e4 e5 2. Ke3 Nc6 1-0\n\n1. d4 1-0\n");
+    let made = make(&text);
+    made.games(3, 1).line("d4", 2);
+    let rejection = &made.report.rejected[0];
+    assert_eq!(
+        (rejection.game, rejection.ply, rejection.mv.as_str()),
+        (2, 2, "Ke3")
+    );
+    assert_eq!(rejection.offset, text.find("Ke3").unwrap() as u64);
+    assert_eq!(rejection.reason, "illegal move");
+
+    let kept = make_with(text.as_bytes(), |run| run.keep_prefix(true)).unwrap();
+    kept.games(3, 1).line("e4", 6);
+    let err = make_with(text.as_bytes(), |run| run.strict(true))
+        .err()
+        .expect("strict")
+        .to_string();
+    assert!(err.contains("game 2") && err.contains("Ke3"), "{err}");
+}
+
+#[test]
+fn words_that_are_no_moves_cost_the_game_too() {
+    for word in ["Zf3", "--", "hello", "\u{265e}f6", "e9", "<x>", "[x]"] {
+        make(format!("1. e4 {word} 2. Nf3 1-0\n\n1. d4 1-0"))
+            .games(1, 1)
+            .line("d4", 2);
+    }
+}
+
+#[test]
+fn moves_past_max_ply_do_not_matter() {
+    let text = format!("1. e4 e5 2. Ke3 {{ 1-0 }} (1. x *) O-O e2-e4 1-0\n\n{TWO}");
+    let made = make_with(text.as_bytes(), |run| run.max_ply(2)).unwrap();
+    made.games(3, 0).line("e4", 6);
+    assert_eq!(made.report.plies, 6);
+}
+
+#[test]
+fn games_from_a_position() {
+    let text = "[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n[Result \"1-0\"]\n\n1. e4 Kd7 1-0\n";
+    let made = make(text);
+    made.games(1, 0);
+    let pos = from_text(Some("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"), None).unwrap();
+    assert_eq!(made.book.moves_of(&pos).next().unwrap().weight, 2);
+    make("[FEN \"nonsense\"]\n\n1. e4 1-0\n\n1. d4 1-0").games(1, 1);
+    make("[FEN \"\"]\n\n1. e4 1-0").games(1, 0).line("e4", 2);
+}
+
+#[test]
+fn games_of_other_variants_are_not_standard_chess() {
+    let text = "[Variant \"Atomic\"]\n\n1. e4 1-0\n\n[Variant \"Standard\"]\n\n1. d4 1-0";
+    let made = make(text);
+    assert_eq!(
+        (made.report.games.counted, made.report.games.filtered),
+        (1, 1)
+    );
+}
+
+#[test]
+fn unfinished_games() {
+    let text = "1. e4 *\n\n1. d4 1-0";
+    make(text).games(2, 0).line("e4", 1);
+    let made = make_with(text.as_bytes(), |run| {
+        run.unfinished(polybook::make_book::Unfinished::Skip)
+    })
+    .unwrap();
+    assert_eq!(
+        (made.report.games.counted, made.report.games.filtered),
+        (1, 1)
+    );
+}
