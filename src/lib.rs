@@ -38,3 +38,8 @@ pub use self::{
     error::{Error, Result},
     make_book::{MakeBook, Report},
 };
+
+/// The README's Rust code is compiled as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -386,8 +386,6 @@ fn document(report: &Report, seconds: f64) -> serde_json::Value {
         "plies": report.plies,
         "positions": report.positions,
         "entries": report.entries,
-        "rejected": rejected,
-        "seconds": seconds,
     });
     if let Some(book) = &report.book {
         document["book"] = json!({
@@ -397,5 +395,7 @@ fn document(report: &Report, seconds: f64) -> serde_json::Value {
             "scale": book.scale,
         });
     }
+    document["rejected"] = rejected.into();
+    document["seconds"] = seconds.into();
     document
 }

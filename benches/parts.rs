@@ -1,0 +1,240 @@
+//! The parts of the pipeline, each alone: `cargo bench --bench parts`.
+//!
+//! They run on the games of `data/selfplay.pgn`, or on the file that `POLYBOOK_BENCH_PGN` names.
+
+use std::{hint::black_box, io::Write, path::PathBuf};
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use polybook::{
+    MakeBook,
+    book::{Book, BookMaker, Weighting},
+    output::AtomicFile,
+    pgn::{Cutter, GameReader, GameResult, Input, Token},
+    position::{BookMove, Keyed, read_move},
+    tally::{Memory, Stats, Tally, record},
+};
+use shakmaty::{Chess, Position};
+
+fn pgn_path() -> PathBuf {
+    std::env::var_os("POLYBOOK_BENCH_PGN").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/data/selfplay.pgn")),
+        PathBuf::from,
+    )
+}
+
+fn pgn() -> Vec<u8> {
+    std::fs::read(pgn_path()).unwrap()
+}
+
+/// Calls `f` with every move of every game.
+fn for_each_move(text: &[u8], mut f: impl FnMut(&[u8])) {
+    let mut games = GameReader::new(text);
+    while games.next_game() {
+        while let Token::Move { text, .. } = games.next_token() {
+            f(text);
+        }
+    }
+}
+
+/// The records of all moves.
+fn records(text: &[u8]) -> Vec<u128> {
+    let mut records = Vec::new();
+    let mut games = GameReader::new(text);
+    while games.next_game() {
+        let mut pos = Keyed::new(Chess::default());
+        while let Token::Move { text, .. } = games.next_token() {
+            let mv = read_move(pos.position(), text).unwrap();
+            let turn = pos.position().turn();
+            let stats = Stats::of_game(GameResult::WhiteWins, turn);
+            records.push(record::pack(pos.key(), BookMove::from(mv), turn, stats));
+            pos.play(mv);
+        }
+    }
+    records
+}
+
+fn reading(c: &mut Criterion) {
+    let text = pgn();
+    let mut group = c.benchmark_group("pgn");
+    group.throughput(Throughput::Bytes(text.len() as u64));
+    group.bench_function("cutting", |b| {
+        b.iter(|| {
+            let mut cutter = Cutter::new(&text[..], 1 << 19);
+            while let Some(batch) = cutter.next_batch().unwrap() {
+                black_box(batch);
+            }
+        });
+    });
+    group.bench_function("reading moves", |b| {
+        b.iter(|| {
+            for_each_move(&text, |mv| {
+                black_box(mv);
+            })
+        });
+    });
+    group.bench_function("skipping moves", |b| {
+        b.iter(|| {
+            let mut games = GameReader::new(&text);
+            while games.next_game() {
+                black_box(games.skip_moves());
+            }
+        });
+    });
+    group.finish();
+}
+
+fn replaying(c: &mut Criterion) {
+    let text = pgn();
+    let mut plies = 0;
+    for_each_move(&text, |_| plies += 1);
+    let mut group = c.benchmark_group("position");
+    group.throughput(Throughput::Elements(plies));
+    group.bench_function("replaying without keys", |b| {
+        b.iter(|| {
+            let mut games = GameReader::new(&text);
+            while games.next_game() {
+                let mut pos = Chess::default();
+                while let Token::Move { text, .. } = games.next_token() {
+                    let mv = read_move(&pos, text).unwrap();
+                    pos.play_unchecked(mv);
+                }
+                black_box(pos);
+            }
+        });
+    });
+    group.bench_function("replaying with keys", |b| {
+        b.iter(|| black_box(records(&text)));
+    });
+    group.finish();
+}
+
+fn counting(c: &mut Criterion) {
+    // Enough of them that the tables do not fit into the cache.
+    let once = records(&pgn());
+    let copies = (2_000_000 / once.len()).max(1) as u128;
+    let records: Vec<u128> = (0..copies)
+        .flat_map(|copy| {
+            let salt = copy * 0x9e37_79b9_7f4a_7c15;
+            // Most positions differ from copy to copy, those of the openings do not.
+            once.iter().enumerate().map(move |(i, record)| {
+                if i % 8 == 0 {
+                    *record
+                } else {
+                    *record ^ salt << 64
+                }
+            })
+        })
+        .collect();
+    let mut group = c.benchmark_group("tally");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(records.len() as u64));
+    for (name, bytes) in [
+        ("counting", 1 << 30),
+        ("counting, spilling and merging", 8 << 20),
+    ] {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let memory = Memory {
+                    bytes,
+                    ..Memory::default()
+                };
+                let tally = Tally::new(memory);
+                for batch in records.chunks(60_000) {
+                    tally.add_records(batch).unwrap();
+                }
+                black_box(tally.seal().unwrap());
+            });
+        });
+    }
+    // What the shards replaced: a hash map per shard, one lookup per half-move.
+    group.bench_function("counting in a hash map per shard", |b| {
+        b.iter(|| {
+            let mut maps: Vec<std::collections::HashMap<(u64, u16), Stats>> =
+                (0..256).map(|_| Default::default()).collect();
+            for record in &records {
+                let (key, mv) = (record::key(*record), record::book_move(*record));
+                let map = &mut maps[(key >> 56) as usize];
+                *map.entry((key, mv.0)).or_default() += record::stats(*record);
+            }
+            for map in maps {
+                let mut sorted: Vec<_> = map.into_iter().collect();
+                sorted.sort_unstable_by_key(|(identity, _)| *identity);
+                black_box(sorted);
+            }
+        });
+    });
+    group.finish();
+}
+
+fn books(c: &mut Criterion) {
+    let tally = Tally::new(Memory::default());
+    tally.add_records(&records(&pgn())).unwrap();
+    let counts = tally.seal().unwrap();
+    let weighting = Weighting {
+        min_game: 1,
+        ..Weighting::default()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("book.bin");
+    let mut group = c.benchmark_group("book");
+    group.bench_function("writing", |b| {
+        b.iter(|| {
+            let maker = BookMaker::new(&counts, &weighting).unwrap();
+            maker
+                .write(None, AtomicFile::create(&path).unwrap())
+                .unwrap();
+        });
+    });
+
+    // A book of three million records, evenly spread keys as in a real one.
+    let mut keys: Vec<u64> = (0..3_000_000u64)
+        .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995)
+        .collect();
+    keys.sort_unstable();
+    let mut bytes = Vec::with_capacity(keys.len() * 16);
+    for key in &keys {
+        bytes.write_all(&key.to_be_bytes()).unwrap();
+        bytes.write_all(&[0x03, 0x1c, 0, 1, 0, 0, 0, 0]).unwrap();
+    }
+    let book = Book::from_bytes(bytes).unwrap();
+    group.throughput(Throughput::Elements(1000));
+    group.bench_function("probing at random", |b| {
+        let mut state = 7usize;
+        b.iter_batched(
+            || {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                state >> 33
+            },
+            |start| {
+                for i in 0..1000 {
+                    let at = (start + i * 1_000_003) % keys.len();
+                    black_box(book.moves(keys[at]).next());
+                }
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+}
+
+fn whole(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("book.bin");
+    let mut group = c.benchmark_group("make-book");
+    group.sample_size(10);
+    group.throughput(Throughput::Bytes(pgn().len() as u64));
+    for threads in [1, 2] {
+        group.bench_function(format!("{threads} threads"), |b| {
+            b.iter(|| {
+                let run = MakeBook::new([Input::file(pgn_path())]).threads(threads);
+                run.min_game(1).bin(&path).run().unwrap()
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(parts, reading, replaying, counting, books, whole);
+criterion_main!(parts);
