@@ -8,6 +8,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use polybook::{
     MakeBook,
     book::{Book, BookMaker, Weighting},
+    index::Index,
     output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, Token},
     position::{BookMove, Keyed, read_move},
@@ -219,6 +220,40 @@ fn books(c: &mut Criterion) {
     group.finish();
 }
 
+fn index(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("idx");
+    let run = MakeBook::new([Input::file(pgn_path())])
+        .leveldb(&path)
+        .force(true);
+    let mut group = c.benchmark_group("index");
+    group.sample_size(10);
+    group.throughput(Throughput::Bytes(pgn().len() as u64));
+    group.bench_function("making", |b| b.iter(|| run.run().unwrap()));
+
+    let index = Index::open(&path).unwrap();
+    let keys: Vec<u64> = records(&pgn()).into_iter().map(record::key).collect();
+    let mut at = 0;
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("looking up a position", |b| {
+        b.iter(|| {
+            at = (at + 1_000_003) % keys.len();
+            black_box(index.games(keys[at]).unwrap());
+        });
+    });
+    group.bench_function("looking up a position that no game reached", |b| {
+        b.iter(|| {
+            at += 1;
+            black_box(
+                index
+                    .games((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                    .unwrap(),
+            );
+        });
+    });
+    group.finish();
+}
+
 fn whole(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("book.bin");
@@ -236,5 +271,5 @@ fn whole(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(parts, reading, replaying, counting, books, whole);
+criterion_group!(parts, reading, replaying, counting, books, index, whole);
 criterion_main!(parts);

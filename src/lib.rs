@@ -28,6 +28,7 @@
 
 pub mod book;
 mod error;
+pub mod index;
 pub mod make_book;
 pub mod output;
 pub mod pgn;

@@ -2,7 +2,9 @@
 
 use std::{
     io::{self, ErrorKind, Write},
+    panic::{self, AssertUnwindSafe},
     process::ExitCode,
+    sync::{Mutex, PoisonError},
 };
 
 use clap::error::ErrorKind as ClapErrorKind;
@@ -28,8 +30,30 @@ pub fn command_line(err: &clap::Error) -> ExitCode {
     }
 }
 
+/// Runs a command and reports how it ended. A panic, which would be our own mistake or that of a
+/// library, ends it with one line too.
+pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
+    static LAST: Mutex<String> = Mutex::new(String::new());
+    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    panic::set_hook(Box::new(move |panic| {
+        *last() = panic.to_string();
+    }));
+    match panic::catch_unwind(AssertUnwindSafe(command)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(err)) => failure(&err),
+        Err(_) => {
+            let place = last().replace('\n', " ");
+            let _ = writeln!(
+                io::stderr(),
+                "polybook: internal error, please report it: {place}"
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Reports what went wrong in a command.
-pub fn failure(err: &anyhow::Error) -> ExitCode {
+fn failure(err: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(err) {
         return ExitCode::SUCCESS;
     }

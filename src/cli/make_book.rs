@@ -31,6 +31,8 @@ Examples:
       several files, packed or not, in one pass
   zstdcat month.pgn.zst | polybook make-book --min-elo 2200 --bin strong.bin -
       games of strong players, from standard input
+  polybook make-book games.pgn --bin book.bin --leveldb games.idx --index-stats
+      the book and the index of games by position in one pass
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
       the spelling of old scripts")]
 pub struct Args {
@@ -42,9 +44,21 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pgn: Vec<PathBuf>,
 
-    /// Write the book here [default: book.bin]
+    /// Write the book here [default: book.bin if there is no other output]
     #[arg(long, value_name = "FILE")]
     bin: Option<PathBuf>,
+
+    /// Write the LevelDB index of games by position to this directory
+    #[arg(long, value_name = "DIR")]
+    leveldb: Option<PathBuf>,
+
+    /// Add statistics per position to the index
+    #[arg(long, requires = "leveldb")]
+    index_stats: bool,
+
+    /// Replace an index that exists
+    #[arg(long)]
+    force: bool,
 
     /// Half-moves of each game that count
     #[arg(long, value_name = "N", default_value_t = 1024)]
@@ -263,7 +277,8 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     };
     let inputs = inputs(args.pgn, args.inputs)?;
     let mut run = MakeBook::new(inputs)
-        .bin(args.bin.unwrap_or_else(|| "book.bin".into()))
+        .index_stats(args.index_stats)
+        .force(args.force)
         .max_ply(args.max_ply)
         .selection(args.selection.into())
         .unfinished(match args.unfinished {
@@ -277,6 +292,16 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .memory(args.memory)
         .threads(args.threads.map_or(0, usize::from))
         .stop_flag(stop_on_interrupt()?);
+    // A book is what is made if nothing else is asked for.
+    let bin = args
+        .bin
+        .or_else(|| args.leveldb.is_none().then(|| "book.bin".into()));
+    if let Some(bin) = bin {
+        run = run.bin(bin);
+    }
+    if let Some(leveldb) = args.leveldb {
+        run = run.leveldb(leveldb);
+    }
     if let Some(comment) = args.comment {
         run = run.comment(comment);
     }
@@ -339,10 +364,13 @@ fn summary(report: &Report, seconds: f64) -> String {
         "{} games read, {} counted, {} filtered, {} rejected",
         games.read, games.counted, games.filtered, games.rejected
     ));
-    say(format!(
-        "{} half-moves, {} positions, {} position-move pairs",
-        report.plies, report.positions, report.entries
-    ));
+    // An index alone counts no moves.
+    if report.book.is_some() || report.index.is_none() {
+        say(format!(
+            "{} half-moves, {} positions, {} position-move pairs",
+            report.plies, report.positions, report.entries
+        ));
+    }
     if let Some(book) = &report.book {
         let scaled = if book.scale < 1.0 {
             format!(", weights scaled by {:.6}", book.scale)
@@ -353,6 +381,15 @@ fn summary(report: &Report, seconds: f64) -> String {
             "{}: {} entries{scaled}",
             book.path.display(),
             book.entries
+        ));
+    }
+    if let Some(index) = &report.index {
+        say(format!(
+            "{}: {} games, {} positions, {} postings",
+            index.path.display(),
+            index.games,
+            index.positions,
+            index.postings
         ));
     }
     say(format!("{seconds:.2} seconds"));
@@ -393,6 +430,14 @@ fn document(report: &Report, seconds: f64) -> serde_json::Value {
             "entries": book.entries,
             "largest_weight": book.largest_weight,
             "scale": book.scale,
+        });
+    }
+    if let Some(index) = &report.index {
+        document["index"] = json!({
+            "path": index.path.to_string_lossy(),
+            "games": index.games,
+            "positions": index.positions,
+            "postings": index.postings,
         });
     }
     document["rejected"] = rejected.into();

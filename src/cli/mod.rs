@@ -1,10 +1,13 @@
 //! The command line: one file per command.
 
 mod errors;
+mod game;
+mod games;
 mod json;
 mod key;
 mod legacy;
 mod make_book;
+mod moves;
 mod position;
 mod progress;
 mod show;
@@ -30,6 +33,8 @@ Examples:
   polybook make-book games.pgn                     write book.bin
   polybook make-book --max-ply 30 --bin my.bin *.pgn.zst
   polybook show my.bin --moves \"1. e4 c5\"          what the book plays there
+  polybook games --leveldb games.idx --moves \"1. e4 c5\"
+                                                   the games that reached a position
   polybook key --fen \"8/8/8/8/8/4k3/8/4K3 w - -\"   the key of a position"
 )]
 struct Cli {
@@ -46,6 +51,9 @@ enum Command {
     MakeBook(Box<make_book::Args>),
     Show(show::Args),
     Key(key::Args),
+    Games(games::Args),
+    Game(game::Args),
+    Moves(moves::Args),
 }
 
 /// What all commands get to know.
@@ -65,21 +73,29 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(err) => return errors::command_line(&err),
     };
     let context = Context { quiet: cli.quiet };
-    let done = match cli.command {
+    errors::without_backtraces(|| dispatch(cli.command, context))
+}
+
+fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
+    match command {
         Command::MakeBook(args) => make_book::run(*args, context),
         Command::Show(args) => show::run(&args),
         Command::Key(args) => key::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(err) => errors::failure(&err),
+        Command::Games(args) => games::run(&args),
+        Command::Game(args) => game::run(&args, context),
+        Command::Moves(args) => moves::run(&args),
     }
 }
 
 /// Writes data to standard output.
 fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes data that may be no UTF-8 to standard output.
+fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(bytes)?;
     out.flush()?;
     Ok(())
 }

@@ -40,6 +40,9 @@ pub enum Unfinished {
 pub struct MakeBook {
     pub(super) inputs: Vec<Input>,
     pub(super) bin: Option<PathBuf>,
+    pub(super) leveldb: Option<PathBuf>,
+    pub(super) index_stats: bool,
+    pub(super) force: bool,
     pub(super) max_ply: usize,
     pub(super) selection: Selection,
     pub(super) unfinished: Unfinished,
@@ -61,6 +64,9 @@ impl MakeBook {
         MakeBook {
             inputs: inputs.into_iter().collect(),
             bin: None,
+            leveldb: None,
+            index_stats: false,
+            force: false,
             max_ply: 1024,
             selection: Selection::default(),
             unfinished: Unfinished::default(),
@@ -80,6 +86,24 @@ impl MakeBook {
     /// Writes a Polyglot book to this file, replacing what is there when the book is complete.
     pub fn bin(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.bin = Some(path.into());
+        self
+    }
+
+    /// Writes a [LevelDB index](crate::index) to this directory.
+    pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.leveldb = Some(path.into());
+        self
+    }
+
+    /// Adds statistics per position to the index.
+    pub fn index_stats(mut self, stats: bool) -> MakeBook {
+        self.index_stats = stats;
+        self
+    }
+
+    /// Replaces an index that exists, which is refused unless said.
+    pub fn force(mut self, force: bool) -> MakeBook {
+        self.force = force;
         self
     }
 
@@ -166,6 +190,11 @@ impl MakeBook {
     /// How far the run has come, to be looked at from another thread.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
+    }
+
+    /// Whether moves are counted: always, unless there is to be an index and nothing else.
+    pub(super) fn counts_moves(&self) -> bool {
+        self.bin.is_some() || self.leveldb.is_none()
     }
 
     /// The options that decide what a book holds and that are not the defaults, as they are written on

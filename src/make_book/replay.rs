@@ -3,11 +3,13 @@
 use shakmaty::{Chess, Color, Position};
 
 use super::{
-    Job, MakeBook,
+    MakeBook,
     options::Unfinished,
+    read::Job,
     report::{Games, Rejection},
 };
 use crate::{
+    index::{layout, posting},
     pgn::{GameReader, GameResult, Token},
     position::{BookMove, Keyed, parse_fen, read_move},
     tally::{Stats, record},
@@ -28,6 +30,11 @@ pub(super) struct Outcome {
     pub has_text: bool,
     /// Where text first stood that belongs to no game.
     pub stray_text: Option<u64>,
+    /// [Postings](posting) of games numbered from the first of the batch, if there is to be an index.
+    pub postings: Vec<u128>,
+    /// The index records of all games, joined, and the length of each.
+    pub game_records: Vec<u8>,
+    pub record_lengths: Vec<u32>,
 }
 
 /// Replays the games of one batch.
@@ -53,6 +60,8 @@ struct Ending {
     /// All half-moves, where they had to be counted.
     plies: usize,
     problem: Option<Problem>,
+    /// The key of the position after the last half-move that counts.
+    last_key: u64,
 }
 
 impl<'a> Replayer<'a> {
@@ -67,7 +76,13 @@ impl<'a> Replayer<'a> {
     pub(super) fn replay(mut self, job: &Job) -> Outcome {
         let mut games = GameReader::new(&job.batch.text);
         // A game has some sixty half-moves, in about eight bytes each with its tags.
-        self.outcome.records.reserve(job.batch.text.len() / 7);
+        let plies = job.batch.text.len() / 7;
+        if self.options.counts_moves() {
+            self.outcome.records.reserve(plies);
+        }
+        if self.options.leveldb.is_some() {
+            self.outcome.postings.reserve(plies);
+        }
         while games.next_game() {
             self.game(&mut games, job);
             self.outcome.games.read += 1;
@@ -86,6 +101,17 @@ impl<'a> Replayer<'a> {
         let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
+        if self.options.leveldb.is_some() {
+            let offset = games
+                .first_tag_offset()
+                .map_or(layout::NO_OFFSET, |bracket| {
+                    (job.batch.offset + bracket as u64 + 1) as i64
+                });
+            let start = self.outcome.game_records.len();
+            layout::write_game(&mut self.outcome.game_records, tags, offset);
+            let length = self.outcome.game_records.len() - start;
+            self.outcome.record_lengths.push(length as u32);
+        }
 
         let unwanted = !is_standard(tags.get(b"Variant"))
             || !self.options.selection.admits(tags)
@@ -134,6 +160,9 @@ impl<'a> Replayer<'a> {
             }
         }
         self.count(result, first_turn);
+        if self.options.leveldb.is_some() {
+            self.index(result, ending.last_key);
+        }
     }
 
     fn admits_result(&self, result: GameResult) -> bool {
@@ -142,9 +171,15 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.selection.admits_result(result)
     }
 
-    /// Plays the game into `self.line`.
+    /// Plays the game into `self.line`, and says in which position it ends.
     fn moves(&mut self, games: &mut GameReader<'_>, start: Chess) -> Ending {
         let mut pos = Keyed::new(start);
+        let mut ending = self.moves_from(&mut pos, games);
+        ending.last_key = pos.key();
+        ending
+    }
+
+    fn moves_from(&mut self, pos: &mut Keyed<Chess>, games: &mut GameReader<'_>) -> Ending {
         let end = loop {
             if self.line.len() == self.options.max_ply {
                 return self.rest_of_game(games);
@@ -203,6 +238,7 @@ impl<'a> Replayer<'a> {
             marker,
             plies: self.line.len(),
             problem,
+            last_key: 0,
         }
     }
 
@@ -221,9 +257,26 @@ impl<'a> Replayer<'a> {
         }
     }
 
+    /// Notes which positions the game reached.
+    fn index(&mut self, result: GameResult, last_key: u64) {
+        // A batch has fewer bytes than an id has values.
+        let id = self.outcome.games.read as u32;
+        let with_moves = self.options.index_stats;
+        let postings = self.line.iter().map(|(key, mv)| {
+            let mv = if with_moves { *mv } else { BookMove::NONE };
+            posting::pack(*key, id, mv, result)
+        });
+        self.outcome.postings.extend(postings);
+        let last = posting::pack(last_key, id, BookMove::NONE, result);
+        self.outcome.postings.push(last);
+    }
+
     /// Counts the line that has been played.
     fn count(&mut self, result: GameResult, first_turn: Color) {
         self.outcome.plies += self.line.len() as u64;
+        if !self.options.counts_moves() {
+            return;
+        }
         let stats = [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result, turn)));
         let records = self.line.iter().enumerate().map(|(ply, (key, mv))| {
             let (turn, stats) = stats[ply % 2];

@@ -79,6 +79,8 @@ pub struct Report {
     pub entries: u64,
     /// The book, if one was made.
     pub book: Option<BookReport>,
+    /// The index, if one was made.
+    pub index: Option<IndexReport>,
     /// The first rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// What the user may want to know of the inputs, a line each.
@@ -101,6 +103,19 @@ pub struct BookReport {
     pub largest_weight: u64,
     /// What every weight was multiplied with.
     pub scale: f64,
+}
+
+/// An index that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexReport {
+    /// The directory.
+    pub path: PathBuf,
+    /// Games of the inputs, all of which have a record.
+    pub games: u64,
+    /// Positions that a game reached.
+    pub positions: u64,
+    /// Pairs of a position and a game that reached it.
+    pub postings: u64,
 }
 
 /// A problem that cost no game.

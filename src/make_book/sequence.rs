@@ -6,11 +6,15 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Job, MakeBook,
+    MakeBook,
+    read::Job,
     replay::Outcome,
     report::{Report, stray_text},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    index::GameRecords,
+};
 
 /// Collects the outcomes of batches.
 pub(super) struct Sequencer<'a> {
@@ -21,6 +25,15 @@ pub(super) struct Sequencer<'a> {
     waiting: BTreeMap<u64, (usize, Outcome)>,
     inputs: Vec<InputState>,
     report: Report,
+    /// The records of all games, if there is to be an index.
+    records: Option<GameRecords>,
+}
+
+/// Postings whose games have their ids.
+pub(super) struct Placed {
+    pub postings: Vec<u128>,
+    /// What has to be added to their ids.
+    pub first_id: u32,
 }
 
 /// What is known of an input so far.
@@ -40,20 +53,43 @@ impl<'a> Sequencer<'a> {
             waiting: BTreeMap::new(),
             inputs: vec![InputState::default(); options.inputs.len()],
             report: Report::default(),
+            records: options
+                .leveldb
+                .as_ref()
+                .map(|_| GameRecords::new(options.memory / 8, options.temp_dir.clone())),
         }
     }
 
-    /// Takes the outcome of a batch, and puts in order what can be.
-    pub(super) fn submit(&mut self, job: &Job, outcome: Outcome) -> Result<()> {
+    /// Takes the outcome of a batch, and puts in order what can be. The postings that come out of it
+    /// are for the caller to count, so that nobody waits for that.
+    pub(super) fn submit(&mut self, job: &Job, outcome: Outcome) -> Result<Vec<Placed>> {
         self.waiting.insert(job.number, (job.input, outcome));
+        let mut placed = Vec::new();
         while let Some((input, outcome)) = self.waiting.remove(&self.next) {
             self.next += 1;
-            self.place(input, outcome)?;
+            placed.extend(self.place(input, outcome)?);
         }
-        Ok(())
+        Ok(placed)
     }
 
-    fn place(&mut self, input: usize, outcome: Outcome) -> Result<()> {
+    fn place(&mut self, input: usize, outcome: Outcome) -> Result<Option<Placed>> {
+        let placed = match &mut self.records {
+            Some(records) => {
+                let first_id = records.len();
+                records.push_all(&outcome.record_lengths, &outcome.game_records)?;
+                if records.len() > u64::from(u32::MAX) {
+                    return Err(Error::file(
+                        self.options.inputs[input].path(),
+                        "an index holds at most 4294967295 games: make several",
+                    ));
+                }
+                Some(Placed {
+                    postings: outcome.postings,
+                    first_id: first_id as u32,
+                })
+            }
+            None => None,
+        };
         let state = &mut self.inputs[input];
         let room = Report::DESCRIBED.saturating_sub(self.report.rejected.len());
         for mut rejection in outcome.rejected.into_iter().take(room) {
@@ -71,11 +107,11 @@ impl<'a> Sequencer<'a> {
         }
         self.report.games.add(outcome.games);
         self.report.plies += outcome.plies;
-        Ok(())
+        Ok(placed)
     }
 
-    /// The report so far, after the last batch.
-    pub(super) fn finish(mut self) -> Result<Report> {
+    /// What was collected, after the last batch.
+    pub(super) fn finish(mut self) -> Result<Sequenced> {
         for (state, input) in self.inputs.iter().zip(&self.options.inputs) {
             if state.has_text && !state.recognised {
                 return Err(Error::file(
@@ -91,6 +127,24 @@ impl<'a> Sequencer<'a> {
                 self.report.warnings.push(stray_text(input.path(), offset));
             }
         }
-        Ok(self.report)
+        let mut first_ids = Vec::with_capacity(self.inputs.len());
+        let mut next = 0;
+        for state in &self.inputs {
+            first_ids.push(next);
+            next += state.games;
+        }
+        Ok(Sequenced {
+            report: self.report,
+            records: self.records,
+            first_ids,
+        })
     }
+}
+
+/// What is known when all batches are done.
+pub(super) struct Sequenced {
+    pub report: Report,
+    pub records: Option<GameRecords>,
+    /// The id of each input's first game.
+    pub first_ids: Vec<u64>,
 }

@@ -30,10 +30,12 @@ mod merge;
 pub mod record;
 mod run;
 mod shards;
+mod spool;
 mod stats;
 
 pub use self::{
     counts::{Counts, MoveCount, Tally},
     shards::{Fold, Memory, Partition, SHARDS, Sealed, Shards},
+    spool::{Spool, SpoolReader},
     stats::Stats,
 };

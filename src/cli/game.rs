@@ -1,0 +1,41 @@
+//! `polybook game`: the text of games.
+
+use std::path::PathBuf;
+
+use polybook::index::Index;
+
+use super::Context;
+
+/// Print games as they stand in their PGN
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  polybook game --leveldb games.idx 0
+  polybook game --leveldb games.idx 17 4711 > two.pgn")]
+pub struct Args {
+    /// The index, as make-book --leveldb made it
+    #[arg(long, value_name = "DIR")]
+    leveldb: PathBuf,
+
+    /// The games' ids, as polybook games lists them
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<u32>,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let index = Index::open(&args.leveldb)?;
+    let mut told = context.quiet;
+    for id in &args.ids {
+        if !told && index.is_slow_to_read(*id)? {
+            eprintln!("the PGN is packed: finding a game takes as long as unpacking all before it");
+            told = true;
+        }
+        print_text(&index, *id)?;
+    }
+    Ok(())
+}
+
+/// Prints a game byte for byte.
+pub fn print_text(index: &Index, id: u32) -> anyhow::Result<()> {
+    super::print_bytes(&index.text(id)?)
+}

@@ -1,0 +1,39 @@
+//! The LevelDB index: which games reached a position, and what their headers say.
+//!
+//! `polybook make-book --leveldb DIR` writes it, [`Index`] reads it, and so does every front-end that
+//! reads the index of polyglot's LevelDB fork. [`layout`] alone knows its keys and values.
+//!
+//! ```
+//! use polybook::{MakeBook, index::Index, pgn::Input, position::{from_text, key}};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("index");
+//! MakeBook::new([Input::file("data/famous.pgn")]).leveldb(&path).run()?;
+//!
+//! let index = Index::open(&path)?;
+//! let evans = key(&from_text(None, Some("e4 e5 Nf3 Nc6 Bc4 Bc5 b4"))?);
+//! for id in index.games(evans)?.iter() {
+//!     let game = index.header(id)?;
+//!     println!("{} - {}", game.white(), game.black());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod env;
+mod games;
+pub mod layout;
+mod manifest;
+pub mod posting;
+mod read;
+mod table;
+mod text;
+mod write;
+
+pub(crate) use self::{
+    games::GameRecords,
+    write::{IndexWriter, IndexedFile},
+};
+pub use self::{
+    layout::{GameHeader, GameIds, PositionStats},
+    read::Index,
+};

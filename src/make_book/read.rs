@@ -1,0 +1,217 @@
+//! Reading the inputs: cutting them on one thread, replaying the batches on all.
+
+use std::{
+    io::ErrorKind,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+};
+
+use rayon::{Scope, ThreadPool};
+
+use super::{
+    MakeBook,
+    replay::Replayer,
+    report::Report,
+    sequence::{Sequenced, Sequencer},
+};
+use crate::{
+    error::{At, Error, Result},
+    index::{
+        GameRecords,
+        posting::{self, Once},
+    },
+    pgn::{Batch, Cutter, Input, Stream},
+    tally::{Memory, Partition, Shards, Tally},
+};
+
+/// About how many bytes of PGN are replayed at once.
+const BATCH_SIZE: usize = 1 << 19;
+
+/// What has been collected when all inputs are read.
+pub(super) struct Collected {
+    pub tally: Tally,
+    /// Which games reached which positions, if there is to be an index.
+    pub postings: Option<Shards<Once>>,
+    /// The index records of all games, if there is to be one.
+    pub records: Option<GameRecords>,
+    /// The id of each input's first game.
+    pub first_ids: Vec<u64>,
+    pub report: Report,
+}
+
+impl MakeBook {
+    /// Reads all inputs and collects what the outputs are made of.
+    pub(super) fn collect(&self, pool: &ThreadPool) -> Result<Collected> {
+        // Each kind of record that is collected gets its share.
+        let tables = usize::from(self.counts_moves()) + usize::from(self.leveldb.is_some());
+        let memory = Memory {
+            bytes: self.memory / tables,
+            temp_dir: self.temp_dir.clone(),
+        };
+        let run = Run {
+            options: self,
+            tally: Tally::new(memory.clone()),
+            postings: self.leveldb.as_ref().map(|_| Shards::new(memory)),
+            sequencer: Mutex::new(Sequencer::new(self)),
+            failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
+        };
+        let total = self.inputs.iter().map(Input::size).sum::<Option<u64>>();
+        self.progress
+            .total
+            .store(total.unwrap_or(0), Ordering::Relaxed);
+        let in_flight = 2 * pool.current_num_threads();
+        pool.in_place_scope(|scope| run.read_inputs(scope, in_flight))?;
+        let failure = run.failure.into_inner();
+        if let Some(failure) = failure.unwrap_or_else(PoisonError::into_inner) {
+            return Err(failure);
+        }
+        self.refuse_if_stopped()?;
+        let sequencer = run.sequencer.into_inner();
+        let Sequenced {
+            report,
+            records,
+            first_ids,
+        } = sequencer.unwrap_or_else(PoisonError::into_inner).finish()?;
+        Ok(Collected {
+            tally: run.tally,
+            postings: run.postings,
+            records,
+            first_ids,
+            report,
+        })
+    }
+}
+
+/// What the threads of a run share.
+struct Run<'a> {
+    options: &'a MakeBook,
+    tally: Tally,
+    postings: Option<Shards<Once>>,
+    sequencer: Mutex<Sequencer<'a>>,
+    /// The first thing that went wrong in a thread.
+    failure: Mutex<Option<Error>>,
+    failed: AtomicBool,
+}
+
+/// A batch and its place in the run.
+pub(super) struct Job {
+    pub batch: Batch,
+    /// Counts all batches of the run.
+    pub number: u64,
+    /// Which input it comes from.
+    pub input: usize,
+}
+
+impl Run<'_> {
+    /// Cuts the inputs and hands the batches to the threads, not too many at a time.
+    fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: usize) -> Result<()> {
+        let (acquire, release) = mpsc::sync_channel::<()>(in_flight);
+        let release = Arc::new(Mutex::new(release));
+        let mut number = 0;
+        for (index, input) in self.options.inputs.iter().enumerate() {
+            let stream = input.open()?;
+            let taken = Arc::clone(&stream.taken);
+            let before = self.options.progress.taken.load(Ordering::Relaxed);
+            let mut cutter = Cutter::new(stream, BATCH_SIZE);
+            let mut first = true;
+            while let Some(batch) = next_batch(&mut cutter, input)? {
+                if std::mem::take(&mut first) {
+                    refuse_binary(input, &batch.text)?;
+                }
+                if self.failed.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                self.options.refuse_if_stopped()?;
+                let so_far = before + taken.load(Ordering::Relaxed);
+                self.options.progress.taken.store(so_far, Ordering::Relaxed);
+                // Waits while enough batches are on their way. The other end lives as long as this.
+                let _ = acquire.send(());
+                let job = Job {
+                    batch,
+                    number,
+                    input: index,
+                };
+                number += 1;
+                let release = Arc::clone(&release);
+                scope.spawn(move |_| {
+                    if let Err(err) = self.replay(&job) {
+                        self.fail(err);
+                    }
+                    let release = release.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = release.recv();
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&self, err: Error) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(err);
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    fn replay(&self, job: &Job) -> Result<()> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let outcome = Replayer::new(self.options).replay(job);
+        self.tally.add_records(&outcome.records)?;
+        self.options
+            .progress
+            .games
+            .fetch_add(outcome.games.read, Ordering::Relaxed);
+        let placed = self
+            .sequencer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .submit(job, outcome)?;
+        if let Some(shards) = &self.postings {
+            for mut some in placed {
+                for record in &mut some.postings {
+                    *record = posting::add_to_id(*record, some.first_id);
+                }
+                shards.append(&Partition::new(&some.postings))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
+    match cutter.next_batch() {
+        // What the operating system did not say, an unpacker or the cutter did.
+        Err(err) if err.raw_os_error().is_none() && err.kind() != ErrorKind::OutOfMemory => {
+            Err(Error::file(
+                input.path(),
+                format!("damaged: {err}; unpack or download it again"),
+            ))
+        }
+        result => result.at(input.path(), "read it"),
+    }
+}
+
+/// Refuses what is certainly no PGN before it is read as a long row of odd games.
+fn refuse_binary(input: &Input, text: &[u8]) -> Result<()> {
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+        return Err(Error::file(
+            input.path(),
+            "is in UTF-16: convert it to UTF-8, for instance with iconv",
+        ));
+    }
+    let start = &text[..text.len().min(1 << 16)];
+    let has_tags = start.split(|byte| *byte == b'\n').any(|line| {
+        matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')
+    });
+    if start.contains(&0) && !has_tags {
+        return Err(Error::file(
+            input.path(),
+            "is not PGN but binary data: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
+        ));
+    }
+    Ok(())
+}

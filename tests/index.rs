@@ -1,0 +1,455 @@
+//! The LevelDB index as a user makes it and asks it.
+
+mod common;
+
+use std::{collections::BTreeMap, fs, io::Write, path::Path};
+
+use common::{fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp};
+use polybook::index::Index;
+
+/// All files of an index.
+fn contents(index: &Path) -> BTreeMap<String, Vec<u8>> {
+    fs::read_dir(index)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+fn write(dir: &Path, name: &str, text: impl AsRef<[u8]>) {
+    fs::write(dir.join(name), text).unwrap();
+}
+
+#[test]
+fn a_front_end_finds_what_python_chess_finds() {
+    let Some(python) = python(&["chess", "plyvel"]) else {
+        return;
+    };
+    let dir = temp();
+    for name in ["famous.pgn", "selfplay.pgn"] {
+        let pgn = sample(name);
+        let plain = dir.path().join(format!("{name}.plain"));
+        ok(
+            dir.path(),
+            &format!(
+                "make-book -q {} --leveldb {}",
+                pgn.display(),
+                plain.display()
+            ),
+        );
+        run_python(&python, "front_end.py", &[&plain, &pgn]);
+        let full = dir.path().join(format!("{name}.full"));
+        ok(
+            dir.path(),
+            &format!(
+                "make-book -q {} --leveldb {} --index-stats",
+                pgn.display(),
+                full.display()
+            ),
+        );
+        run_python(
+            &python,
+            "front_end.py",
+            &[&full, &pgn, Path::new("--stats")],
+        );
+    }
+    assert!(
+        !dir.path().join("book.bin").exists(),
+        "no book was asked for"
+    );
+}
+
+#[test]
+fn the_master_games_are_indexed_to_the_last() {
+    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
+        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    };
+    let dir = temp();
+    let pgn = Path::new(&corpus).join("masters.pgn");
+    let report = ok_json(
+        dir.path(),
+        &format!("make-book -q --json --leveldb idx {}", pgn.display()),
+    );
+    assert_eq!(report["index"]["games"], 67_281);
+    let size: usize = contents(&dir.path().join("idx"))
+        .values()
+        .map(Vec::len)
+        .sum();
+    let pgn_size = fs::metadata(&pgn).unwrap().len();
+    assert!(size as u64 <= 3 * pgn_size, "{size} bytes");
+    let index = Index::open(dir.path().join("idx")).unwrap();
+    assert_eq!(index.game_count(), 67_281);
+}
+
+#[test]
+fn nothing_but_input_and_options_decides_the_contents() {
+    let dir = temp();
+    let pgn = sample("selfplay.pgn");
+    let made = |options: &str| {
+        ok(
+            dir.path(),
+            &format!(
+                "make-book -q --leveldb idx --force --index-stats {options} {}",
+                pgn.display()
+            ),
+        );
+        contents(&dir.path().join("idx"))
+    };
+    let expected = made("");
+    for options in [
+        "--threads 1",
+        "--threads 7",
+        "--memory 0",
+        "--memory 0 --threads 3 --bin b.bin --min-game 9",
+    ] {
+        assert!(made(options) == expected, "{options}");
+    }
+}
+
+#[test]
+fn several_inputs_are_numbered_through() {
+    let dir = temp();
+    write(
+        dir.path(),
+        "a.pgn",
+        "[White \"A0\"]\n\n1. e4 *\n\n[White \"A1\"]\n\n1. d4 *\n",
+    );
+    write(dir.path(), "b.pgn", "[White \"B0\"]\n\n1. e4 e5 *\n");
+    write(dir.path(), "empty.pgn", "");
+    let report = ok_json(
+        dir.path(),
+        "make-book -q --json --leveldb idx a.pgn empty.pgn b.pgn",
+    );
+    assert_eq!(report["index"]["games"], 3);
+    assert_eq!(report["index"]["positions"], 4);
+    assert_eq!(report["index"]["postings"], 7);
+
+    let index = Index::open(dir.path().join("idx")).unwrap();
+    // The empty file has no game, and the one behind it begins with the same id.
+    let files: Vec<_> = index
+        .files()
+        .map(|(id, path)| (id, path.file_name().unwrap().to_owned()))
+        .collect();
+    assert_eq!(files, [(0, "a.pgn".into()), (2, "b.pgn".into())]);
+    assert!(index.files().all(|(_, path)| path.is_absolute()));
+    let found = ok_json(dir.path(), "games --leveldb idx --moves e4 --json");
+    assert_eq!(found["total"], 2);
+    let white: Vec<_> = found["games"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|game| &game["white"])
+        .collect();
+    assert_eq!(white, ["A0", "B0"]);
+    assert_eq!(found["games"][1]["id"], 2);
+    assert_eq!(
+        ok(dir.path(), "game --leveldb idx 2 0"),
+        "[White \"B0\"]\n\n1. e4 e5 *\n[White \"A0\"]\n\n1. e4 *\n\n"
+    );
+}
+
+#[test]
+fn places_are_exact_and_texts_byte_for_byte() {
+    let dir = temp();
+    let games = [
+        "[Event \"0\"]\n[White \"A\"]\n\n1. e4 { [x] } e5 1-0\n\n",
+        "1. d4 d5 *\n",
+        "1. c4 *\n\n{ before the next }\n; and this\n",
+        "[Event \"3\"]\n\n1. Nf3 *\n",
+        "[Event \"4\"]\n\n1. b3 Ke4 *\n\n",
+        "[Event \"5\"]\n\n1. g3 *",
+    ];
+    for (name, line_end, mark) in [
+        ("lf", "\n", ""),
+        ("crlf", "\r\n", ""),
+        ("cr", "\r", ""),
+        ("bom", "\n", "\u{feff}"),
+    ] {
+        let text = mark.to_owned() + &games.concat().replace('\n', line_end);
+        let pgn = format!("{name}.pgn");
+        write(dir.path(), &pgn, &text);
+        write(
+            dir.path(),
+            &format!("{pgn}.zst"),
+            zstd::encode_all(text.as_bytes(), 1).unwrap(),
+        );
+        for file in [pgn.clone(), format!("{pgn}.zst")] {
+            ok(
+                dir.path(),
+                &format!("make-book -q --force --leveldb idx {file}"),
+            );
+            let index = Index::open(dir.path().join("idx")).unwrap();
+            assert_eq!(index.game_count(), 6);
+            for (id, game) in games.iter().enumerate() {
+                let game = game.replace('\n', line_end);
+                // What stands before a game without tags is not its own.
+                let found = index.text(id as u32).unwrap();
+                assert_eq!(String::from_utf8_lossy(&found), game, "{file} game {id}");
+                let offset = index.header(id as u32).unwrap().offset();
+                match game.starts_with('[') {
+                    true => assert!(text[offset.unwrap() as usize..].starts_with(&game[1..])),
+                    false => assert_eq!(offset, None),
+                }
+            }
+            assert!(index.text(6).is_err());
+        }
+    }
+    let output = run(dir.path(), "game --leveldb idx 0");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("packed"), "{told}");
+}
+
+#[test]
+fn filtered_and_rejected_games_keep_their_records() {
+    let dir = temp();
+    write(
+        dir.path(),
+        "games.pgn",
+        "[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n[White \"B\"]\n[Result \"0-1\"]\n\n1. e4 0-1\n\n[White \"C\"]\n[Result \"1-0\"]\n\n1. e4 Ke4 1-0\n",
+    );
+    ok(
+        dir.path(),
+        "make-book -q --leveldb idx --result 1-0 games.pgn",
+    );
+    let found = ok_json(dir.path(), "games --leveldb idx --json");
+    assert_eq!(found["total"], 1);
+    let index = Index::open(dir.path().join("idx")).unwrap();
+    let names: Vec<_> = (0..3)
+        .map(|id| index.header(id).unwrap().white().into_owned())
+        .collect();
+    assert_eq!(names, ["A", "B", "C"]);
+}
+
+#[test]
+fn positions_up_to_the_last_and_up_to_max_ply() {
+    let dir = temp();
+    write(
+        dir.path(),
+        "games.pgn",
+        "[White \"A\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Ng1 Nb8 *\n",
+    );
+    let total = |options: &str, moves: &str| {
+        ok(
+            dir.path(),
+            &format!("make-book -q --force --leveldb idx {options} games.pgn"),
+        );
+        let output = polybook_in(dir.path())
+            .args(["games", "--leveldb", "idx", "--json", "--moves", moves])
+            .output()
+            .unwrap();
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["games"].as_array().unwrap().len(), found["total"]);
+        found["total"].as_u64().unwrap()
+    };
+    assert_eq!(total("", "e4 e5 Nf3 Nc6 Ng1"), 1);
+    // Reached twice, listed once.
+    assert_eq!(total("", "e4 e5"), 1);
+    assert_eq!(total("--max-ply 4", "e4 e5 Nf3 Nc6"), 1);
+    assert_eq!(total("--max-ply 4", "e4 e5 Nf3 Nc6 Ng1"), 0);
+    assert_eq!(total("--max-ply 0", ""), 1);
+}
+
+#[test]
+fn pages_and_texts_of_games() {
+    let dir = temp();
+    ok(
+        dir.path(),
+        &format!(
+            "make-book -q --leveldb idx {}",
+            sample("selfplay.pgn").display()
+        ),
+    );
+    let page = ok_json(
+        dir.path(),
+        "games --leveldb idx --json --skip 498 --limit 10",
+    );
+    assert_eq!(page["total"], 500);
+    let ids: Vec<_> = page["games"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|game| &game["id"])
+        .collect();
+    assert_eq!(ids, [498, 499]);
+    let texts = ok(dir.path(), "games --leveldb idx --pgn --skip 0 --limit 500");
+    assert_eq!(texts, fs::read_to_string(sample("selfplay.pgn")).unwrap());
+    let listed = ok(dir.path(), "games --leveldb idx --limit 2");
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+}
+
+#[test]
+fn moves_need_statistics() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    ok(
+        dir.path(),
+        &format!("make-book -q --leveldb idx {}", pgn.display()),
+    );
+    let error = fails(dir.path(), "moves --leveldb idx", 1);
+    assert!(error.contains("--index-stats"), "{error}");
+    ok(
+        dir.path(),
+        &format!(
+            "make-book -q --force --index-stats --leveldb idx {}",
+            pgn.display()
+        ),
+    );
+    let found = ok_json(dir.path(), "moves --leveldb idx --json");
+    let e4 = &found["moves"][0];
+    assert_eq!(
+        (e4["san"].as_str(), e4["games"].as_u64()),
+        (Some("e4"), Some(21))
+    );
+    let sum = ["white", "draws", "black"]
+        .map(|side| e4[side].as_u64().unwrap())
+        .iter()
+        .sum::<u64>();
+    assert_eq!(sum, 21);
+    let none = ok_json(dir.path(), "moves --leveldb idx --json --moves a3");
+    assert_eq!(none["moves"], serde_json::json!([]));
+}
+
+#[test]
+fn an_existing_index_is_refused_unless_forced() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    fs::create_dir(dir.path().join("idx")).unwrap();
+    write(dir.path(), "idx/precious", "mine");
+    let error = fails(dir.path(), &format!("make-book -q --leveldb idx {pgn}"), 1);
+    assert!(
+        error.contains("idx: exists") && error.contains("--force"),
+        "{error}"
+    );
+    assert!(dir.path().join("idx/precious").exists());
+    ok(
+        dir.path(),
+        &format!("make-book -q --leveldb idx --force {pgn}"),
+    );
+    assert!(!dir.path().join("idx/precious").exists());
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        1,
+        "nothing is left behind"
+    );
+}
+
+#[test]
+fn reading_changes_nothing() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
+    let before = contents(&dir.path().join("idx"));
+    ok(dir.path(), "games --leveldb idx");
+    assert!(contents(&dir.path().join("idx")) == before);
+}
+
+#[test]
+fn what_is_no_index_says_what_it_is() {
+    let dir = temp();
+    let path = dir.path();
+    fs::create_dir(path.join("directory")).unwrap();
+    write(path, "file", "x");
+    for (name, expected) in [
+        ("directory", "no LevelDB"),
+        ("file", "file"),
+        ("missing", "does not exist"),
+    ] {
+        let error = fails(path, &format!("games --leveldb {name}"), 1);
+        assert!(error.contains(name) && error.contains(expected), "{error}");
+    }
+
+    // Databases, but not ours.
+    let database = |name: &str, entries: &[(&[u8], &[u8])]| {
+        let options = rusty_leveldb::Options::default();
+        let mut db = rusty_leveldb::DB::open(path.join(name), options).unwrap();
+        for (key, value) in entries {
+            db.put(key, value).unwrap();
+        }
+        db.close().unwrap();
+    };
+    database("other", &[(b"a", b"b")]);
+    let error = fails(path, "games --leveldb other", 1);
+    assert!(error.contains("no game index"), "{error}");
+    database(
+        "passes",
+        &[(b"numPasses", b"3"), (b"total_game_count", b"1")],
+    );
+    let error = fails(path, "games --leveldb passes", 1);
+    assert!(error.contains("another layout"), "{error}");
+}
+
+#[test]
+fn damaged_indexes_are_errors() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
+    let whole = contents(&dir.path().join("idx"));
+    let damage: [(&str, fn(&mut Vec<u8>)); 6] = [
+        ("CURRENT", |bytes| bytes.clear()),
+        ("MANIFEST-000001", |bytes| bytes.truncate(20)),
+        ("MANIFEST-000001", |bytes| bytes[12] ^= 0xff),
+        ("000003.ldb", |bytes| bytes.clear()),
+        ("000003.ldb", |bytes| bytes.truncate(500)),
+        ("000003.ldb", |bytes| bytes.fill(0xa5)),
+    ];
+    for (name, change) in damage {
+        for (file, bytes) in &whole {
+            let mut bytes = bytes.clone();
+            if file == name {
+                change(&mut bytes);
+            }
+            write(dir.path(), &format!("idx/{file}"), bytes);
+        }
+        let error = fails(dir.path(), "games --leveldb idx", 1);
+        assert!(error.contains("idx"), "{name}: {error}");
+    }
+    fs::remove_file(dir.path().join("idx/000003.ldb")).unwrap();
+    fails(dir.path(), "games --leveldb idx", 1);
+}
+
+#[test]
+fn standard_input_is_indexed_without_texts() {
+    let dir = temp();
+    let mut child = polybook_in(dir.path())
+        .args(["make-book", "-q", "--leveldb", "idx", "-"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"[White \"A\"]\n\n1. e4 *\n")
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(
+        ok_json(dir.path(), "games --leveldb idx --json")["games"][0]["white"],
+        "A"
+    );
+    let error = fails(dir.path(), "game --leveldb idx 0", 1);
+    assert!(error.contains("standard input"), "{error}");
+}
+
+#[test]
+fn a_changed_pgn_is_noticed() {
+    let dir = temp();
+    write(
+        dir.path(),
+        "games.pgn",
+        "[White \"A\"]\n\n1. e4 *\n\n[White \"B\"]\n\n1. e4 *\n",
+    );
+    ok(dir.path(), "make-book -q --leveldb idx games.pgn");
+    write(
+        dir.path(),
+        "games.pgn",
+        "; a line more\n[White \"A\"]\n\n1. e4 *\n\n[White \"B\"]\n\n1. e4 *\n",
+    );
+    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    assert!(error.contains("has changed"), "{error}");
+    fs::remove_file(dir.path().join("games.pgn")).unwrap();
+    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    assert!(error.contains("games.pgn"), "{error}");
+}
