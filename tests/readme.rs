@@ -25,6 +25,49 @@ fn transcripts() -> Vec<(String, String)> {
     found
 }
 
+/// The README's code in a language, block by block.
+fn blocks(language: &str) -> Vec<String> {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"));
+    let readme = readme.unwrap();
+    let start = format!("\n```{language}\n");
+    readme
+        .split(&start)
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once("\n```")?.0.to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_python_example_finds_the_opera_game() {
+    let Some(python) = common::python(&["chess", "plyvel"]) else {
+        return;
+    };
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let line = format!(
+        "make-book -q {} --leveldb famous.idx --index-stats",
+        pgn.display()
+    );
+    common::ok(dir.path(), &line);
+    let blocks = blocks("python");
+    assert_eq!(blocks.len(), 1);
+    let output = Command::new(python)
+        .args(["-c", &blocks[0]])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        printed.starts_with("Morphy, Paul - Duke Karl"),
+        "{printed}{error}"
+    );
+    assert!(
+        printed.contains("17. Rd8#") && printed.ends_with("d4 1 white 1 black 0\n"),
+        "{printed}{error}"
+    );
+}
+
 /// Without what differs from run to run.
 fn steady(output: &str) -> String {
     output
