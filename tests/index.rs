@@ -387,7 +387,8 @@ fn damaged_indexes_are_errors() {
     let pgn = sample("famous.pgn").display().to_string();
     ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
     let whole = contents(&dir.path().join("idx"));
-    let damage: [(&str, fn(&mut Vec<u8>)); 6] = [
+    type Change = fn(&mut Vec<u8>);
+    let damage: [(&str, Change); 6] = [
         ("CURRENT", |bytes| bytes.clear()),
         ("MANIFEST-000001", |bytes| bytes.truncate(20)),
         ("MANIFEST-000001", |bytes| bytes[12] ^= 0xff),

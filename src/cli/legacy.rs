@@ -7,7 +7,18 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, Command};
 
 /// The commands that polyglot has.
-const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
+pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
+
+/// What stands before the old spelling of an option in the definitions that completions are made from.
+pub const OLD_SPELLING: &str = "old-spelling-";
+
+/// A completion script in which the old spellings have one dash.
+pub fn single_dashes(script: &str) -> String {
+    script
+        .replace(&format!("--{OLD_SPELLING}"), "-")
+        // Fish has a word for options of one dash and several letters.
+        .replace(&format!("-l {OLD_SPELLING}"), "-o ")
+}
 
 /// The arguments with a second dash where polyglot knew one.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {

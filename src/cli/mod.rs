@@ -1,17 +1,23 @@
 //! The command line: one file per command.
 
+mod completions;
+mod dump_book;
 mod errors;
 mod game;
 mod games;
+mod info_book;
 mod json;
 mod key;
 mod legacy;
 mod make_book;
+mod merge_book;
 mod moves;
+mod pgheader;
 mod position;
 mod progress;
 mod show;
 mod size;
+mod verify;
 
 use std::{
     ffi::OsString,
@@ -54,6 +60,13 @@ enum Command {
     Games(games::Args),
     Game(game::Args),
     Moves(moves::Args),
+    MergeBook(merge_book::Args),
+    InfoBook(info_book::Args),
+    DumpBook(dump_book::Args),
+    Pgheader(pgheader::Args),
+    Verify(verify::Args),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
 }
 
 /// What all commands get to know.
@@ -84,6 +97,13 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Games(args) => games::run(&args),
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args),
+        Command::MergeBook(args) => merge_book::run(args, context),
+        Command::InfoBook(args) => info_book::run(&args),
+        Command::DumpBook(args) => dump_book::run(&args, context),
+        Command::Pgheader(args) => pgheader::run(&args),
+        Command::Verify(args) => verify::run(&args, context),
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => completions::man(&args),
     }
 }
 

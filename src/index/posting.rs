@@ -102,7 +102,7 @@ impl Fold for Once {
     fn shard(record: u128) -> usize {
         let above = (record >> 55).saturating_sub(SMALLEST);
         // Those of 20 digits, and a ninth of `above` for those of 19, 18 and so on together.
-        let before = above.min(OF_LONGEST) + (above * 7281 >> 16);
+        let before = above.min(OF_LONGEST) + ((above * 7281) >> 16);
         ((before >> 56) as usize).min(SHARDS - 1)
     }
 

@@ -1,0 +1,75 @@
+//! `polybook dump-book`: the lines of a book as text.
+
+use std::{
+    io::{BufWriter, Write},
+    path::PathBuf,
+};
+
+use anyhow::Context as _;
+use polybook::{
+    book::{Book, lines},
+    output::AtomicFile,
+};
+use shakmaty::Color;
+
+use super::Context;
+
+/// Write the lines of a book for one side as text
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The side's moves come in the order of the book, with how often each would be chosen; the opponent's in
+the order of their UCI text. A line ends where the book does, in a {cycle} to an earlier position of
+its own, or in a {trans}position to a line above.
+
+Examples:
+  polybook dump-book --bin book.bin --color white               writes book_white.txt
+  polybook dump-book --bin book.bin --color black --out -       to standard output")]
+pub struct Args {
+    /// The book
+    #[arg(long, value_name = "FILE", default_value = "book.bin")]
+    bin: PathBuf,
+
+    /// The side whose moves come from the book
+    #[arg(long, value_enum, alias = "colour")]
+    color: ColorArg,
+
+    /// Where to write the lines; - is standard output [default: book_white.txt or book_black.txt]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
+enum ColorArg {
+    White,
+    Black,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let (color, name) = match args.color {
+        ColorArg::White => (Color::White, "white"),
+        ColorArg::Black => (Color::Black, "black"),
+    };
+    let book = Book::open(&args.bin)?;
+    let title = format!("Dump of \"{}\" for {name}.\n", args.bin.display());
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => PathBuf::from(format!("book_{name}.txt")),
+    };
+    if out.as_os_str() == "-" {
+        let mut stdout = BufWriter::new(std::io::stdout().lock());
+        stdout.write_all(title.as_bytes())?;
+        return Ok(lines::write(&book, color, stdout)?);
+    }
+    let mut file = AtomicFile::create(&out)?;
+    let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
+    writer
+        .write_all(title.as_bytes())
+        .and_then(|()| lines::write(&book, color, &mut writer))
+        .with_context(|| format!("{}: cannot write it", out.display()))?;
+    drop(writer);
+    file.commit()?;
+    if !context.quiet {
+        eprintln!("{}: lines for {name}", out.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! `polybook pgheader`: the header of a book, with the options and the printed text of the header
+//! format's own utility.
+
+use std::path::PathBuf;
+
+use polybook::book::header;
+
+use super::errors::Usage;
+
+/// Print, add, change or delete the header of a book
+#[derive(clap::Args, Debug)]
+#[command(
+    disable_help_flag = true,
+    after_help = "\
+Without -s, -S or -d the header is updated: -v and -c each replace their own part, and a header is added
+where there is none, with variant \"normal\" and a default comment.
+
+Examples:
+  polybook pgheader -s book.bin
+  polybook pgheader book.bin -c \"My book\\nFree for all\"
+  polybook pgheader book.bin -v normal,fischerandom"
+)]
+pub struct Args {
+    /// The book
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Print the options, as the format's document has them
+    #[arg(short = 'h')]
+    options: bool,
+
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+
+    /// Print the known variants
+    #[arg(short = 'l')]
+    list: bool,
+
+    /// Print the header
+    #[arg(short = 's')]
+    show: bool,
+
+    /// Print the header data
+    #[arg(short = 'S')]
+    show_data: bool,
+
+    /// Delete the header
+    #[arg(short = 'd')]
+    delete: bool,
+
+    /// Comma separated list of supported variants
+    #[arg(short = 'v', value_name = "VARIANTS")]
+    variants: Option<String>,
+
+    /// Accept variants that are not known
+    #[arg(short = 'f')]
+    force: bool,
+
+    /// Free text; the two characters \n stand for a line break
+    #[arg(short = 'c', value_name = "COMMENT")]
+    comment: Option<String>,
+}
+
+/// What the format's document prints for -h.
+const OPTIONS: &str = "\
+pgheader <options> [<file>]
+Update a header, adding a default one if necessary
+<file>            input file
+Options:
+-h                print this help
+-l                print the known variant list
+-s                print the header
+-S                print the header data
+-d                delete the header
+-v  <variants>    comma separated list of supported variants
+-f                force inclusion of unknown variants
+-c  <comment>     free format string, may contain newlines encoded as
+                  two character strings \"\\n\"
+";
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    if args.options {
+        return super::print(OPTIONS);
+    }
+    if args.list {
+        let variants = header::KNOWN_VARIANTS.join("\n");
+        return super::print(&format!("Known variants:\n{variants}\n"));
+    }
+    let Some(file) = &args.file else {
+        return Err(
+            Usage("no book given: name the file (or -h for the options)".to_owned()).into(),
+        );
+    };
+    if args.show {
+        let text = header::read(file)?;
+        let header = header::parse(&text).map_err(|source| polybook::Error::Header {
+            path: file.clone(),
+            source,
+        })?;
+        let variants = header.variants.join("\n");
+        return super::print(&format!(
+            "Variants supported:\n{variants}\nComment:\n{}\n",
+            header.comment
+        ));
+    }
+    if args.show_data {
+        let data = header::read_raw(file)?;
+        if data.is_empty() {
+            return Err(polybook::Error::Header {
+                path: file.clone(),
+                source: header::HeaderError::NoHeader,
+            }
+            .into());
+        }
+        return super::print(&cells(&data));
+    }
+    if args.delete {
+        return Ok(header::remove(file)?);
+    }
+    let variants = args.variants.as_deref().map(variants);
+    if let (Some(variants), false) = (&variants, args.force)
+        && let Some(unknown) = variants.iter().find(|name| !header::known_variant(name))
+    {
+        let problem = format!(
+            "unknown variant \"{unknown}\": -l lists the known ones, -f takes it all the same"
+        );
+        anyhow::bail!("{}: {problem}", file.display());
+    }
+    let comment = args.comment.as_ref().map(|text| text.replace("\\n", "\n"));
+    Ok(header::update(
+        file,
+        variants.as_deref(),
+        comment.as_deref(),
+    )?)
+}
+
+/// The names in a list; blanks are dropped and capitals made small.
+fn variants(list: &str) -> Vec<String> {
+    list.to_lowercase()
+        .replace(' ', "")
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Header data, eight bytes a line, each five columns wide.
+fn cells(data: &[u8]) -> String {
+    let mut text = String::new();
+    for row in data.chunks(8) {
+        for byte in row {
+            let cell = match byte {
+                b'\n' => "\\n".to_owned(),
+                0 => "\\0".to_owned(),
+                b' '..=b'~' => char::from(*byte).to_string(),
+                _ => format!("\\{byte:03o}"),
+            };
+            text.push_str(&format!("{cell:>5}"));
+        }
+        text.push('\n');
+    }
+    text
+}

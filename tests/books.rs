@@ -1,0 +1,394 @@
+//! The book utilities as a user runs them, beside Debian's polyglot where it is installed.
+
+mod common;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use common::{fails, ok, ok_json, polybook_in, program, records, sample, temp};
+
+/// Books of the samples made with several options, headed and not, and the books of `POLYBOOK_CORPUS`.
+fn books(dir: &Path) -> Vec<PathBuf> {
+    let (famous, selfplay) = (sample("famous.pgn"), sample("selfplay.pgn"));
+    let mut books = Vec::new();
+    for (i, options) in [
+        "--min-game 1",
+        "--min-game 1 --max-ply 16 --no-header",
+        "--min-game 2 --uniform",
+        "--min-game 1 --max-ply 12 --only-white",
+        "--min-game 1 --max-ply 12 --only-black --no-header",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = format!("book{i}.bin");
+        ok(
+            dir,
+            &format!(
+                "make-book -q {options} --bin {name} {} {}",
+                famous.display(),
+                selfplay.display()
+            ),
+        );
+        books.push(dir.join(name));
+    }
+    match std::env::var_os("POLYBOOK_CORPUS") {
+        Some(corpus) => {
+            let corpus = Path::new(&corpus);
+            books.push(corpus.join("performance.bin"));
+            let masters = corpus.join("masters.pgn");
+            ok(
+                dir,
+                &format!(
+                    "make-book -q --max-ply 40 --bin masters.bin {}",
+                    masters.display()
+                ),
+            );
+            books.push(dir.join("masters.bin"));
+        }
+        None => eprintln!("skipped: POLYBOOK_CORPUS is not set"),
+    }
+    books
+}
+
+/// What polyglot prints to standard output, without its name.
+fn polyglot(program: &Path, dir: &Path, line: &str) -> String {
+    let output = Command::new(program)
+        .current_dir(dir)
+        .args(line.split_whitespace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{line}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .filter(|line| !line.starts_with("PolyGlot"))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+/// The moves of dumped lines: what was played before, the move, and its percentage.
+fn moves_of_lines(path: &Path) -> (usize, BTreeSet<(u64, String)>) {
+    use polybook::position::{Keyed, read_move};
+    let text = fs::read_to_string(path).unwrap();
+    let mut moves = BTreeSet::new();
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    for line in &lines {
+        let (_, line) = line.split_once(": ").unwrap();
+        let mut pos = Keyed::new(shakmaty::Chess::default());
+        for word in line.split_whitespace() {
+            if word.ends_with('.') {
+                continue;
+            }
+            if word.starts_with("{cycle") || word.starts_with("{trans") {
+                break;
+            }
+            let san = word.split('{').next().unwrap();
+            let mv = read_move(pos.position(), san.as_bytes()).unwrap();
+            if word.contains('%') {
+                moves.insert((pos.key(), word.to_owned()));
+            }
+            pos.play(mv);
+        }
+    }
+    (lines.len(), moves)
+}
+
+#[test]
+fn numbers_and_lines_are_those_of_polyglot() {
+    let Some(program) = program(&["polyglot"]) else {
+        return;
+    };
+    let dir = temp();
+    for book in books(dir.path()) {
+        let book = book.display();
+        let theirs = polyglot(&program, dir.path(), &format!("info-book -bin {book}"));
+        assert_eq!(
+            ok(dir.path(), &format!("info-book -bin {book}")),
+            theirs,
+            "{book}"
+        );
+        for color in ["white", "black"] {
+            polyglot(
+                &program,
+                dir.path(),
+                &format!("dump-book -bin {book} -color {color} -out theirs.txt"),
+            );
+            ok(
+                dir.path(),
+                &format!("dump-book -q -bin {book} -color {color} -out ours.txt"),
+            );
+            let theirs = moves_of_lines(&dir.path().join("theirs.txt"));
+            assert_eq!(
+                moves_of_lines(&dir.path().join("ours.txt")),
+                theirs,
+                "{book}"
+            );
+        }
+    }
+}
+
+/// polyglot goes through a book three times for this and, the third and the fourth time, takes positions
+/// that are left in memory from the times before for positions of the present line, so it may miss a few.
+/// With that memory cleared it prints our numbers.
+#[test]
+fn exact_numbers_are_at_least_those_of_polyglot() {
+    let Some(program) = program(&["polyglot"]) else {
+        return;
+    };
+    let dir = temp();
+    for book in books(dir.path()).into_iter().take(4) {
+        let line = format!("info-book -bin {} -exact", book.display());
+        let numbers = |text: &str| -> Vec<i64> {
+            text.lines()
+                .map(|line| line.rsplit_once(':').unwrap().1.trim().parse().unwrap())
+                .collect()
+        };
+        let theirs = numbers(&polyglot(&program, dir.path(), &line));
+        let ours = numbers(&ok(dir.path(), &line));
+        assert_eq!(ours[..4], theirs[..4]);
+        for i in [4, 5] {
+            let more = ours[i] - theirs[i];
+            assert!(
+                (0..=1 + theirs[i] / 50).contains(&more),
+                "{ours:?} {theirs:?}"
+            );
+        }
+        assert_eq!(
+            ours[4..].iter().sum::<i64>(),
+            theirs[4..].iter().sum::<i64>()
+        );
+    }
+}
+
+#[test]
+fn merged_books_are_those_of_polyglot() {
+    let Some(program) = program(&["polyglot"]) else {
+        return;
+    };
+    let dir = temp();
+    let books = books(dir.path());
+    // It knows nothing of headers.
+    let bare: Vec<PathBuf> = (0..books.len())
+        .map(|i| {
+            let path = dir.path().join(format!("bare{i}.bin"));
+            fs::write(&path, records(&books[i]).concat()).unwrap();
+            path
+        })
+        .collect();
+    for (i, j) in [(0, 1), (1, 2), (3, 4), (2, 0), (bare.len() - 1, 0)] {
+        let (a, b) = (bare[i].display(), bare[j].display());
+        polyglot(
+            &program,
+            dir.path(),
+            &format!("merge-book -in1 {a} -in2 {b} -out theirs.bin"),
+        );
+        ok(
+            dir.path(),
+            &format!("merge-book -q -in1 {a} -in2 {b} -out ours.bin"),
+        );
+        let mut theirs = records(&dir.path().join("theirs.bin"));
+        let mut ours = records(&dir.path().join("ours.bin"));
+        theirs.sort_unstable();
+        ours.sort_unstable();
+        assert!(ours == theirs, "{a} {b}");
+    }
+}
+
+#[test]
+fn the_first_book_wins_a_position_whole() {
+    let dir = temp();
+    books(dir.path());
+    ok(
+        dir.path(),
+        "merge-book -q --policy first book3.bin book1.bin --out both.bin",
+    );
+    let by_key = |name: &str| {
+        let mut found = std::collections::BTreeMap::<_, Vec<_>>::new();
+        for record in records(&dir.path().join(name)) {
+            found.entry(record[..8].to_vec()).or_default().push(record);
+        }
+        found
+    };
+    let mut expected = by_key("book1.bin");
+    expected.extend(by_key("book3.bin"));
+    assert_eq!(by_key("both.bin"), expected);
+    ok(dir.path(), "merge-book -q book3.bin");
+    assert_eq!(
+        records(&dir.path().join("out.bin")),
+        records(&dir.path().join("book3.bin"))
+    );
+    fails(dir.path(), "merge-book", 2);
+    fails(dir.path(), "merge-book -q missing.bin", 1);
+}
+
+#[test]
+fn merged_headers_unite_the_variants() {
+    let dir = temp();
+    books(dir.path());
+    ok(dir.path(), "pgheader book0.bin -v atomic,normal");
+    ok(
+        dir.path(),
+        "merge-book -q book1.bin book0.bin --out both.bin",
+    );
+    let shown = ok(dir.path(), "pgheader -s both.bin");
+    assert!(
+        shown.starts_with("Variants supported:\nnormal\natomic\nComment:\nMerged by polybook"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn headers_are_printed_as_the_document_has_them() {
+    let dir = temp();
+    ok(
+        dir.path(),
+        &format!(
+            "make-book -q --no-header {}",
+            sample("famous.pgn").display()
+        ),
+    );
+    let bare = fs::read(dir.path().join("book.bin")).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = polybook_in(dir.path())
+            .arg("pgheader")
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(
+        run(&["book.bin", "-c", "performance.bin by Marc Lacrosse."]),
+        ""
+    );
+    assert_eq!(
+        run(&["-s", "book.bin"]),
+        "Variants supported:\nnormal\nComment:\nperformance.bin by Marc Lacrosse.\n"
+    );
+    let data = "    @    P    G    @   \\n    1    .    0
+   \\n    2   \\n    1   \\n    n    o    r
+    m    a    l   \\n    p    e    r    f
+    o    r    m    a    n    c    e    .
+    b    i    n         b    y         M
+    a    r    c         L    a    c    r
+    o    s    s    e    .   \\0   \\0   \\0
+";
+    assert_eq!(run(&["-S", "book.bin"]), data);
+    run(&["book.bin", "-c", "two\\nlines \u{e4}"]);
+    assert!(run(&["-s", "book.bin"]).ends_with("Comment:\ntwo\nlines \u{e4}\n"));
+    assert!(run(&["-S", "book.bin"]).contains(" \\303 \\244"));
+    run(&["-v", "Normal, Suicide", "book.bin"]);
+    assert!(
+        run(&["-s", "book.bin"])
+            .starts_with("Variants supported:\nnormal\nsuicide\nComment:\ntwo\n")
+    );
+    let error = fails(dir.path(), "pgheader book.bin -v checkers", 1);
+    assert!(error.contains("unknown variant \"checkers\""), "{error}");
+    run(&["book.bin", "-f", "-v", "checkers"]);
+    // Once it is there, it has to be forced no more.
+    run(&["book.bin", "-c", "x"]);
+    assert_eq!(
+        run(&["-s", "book.bin"]),
+        "Variants supported:\ncheckers\nComment:\nx\n"
+    );
+    run(&["-d", "book.bin"]);
+    assert_eq!(fs::read(dir.path().join("book.bin")).unwrap(), bare);
+    let error = fails(dir.path(), "pgheader -s book.bin", 1);
+    assert!(error.contains("no header"), "{error}");
+    fails(dir.path(), "pgheader", 2);
+    assert!(run(&["-l"]).starts_with("Known variants:\nnormal\nwildcastle\n"));
+    assert!(run(&["-h"]).contains("force inclusion of unknown variants"));
+    assert!(run(&["--help"]).contains("Examples:"));
+}
+
+#[test]
+fn books_are_verified_and_mended() {
+    let dir = temp();
+    books(dir.path());
+    for i in 0..5 {
+        ok(dir.path(), &format!("verify book{i}.bin"));
+    }
+    let mut bytes = records(&dir.path().join("book0.bin"));
+    let good = bytes.clone();
+    bytes.reverse();
+    bytes.push(good[0]);
+    fs::write(
+        dir.path().join("bad.bin"),
+        [bytes.concat(), vec![1, 2]].concat(),
+    )
+    .unwrap();
+    let error = fails(dir.path(), "verify bad.bin", 1);
+    for part in ["multiple of 16", "smaller keys", "repeat a move"] {
+        assert!(error.contains(part), "{error}");
+    }
+    ok(dir.path(), "verify bad.bin --fix good.bin");
+    assert_eq!(records(&dir.path().join("good.bin")), good);
+    ok(dir.path(), "verify good.bin");
+    fails(dir.path(), "verify missing.bin", 1);
+}
+
+#[test]
+fn numbers_for_programs_and_lines_to_standard_output() {
+    let dir = temp();
+    books(dir.path());
+    let numbers = ok_json(dir.path(), "info-book --bin book1.bin --exact --json");
+    let lines = ok(
+        dir.path(),
+        "dump-book --bin book1.bin --color white --out -",
+    );
+    assert_eq!(numbers["white_lines"], lines.lines().count() - 1);
+    assert!(lines.starts_with("Dump of \"book1.bin\" for white.\n1: 1. "));
+    ok(dir.path(), "dump-book -q --bin book1.bin --colour black");
+    assert!(dir.path().join("book_black.txt").exists());
+    fails(dir.path(), "dump-book --bin book1.bin", 2);
+}
+
+#[test]
+fn file_knows_headed_books() {
+    let Some(_) = program(&["file"]) else {
+        return;
+    };
+    let dir = temp();
+    books(dir.path());
+    let magic = Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib/polyglot.magic");
+    let output = Command::new("file")
+        .current_dir(dir.path())
+        .arg("-m")
+        .args([&magic])
+        .arg("book0.bin")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        text,
+        "book0.bin: Polyglot chess opening book (version 1.0)\n"
+    );
+}
+
+#[test]
+fn completions_and_pages_are_made() {
+    let dir = temp();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = ok(dir.path(), &format!("completions {shell}"));
+        for word in ["make-book", "pgheader", "info-book", "max-ply"] {
+            assert!(script.contains(word), "{word} in {shell}");
+        }
+        let old = if shell == "fish" {
+            "-o max-ply"
+        } else {
+            " -max-ply"
+        };
+        assert!(
+            script.contains(old) || script.contains("'-max-ply"),
+            "{old} in {shell}"
+        );
+        assert!(!script.contains("old-spelling"), "{shell}");
+    }
+    assert!(ok(dir.path(), "man").contains("polybook"));
+    ok(dir.path(), "man --dir pages");
+    assert!(dir.path().join("pages/polybook-make-book.1").exists());
+}
