@@ -21,6 +21,7 @@ mod key;
 mod line;
 mod movement;
 mod notation;
+mod quick;
 mod random;
 
 pub use self::{
@@ -28,4 +29,5 @@ pub use self::{
     line::{LineError, from_text, parse_fen},
     movement::BookMove,
     notation::{MoveError, looks_like_move, read_move},
+    quick::Rules,
 };

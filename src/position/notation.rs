@@ -7,6 +7,8 @@
 use shakmaty::{CastlingSide, File, Move, Position, Rank, Role, Square, san::San};
 use thiserror::Error;
 
+use super::quick::Rules;
+
 /// Why a written move is no move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum MoveError {
@@ -36,10 +38,19 @@ pub enum MoveError {
 /// assert_eq!(read_move(&start, b"checkmate"), Err(MoveError::Unreadable));
 /// ```
 #[inline]
-pub fn read_move<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
+pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let text = without_check(text);
-    if let Ok(san) = San::from_ascii(text)
-        && let Ok(mv) = san.to_move(pos)
+    match pos.quick_san(text) {
+        Some(mv) => Ok(mv),
+        None => read_slowly(pos, text),
+    }
+}
+
+#[cold]
+fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
+    if let Some(mv) = San::from_ascii(text)
+        .ok()
+        .and_then(|san| san.to_move(pos).ok())
     {
         return Ok(mv);
     }
