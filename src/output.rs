@@ -74,6 +74,20 @@ impl AtomicFile {
         &self.target
     }
 
+    /// Whether bytes can be written anywhere in the file, not only one after the other.
+    pub fn is_seekable(&self) -> bool {
+        matches!(self.destination, Destination::Temporary(_))
+    }
+
+    /// Writes bytes at a place of the file, from any thread.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's; a device or pipe has no places.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        write_all_at(self.file(), bytes, offset).at(&self.target, "write it")
+    }
+
     /// The file being written, before it has its name.
     pub fn file(&self) -> &File {
         match &self.destination {
@@ -189,6 +203,22 @@ impl AtomicDir {
         sync_directory(parent(&self.target));
         Ok(())
     }
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !bytes.is_empty() {
+        let written = file.seek_write(bytes, offset)?;
+        bytes = &bytes[written..];
+        offset += written as u64;
+    }
+    Ok(())
 }
 
 /// The directory that a path is in.

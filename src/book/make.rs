@@ -17,15 +17,14 @@ use crate::{
 };
 use shakmaty::Color;
 
-/// How many shards are turned into bytes before they are written.
-const SHARDS_AT_ONCE: usize = 32;
-
 /// Chooses, weighs and writes the moves of counts.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
     weighting: &'a Weighting,
     summary: BookSummary,
+    /// How many records each shard will have.
+    lengths: Vec<u64>,
 }
 
 /// What went into a book.
@@ -63,7 +62,7 @@ impl<'a> BookMaker<'a> {
     ///
     /// A temporary file of the counts that cannot be read.
     pub fn new(counts: &'a Counts, weighting: &'a Weighting) -> Result<BookMaker<'a>> {
-        let mut summary = (0..counts.shard_count())
+        let summaries = (0..counts.shard_count())
             .into_par_iter()
             .map(|shard| {
                 let mut summary = BookSummary::default();
@@ -77,7 +76,11 @@ impl<'a> BookMaker<'a> {
                 })?;
                 Ok(summary)
             })
-            .try_reduce(BookSummary::default, |a, b| Ok(a.join(b)))?;
+            .collect::<Result<Vec<BookSummary>>>()?;
+        let lengths = summaries.iter().map(|summary| summary.entries).collect();
+        let mut summary = summaries
+            .into_iter()
+            .fold(BookSummary::default(), BookSummary::join);
         summary.scale = match weighting.scale {
             Scale::Global => Scaling::new(summary.largest_weight).factor(),
             Scale::Position => 1.0,
@@ -86,6 +89,7 @@ impl<'a> BookMaker<'a> {
             counts,
             weighting,
             summary,
+            lengths,
         })
     }
 
@@ -102,19 +106,26 @@ impl<'a> BookMaker<'a> {
     /// A file that cannot be written; there is none then.
     pub fn write(&self, header: Option<&str>, mut out: AtomicFile) -> Result<()> {
         let path = out.target().to_owned();
-        if let Some(header) = header {
-            out.write_all(&header::create_raw(header))
-                .at(&path, "write it")?;
-        }
+        let header = header.map_or_else(Vec::new, header::create_raw);
+        out.write_all(&header).at(&path, "write it")?;
         let scaling = Scaling::new(self.summary.largest_weight);
-        let shards: Vec<usize> = (0..self.counts.shard_count()).collect();
-        for some in shards.chunks(SHARDS_AT_ONCE) {
-            let parts: Vec<Vec<u8>> = some
-                .par_iter()
-                .map(|shard| self.records(*shard, scaling))
-                .collect::<Result<_>>()?;
-            for part in parts {
-                out.write_all(&part).at(&path, "write it")?;
+        let shards = self.counts.shard_count();
+        if out.is_seekable() {
+            // How long each shard gets is known, so all can be written at the same time.
+            let mut next = header.len() as u64;
+            let mut places = Vec::with_capacity(shards);
+            for length in &self.lengths {
+                places.push(next);
+                next += length * Entry::SIZE as u64;
+            }
+            (0..shards).into_par_iter().try_for_each(|shard| {
+                let records = self.records(shard, scaling)?;
+                out.write_at(&records, places[shard])
+            })?;
+        } else {
+            for shard in 0..shards {
+                let records = self.records(shard, scaling)?;
+                out.write_all(&records).at(&path, "write it")?;
             }
         }
         out.commit()
@@ -122,7 +133,7 @@ impl<'a> BookMaker<'a> {
 
     /// The bytes of a shard's records.
     fn records(&self, shard: usize, global: Scaling) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.lengths[shard] as usize * Entry::SIZE);
         let mut entries: Vec<Entry> = Vec::new();
         self.counts.for_each_position(shard, |key, turn, moves| {
             let scaling = match self.weighting.scale {

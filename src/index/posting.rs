@@ -17,7 +17,7 @@ use shakmaty::Color;
 use crate::{
     pgn::GameResult,
     position::BookMove,
-    tally::{Fold, SHARDS},
+    tally::{BUCKETS, Fold},
 };
 
 const LONGEST: u32 = 20;
@@ -89,6 +89,16 @@ pub fn winner(record: u128) -> Option<Color> {
     }
 }
 
+/// About the share of all keys, of 2^64, whose text comes before that of the record: keys are spread
+/// evenly as numbers but not as text, half of which begins with a 1.
+#[inline]
+fn share_before(record: u128) -> u64 {
+    let above = (record >> 55).saturating_sub(SMALLEST);
+    // Those of 20 digits, and a ninth of `above` for those of 19, 18 and so on together.
+    let before = above.min(OF_LONGEST) + ((above * 7281) >> 16);
+    u64::try_from(before).unwrap_or(u64::MAX)
+}
+
 /// Keeps one of several equal records.
 #[derive(Clone, Default, Debug)]
 pub struct Once {
@@ -96,14 +106,14 @@ pub struct Once {
 }
 
 impl Fold for Once {
-    /// Keys are spread evenly as numbers but not as text, half of which begins with a 1. This is about
-    /// the share of all keys whose text comes before that of the record.
     #[inline]
     fn shard(record: u128) -> usize {
-        let above = (record >> 55).saturating_sub(SMALLEST);
-        // Those of 20 digits, and a ninth of `above` for those of 19, 18 and so on together.
-        let before = above.min(OF_LONGEST) + ((above * 7281) >> 16);
-        ((before >> 56) as usize).min(SHARDS - 1)
+        (share_before(record) >> 56) as usize
+    }
+
+    #[inline]
+    fn bucket(record: u128) -> usize {
+        (share_before(record) >> 48) as usize & (BUCKETS - 1)
     }
 
     #[inline]
@@ -123,6 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tally::SHARDS;
 
     fn keys() -> impl Strategy<Value = u64> {
         // Of all lengths, and with many that begin alike.
@@ -150,7 +161,9 @@ mod tests {
             let pack = |key: &u64| pack(*key, 0, BookMove::NONE, GameResult::Draw);
             numbers.sort_by_key(|key| key.to_string());
             prop_assert!(numbers.is_sorted_by_key(pack));
-            prop_assert!(numbers.is_sorted_by_key(|key| Once::shard(pack(key))));
+            let place = |key: &u64| (Once::shard(pack(key)), Once::bucket(pack(key)));
+            prop_assert!(numbers.is_sorted_by_key(place));
+            prop_assert!(numbers.iter().all(|key| place(key).0 < SHARDS));
         }
     }
 

@@ -89,30 +89,19 @@ impl Counts {
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
-        let mut position: Option<(u64, Color)> = None;
         let mut moves: Vec<MoveCount> = Vec::new();
-        self.records.for_each(shard, |record| {
-            let key = record::key(record);
-            let (mv, stats) = (record::book_move(record), record::stats(record));
-            match position {
-                Some((open, _)) if open == key => match moves.last_mut() {
+        let same = |a, b| record::key(a) == record::key(b);
+        self.records.for_each_group(shard, same, |records| {
+            moves.clear();
+            for record in records {
+                let (mv, stats) = (record::book_move(*record), record::stats(*record));
+                match moves.last_mut() {
                     Some(last) if last.mv == mv => last.stats += stats,
                     _ => moves.push(MoveCount { mv, stats }),
-                },
-                _ => {
-                    if let Some((open, turn)) = position {
-                        f(open, turn, &moves);
-                    }
-                    moves.clear();
-                    moves.push(MoveCount { mv, stats });
-                    position = Some((key, record::turn(record)));
                 }
             }
-        })?;
-        if let Some((open, turn)) = position {
-            f(open, turn, &moves);
-        }
-        Ok(())
+            f(record::key(records[0]), record::turn(records[0]), &moves);
+        })
     }
 
     /// Whether memory did not suffice and a temporary file had to.

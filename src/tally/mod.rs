@@ -35,7 +35,7 @@ mod stats;
 
 pub use self::{
     counts::{Counts, MoveCount, Tally},
-    shards::{Fold, Memory, Partition, SHARDS, Sealed, Shards},
+    shards::{BUCKETS, Fold, Memory, Partition, SHARDS, Sealed, Shards},
     spool::{Spool, SpoolReader},
     stats::Stats,
 };

@@ -14,7 +14,10 @@
 
 use shakmaty::Color;
 
-use super::{shards::Fold, stats::Stats};
+use super::{
+    shards::{BUCKETS, Fold},
+    stats::Stats,
+};
 use crate::position::BookMove;
 
 const MAX_WINS: u64 = (1 << 15) - 1;
@@ -97,6 +100,11 @@ impl Fold for SumUp {
     #[inline]
     fn shard(record: u128) -> usize {
         (record >> 120) as usize
+    }
+
+    #[inline]
+    fn bucket(record: u128) -> usize {
+        (record >> 112) as usize & (BUCKETS - 1)
     }
 
     #[inline]

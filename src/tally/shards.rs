@@ -28,6 +28,9 @@ use crate::error::Result;
 /// How many shards there are.
 pub const SHARDS: usize = 256;
 
+/// Into how many parts a shard is divided to be sorted.
+pub const BUCKETS: usize = 256;
+
 /// Records in a block of those that wait for their compaction.
 const BLOCK: usize = 1024;
 
@@ -41,6 +44,10 @@ const FAN_IN: usize = 64;
 pub trait Fold: Default + Send {
     /// The shard of a record, under [`SHARDS`]. It never falls when the record grows.
     fn shard(record: u128) -> usize;
+
+    /// The bucket of a record in its shard, under [`BUCKETS`]. Within a shard it never falls when the
+    /// record grows.
+    fn bucket(record: u128) -> usize;
 
     /// Takes the next record in ascending order and hands over those that are complete. Over a whole
     /// sequence it hands over no more than it takes.
@@ -151,12 +158,7 @@ impl Shard {
 
     /// Sorts what waits and merges it with what is sorted.
     fn compact<F: Fold>(&mut self) {
-        let blocks = std::mem::take(&mut self.waiting);
-        let mut new = Vec::with_capacity(blocks.iter().map(Vec::len).sum());
-        for block in blocks {
-            new.extend_from_slice(&block);
-        }
-        new.sort_unstable();
+        let mut new = sorted::<F>(std::mem::take(&mut self.waiting));
         fold_in_place::<F>(&mut new);
         if self.sorted.is_empty() {
             self.sorted = new;
@@ -261,6 +263,36 @@ impl<F: Fold> Shards<F> {
     }
 }
 
+/// All records of some blocks in order: distributed over the buckets first, so that what is left to sort
+/// is short.
+fn sorted<F: Fold>(blocks: Vec<Vec<u128>>) -> Vec<u128> {
+    let mut ends = [0usize; BUCKETS];
+    for record in blocks.iter().flatten() {
+        ends[F::bucket(*record)] += 1;
+    }
+    let mut next = [0usize; BUCKETS];
+    let mut total = 0;
+    for (next, end) in next.iter_mut().zip(&mut ends) {
+        *next = total;
+        total += *end;
+        *end = total;
+    }
+    let mut sorted = vec![0; total];
+    for block in blocks {
+        for record in block {
+            let at = &mut next[F::bucket(record)];
+            sorted[*at] = record;
+            *at += 1;
+        }
+    }
+    let mut start = 0;
+    for end in ends {
+        sorted[start..end].sort_unstable();
+        start = end;
+    }
+    sorted
+}
+
 fn fold_in_place<F: Fold>(records: &mut Vec<u128>) {
     let mut fold = F::default();
     let mut kept = 0;
@@ -330,6 +362,35 @@ enum SealedShard {
 }
 
 impl<F: Fold> Sealed<F> {
+    /// Calls `f` with the groups of records of a shard that are of the `same` kind, in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub fn for_each_group(
+        &self,
+        shard: usize,
+        same: impl Fn(u128, u128) -> bool,
+        mut f: impl FnMut(&[u128]),
+    ) -> Result<()> {
+        if let SealedShard::Memory(records) = &self.shards[shard] {
+            records.chunk_by(|a, b| same(*a, *b)).for_each(f);
+            return Ok(());
+        }
+        let mut group: Vec<u128> = Vec::new();
+        self.for_each(shard, |record| {
+            if group.last().is_some_and(|last| !same(*last, record)) {
+                f(&group);
+                group.clear();
+            }
+            group.push(record);
+        })?;
+        if !group.is_empty() {
+            f(&group);
+        }
+        Ok(())
+    }
+
     /// Calls `f` with the records of a shard in ascending order.
     ///
     /// # Errors
