@@ -7,7 +7,11 @@
 //!
 //! The file is cut into batches and replayed on the threads of a rayon pool just as `make-book` does it.
 
-use std::{ops::ControlFlow, path::PathBuf, sync::atomic::{AtomicU64, Ordering}};
+use std::{
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use pgn_reader::{Reader, SanPlus, Visitor};
 use polybook::pgn::{Cutter, Input};
@@ -47,8 +51,13 @@ impl Visitor for Replay {
 fn main() -> anyhow::Result<()> {
     let mut args = std::env::args_os().skip(1);
     let path = PathBuf::from(args.next().unwrap_or_else(|| "data/selfplay.pgn".into()));
-    let threads = args.next().and_then(|n| n.to_str()?.parse().ok()).unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let threads = args
+        .next()
+        .and_then(|n| n.to_str()?.parse().ok())
+        .unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()?;
     let plies = AtomicU64::new(0);
     pool.in_place_scope(|scope| -> anyhow::Result<()> {
         let mut cutter = Cutter::new(Input::file(path).open()?, 1 << 19);

@@ -119,14 +119,20 @@ impl Random {
 
 /// One game with its tags.
 fn game(tree: &Tree, seed: u64, number: u64) -> String {
-    let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number.wrapping_mul(0xd134_2543_de82_ef95));
+    let mut random = Random(
+        seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number.wrapping_mul(0xd134_2543_de82_ef95),
+    );
     // Most games are over between move 20 and move 60, some much later.
     let length = 30 + random.below(50) + random.below(50) + random.below(3) * random.below(60);
     let mut pos = Chess::default();
     let mut words = Vec::new();
     let mut in_tree = true;
     while (words.len() as u64) < length && !pos.is_game_over() {
-        let drawn = if in_tree { tree.draw(&pos, &mut random) } else { None };
+        let drawn = if in_tree {
+            tree.draw(&pos, &mut random)
+        } else {
+            None
+        };
         in_tree = drawn.is_some();
         let mv = drawn.unwrap_or_else(|| plausible(&pos, &mut random));
         words.push(SanPlus::from_move_and_play_unchecked(&mut pos, mv).to_string());
@@ -173,9 +179,18 @@ fn result(pos: &Chess, random: &mut Random) -> &'static str {
         Outcome::Known(KnownOutcome::Draw) => "1/2-1/2",
         Outcome::Unknown => {
             let material = |color: Color| -> i32 {
-                pos.board().material_side(color).zip_role().into_iter().map(|(role, count)| {
-                    if role == Role::King { 0 } else { value(role) * i32::from(count) }
-                }).sum()
+                pos.board()
+                    .material_side(color)
+                    .zip_role()
+                    .into_iter()
+                    .map(|(role, count)| {
+                        if role == Role::King {
+                            0
+                        } else {
+                            value(role) * i32::from(count)
+                        }
+                    })
+                    .sum()
             };
             let ahead = material(Color::White) - material(Color::Black);
             // White wins somewhat more often; who is far ahead nearly always does.
@@ -193,7 +208,10 @@ fn text(words: &[String], result: &str, number: u64, random: &mut Random) -> Str
     let player = |random: &mut Random| {
         let name = random.below(20_000);
         let initial = char::from(b'A' + (name % 26) as u8);
-        (format!("Player{name:05}, {initial}"), 1800 + (name * 7919) % 1000)
+        (
+            format!("Player{name:05}, {initial}"),
+            1800 + (name * 7919) % 1000,
+        )
     };
     let (white, white_elo) = player(random);
     let (black, black_elo) = player(random);

@@ -154,8 +154,10 @@ impl<'a> BookMaker<'a> {
                     learn: 0,
                 }),
             );
-            // Moves come in the order of their numbers, which a stable sort keeps.
-            entries.sort_by_key(|entry| std::cmp::Reverse(entry.weight));
+            if entries.len() > 1 {
+                // Moves come in the order of their numbers, which a stable sort keeps.
+                entries.sort_by_key(|entry| std::cmp::Reverse(entry.weight));
+            }
             for entry in &entries {
                 bytes.extend_from_slice(&entry.to_bytes());
             }

@@ -92,6 +92,16 @@ impl Counts {
         let mut moves: Vec<MoveCount> = Vec::new();
         let same = |a, b| record::key(a) == record::key(b);
         self.records.for_each_group(shard, same, |records| {
+            // Most positions have one move.
+            if let [record] = *records {
+                let (mv, stats) = (record::book_move(record), record::stats(record));
+                f(
+                    record::key(record),
+                    record::turn(record),
+                    &[MoveCount { mv, stats }],
+                );
+                return;
+            }
             moves.clear();
             for record in records {
                 let (mv, stats) = (record::book_move(*record), record::stats(*record));
