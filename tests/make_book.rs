@@ -320,21 +320,65 @@ fn wrong_command_lines_have_status_2() {
     assert!(error.contains("no PGN file given"), "{error}");
 }
 
+/// A disk of 64 KiB, unmounted at the end. Only root may mount, and in a container often nobody.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(dir: &Path) -> Option<SmallDisk> {
+        let path = dir.join("small");
+        fs::create_dir(&path).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "none"])
+            .arg(&path)
+            .status()
+            .is_ok_and(|status| status.success());
+        if !mounted {
+            eprintln!("skipped: cannot mount a small disk");
+            return None;
+        }
+        Some(SmallDisk(path))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_temporary_disk_is_an_error() {
+    let dir = temp();
+    let Some(disk) = SmallDisk::mount(dir.path()) else {
+        return;
+    };
+    for output in ["--bin book.bin", "--leveldb idx"] {
+        let line = format!(
+            "make-book -q --memory 0 --temp-dir {} {output} {}",
+            disk.0.display(),
+            selfplay()
+        );
+        let error = fails(dir.path(), &line, 1);
+        assert!(
+            error.contains("small") && error.contains("No space left"),
+            "{error}"
+        );
+    }
+    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 0);
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        1,
+        "only the disk is there"
+    );
+}
+
 #[test]
 fn a_full_disk_is_an_error_and_leaves_the_old_book() {
     let dir = temp();
-    let mount = dir.path().join("small");
-    fs::create_dir(&mount).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64k", "none"])
-        .arg(&mount)
-        .status()
-        .is_ok_and(|status| status.success());
-    if !mounted {
-        // Only root may mount, and a container often may not either.
-        eprintln!("skipped: cannot mount a small disk");
+    let Some(disk) = SmallDisk::mount(dir.path()) else {
         return;
-    }
+    };
+    let mount = disk.0.clone();
     let old = mount.join("book.bin");
     fs::write(&old, "old").unwrap();
     let line = format!(
@@ -345,13 +389,6 @@ fn a_full_disk_is_an_error_and_leaves_the_old_book() {
     let output = run(dir.path(), &line);
     let kept = fs::read(&old).unwrap();
     let entries = fs::read_dir(&mount).unwrap().count();
-    assert!(
-        Command::new("umount")
-            .arg(&mount)
-            .status()
-            .unwrap()
-            .success()
-    );
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("No space left"), "{error}");

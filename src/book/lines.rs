@@ -34,7 +34,7 @@ pub struct Lines {
 /// the book knows a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
-    /// For White.
+    /// For White, those on its lines among them.
     pub white: u64,
     /// For Black.
     pub black: u64,
@@ -52,13 +52,10 @@ pub fn count(book: &Book) -> Lines {
     lines
 }
 
-/// Counts the positions that a side can reach by any moves of its own.
+/// Counts the positions that a side can reach by any moves of its own, with all peculiarities of
+/// `polyglot info-book -exact`.
 pub fn reachable(book: &Book) -> Reachable {
-    let knowledge = Knowledge::new(book);
-    Reachable {
-        white: knowledge.count_reachable(Color::White),
-        black: knowledge.count_reachable(Color::Black),
-    }
+    super::exact::reachable(book)
 }
 
 /// Writes the lines of a side, one numbered line each, with the percentage of each of its moves. The
@@ -81,7 +78,7 @@ pub fn write(book: &Book, side: Color, out: impl Write) -> io::Result<()> {
 }
 
 /// What a book knows, by key.
-struct Knowledge<'a> {
+pub(super) struct Knowledge<'a> {
     book: &'a Book,
     /// The first record of each position.
     first: HashMap<u64, usize, KeyHasher>,
@@ -89,10 +86,10 @@ struct Knowledge<'a> {
 }
 
 /// Keys are random already.
-type KeyHasher = std::hash::BuildHasherDefault<TakeKey>;
+pub(super) type KeyHasher = std::hash::BuildHasherDefault<TakeKey>;
 
 #[derive(Default)]
-struct TakeKey(u64);
+pub(super) struct TakeKey(u64);
 
 impl std::hash::Hasher for TakeKey {
     fn finish(&self) -> u64 {
@@ -119,7 +116,7 @@ struct Choice {
 }
 
 impl<'a> Knowledge<'a> {
-    fn new(book: &'a Book) -> Knowledge<'a> {
+    pub(super) fn new(book: &'a Book) -> Knowledge<'a> {
         let mut first = HashMap::with_capacity_and_hasher(book.len(), KeyHasher::default());
         let mut positions = 0;
         let mut last = 0;
@@ -144,11 +141,11 @@ impl<'a> Knowledge<'a> {
             .take_while(move |entry| entry.key == key)
     }
 
-    fn has_key(&self, key: u64) -> bool {
+    pub(super) fn has_key(&self, key: u64) -> bool {
         self.first.contains_key(&key)
     }
 
-    /// The moves of the book that can be chosen, in its order.
+    /// The moves of the book that can be chosen, each with its share.
     fn choices(&self, pos: &Keyed<Chess>) -> Vec<Choice> {
         let entries: Vec<(Move, u16)> = self
             .entries(pos.key())
@@ -164,13 +161,21 @@ impl<'a> Knowledge<'a> {
             .collect()
     }
 
+    /// The moves of the book that can be chosen, in its order.
+    pub(super) fn moves(&self, pos: &Keyed<Chess>) -> Vec<Move> {
+        self.choices(pos)
+            .into_iter()
+            .map(|choice| choice.mv)
+            .collect()
+    }
+
     fn knows_a_move(&self, pos: &Keyed<Chess>) -> bool {
         self.entries(pos.key())
             .any(|entry| playable(pos.position(), &entry).is_some())
     }
 
     /// The positions after the replies that the book knows how to go on from.
-    fn replies(&self, pos: &Keyed<Chess>) -> Vec<(Move, Keyed<Chess>)> {
+    pub(super) fn replies(&self, pos: &Keyed<Chess>) -> Vec<(Move, Keyed<Chess>)> {
         let mut replies = Vec::new();
         for mv in pos.position().legal_moves() {
             let mut after = pos.clone();
@@ -223,39 +228,10 @@ impl<'a> Knowledge<'a> {
         }
         (lines, positions)
     }
-
-    fn count_reachable(&self, side: Color) -> u64 {
-        let start = Keyed::new(Chess::default());
-        let mut seen = Seen::default();
-        let mut waiting = Vec::new();
-        let mut arrive = |pos: Keyed<Chess>, waiting: &mut Vec<Keyed<Chess>>| {
-            if seen.insert(pos.key(), ()).is_none() {
-                waiting.push(pos);
-            }
-        };
-        if side == Color::White {
-            arrive(start, &mut waiting);
-        } else {
-            for (_, after) in self.replies(&start) {
-                arrive(after, &mut waiting);
-            }
-        }
-        let mut positions = 0;
-        while let Some(pos) = waiting.pop() {
-            positions += u64::from(self.has_key(pos.key()));
-            for mv in pos.position().legal_moves() {
-                let mut after = pos.clone();
-                after.play(mv);
-                for (_, reply) in self.replies(&after) {
-                    arrive(reply, &mut waiting);
-                }
-            }
-        }
-        positions
-    }
 }
 
-type Seen = HashMap<u64, (), KeyHasher>;
+/// Positions by key.
+pub(super) type Seen = HashMap<u64, (), KeyHasher>;
 
 /// The legal move of a record that may be chosen. Castling counts only as the format writes it.
 fn playable(pos: &Chess, entry: &Entry) -> Option<Move> {

@@ -12,6 +12,7 @@
 //! ```
 
 mod entry;
+mod exact;
 pub mod header;
 pub mod lines;
 mod make;
