@@ -181,9 +181,9 @@ fn books(c: &mut Criterion) {
     group.bench_function("writing", |b| {
         b.iter(|| {
             let maker = BookMaker::new(&counts, &weighting).unwrap();
-            maker
-                .write(None, AtomicFile::create(&path).unwrap())
-                .unwrap();
+            let mut file = AtomicFile::create(&path).unwrap();
+            maker.write(None, &mut file).unwrap();
+            file.commit().unwrap();
         });
     });
 

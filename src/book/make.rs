@@ -98,13 +98,13 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// Writes the book: the header, if there is one, and the records in the order of their keys, then
+    /// Writes the book, but does not [commit](AtomicFile::commit) it: the header, if there is one, and the records in the order of their keys, then
     /// of their weights from high to low, then of their moves.
     ///
     /// # Errors
     ///
-    /// A file that cannot be written; there is none then.
-    pub fn write(&self, header: Option<&str>, mut out: AtomicFile) -> Result<()> {
+    /// A file that cannot be written.
+    pub fn write(&self, header: Option<&str>, out: &mut AtomicFile) -> Result<()> {
         let path = out.target().to_owned();
         let header = header.map_or_else(Vec::new, header::create_raw);
         out.write_all(&header).at(&path, "write it")?;
@@ -118,22 +118,26 @@ impl<'a> BookMaker<'a> {
                 places.push(next);
                 next += length * Entry::SIZE as u64;
             }
-            (0..shards).into_par_iter().try_for_each(|shard| {
-                let records = self.records(shard, scaling)?;
-                out.write_at(&records, places[shard])
-            })?;
+            let buffer = Vec::new;
+            (0..shards)
+                .into_par_iter()
+                .try_for_each_init(buffer, |records, shard| {
+                    self.records(shard, scaling, records)?;
+                    out.write_at(records, places[shard])
+                })?;
         } else {
+            let mut records = Vec::new();
             for shard in 0..shards {
-                let records = self.records(shard, scaling)?;
+                self.records(shard, scaling, &mut records)?;
                 out.write_all(&records).at(&path, "write it")?;
             }
         }
-        out.commit()
+        Ok(())
     }
 
-    /// The bytes of a shard's records.
-    fn records(&self, shard: usize, global: Scaling) -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(self.lengths[shard] as usize * Entry::SIZE);
+    /// Fills `bytes` with a shard's records.
+    fn records(&self, shard: usize, global: Scaling, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.clear();
         let mut entries: Vec<Entry> = Vec::new();
         self.counts.for_each_position(shard, |key, turn, moves| {
             let scaling = match self.weighting.scale {
@@ -161,8 +165,7 @@ impl<'a> BookMaker<'a> {
             for entry in &entries {
                 bytes.extend_from_slice(&entry.to_bytes());
             }
-        })?;
-        Ok(bytes)
+        })
     }
 }
 

@@ -98,10 +98,13 @@ impl MakeBook {
             });
         }
         self.refuse_if_stopped()?;
-        if let Some(bin) = bin {
+        if let Some(mut bin) = bin {
             let path = bin.target().to_owned();
             let header = self.header(&report, &summary)?;
-            maker.write(header.as_deref(), bin)?;
+            maker.write(header.as_deref(), &mut bin)?;
+            drop(maker);
+            // The disk takes its time, and so does giving all that memory back.
+            rayon::join(|| bin.commit(), || drop(counts)).0?;
             report.book = Some(BookReport {
                 path,
                 entries: summary.entries,

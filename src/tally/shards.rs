@@ -10,6 +10,7 @@
 //! shard, which waits for memory at each count; and a sorted run is just what a spill needs.
 
 use std::{
+    cell::RefCell,
     cmp::Reverse,
     collections::BinaryHeap,
     marker::PhantomData,
@@ -158,8 +159,7 @@ impl Shard {
 
     /// Sorts what waits and merges it with what is sorted.
     fn compact<F: Fold>(&mut self) {
-        let mut new = sorted::<F>(std::mem::take(&mut self.waiting));
-        fold_in_place::<F>(&mut new);
+        let new = sorted::<F>(std::mem::take(&mut self.waiting));
         if self.sorted.is_empty() {
             self.sorted = new;
         } else if !new.is_empty() {
@@ -263,9 +263,23 @@ impl<F: Fold> Shards<F> {
     }
 }
 
-/// All records of some blocks in order: distributed over the buckets first, so that what is left to sort
-/// is short.
+thread_local! {
+    /// Where records are sorted. Asking the system for new pages each time would take as long as
+    /// sorting.
+    static DESK: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+}
+
+/// All records of some blocks, sorted and folded.
 fn sorted<F: Fold>(blocks: Vec<Vec<u128>>) -> Vec<u128> {
+    DESK.with_borrow_mut(|desk| {
+        sort_onto::<F>(desk, blocks);
+        fold_in_place::<F>(desk);
+        desk.to_vec()
+    })
+}
+
+/// Distributes records over the buckets first, so that what is left to sort is short.
+fn sort_onto<F: Fold>(desk: &mut Vec<u128>, blocks: Vec<Vec<u128>>) {
     let mut ends = [0usize; BUCKETS];
     for record in blocks.iter().flatten() {
         ends[F::bucket(*record)] += 1;
@@ -277,20 +291,19 @@ fn sorted<F: Fold>(blocks: Vec<Vec<u128>>) -> Vec<u128> {
         total += *end;
         *end = total;
     }
-    let mut sorted = vec![0; total];
+    desk.resize(total, 0);
     for block in blocks {
         for record in block {
             let at = &mut next[F::bucket(record)];
-            sorted[*at] = record;
+            desk[*at] = record;
             *at += 1;
         }
     }
     let mut start = 0;
     for end in ends {
-        sorted[start..end].sort_unstable();
+        desk[start..end].sort_unstable();
         start = end;
     }
-    sorted
 }
 
 fn fold_in_place<F: Fold>(records: &mut Vec<u128>) {
