@@ -373,7 +373,7 @@ pub fn write(header: &str, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Resu
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// As [`write()`].
 pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     let (from, to) = (from.as_ref(), to.as_ref());
     refuse_same(from, to)?;
@@ -385,7 +385,7 @@ pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`write`], and [`HeaderError::BadHeader`] if the present header is malformed.
+/// As [`write()`], and [`HeaderError::BadHeader`] if the present header is malformed.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -417,7 +417,7 @@ pub fn update(
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// As [`write()`].
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     rewrite(&[], path.as_ref(), path.as_ref())
 }

@@ -2,7 +2,7 @@
 //! reply after which the book still knows a move.
 //!
 //! A line ends where the book ends, and where it comes to a position that stood in it or in a line
-//! before. [`count`] gives the numbers of `polyglot info-book`, [`write`] the lines of
+//! before. [`count`] gives the numbers of `polyglot info-book`, [`write()`] the lines of
 //! `polyglot dump-book`.
 
 use std::{

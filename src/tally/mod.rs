@@ -1,6 +1,6 @@
 //! Counting: wins, draws and losses per position and move, exact at any size, in bounded memory.
 //!
-//! A count is a 128-bit [record](record): key, move and three numbers, so that the order of records
+//! A count is a 128-bit [record]: key, move and three numbers, so that the order of records
 //! is the order of keys and moves. Records go into [`Shards`] by the first bits of their key, are
 //! sorted and folded there when a shard is full, and go to a temporary file when folding does not
 //! make room. [sealing](Tally::seal) leaves one sorted sequence per shard; one shard after the other
