@@ -1,6 +1,9 @@
 //! `polybook games`: the games that reached a position.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, BufWriter, Write},
+    path::PathBuf,
+};
 
 use polybook::{
     index::{GameHeader, Index},
@@ -67,10 +70,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             "games": games,
         }));
     }
-    super::print(&format!("{} games\n", ids.len()))?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    writeln!(out, "{} games", ids.len())?;
     for id in wanted {
-        super::print(&line(id, &index.header(id)?))?;
+        out.write_all(line(id, &index.header(id)?).as_bytes())?;
     }
+    out.flush()?;
     Ok(())
 }
 

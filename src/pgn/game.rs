@@ -434,15 +434,16 @@ impl<'a> GameReader<'a> {
             match self.text.get(self.at) {
                 None => return Token::End(None),
                 Some(b'-' | b'/' | 0xe2 | 0xc2) => {
+                    let stop = self.at;
                     let start = self.word_start();
                     if self.text[start].is_ascii_digit() || self.text[start] >= 0x80 {
                         self.at = start;
                         if let end @ (Token::End(_) | Token::Broken(_)) = self.next_token() {
                             return end;
                         }
-                    } else {
-                        self.at += 1;
                     }
+                    // The word may have ended before, but here must be no second stop.
+                    self.at = self.at.max(stop + 1);
                 }
                 Some(_) => {
                     let before = self.at;
@@ -534,3 +535,68 @@ const ENDS_OR_HIDES: [bool; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every game is read by `f`; answers how many there are. Ends, whatever the text.
+    fn games(text: &[u8], f: impl Fn(&mut GameReader<'_>)) -> usize {
+        let mut reader = GameReader::new(text);
+        let mut games = 0;
+        while reader.next_game() {
+            f(&mut reader);
+            games += 1;
+            assert!(games <= text.len());
+        }
+        assert_eq!(reader.offset(), text.len());
+        games
+    }
+
+    #[test]
+    fn a_broken_result_does_not_stop_the_reader() {
+        // Once the word before the slash was found again and again.
+        let text = b"1. e4 1-\x0e/ e5\n\n[White \"x\"]\n\n1. d4 *";
+        assert_eq!(
+            games(text, |reader| {
+                reader.skip_moves();
+            }),
+            2
+        );
+        assert_eq!(
+            games(text, |reader| {
+                reader.count_moves();
+            }),
+            2
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_to_its_end(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    "[ -~\n]{0,4}".prop_map(String::into_bytes),
+                    proptest::collection::vec(any::<u8>(), 0..3),
+                    prop_oneof![
+                        Just("1-0"), Just("1-"), Just("/"), Just("1/2-"), Just("½"), Just("–"), Just("0-0"),
+                        Just("{"), Just("}"), Just("("), Just(")"), Just("[A \"\"]\n"), Just("\n\n"), Just("1."),
+                    ].prop_map(|text: &str| text.as_bytes().to_vec()),
+                ],
+                0..25,
+            ),
+        ) {
+            let text = parts.concat();
+            games(&text, |reader| { reader.skip_moves(); });
+            games(&text, |reader| { reader.count_moves(); });
+            // A game is left to its end after its first move, as an illegal one is.
+            games(&text, |reader| {
+                if let Token::Move { .. } | Token::Unreadable { .. } = reader.next_token() {
+                    reader.skip_moves();
+                }
+            });
+        }
+    }
+}
