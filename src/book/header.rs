@@ -241,14 +241,13 @@ fn is_variant(name: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
 }
 
-/// The text of the header of a book that is in memory and the size of its null records; no text if
-/// there are null records but no null byte ends them.
-pub(super) fn extract(book: &[u8]) -> Result<(Option<String>, usize), HeaderError> {
+/// The text of the header of a book that is in memory, and the size of its null records.
+pub(super) fn extract(book: &[u8]) -> Result<(String, usize), HeaderError> {
     let (raw, size) = null_records(book).map_err(|_| HeaderError::BadHeader("it is cut short"))?;
     if size == 0 {
         return Err(HeaderError::NoHeader);
     }
-    Ok((Some(logical(&raw)?), size))
+    Ok((logical(&raw)?, size))
 }
 
 /// The text before the first null byte of header data.
@@ -596,7 +595,7 @@ mod tests {
             prop_assert_eq!(parse(&text).unwrap(), Header { variants, comment });
             let raw = create_raw(&text);
             let (found, size) = extract(&raw).unwrap();
-            prop_assert_eq!(found, Some(text));
+            prop_assert_eq!(found, text);
             prop_assert_eq!(size, raw.len());
         }
 

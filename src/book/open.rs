@@ -9,7 +9,7 @@ use shakmaty::Position;
 
 use super::{
     entry::Entry,
-    header::{self, Header, HeaderError},
+    header::{self, Header},
 };
 use crate::{
     error::{At, Error, Result},
@@ -96,9 +96,7 @@ impl Book {
     ///
     /// [`Error::Header`] if there is none or it is malformed.
     pub fn header(&self) -> Result<Header> {
-        let text = header::extract(&self.bytes)
-            .and_then(|(text, _)| text.ok_or(HeaderError::NoHeader))
-            .and_then(|text| header::parse(&text));
+        let text = header::extract(&self.bytes).and_then(|(text, _)| header::parse(&text));
         text.map_err(|source| Error::Header {
             path: self.path.clone(),
             source,

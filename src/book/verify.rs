@@ -118,7 +118,7 @@ pub fn faults(bytes: &[u8]) -> Vec<Fault> {
     }
     let header_size = match header::extract(whole) {
         Ok((text, size)) => {
-            if let Some(Err(err)) = text.as_deref().map(header::parse) {
+            if let Err(err) = header::parse(&text) {
                 faults.push(Fault::Header(err));
             }
             size
@@ -183,7 +183,7 @@ pub fn faults(bytes: &[u8]) -> Vec<Fault> {
 pub fn fix(bytes: &[u8], out: &Path) -> Result<()> {
     let (whole, _) = whole_records(bytes);
     let header = match header::extract(whole) {
-        Ok((Some(text), _)) if header::parse(&text).is_ok() => header::create_raw(&text),
+        Ok((text, _)) if header::parse(&text).is_ok() => header::create_raw(&text),
         _ => Vec::new(),
     };
     let mut entries: Vec<Entry> = Book::from_bytes(whole.to_vec())

@@ -159,8 +159,10 @@ impl Run<'_> {
         if self.failed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let outcome = Replayer::new(self.options).replay(job);
-        self.tally.add_records(&outcome.records)?;
+        let mut outcome = Replayer::new(self.options).replay(job);
+        // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
+        self.tally
+            .add_records(&std::mem::take(&mut outcome.records))?;
         self.options
             .progress
             .games
