@@ -30,6 +30,7 @@ pub mod book;
 mod error;
 pub mod index;
 pub mod make_book;
+pub mod obs;
 pub mod output;
 pub mod pgn;
 pub mod position;

@@ -18,6 +18,7 @@ pub mod lines;
 mod make;
 mod merge;
 mod open;
+mod provenance;
 mod verify;
 mod weight;
 
@@ -26,6 +27,7 @@ pub use self::{
     make::{BookMaker, BookSummary},
     merge::{MergePolicy, MergeSummary, merge},
     open::{Book, Moves},
+    provenance::{Provenance, ProvenanceError},
     verify::{Fault, faults, fix},
     weight::{Factors, Scale, Scaling, Weighting},
 };

@@ -5,15 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use shakmaty::Position;
-
 use super::{
     entry::Entry,
     header::{self, Header},
 };
 use crate::{
     error::{At, Error, Result},
-    position::key,
+    position::{Rules, key},
 };
 
 /// A book, held in memory.
@@ -104,7 +102,7 @@ impl Book {
     }
 
     /// The records of a position.
-    pub fn moves_of<P: Position>(&self, pos: &P) -> Moves<'_> {
+    pub fn moves_of<P: Rules>(&self, pos: &P) -> Moves<'_> {
         self.moves(key(pos))
     }
 

@@ -26,6 +26,18 @@ impl Default for Factors {
     }
 }
 
+impl Factors {
+    /// What games weigh before scaling.
+    #[inline]
+    pub fn weight(self, stats: Stats) -> u64 {
+        stats
+            .wins
+            .saturating_mul(self.win.into())
+            .saturating_add(stats.draws.saturating_mul(self.draw.into()))
+            .saturating_add(stats.losses.saturating_mul(self.loss.into()))
+    }
+}
+
 /// What weights over 65535 are scaled against.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
@@ -82,18 +94,64 @@ impl Weighting {
     /// weight is not kept, whether weights are uniform or not.
     #[inline]
     pub fn weight(&self, turn: Color, stats: Stats) -> Option<u64> {
-        if stats.games() < self.min_game || self.only.is_some_and(|only| only != turn) {
-            return None;
-        }
-        let weight = stats
-            .wins
-            .saturating_mul(self.factors.win.into())
-            .saturating_add(stats.draws.saturating_mul(self.factors.draw.into()))
-            .saturating_add(stats.losses.saturating_mul(self.factors.loss.into()));
-        if weight == 0 || (self.min_score > 0.0 && stats.score() < self.min_score / 100.0) {
+        let weight = self.factors.weight(stats);
+        if weight == 0 || !self.selects(turn, stats) {
             return None;
         }
         Some(if self.uniform { 1 } else { weight })
+    }
+
+    /// Whether a move is kept, whatever it weighs.
+    #[inline]
+    pub fn selects(&self, turn: Color, stats: Stats) -> bool {
+        stats.games() >= self.min_game
+            && self.only.is_none_or(|only| only == turn)
+            && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
+    }
+
+    /// Keeps a move only if the other keeps it too. What that weighs does not matter.
+    pub fn narrowed_by(&mut self, other: &Weighting) {
+        self.min_game = self.min_game.max(other.min_game);
+        self.min_score = self.min_score.max(other.min_score);
+        self.only = self.only.or(other.only);
+    }
+
+    /// The options that are not the defaults, as they are written on a command line.
+    pub fn option_text(&self) -> String {
+        let mut options = Vec::new();
+        let mut say = |text: String| options.push(text);
+        let Weighting {
+            min_game,
+            min_score,
+            only,
+            uniform,
+            factors,
+            scale,
+        } = self;
+        if *min_game != Weighting::default().min_game {
+            say(format!("--min-game {min_game}"));
+        }
+        if *min_score > 0.0 {
+            say(format!("--min-score {min_score}"));
+        }
+        match only {
+            Some(Color::White) => say("--only-white".to_owned()),
+            Some(Color::Black) => say("--only-black".to_owned()),
+            None => {}
+        }
+        if *uniform {
+            say("--uniform".to_owned());
+        }
+        let Factors { win, draw, loss } = *factors;
+        if *factors != Factors::default() {
+            say(format!(
+                "--win-factor {win} --draw-factor {draw} --loss-factor {loss}"
+            ));
+        }
+        if *scale == Scale::Position {
+            say("--scale position".to_owned());
+        }
+        options.join(" ")
     }
 
     /// The weight formula in words.

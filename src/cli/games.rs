@@ -46,8 +46,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let pos = args.position.position()?;
     let index = Index::open(&args.leveldb)?;
+    let pos = args.position.position_of(index.variant())?;
     let key = key(&pos);
     let ids = index.games(key)?;
     let wanted = ids

@@ -12,14 +12,15 @@ use std::{
 use anyhow::Context as _;
 use polybook::{
     MakeBook, Report,
-    book::{Factors, Scale, Weighting},
     make_book::Unfinished,
     pgn::{Date, EcoRange, GameResult, Input, Selection, TimeControlRange},
 };
 use serde_json::json;
-use shakmaty::Color;
 
-use super::{Context, errors::Usage, json, progress::Bar, size};
+use super::{
+    Context, errors::Usage, json, position::VariantArg, progress::Bar, size,
+    weighting::WeightingArgs,
+};
 
 /// Make a Polyglot opening book from games in PGN
 #[derive(clap::Args, Debug)]
@@ -33,6 +34,10 @@ Examples:
       games of strong players, from standard input
   polybook make-book games.pgn --bin book.bin --leveldb games.idx --index-stats
       the book and the index of games by position in one pass
+  polybook make-book games.pgn --min-game 1 --obs games.obs.db3
+      every move with its wins, draws and losses, for polybook convert and for SQL
+  polybook make-book --variant crazyhouse lichess.pgn.zst --bin zh.bin
+      the games of a variant; auto takes every game as what its Variant tag says
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
       the spelling of old scripts")]
 pub struct Args {
@@ -56,7 +61,11 @@ pub struct Args {
     #[arg(long, requires = "leveldb")]
     index_stats: bool,
 
-    /// Replace an index that exists
+    /// Write wins, draws and losses to this OOBS database
+    #[arg(long, value_name = "FILE.obs.db3")]
+    obs: Option<PathBuf>,
+
+    /// Replace an index or an OOBS database that exists
     #[arg(long)]
     force: bool,
 
@@ -64,41 +73,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1024)]
     max_ply: usize,
 
-    /// Keep a move when at least N games played it in that position
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    min_game: u64,
+    #[command(flatten)]
+    weighting: WeightingArgs,
 
-    /// ... and it scored at least P percent for the side that played it
-    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
-    min_score: f64,
-
-    /// Keep White's moves only
-    #[arg(long, overrides_with = "only_black")]
-    only_white: bool,
-
-    /// Keep Black's moves only
-    #[arg(long, overrides_with = "only_white")]
-    only_black: bool,
-
-    /// Give every kept move weight 1
-    #[arg(long)]
-    uniform: bool,
-
-    /// What a win of the side to move adds to the weight
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    win_factor: u32,
-
-    /// What a draw adds to the weight
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    draw_factor: u32,
-
-    /// What a loss adds to the weight
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    loss_factor: u32,
-
-    /// What weights over 65535 are scaled against: the largest of the book or of their position
-    #[arg(long, value_enum, default_value_t = ScaleArg::Global)]
-    scale: ScaleArg,
+    /// Count the games of this variant, or each game as the variant that it is
+    #[arg(long, value_name = "NAME|auto", default_value = "standard")]
+    variant: VariantArg,
 
     /// Games without a result count as a draw, or are left out
     #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw)]
@@ -194,22 +174,9 @@ struct SelectionArgs {
 }
 
 #[derive(Copy, Clone, clap::ValueEnum, Debug)]
-enum ScaleArg {
-    Global,
-    Position,
-}
-
-#[derive(Copy, Clone, clap::ValueEnum, Debug)]
 enum UnfinishedArg {
     Draw,
     Skip,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("write a number from 0 to 100".to_owned()),
-    }
 }
 
 fn result(text: &str) -> Result<GameResult, String> {
@@ -255,26 +222,6 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 
 /// The run that the arguments ask for.
 fn configured(args: Args) -> anyhow::Result<MakeBook> {
-    let only = match (args.only_white, args.only_black) {
-        (true, _) => Some(Color::White),
-        (_, true) => Some(Color::Black),
-        _ => None,
-    };
-    let weighting = Weighting {
-        min_game: args.min_game,
-        min_score: args.min_score,
-        only,
-        uniform: args.uniform,
-        factors: Factors {
-            win: args.win_factor,
-            draw: args.draw_factor,
-            loss: args.loss_factor,
-        },
-        scale: match args.scale {
-            ScaleArg::Global => Scale::Global,
-            ScaleArg::Position => Scale::Position,
-        },
-    };
     let inputs = inputs(args.pgn, args.inputs)?;
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
@@ -287,20 +234,23 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         })
         .keep_prefix(args.keep_prefix)
         .strict(args.strict)
-        .weighting(weighting)
+        .weighting((&args.weighting).into())
+        .variant(args.variant.0)
         .with_header(!args.no_header)
         .memory(args.memory)
         .threads(args.threads.map_or(0, usize::from))
         .stop_flag(stop_on_interrupt()?);
     // A book is what is made if nothing else is asked for.
-    let bin = args
-        .bin
-        .or_else(|| args.leveldb.is_none().then(|| "book.bin".into()));
+    let nothing = args.leveldb.is_none() && args.obs.is_none();
+    let bin = args.bin.or_else(|| nothing.then(|| "book.bin".into()));
     if let Some(bin) = bin {
         run = run.bin(bin);
     }
     if let Some(leveldb) = args.leveldb {
         run = run.leveldb(leveldb);
+    }
+    if let Some(obs) = args.obs {
+        run = run.obs(obs);
     }
     if let Some(comment) = args.comment {
         run = run.comment(comment);
@@ -364,8 +314,11 @@ fn summary(report: &Report, seconds: f64) -> String {
         "{} games read, {} counted, {} filtered, {} rejected",
         games.read, games.counted, games.filtered, games.rejected
     ));
+    for (variant, games) in &report.variants {
+        say(format!("{variant}: {games} games counted"));
+    }
     // An index alone counts no moves.
-    if report.book.is_some() || report.index.is_none() {
+    if report.book.is_some() || report.obs.is_some() || report.index.is_none() {
         say(format!(
             "{} half-moves, {} positions, {} position-move pairs",
             report.plies, report.positions, report.entries
@@ -383,6 +336,12 @@ fn summary(report: &Report, seconds: f64) -> String {
             book.entries
         ));
     }
+    if report.left_out > 0 {
+        say(format!(
+            "{} half-moves are not in the book: a rook may castle there that is not the outermost",
+            report.left_out
+        ));
+    }
     if let Some(index) = &report.index {
         say(format!(
             "{}: {} games, {} positions, {} postings",
@@ -391,6 +350,9 @@ fn summary(report: &Report, seconds: f64) -> String {
             index.positions,
             index.postings
         ));
+    }
+    if let Some(obs) = &report.obs {
+        say(format!("{}: {} rows", obs.path.display(), obs.rows));
     }
     say(format!("{seconds:.2} seconds"));
     text
@@ -439,6 +401,20 @@ fn document(report: &Report, seconds: f64) -> serde_json::Value {
             "positions": index.positions,
             "postings": index.postings,
         });
+    }
+    if let Some(obs) = &report.obs {
+        document["obs"] = json!({
+            "path": obs.path.to_string_lossy(),
+            "rows": obs.rows,
+        });
+    }
+    if !report.variants.is_empty() {
+        let variants = report.variants.iter();
+        document["variants"] = variants
+            .map(|(variant, games)| (variant.name().to_owned(), json!(games)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        document["left_out"] = report.left_out.into();
     }
     document["rejected"] = rejected.into();
     document["seconds"] = seconds.into();

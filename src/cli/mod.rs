@@ -18,6 +18,7 @@ mod progress;
 mod show;
 mod size;
 mod verify;
+mod weighting;
 
 use std::{
     ffi::OsString,

@@ -8,7 +8,7 @@ use polybook::{
     position::{BookMove, key},
 };
 use serde_json::json;
-use shakmaty::{Chess, Position};
+use shakmaty::{Position, variant::VariantPosition};
 
 use super::{json, position::PositionArgs};
 
@@ -40,8 +40,8 @@ struct Row {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let pos = args.position.position()?;
     let index = Index::open(&args.leveldb)?;
+    let pos = args.position.position_of(index.variant())?;
     let rows = rows(&index, &pos)?;
     if args.json {
         let moves: Vec<_> = rows
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The moves, those that lead to most games first.
-fn rows(index: &Index, pos: &Chess) -> anyhow::Result<Vec<Row>> {
+fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
     let here = index.stats(key(pos))?;
     let Some(here) = here else {
         // Any game passes some position, so without statistics anywhere there are none at all.

@@ -1,7 +1,9 @@
 //! The position that a question is about.
 
-use polybook::position::{LineError, from_text};
-use shakmaty::Chess;
+use std::str::FromStr;
+
+use polybook::position::{LineError, UnknownVariant, Variant};
+use shakmaty::variant::VariantPosition;
 
 /// Where on the board: the starting position unless something else is said.
 #[derive(clap::Args, Debug)]
@@ -14,19 +16,45 @@ pub struct PositionArgs {
     #[arg(long, value_name = "MOVES")]
     moves: Option<String>,
 
+    /// Play by the rules of this variant
+    #[arg(long, value_name = "NAME")]
+    variant: Option<Variant>,
+
     /// The same without an option: a FEN, or moves
     #[arg(value_name = "POSITION", conflicts_with_all = ["fen", "moves"])]
     position: Option<String>,
 }
 
 impl PositionArgs {
-    /// The position that is meant.
-    pub fn position(&self) -> Result<Chess, LineError> {
+    /// The position that is meant, of standard chess unless another variant is said.
+    pub fn position(&self) -> Result<VariantPosition, LineError> {
+        self.position_of(None)
+    }
+
+    /// The position that is meant, of the variant that is said or else of the one of the file that
+    /// is asked.
+    pub fn position_of(&self, variant: Option<Variant>) -> Result<VariantPosition, LineError> {
+        let variant = self.variant.or(variant).unwrap_or_default();
         match &self.position {
             // No move holds a slash, every FEN seven.
-            Some(text) if text.contains('/') => from_text(Some(text), None),
-            Some(text) => from_text(None, Some(text)),
-            None => from_text(self.fen.as_deref(), self.moves.as_deref()),
+            Some(text) if text.contains('/') => variant.from_text(Some(text), None),
+            Some(text) => variant.from_text(None, Some(text)),
+            None => variant.from_text(self.fen.as_deref(), self.moves.as_deref()),
+        }
+    }
+}
+
+/// A variant, or `auto` for every game's own.
+#[derive(Copy, Clone, Debug)]
+pub struct VariantArg(pub Option<Variant>);
+
+impl FromStr for VariantArg {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<VariantArg, UnknownVariant> {
+        match text {
+            "auto" => Ok(VariantArg(None)),
+            name => name.parse().map(Some).map(VariantArg),
         }
     }
 }

@@ -7,7 +7,7 @@ use polybook::{
     position::key,
 };
 use serde_json::json;
-use shakmaty::{Chess, EnPassantMode, fen::Fen};
+use shakmaty::{EnPassantMode, fen::Fen, variant::VariantPosition};
 
 use super::{json, position::PositionArgs};
 
@@ -51,7 +51,7 @@ fn probabilities(entries: &[Entry]) -> Vec<f64> {
         .collect()
 }
 
-fn table(pos: &Chess, entries: &[Entry]) -> String {
+fn table(pos: &VariantPosition, entries: &[Entry]) -> String {
     if entries.is_empty() {
         return "The book has no move here.\n".to_owned();
     }
@@ -71,7 +71,7 @@ fn table(pos: &Chess, entries: &[Entry]) -> String {
     text
 }
 
-fn document(pos: &Chess, entries: &[Entry]) -> serde_json::Value {
+fn document(pos: &VariantPosition, entries: &[Entry]) -> serde_json::Value {
     let moves: Vec<_> = entries
         .iter()
         .zip(probabilities(entries))

@@ -9,6 +9,7 @@
 //! | `total_game_count` | how many games the input has |
 //! | `pgn_filename` | absolute path of the first PGN |
 //! | `pgn_file_count`, `pgn_file_<i>` | with several inputs: how many, and `<first id>\|<path>` |
+//! | `variant` | the variant of the games, `auto` for several; not there for standard chess |
 //!
 //! A decimal number sorts before the same number with an underscore behind it, but between the two
 //! stand all numbers that begin with its digits. [`ends_before`] tells when the second is due.
@@ -23,6 +24,8 @@ pub const TOTAL_GAMES: &[u8] = b"total_game_count";
 pub const FILE_NAME: &[u8] = b"pgn_filename";
 /// How many inputs there are, if there are several.
 pub const FILE_COUNT: &[u8] = b"pgn_file_count";
+/// The variant of the games, `auto` for several; not there for standard chess.
+pub const VARIANT: &[u8] = b"variant";
 /// A key of another layout, which front-ends tell by it. Never written.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 

@@ -16,13 +16,17 @@ use super::{
     layout::{self, GameHeader, GameIds, PositionStats},
     table,
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    position::Variant,
+};
 
 /// An index that is open for reading. It is never changed, and others may read it at the same time.
 pub struct Index {
     path: PathBuf,
     db: RefCell<DB>,
     games: u64,
+    variant: Option<Variant>,
     /// The inputs by the ids of their first games.
     files: BTreeMap<u64, PathBuf>,
 }
@@ -66,6 +70,7 @@ impl Index {
             path: path.to_owned(),
             db: RefCell::new(db),
             games: 0,
+            variant: Some(Variant::Standard),
             files: BTreeMap::new(),
         };
         if index.get(layout::NUM_PASSES)?.is_some() {
@@ -73,6 +78,9 @@ impl Index {
                 path,
                 "is an index of another layout (it has numPasses): make a new one with make-book --leveldb",
             ));
+        }
+        if let Some(name) = index.get(layout::VARIANT)? {
+            index.variant = String::from_utf8_lossy(&name).parse().ok();
         }
         index.games = index
             .get(layout::TOTAL_GAMES)?
@@ -91,6 +99,11 @@ impl Index {
     /// Where the index is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The variant of the games, `None` if there may be several.
+    pub fn variant(&self) -> Option<Variant> {
+        self.variant
     }
 
     /// How many games the inputs have.

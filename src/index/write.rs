@@ -65,6 +65,7 @@ impl IndexWriter {
         postings: &Sealed<Once>,
         games: &GameRecords,
         files: &[IndexedFile],
+        variant: Option<&str>,
     ) -> Result<IndexSummary> {
         let tables = Mutex::new(Vec::new());
         let failure = Mutex::new(None);
@@ -72,7 +73,7 @@ impl IndexWriter {
             let mut sink = TableSink::new(scope, self.directory.path(), &tables, &failure);
             let mut summary = PostingWriter::new(self.with_stats).write(postings, &mut sink)?;
             games.for_each(|key, value| sink.put(key, value))?;
-            for (key, value) in file_entries(files, games.len()) {
+            for (key, value) in file_entries(files, games.len(), variant) {
                 sink.put(&key, &value)?;
             }
             sink.finish();
@@ -92,7 +93,11 @@ impl IndexWriter {
 }
 
 /// The entries that tell of the inputs, in order.
-fn file_entries(files: &[IndexedFile], games: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn file_entries(
+    files: &[IndexedFile],
+    games: u64,
+    variant: Option<&str>,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];
     if let Some(first) = files.first() {
@@ -105,6 +110,9 @@ fn file_entries(files: &[IndexedFile], games: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
             let value = layout::file_value(file.first_id, &bytes(&file.path));
             entries.push((layout::file_key(i), value));
         }
+    }
+    if let Some(variant) = variant {
+        entries.push((layout::VARIANT.to_vec(), variant.into()));
     }
     entries.sort();
     entries
@@ -357,7 +365,9 @@ mod tests {
             games_.push_all(&[record.len() as u32], record).unwrap();
         }
         let writer = IndexWriter::create(&target, with_stats).unwrap();
-        writer.write(&shards.seal().unwrap(), &games_, &[]).unwrap();
+        writer
+            .write(&shards.seal().unwrap(), &games_, &[], None)
+            .unwrap();
         let index = Index::open(&target).unwrap();
         (dir, index)
     }

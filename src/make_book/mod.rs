@@ -1,29 +1,38 @@
 //! The pipeline from PGN to a book and an index: one thread reads, unpacks and [cuts](crate::pgn::Cutter) the
 //! stream, all threads replay the batches and count, and the results are put in order behind them.
 
-mod comment;
 mod options;
 mod read;
 mod replay;
 mod report;
 mod sequence;
+mod starts;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{
+    iter::once,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use rayon::ThreadPoolBuilder;
+use shakmaty::Chess;
 
-use self::read::Collected;
 pub use self::{
     options::{MakeBook, Unfinished},
-    report::{BookReport, Games, IndexReport, Rejection, Report},
+    report::{BookReport, IndexReport, ObsReport, Rejection, Report},
 };
+use self::{read::Collected, starts::Starts};
 use crate::{
-    book::BookMaker,
+    book::{BookMaker, BookSummary},
     error::{At, Error, Result},
     index::{IndexWriter, IndexedFile},
+    obs::{Info, ObsWriter},
     output::AtomicFile,
-    tally::Shards,
+    position::{Keyed, Rules, Variant, parse_fen},
+    tally::{Counts, Memory, Shards, Tally},
 };
+
+/// What stands for every game's own variant.
+const AUTO: &str = "auto";
 
 /// How far a run has come, for whoever shows it.
 #[derive(Debug, Default)]
@@ -51,6 +60,17 @@ impl MakeBook {
             input.check()?;
         }
         // These fail now rather than after an hour of counting.
+        if let (Some(bin), Some(variant)) = (&self.bin, self.variant)
+            && variant.number().is_none()
+        {
+            return Err(Error::file(
+                bin,
+                format!(
+                    "cannot be made: the Polyglot format has no number for {variant}, so its positions have no keys; \
+                     --leveldb and --obs work"
+                ),
+            ));
+        }
         if !self.temp_dir.is_dir() {
             return Err(Error::file(
                 &self.temp_dir,
@@ -59,6 +79,10 @@ impl MakeBook {
         }
         let bin = self.bin.as_ref().map(AtomicFile::create).transpose()?;
         let index = self.index_writer()?;
+        let obs = match &self.obs {
+            Some(path) => Some(ObsWriter::create(path, self.force)?),
+            None => None,
+        };
         let pool = ThreadPoolBuilder::new()
             .num_threads(self.threads)
             .thread_name(|i| format!("replay-{i}"))
@@ -67,7 +91,7 @@ impl MakeBook {
 
         let collected = self.collect(&pool)?;
         self.progress.writing.store(true, Ordering::Relaxed);
-        pool.install(|| self.write(collected, bin, index))
+        pool.install(|| self.write(collected, bin, index, obs))
     }
 
     /// Makes the outputs of what has been collected.
@@ -76,9 +100,20 @@ impl MakeBook {
         collected: Collected,
         bin: Option<AtomicFile>,
         index: Option<IndexWriter>,
+        obs: Option<ObsWriter>,
     ) -> Result<Report> {
         let mut report = collected.report;
-        let counts = collected.tally.seal()?;
+        let mut counts = collected.tally.seal()?;
+        let identities = collected.identities.map(Tally::seal).transpose()?;
+        if let Some(obs) = obs {
+            let counts = identities.as_ref().unwrap_or(&counts);
+            self.write_obs(obs, counts, &collected.starts, &mut report)?;
+        }
+        if !self.counts_keys()
+            && let Some(identities) = identities
+        {
+            counts = identities;
+        }
         let maker = BookMaker::new(&counts, &self.weighting)?;
         let summary = maker.summary();
         report.positions = summary.positions;
@@ -89,7 +124,12 @@ impl MakeBook {
         if let (Some(index), Some(postings), Some(records)) = (index, postings, &collected.records)
         {
             let files = self.indexed_files(&collected.first_ids)?;
-            let written = index.write(&postings, records, &files)?;
+            let variant = match self.variant {
+                Some(Variant::Standard) => None,
+                Some(variant) => Some(variant.name()),
+                None => Some(AUTO),
+            };
+            let written = index.write(&postings, records, &files, variant)?;
             report.index = Some(IndexReport {
                 path: self.leveldb.clone().unwrap_or_default(),
                 games: written.games,
@@ -100,7 +140,7 @@ impl MakeBook {
         self.refuse_if_stopped()?;
         if let Some(mut bin) = bin {
             let path = bin.target().to_owned();
-            let header = self.header(&report, &summary)?;
+            let header = self.book_header(&report, &summary)?;
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.
@@ -113,6 +153,60 @@ impl MakeBook {
             });
         }
         Ok(report)
+    }
+
+    /// Writes the OOBS database.
+    fn write_obs(
+        &self,
+        obs: ObsWriter,
+        counts: &Counts,
+        starts: &Starts,
+        report: &mut Report,
+    ) -> Result<()> {
+        let met = report.variants.keys().next().copied();
+        let variant = self.variant.or(met).unwrap_or_default();
+        let info = Info::new(variant, self.provenance(report), &self.weighting);
+        let memory = Memory {
+            bytes: self.memory / 2,
+            temp_dir: self.temp_dir.clone(),
+        };
+        let path = obs.target().to_owned();
+        let written = if variant == Variant::Standard {
+            let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
+            let all = once(Ok(Some(Chess::default()))).chain(others);
+            obs.write(counts, positions(all), &info, &memory, &self.stop)?
+        } else {
+            let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
+            obs.write(counts, positions(others), &info, &memory, &self.stop)?
+        };
+        if written.strays > 0 {
+            report.warnings.push(format!(
+                "{}: {} positions or moves are missing, because two positions share a key",
+                path.display(),
+                written.strays
+            ));
+        }
+        report.obs = Some(ObsReport {
+            path,
+            rows: written.rows,
+        });
+        Ok(())
+    }
+
+    /// The header of the book, `None` if it is to have none.
+    fn book_header(&self, report: &Report, summary: &BookSummary) -> Result<Option<String>> {
+        if !self.header {
+            return Ok(None);
+        }
+        let variants: Vec<&str> = match self.variant {
+            Some(variant) => vec![variant.name()],
+            None if report.variants.is_empty() => vec![Variant::Standard.name()],
+            None => report.variants.keys().map(|met| met.name()).collect(),
+        };
+        self.provenance(report)
+            .header(&variants, self.comment.as_deref(), &self.weighting, summary)
+            .map(Some)
+            .map_err(|err| Error::file("--comment", err.to_string()))
     }
 
     /// The index to be written, if there is to be one.
@@ -154,4 +248,11 @@ impl MakeBook {
         }
         Ok(())
     }
+}
+
+/// The starts that could be read, which are all: they were written from positions.
+fn positions<P: Rules>(
+    starts: impl Iterator<Item = Result<Option<P>>>,
+) -> impl Iterator<Item = Result<Keyed<P>>> {
+    starts.filter_map(|start| start.map(|start| start.map(Keyed::new)).transpose())
 }

@@ -5,12 +5,11 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use shakmaty::Color;
-
-use super::Progress;
+use super::{Progress, Report};
 use crate::{
-    book::{Factors, Scale, Weighting},
+    book::{Provenance, Weighting},
     pgn::{Input, Selection},
+    position::Variant,
 };
 
 /// What to do with games whose result is not known.
@@ -42,9 +41,11 @@ pub struct MakeBook {
     pub(super) bin: Option<PathBuf>,
     pub(super) leveldb: Option<PathBuf>,
     pub(super) index_stats: bool,
+    pub(super) obs: Option<PathBuf>,
     pub(super) force: bool,
     pub(super) max_ply: usize,
     pub(super) selection: Selection,
+    pub(super) variant: Option<Variant>,
     pub(super) unfinished: Unfinished,
     pub(super) keep_prefix: bool,
     pub(super) strict: bool,
@@ -66,9 +67,11 @@ impl MakeBook {
             bin: None,
             leveldb: None,
             index_stats: false,
+            obs: None,
             force: false,
             max_ply: 1024,
             selection: Selection::default(),
+            variant: Some(Variant::Standard),
             unfinished: Unfinished::default(),
             keep_prefix: false,
             strict: false,
@@ -101,7 +104,13 @@ impl MakeBook {
         self
     }
 
-    /// Replaces an index that exists, which is refused unless said.
+    /// Writes an [OOBS database](crate::obs) to this file.
+    pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.obs = Some(path.into());
+        self
+    }
+
+    /// Replaces an index or OOBS database that exists, which is refused unless said.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -116,6 +125,13 @@ impl MakeBook {
     /// Which games count. All unless said.
     pub fn selection(mut self, selection: Selection) -> MakeBook {
         self.selection = selection;
+        self
+    }
+
+    /// Counts the games of a variant, told by their `Variant` tags, and no others; `None` counts every
+    /// game as the variant that it is. Standard chess unless said.
+    pub fn variant(mut self, variant: Option<Variant>) -> MakeBook {
+        self.variant = variant;
         self
     }
 
@@ -192,61 +208,65 @@ impl MakeBook {
         Arc::clone(&self.progress)
     }
 
-    /// Whether moves are counted: always, unless there is to be an index and nothing else.
-    pub(super) fn counts_moves(&self) -> bool {
-        self.bin.is_some() || self.leveldb.is_none()
+    /// Whether moves are counted by the keys of their positions: always, unless there is to be something
+    /// else and nothing that needs it.
+    pub(super) fn counts_keys(&self) -> bool {
+        self.bin.is_some()
+            || (self.obs.is_some() && !self.counts_identities())
+            || (self.leveldb.is_none() && self.obs.is_none())
     }
 
-    /// The options that decide what a book holds and that are not the defaults, as they are written on
-    /// a command line.
+    /// Whether moves are counted by the identities of their positions. In standard chess these are
+    /// the keys.
+    pub(super) fn counts_identities(&self) -> bool {
+        self.obs.is_some() && self.distinguishes_variants()
+    }
+
+    /// Whether games of other variants than standard chess may count.
+    pub(super) fn distinguishes_variants(&self) -> bool {
+        self.variant != Some(Variant::Standard)
+    }
+
+    /// Whether games of a variant count.
+    pub(super) fn admits_variant(&self, variant: Variant) -> bool {
+        match self.variant {
+            Some(wanted) => wanted.is_played_like(variant),
+            // A book has no room for those that the format does not number.
+            None => self.bin.is_none() || variant.number().is_some(),
+        }
+    }
+
+    /// The options that decide which half-moves count and that are not the defaults, as they are
+    /// written on a command line.
     pub(super) fn option_text(&self) -> String {
         let mut options = Vec::new();
-        let mut say = |text: String| options.push(text);
-        let default = MakeBook::new([]);
-        let Weighting {
-            min_game,
-            min_score,
-            only,
-            uniform,
-            factors,
-            scale,
-        } = &self.weighting;
-        if self.max_ply != default.max_ply {
-            say(format!("--max-ply {}", self.max_ply));
-        }
-        if *min_game != default.weighting.min_game {
-            say(format!("--min-game {min_game}"));
-        }
-        if *min_score > 0.0 {
-            say(format!("--min-score {min_score}"));
-        }
-        match only {
-            Some(Color::White) => say("--only-white".to_owned()),
-            Some(Color::Black) => say("--only-black".to_owned()),
-            None => {}
-        }
-        if *uniform {
-            say("--uniform".to_owned());
-        }
-        let Factors { win, draw, loss } = *factors;
-        if *factors != Factors::default() {
-            say(format!(
-                "--win-factor {win} --draw-factor {draw} --loss-factor {loss}"
-            ));
-        }
-        if *scale == Scale::Position {
-            say("--scale position".to_owned());
+        if self.max_ply != MakeBook::new([]).max_ply {
+            options.push(format!("--max-ply {}", self.max_ply));
         }
         if self.unfinished == Unfinished::Skip {
-            say("--unfinished skip".to_owned());
+            options.push("--unfinished skip".to_owned());
         }
         if self.keep_prefix {
-            say("--keep-prefix".to_owned());
+            options.push("--keep-prefix".to_owned());
+        }
+        match self.variant {
+            Some(Variant::Standard) => {}
+            Some(variant) => options.push(format!("--variant {variant}")),
+            None => options.push("--variant auto".to_owned()),
         }
         let selection = self.selection.option_text();
         if !selection.is_empty() {
-            say(selection);
+            options.push(selection);
         }
         options.join(" ")
+    }
+
+    /// Where the counts of this run come from.
+    pub(super) fn provenance(&self, report: &Report) -> Provenance {
+        Provenance {
+            inputs: self.inputs.iter().map(Input::name).collect(),
+            games: Some(report.games),
+            options: self.option_text(),
+        }
     }
 }

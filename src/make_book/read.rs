@@ -16,6 +16,7 @@ use super::{
     replay::Replayer,
     report::Report,
     sequence::{Sequenced, Sequencer},
+    starts::Starts,
 };
 use crate::{
     error::{At, Error, Result},
@@ -32,7 +33,12 @@ const BATCH_SIZE: usize = 1 << 19;
 
 /// What has been collected when all inputs are read.
 pub(super) struct Collected {
+    /// By the keys of positions.
     pub tally: Tally,
+    /// By the identities of positions, if these are wanted.
+    pub identities: Option<Tally>,
+    /// Where games started.
+    pub starts: Starts,
     /// Which games reached which positions, if there is to be an index.
     pub postings: Option<Shards<Once>>,
     /// The index records of all games, if there is to be one.
@@ -46,7 +52,12 @@ impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
     pub(super) fn collect(&self, pool: &ThreadPool) -> Result<Collected> {
         // Each kind of record that is collected gets its share.
-        let tables = usize::from(self.counts_moves()) + usize::from(self.leveldb.is_some());
+        let kinds = [
+            self.counts_keys(),
+            self.counts_identities(),
+            self.leveldb.is_some(),
+        ];
+        let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
         let memory = Memory {
             bytes: self.memory / tables,
             temp_dir: self.temp_dir.clone(),
@@ -54,6 +65,7 @@ impl MakeBook {
         let run = Run {
             options: self,
             tally: Tally::new(memory.clone()),
+            identities: self.counts_identities().then(|| Tally::new(memory.clone())),
             postings: self.leveldb.as_ref().map(|_| Shards::new(memory)),
             sequencer: Mutex::new(Sequencer::new(self)),
             failure: Mutex::new(None),
@@ -75,9 +87,12 @@ impl MakeBook {
             report,
             records,
             first_ids,
+            starts,
         } = sequencer.unwrap_or_else(PoisonError::into_inner).finish()?;
         Ok(Collected {
             tally: run.tally,
+            identities: run.identities,
+            starts,
             postings: run.postings,
             records,
             first_ids,
@@ -90,6 +105,7 @@ impl MakeBook {
 struct Run<'a> {
     options: &'a MakeBook,
     tally: Tally,
+    identities: Option<Tally>,
     postings: Option<Shards<Once>>,
     sequencer: Mutex<Sequencer<'a>>,
     /// The first thing that went wrong in a thread.
@@ -163,6 +179,9 @@ impl Run<'_> {
         // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
         self.tally
             .add_records(&std::mem::take(&mut outcome.records))?;
+        if let Some(identities) = &self.identities {
+            identities.add_records(&std::mem::take(&mut outcome.identity_records))?;
+        }
         self.options
             .progress
             .games

@@ -1,18 +1,18 @@
 //! Replaying the games of a batch.
 
-use shakmaty::{Chess, Color, Position};
+use std::collections::{BTreeMap, HashSet};
 
-use super::{
-    MakeBook,
-    options::Unfinished,
-    read::Job,
-    report::{Games, Rejection},
-};
+use shakmaty::{Chess, Color};
+
+use super::{MakeBook, options::Unfinished, read::Job, report::Rejection};
 use crate::{
     index::{layout, posting},
-    pgn::{GameReader, GameResult, Token},
-    position::{BookMove, Keyed, parse_fen, read_move},
-    tally::{Stats, record},
+    pgn::{GameReader, GameResult, Tags, Token},
+    position::{
+        BookMove, Keyed, LineError, Rules, Variant, has_inner_castling_rook, parse_fen, read_move,
+        write_epd,
+    },
+    tally::{Games, Stats, record},
 };
 
 /// What came out of a batch.
@@ -20,6 +20,18 @@ use crate::{
 pub(super) struct Outcome {
     /// A [record] for each half-move that counts.
     pub records: Vec<u128>,
+    /// The same under the [identity](Keyed::identity) of each position instead of its key, if these may
+    /// differ and somebody asks.
+    pub identity_records: Vec<u128>,
+    /// Positions other than the usual one in which games started that count, if somebody asks: the
+    /// identity and the EPD of each.
+    pub starts: Vec<(u64, Vec<u8>)>,
+    /// Games that count, by their variant.
+    pub variants: BTreeMap<Variant, u64>,
+    /// Games that were filtered for their variant, by its name.
+    pub other_variants: BTreeMap<String, u64>,
+    /// Half-moves in positions that are not for books.
+    pub left_out: u64,
     pub games: Games,
     pub plies: u64,
     /// The first rejected games, numbered from the first game of the batch.
@@ -40,9 +52,23 @@ pub(super) struct Outcome {
 /// Replays the games of one batch.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
-    /// The key before each half-move of the present game, and the move.
-    line: Vec<(u64, BookMove)>,
+    /// The half-moves of the present game.
+    line: Vec<Ply>,
+    /// The identities of the positions before them, if they are needed.
+    identities: Vec<u64>,
+    /// The identities of the positions in [`Outcome::starts`].
+    started: HashSet<u64>,
     outcome: Outcome,
+}
+
+/// A half-move.
+#[derive(Copy, Clone)]
+struct Ply {
+    /// The key of the position before it.
+    key: u64,
+    mv: BookMove,
+    /// Whether the position before it is for books.
+    in_book: bool,
 }
 
 /// What is wrong with a game.
@@ -60,8 +86,6 @@ struct Ending {
     /// All half-moves, where they had to be counted.
     plies: usize,
     problem: Option<Problem>,
-    /// The key of the position after the last half-move that counts.
-    last_key: u64,
 }
 
 impl<'a> Replayer<'a> {
@@ -69,6 +93,8 @@ impl<'a> Replayer<'a> {
         Replayer {
             options,
             line: Vec::new(),
+            identities: Vec::new(),
+            started: HashSet::new(),
             outcome: Outcome::default(),
         }
     }
@@ -77,8 +103,11 @@ impl<'a> Replayer<'a> {
         let mut games = GameReader::new(&job.batch.text);
         // A game has some sixty half-moves, in about eight bytes each with its tags.
         let plies = job.batch.text.len() / 7;
-        if self.options.counts_moves() {
+        if self.options.counts_keys() {
             self.outcome.records.reserve(plies);
+        }
+        if self.options.counts_identities() {
+            self.outcome.identity_records.reserve(plies);
         }
         if self.options.leveldb.is_some() {
             self.outcome.postings.reserve(plies);
@@ -101,6 +130,7 @@ impl<'a> Replayer<'a> {
         let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
+        self.identities.clear();
         if self.options.leveldb.is_some() {
             let offset = games
                 .first_tag_offset()
@@ -113,36 +143,101 @@ impl<'a> Replayer<'a> {
             self.outcome.record_lengths.push(length as u32);
         }
 
-        let unwanted = !is_standard(tags.get(b"Variant"))
-            || !self.options.selection.admits(tags)
+        let Some(variant) = self.variant(tags) else {
+            games.skip_moves();
+            self.outcome.games.filtered += 1;
+            return;
+        };
+        let unwanted = !self.options.selection.admits(tags)
             || tag_result.is_some_and(|result| !self.admits_result(result));
         if unwanted {
             games.skip_moves();
             self.outcome.games.filtered += 1;
             return;
         }
-        let start = match tags.get(b"FEN") {
-            Some(fen) if !fen.trim_ascii().is_empty() => {
-                match parse_fen(&String::from_utf8_lossy(fen)) {
-                    Ok(start) => start,
-                    Err(err) => {
-                        let problem = Problem {
-                            offset: games.game_offset(),
-                            ply: 0,
-                            mv: String::new(),
-                            reason: err.to_string(),
-                        };
-                        games.skip_moves();
-                        self.reject(problem, job);
-                        return;
-                    }
-                }
+        let fen = tags
+            .get(b"FEN")
+            .filter(|fen| !fen.trim_ascii().is_empty())
+            .map(|fen| String::from_utf8_lossy(fen).into_owned());
+        // Standard chess is played by its own type, which is the fastest.
+        let start = match (fen, variant) {
+            (None, Variant::Standard) => {
+                return self.play(
+                    games,
+                    job,
+                    variant,
+                    Keyed::new(Chess::default()),
+                    tag_result,
+                );
             }
-            _ => Chess::default(),
+            (Some(fen), Variant::Standard) => match parse_fen(&fen) {
+                Ok(start) => {
+                    let start = Keyed::new(start);
+                    self.note_start(&start);
+                    return self.play(games, job, variant, start, tag_result);
+                }
+                Err(err) => Err(err),
+            },
+            (None, _) => Ok(variant.start()),
+            (Some(fen), _) => variant.parse_fen(&fen),
         };
-        let first_turn = start.turn();
+        match start {
+            Ok(start) => {
+                let start = Keyed::new(start);
+                self.note_start(&start);
+                self.play(games, job, variant, start, tag_result);
+            }
+            Err(err) => self.reject_start(games, job, &err),
+        }
+    }
 
-        let ending = self.moves(games, start);
+    /// The variant of a game that is to be counted.
+    fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
+        let tag = tags.get(b"Variant");
+        let name = match Variant::from_tag(tag) {
+            Ok(variant) if self.options.admits_variant(variant) => return Some(variant),
+            Ok(variant) => variant.name().to_owned(),
+            Err(_) => {
+                let name = String::from_utf8_lossy(tag.unwrap_or_default());
+                let name: String = name.trim().chars().take(40).collect();
+                format!("unknown variant \"{}\"", name.escape_debug())
+            }
+        };
+        *self.outcome.other_variants.entry(name).or_default() += 1;
+        None
+    }
+
+    /// Remembers where a game started that may count.
+    fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
+        if self.options.obs.is_some() && self.started.insert(start.identity()) {
+            let mut epd = Vec::new();
+            write_epd(start.position(), &mut epd);
+            self.outcome.starts.push((start.identity(), epd));
+        }
+    }
+
+    fn reject_start(&mut self, games: &mut GameReader<'_>, job: &Job, err: &LineError) {
+        let problem = Problem {
+            offset: games.game_offset(),
+            ply: 0,
+            mv: String::new(),
+            reason: err.to_string(),
+        };
+        games.skip_moves();
+        self.reject(problem, job);
+    }
+
+    /// Plays a game from its start and counts it.
+    fn play<P: Rules>(
+        &mut self,
+        games: &mut GameReader<'_>,
+        job: &Job,
+        variant: Variant,
+        mut pos: Keyed<P>,
+        tag_result: Option<GameResult>,
+    ) {
+        let first_turn = pos.position().turn();
+        let ending = self.moves(&mut pos, games);
         self.outcome.recognised |= !self.line.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
         let wanted = self.admits_result(result) && ending.plies >= self.options.selection.min_plies;
@@ -159,9 +254,12 @@ impl<'a> Replayer<'a> {
                 return;
             }
         }
+        if self.options.distinguishes_variants() {
+            *self.outcome.variants.entry(variant).or_default() += 1;
+        }
         self.count(result, first_turn);
         if self.options.leveldb.is_some() {
-            self.index(result, ending.last_key);
+            self.index(result, pos.key());
         }
     }
 
@@ -171,15 +269,9 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.selection.admits_result(result)
     }
 
-    /// Plays the game into `self.line`, and says in which position it ends.
-    fn moves(&mut self, games: &mut GameReader<'_>, start: Chess) -> Ending {
-        let mut pos = Keyed::new(start);
-        let mut ending = self.moves_from(&mut pos, games);
-        ending.last_key = pos.key();
-        ending
-    }
-
-    fn moves_from(&mut self, pos: &mut Keyed<Chess>, games: &mut GameReader<'_>) -> Ending {
+    /// Plays the moves that count into `self.line`.
+    fn moves<P: Rules>(&mut self, pos: &mut Keyed<P>, games: &mut GameReader<'_>) -> Ending {
+        let with_identities = self.options.counts_identities();
         let end = loop {
             if self.line.len() == self.options.max_ply {
                 return self.rest_of_game(games);
@@ -190,7 +282,14 @@ impl<'a> Replayer<'a> {
             };
             match read_move(pos.position(), text) {
                 Ok(mv) => {
-                    self.line.push((pos.key(), BookMove::from(mv)));
+                    self.line.push(Ply {
+                        key: pos.key(),
+                        mv: BookMove::from(mv),
+                        in_book: !has_inner_castling_rook(pos.position()),
+                    });
+                    if with_identities {
+                        self.identities.push(pos.identity());
+                    }
                     pos.play(mv);
                 }
                 Err(err) => {
@@ -238,7 +337,6 @@ impl<'a> Replayer<'a> {
             marker,
             plies: self.line.len(),
             problem,
-            last_key: 0,
         }
     }
 
@@ -262,9 +360,9 @@ impl<'a> Replayer<'a> {
         // A batch has fewer bytes than an id has values.
         let id = self.outcome.games.read as u32;
         let with_moves = self.options.index_stats;
-        let postings = self.line.iter().map(|(key, mv)| {
-            let mv = if with_moves { *mv } else { BookMove::NONE };
-            posting::pack(*key, id, mv, result)
+        let postings = self.line.iter().map(|ply| {
+            let mv = if with_moves { ply.mv } else { BookMove::NONE };
+            posting::pack(ply.key, id, mv, result)
         });
         self.outcome.postings.extend(postings);
         let last = posting::pack(last_key, id, BookMove::NONE, result);
@@ -274,33 +372,27 @@ impl<'a> Replayer<'a> {
     /// Counts the line that has been played.
     fn count(&mut self, result: GameResult, first_turn: Color) {
         self.outcome.plies += self.line.len() as u64;
-        if !self.options.counts_moves() {
-            return;
-        }
         let stats = [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result, turn)));
-        let records = self.line.iter().enumerate().map(|(ply, (key, mv))| {
-            let (turn, stats) = stats[ply % 2];
-            record::pack(*key, *mv, turn, stats)
-        });
-        self.outcome.records.extend(records);
+        let line = self.line.iter().enumerate();
+        if self.options.counts_keys() {
+            let records = line
+                .clone()
+                .filter(|(_, ply)| ply.in_book)
+                .map(|(at, ply)| {
+                    let (turn, stats) = stats[at % 2];
+                    record::pack(ply.key, ply.mv, turn, stats)
+                });
+            let before = self.outcome.records.len();
+            self.outcome.records.extend(records);
+            let counted = self.outcome.records.len() - before;
+            self.outcome.left_out += (self.line.len() - counted) as u64;
+        }
+        if self.options.counts_identities() {
+            let records = line.zip(&self.identities).map(|((at, ply), identity)| {
+                let (turn, stats) = stats[at % 2];
+                record::pack(*identity, ply.mv, turn, stats)
+            });
+            self.outcome.identity_records.extend(records);
+        }
     }
-}
-
-/// Whether a `Variant` tag means standard chess.
-fn is_standard(variant: Option<&[u8]>) -> bool {
-    let Some(variant) = variant else {
-        return true;
-    };
-    let name = String::from_utf8_lossy(variant).trim().to_ascii_lowercase();
-    matches!(
-        name.as_str(),
-        "" | "?"
-            | "-"
-            | "standard"
-            | "normal"
-            | "chess"
-            | "from position"
-            | "regular"
-            | "classical"
-    )
 }

@@ -1,31 +1,12 @@
 //! What a run did.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
 };
 
-/// What became of the games.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Games {
-    /// All games of the inputs.
-    pub read: u64,
-    /// Games whose moves count.
-    pub counted: u64,
-    /// Games that were not asked for.
-    pub filtered: u64,
-    /// Games that could not be replayed to their end.
-    pub rejected: u64,
-}
-
-impl Games {
-    pub(super) fn add(&mut self, other: Games) {
-        self.read += other.read;
-        self.counted += other.counted;
-        self.filtered += other.filtered;
-        self.rejected += other.rejected;
-    }
-}
+use crate::{position::Variant, tally::Games};
 
 /// A game that could not be replayed to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,6 +62,13 @@ pub struct Report {
     pub book: Option<BookReport>,
     /// The index, if one was made.
     pub index: Option<IndexReport>,
+    /// The OOBS database, if one was made.
+    pub obs: Option<ObsReport>,
+    /// Half-moves that are not in the book because a rook may castle that is not the outermost of its
+    /// side, which only Chess960 knows.
+    pub left_out: u64,
+    /// Games that count, by their variant, unless only standard chess was asked for.
+    pub variants: BTreeMap<Variant, u64>,
     /// The first rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// What the user may want to know of the inputs, a line each.
@@ -116,6 +104,15 @@ pub struct IndexReport {
     pub positions: u64,
     /// Pairs of a position and a game that reached it.
     pub postings: u64,
+}
+
+/// An OOBS database that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObsReport {
+    /// The file.
+    pub path: PathBuf,
+    /// Its rows, one for each move of each position.
+    pub rows: u64,
 }
 
 /// A problem that cost no game.

@@ -3,18 +3,23 @@
 //! Batches are done when they are done. What depends on their order (the numbers of games, which
 //! games are the first rejected) waits here until all batches before are done too.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use super::{
     MakeBook,
     read::Job,
     replay::Outcome,
     report::{Report, stray_text},
+    starts::Starts,
 };
 use crate::{
     error::{Error, Result},
     index::GameRecords,
+    position::Variant,
 };
+
+/// How many variants that are filtered have their games counted each.
+const NAMED_VARIANTS: usize = 20;
 
 /// Collects the outcomes of batches.
 pub(super) struct Sequencer<'a> {
@@ -27,6 +32,8 @@ pub(super) struct Sequencer<'a> {
     report: Report,
     /// The records of all games, if there is to be an index.
     records: Option<GameRecords>,
+    starts: Starts,
+    other_variants: BTreeMap<String, u64>,
 }
 
 /// Postings whose games have their ids.
@@ -57,6 +64,8 @@ impl<'a> Sequencer<'a> {
                 .leveldb
                 .as_ref()
                 .map(|_| GameRecords::new(options.memory / 8, options.temp_dir.clone())),
+            starts: Starts::new(options.memory / 16, options.temp_dir.clone()),
+            other_variants: BTreeMap::new(),
         }
     }
 
@@ -107,6 +116,26 @@ impl<'a> Sequencer<'a> {
         }
         self.report.games.add(outcome.games);
         self.report.plies += outcome.plies;
+        self.report.left_out += outcome.left_out;
+        for (variant, games) in outcome.variants {
+            *self.report.variants.entry(variant).or_default() += games;
+        }
+        if let Some(path) = &self.options.obs {
+            refuse_several_variants(path, &self.report.variants)?;
+        }
+        for (identity, epd) in outcome.starts {
+            self.starts.add(identity, &epd)?;
+        }
+        for (name, games) in outcome.other_variants {
+            // Whoever invents a name for every game need not have all of them repeated.
+            let known = self.other_variants.contains_key(&name);
+            let name = if known || self.other_variants.len() < NAMED_VARIANTS {
+                name
+            } else {
+                "other variants".to_owned()
+            };
+            *self.other_variants.entry(name).or_default() += games;
+        }
         Ok(placed)
     }
 
@@ -127,6 +156,10 @@ impl<'a> Sequencer<'a> {
                 self.report.warnings.push(stray_text(input.path(), offset));
             }
         }
+        for (name, games) in &self.other_variants {
+            let warning = format!("{name}: {games} games filtered, see --variant");
+            self.report.warnings.push(warning);
+        }
         let mut first_ids = Vec::with_capacity(self.inputs.len());
         let mut next = 0;
         for state in &self.inputs {
@@ -137,6 +170,7 @@ impl<'a> Sequencer<'a> {
             report: self.report,
             records: self.records,
             first_ids,
+            starts: self.starts,
         })
     }
 }
@@ -147,4 +181,22 @@ pub(super) struct Sequenced {
     pub records: Option<GameRecords>,
     /// The id of each input's first game.
     pub first_ids: Vec<u64>,
+    /// Where games started.
+    pub starts: Starts,
+}
+
+/// A position of an OOBS database does not say by which rules it is played.
+fn refuse_several_variants(path: &Path, met: &BTreeMap<Variant, u64>) -> Result<()> {
+    let mut variants = met.keys();
+    let first = variants.next();
+    match variants.find(|other| first.is_some_and(|first| !first.is_played_like(**other))) {
+        Some(other) => Err(Error::file(
+            path,
+            format!(
+                "would mix {} and {other}, and an OOBS database is for one variant: name it with --variant",
+                first.unwrap_or(other)
+            ),
+        )),
+        None => Ok(()),
+    }
 }

@@ -1,9 +1,13 @@
 //! The Polyglot key of a position: a Zobrist hash, the exclusive or of one random number for each
 //! piece on its square, each castling right, the en passant file and the side to move.
 
-use shakmaty::{Bitboard, CastlingSide, Color, Move, Piece, Position, Role, Square, attacks};
+use std::ops::BitXor;
 
-use super::random::RANDOM;
+use shakmaty::{
+    Bitboard, CastlingMode, CastlingSide, Color, Move, Piece, Position, Rank, Role, Square, attacks,
+};
+
+use super::{Rules, random::RANDOM};
 
 const CASTLE: usize = 768;
 const EN_PASSANT: usize = 772;
@@ -47,8 +51,15 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
 /// use polybook::position::key;
 /// assert_eq!(key(&shakmaty::Chess::default()), 0x463b_9618_1691_fc9c);
 /// ```
-pub fn key<P: Position>(pos: &P) -> u64 {
-    let mut key = if pos.turn().is_white() { TURN } else { 0 };
+pub fn key<P: Rules>(pos: &P) -> u64 {
+    board_key(pos)
+        .bitxor(en_passant_key(pos))
+        .wrapping_add(holdings_key(pos))
+}
+
+/// The key without en passant and holdings.
+fn board_key<P: Rules>(pos: &P) -> u64 {
+    let mut key = pos.number() ^ if pos.turn().is_white() { TURN } else { 0 };
     for (square, piece) in pos.board() {
         key ^= piece_key(piece, square);
     }
@@ -59,23 +70,98 @@ pub fn key<P: Position>(pos: &P) -> u64 {
             }
         }
     }
-    key ^ en_passant_key(pos)
+    key
+}
+
+/// The part that the pieces in hand contribute, which is added rather than XORed: they stand on one
+/// square beside the board, number 64, whose keys are those of square 0 rotated by 8 bits.
+#[inline]
+fn holdings_key<P: Position>(pos: &P) -> u64 {
+    let Some(pockets) = pos.pockets() else {
+        return 0;
+    };
+    let mut key = 0u64;
+    for color in Color::ALL {
+        for role in Role::ALL {
+            let held = u64::from(*pockets.get(color).get(role));
+            let one = piece_key(role.of(color), Square::A1).rotate_left(8);
+            key = key.wrapping_add(one.wrapping_mul(held));
+        }
+    }
+    key
+}
+
+/// Whether a rook may castle that is not the outermost of its side. Which of several may is not in the
+/// key, so such positions are not for books.
+///
+/// ```
+/// use polybook::position::{Variant, has_inner_castling_rook};
+/// let inner = |fen| has_inner_castling_rook(&Variant::Chess960.parse_fen(fen).unwrap());
+/// assert!(!inner("4k3/8/8/8/8/8/8/2R1K1RR w HC - 0 1"));
+/// assert!(inner("4k3/8/8/8/8/8/8/2R1K1RR w GC - 0 1"));
+/// ```
+pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
+    let castles = pos.castles();
+    // Elsewhere rooks castle from the corners.
+    castles.mode() == CastlingMode::Chess960
+        && Color::ALL.into_iter().any(|color| {
+            let rooks = pos.board().by_piece(color.rook())
+                & Bitboard::from_rank(color.fold_wb(Rank::First, Rank::Eighth));
+            let outermost = |side: CastlingSide| match side {
+                CastlingSide::KingSide => rooks.last(),
+                CastlingSide::QueenSide => rooks.first(),
+            };
+            CastlingSide::ALL.into_iter().any(|side| {
+                castles.has(color, side) && castles.rook(color, side) != outermost(side)
+            })
+        })
+}
+
+/// What a position has beyond what its key tells: promoted pieces in crazyhouse, checks given, rooks
+/// that castle. 0 where there is nothing of the kind.
+fn hidden_state<P: Position>(pos: &P) -> u64 {
+    let mut state = pos.promoted().0;
+    if let Some(checks) = pos.remaining_checks() {
+        for color in Color::ALL {
+            state = state * 4 + 3 - u64::from(u32::from(*checks.get(color)).min(3));
+        }
+    }
+    if has_inner_castling_rook(pos) {
+        state ^= pos.castles().castling_rights().0;
+    }
+    state
+}
+
+/// A number that tells a position from all others, also from those with which it shares its key: the
+/// key itself where nothing is hidden.
+fn identity_of<P: Position>(pos: &P, key: u64) -> u64 {
+    match hidden_state(pos) {
+        0 => key,
+        // Spread over all bits, so that keys stay evenly spread.
+        state => {
+            key ^ (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                .rotate_left(29)
+                .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        }
+    }
 }
 
 /// A position that carries its key along and updates it by what each move changes.
 #[derive(Clone, Debug)]
 pub struct Keyed<P> {
     pos: P,
-    key: u64,
+    /// Everything that is XORed, en passant too.
+    xored: u64,
     en_passant: u64,
 }
 
-impl<P: Position> Keyed<P> {
+impl<P: Rules> Keyed<P> {
     /// Starts from a position.
     pub fn new(pos: P) -> Keyed<P> {
+        let en_passant = en_passant_key(&pos);
         Keyed {
-            key: key(&pos),
-            en_passant: en_passant_key(&pos),
+            xored: board_key(&pos) ^ en_passant,
+            en_passant,
             pos,
         }
     }
@@ -83,7 +169,14 @@ impl<P: Position> Keyed<P> {
     /// The key of the present position.
     #[inline]
     pub fn key(&self) -> u64 {
-        self.key
+        self.xored.wrapping_add(holdings_key(&self.pos))
+    }
+
+    /// A number that tells the present position from all others, also from those with which it shares
+    /// its key.
+    #[inline]
+    pub fn identity(&self) -> u64 {
+        identity_of(&self.pos, self.key())
     }
 
     /// The present position.
@@ -95,8 +188,13 @@ impl<P: Position> Keyed<P> {
     /// Plays a move, which must be legal here.
     #[inline]
     pub fn play(&mut self, mv: Move) {
+        if self.pos.captures_explode() && mv.is_capture() {
+            self.pos.play_unchecked(mv);
+            *self = Keyed::new(self.pos.clone());
+            return;
+        }
         let us = self.pos.turn();
-        let mut key = self.key ^ self.en_passant ^ TURN;
+        let mut key = self.xored ^ self.en_passant ^ TURN;
         match mv {
             Move::Normal {
                 role,
@@ -139,7 +237,7 @@ impl<P: Position> Keyed<P> {
         }
 
         self.en_passant = en_passant_key(&self.pos);
-        self.key = key ^ self.en_passant;
+        self.xored = key ^ self.en_passant;
     }
 }
 

@@ -1,9 +1,9 @@
 //! Positions as they are given on a command line: a FEN, and moves from there.
 
-use shakmaty::{CastlingMode, Chess, EnPassantMode, Position, PositionError, fen::Fen};
+use shakmaty::{Chess, EnPassantMode, fen::Fen, variant::VariantPosition};
 use thiserror::Error;
 
-use super::{MoveError, read_move};
+use super::{MoveError, Rules, Variant, read_move};
 
 /// Why a position could not be reached.
 #[derive(Debug, Error)]
@@ -36,19 +36,15 @@ pub enum LineError {
 ///
 /// [`LineError::Fen`] if it is malformed or no game could reach it.
 pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
-    let error = |reason: String| LineError::Fen {
-        fen: text.to_owned(),
-        reason,
-    };
-    let fen: Fen = text.trim().parse().map_err(|err| error(format!("{err}")))?;
-    match fen.into_position(CastlingMode::Standard) {
-        Ok(pos) => Ok(pos),
-        // Many programs write an en passant square that no pawn can reach, and composed positions
-        // have as many queens as they like.
-        Err(err) => err
-            .ignore_invalid_ep_square()
-            .or_else(PositionError::ignore_too_much_material)
-            .map_err(|err| error(format!("{err}"))),
+    Variant::Standard.parse_fen(text).map(standard)
+}
+
+/// A position of standard chess as its own type.
+fn standard(pos: VariantPosition) -> Chess {
+    match pos {
+        VariantPosition::Chess(pos) => pos,
+        // A variant makes positions of its own only.
+        _ => Chess::default(),
     }
 }
 
@@ -66,9 +62,13 @@ pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
 /// # Ok::<(), polybook::position::LineError>(())
 /// ```
 pub fn from_text(fen: Option<&str>, line: Option<&str>) -> Result<Chess, LineError> {
-    let mut pos = fen.map_or_else(|| Ok(Chess::default()), parse_fen)?;
+    let start = fen.map_or_else(|| Ok(Chess::default()), parse_fen)?;
+    play_line(start, line.unwrap_or_default())
+}
+
+/// The position after the moves of a line.
+pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError> {
     let words = line
-        .unwrap_or_default()
         .split(|c: char| c.is_whitespace() || c == ',')
         .map(without_move_number)
         .map(|word| word.trim_end_matches(['!', '?']))

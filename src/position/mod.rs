@@ -17,17 +17,22 @@
 //! # Ok::<(), polybook::position::MoveError>(())
 //! ```
 
+mod epd;
 mod key;
 mod line;
 mod movement;
 mod notation;
 mod quick;
 mod random;
+mod rules;
+mod variant;
 
 pub use self::{
-    key::{Keyed, key},
+    epd::write_epd,
+    key::{Keyed, has_inner_castling_rook, key},
     line::{LineError, from_text, parse_fen},
-    movement::BookMove,
+    movement::{BookMove, uci},
     notation::{MoveError, looks_like_move, read_move},
-    quick::Rules,
+    rules::Rules,
+    variant::{UnknownVariant, Variant},
 };

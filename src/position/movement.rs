@@ -3,8 +3,7 @@
 use std::fmt;
 
 use shakmaty::{
-    CastlingMode, CastlingSide, File, Move, Position, Rank, Role, Square, san::SanPlus,
-    uci::UciMove,
+    CastlingSide, File, Move, Position, Rank, Role, Square, san::SanPlus, uci::UciMove,
 };
 
 /// A move as a Polyglot book stores it.
@@ -13,9 +12,11 @@ use shakmaty::{
 /// |---|---|
 /// | 0-2, 3-5 | file and rank of the square the piece goes to |
 /// | 6-8, 9-11 | file and rank of the square it comes from |
-/// | 12-14 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen |
+/// | 12-15 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen, 5 king; 9 for a drop |
 ///
-/// Castling is written as the king taking its own rook: `e1h1`, not `e1g1`. Zero is no move.
+/// Castling is written as the king taking its own rook: `e1h1`, not `e1g1`. Zero is no move. Only
+/// suicide chess makes kings of pawns. A drop, in crazyhouse, has the letter of the piece where others
+/// have the square it comes from, counted from `@`: P 16, N 14, B 2, R 18, Q 17.
 ///
 /// ```
 /// use polybook::position::BookMove;
@@ -30,6 +31,9 @@ use shakmaty::{
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BookMove(pub u16);
+
+/// The promotion code of a drop.
+const DROP: u16 = 9;
 
 impl BookMove {
     /// No move.
@@ -54,13 +58,33 @@ impl BookMove {
             2 => Ok(Some(Role::Bishop)),
             3 => Ok(Some(Role::Rook)),
             4 => Ok(Some(Role::Queen)),
+            5 => Ok(Some(Role::King)),
             _ => Err(()),
         }
     }
 
-    /// Whether the bits can be a move at all: two different squares and a known promotion.
+    /// The piece that is dropped, `None` if the move is no drop.
+    pub fn dropped(self) -> Option<Role> {
+        if self.0 >> 12 != DROP {
+            return None;
+        }
+        let letter = char::from(b'@' + (self.0 >> 6 & 0o77) as u8);
+        letter
+            .is_ascii_uppercase()
+            .then(|| Role::from_char(letter))
+            .flatten()
+    }
+
+    /// Whether the bits can be a move of some variant at all: two different squares and a known
+    /// promotion, or a drop.
     pub fn is_well_formed(self) -> bool {
-        self.from_square() != self.to_square() && self.promotion().is_ok()
+        let is_step = self.from_square() != self.to_square() && self.promotion().is_ok();
+        is_step || self.dropped().is_some_and(|role| role != Role::King)
+    }
+
+    /// Whether the bits can be a move of standard chess.
+    pub fn is_well_formed_in_chess(self) -> bool {
+        self.is_well_formed() && self.0 >> 12 <= 4
     }
 
     /// The legal move that this is in a position, if there is one.
@@ -69,6 +93,10 @@ impl BookMove {
     /// it, by the king's two steps.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
+        if let Some(role) = self.dropped() {
+            let mv = Move::Put { role, to };
+            return pos.san_candidates(role, to).contains(&mv).then_some(mv);
+        }
         let promotion = self.promotion().ok()?;
         let role = pos.board().role_at(from)?;
         if role == Role::King && promotion.is_none() {
@@ -94,11 +122,10 @@ impl BookMove {
         })
     }
 
-    /// The move in UCI notation: the squares it is made of, castling as the king's two steps if it
-    /// is castling in standard chess at `pos`.
+    /// The move in [UCI notation](uci), or the squares it is made of if it is not legal at `pos`.
     pub fn uci<P: Position>(self, pos: &P) -> String {
         match self.to_move(pos) {
-            Some(mv) => UciMove::from_move(mv, CastlingMode::Standard).to_string(),
+            Some(mv) => uci(pos, mv),
             None => self.to_string(),
         }
     }
@@ -110,9 +137,19 @@ impl BookMove {
     }
 }
 
+/// A legal move in UCI notation: `e2e4`, `e7e8q`, `N@f3`; castling as the king's two steps (`e1g1`), in
+/// Chess960 as the king taking its rook.
+pub fn uci<P: Position>(pos: &P, mv: Move) -> String {
+    UciMove::from_move(mv, pos.castles().mode()).to_string()
+}
+
 impl From<Move> for BookMove {
     #[inline]
     fn from(mv: Move) -> BookMove {
+        if let Move::Put { role, to } = mv {
+            let letter = u16::from(role.upper_char() as u8 - b'@');
+            return BookMove(DROP << 12 | letter << 6 | u16::from(to));
+        }
         let promotion = match mv.promotion() {
             None => 0,
             Some(role) => role as u16 - Role::Pawn as u16,
@@ -122,9 +159,12 @@ impl From<Move> for BookMove {
     }
 }
 
-/// The bits read as squares, as the format has them (`e1h1` for castling).
+/// The bits read as squares, as the format has them (`e1h1` for castling), and drops as `P@e4`.
 impl fmt::Display for BookMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(role) = self.dropped() {
+            return write!(f, "{}@{}", role.upper_char(), self.to_square());
+        }
         write!(f, "{}{}", self.from_square(), self.to_square())?;
         match self.promotion() {
             Ok(None) => Ok(()),
@@ -143,7 +183,7 @@ fn square(bits: u16) -> Square {
 
 #[cfg(test)]
 mod tests {
-    use shakmaty::{Chess, fen::Fen};
+    use shakmaty::{CastlingMode, Chess, fen::Fen};
 
     use super::*;
 

@@ -7,7 +7,7 @@
 use shakmaty::{CastlingSide, File, Move, Position, Rank, Role, Square, san::San};
 use thiserror::Error;
 
-use super::quick::Rules;
+use super::Rules;
 
 /// Why a written move is no move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]

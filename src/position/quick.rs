@@ -6,15 +6,8 @@
 //! just one legal move, is left to [`read_move`](super::read_move)'s slower ways, which also know what is
 //! wrong with it.
 
+use super::Rules;
 use shakmaty::{Bitboard, Chess, Color, File, Move, Piece, Position, Rank, Role, Square, attacks};
-
-/// A set of rules with a fast way to read moves, if it has one.
-pub trait Rules: Position + Clone {
-    /// The one legal move that a text is, where that can be told quickly.
-    fn quick_san(&self, _text: &[u8]) -> Option<Move> {
-        None
-    }
-}
 
 impl Rules for Chess {
     #[inline]

@@ -102,14 +102,7 @@ impl Counts {
                 );
                 return;
             }
-            moves.clear();
-            for record in records {
-                let (mv, stats) = (record::book_move(*record), record::stats(*record));
-                match moves.last_mut() {
-                    Some(last) if last.mv == mv => last.stats += stats,
-                    _ => moves.push(MoveCount { mv, stats }),
-                }
-            }
+            move_counts(records, &mut moves);
             f(record::key(records[0]), record::turn(records[0]), &moves);
         })
     }
@@ -117,6 +110,22 @@ impl Counts {
     /// Whether memory did not suffice and a temporary file had to.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
+    }
+
+    pub(super) fn records(&self) -> &Sealed<SumUp> {
+        &self.records
+    }
+}
+
+/// Replaces `moves` with those that a position's records are of.
+pub(super) fn move_counts(records: &[u128], moves: &mut Vec<MoveCount>) {
+    moves.clear();
+    for record in records {
+        let (mv, stats) = (record::book_move(*record), record::stats(*record));
+        match moves.last_mut() {
+            Some(last) if last.mv == mv => last.stats += stats,
+            _ => moves.push(MoveCount { mv, stats }),
+        }
     }
 }
 

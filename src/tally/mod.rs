@@ -26,6 +26,8 @@
 //! ```
 
 mod counts;
+mod find;
+mod games;
 mod merge;
 pub mod record;
 mod run;
@@ -35,6 +37,8 @@ mod stats;
 
 pub use self::{
     counts::{Counts, MoveCount, Tally},
+    find::{Finder, Marks, Place},
+    games::Games,
     shards::{BUCKETS, Fold, Memory, Partition, SHARDS, Sealed, Shards},
     spool::{Spool, SpoolReader},
     stats::Stats,

@@ -5,6 +5,7 @@
 use std::{
     fs::File,
     io::{self, Write},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +21,13 @@ const BUFFER: usize = 1 << 14;
 pub(super) struct Run {
     start: u64,
     len: u64,
+}
+
+impl Run {
+    /// How many records it has.
+    pub(super) fn len(self) -> u64 {
+        self.len
+    }
 }
 
 /// A temporary file of runs.
@@ -73,6 +81,18 @@ impl RunFile {
             buffer: Vec::new(),
             at: 0,
         }
+    }
+}
+
+impl RunFile {
+    /// Appends some records of a run to `out`.
+    pub(super) fn read(&self, run: Run, range: Range<usize>, out: &mut Vec<u128>) -> Result<()> {
+        let mut bytes = vec![0; range.len() * RECORD];
+        let start = (run.start + range.start as u64) * RECORD as u64;
+        read_at(&self.file, &mut bytes, start).at(&self.temp_dir, "read a temporary file in it")?;
+        let (records, _) = bytes.as_chunks();
+        out.extend(records.iter().map(|record| u128::from_le_bytes(*record)));
+        Ok(())
     }
 }
 

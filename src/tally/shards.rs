@@ -14,6 +14,7 @@ use std::{
     cmp::Reverse,
     collections::BinaryHeap,
     marker::PhantomData,
+    ops::Range,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError, TryLockError},
 };
@@ -422,6 +423,42 @@ impl<F: Fold> Sealed<F> {
             }
         }
         Ok(())
+    }
+
+    /// How many records a shard has.
+    pub(super) fn shard_len(&self, shard: usize) -> u64 {
+        match &self.shards[shard] {
+            SealedShard::Memory(records) => records.len() as u64,
+            SealedShard::File(file) => file.runs().iter().map(|run| run.len()).sum(),
+        }
+    }
+
+    /// The records of a shard that is in memory.
+    pub(super) fn in_memory(&self, shard: usize) -> Option<&[u128]> {
+        match &self.shards[shard] {
+            SealedShard::Memory(records) => Some(records),
+            SealedShard::File(_) => None,
+        }
+    }
+
+    /// Some of a shard's records, read onto `desk` if they are not in memory.
+    pub(super) fn range<'a>(
+        &'a self,
+        shard: usize,
+        range: Range<usize>,
+        desk: &'a mut Vec<u128>,
+    ) -> Result<&'a [u128]> {
+        match &self.shards[shard] {
+            SealedShard::Memory(records) => Ok(&records[range]),
+            // A sealed shard is one run.
+            SealedShard::File(file) => {
+                desk.clear();
+                if let Some(run) = file.runs().first() {
+                    file.read(*run, range, desk)?;
+                }
+                Ok(desk)
+            }
+        }
     }
 
     /// Whether any shard had to go to a temporary file.

@@ -1,0 +1,81 @@
+//! Which moves a book keeps and what they weigh, for the commands that make one.
+
+use polybook::book::{Factors, Scale, Weighting};
+use shakmaty::Color;
+
+/// Which moves are kept and what they weigh.
+#[derive(clap::Args, Debug)]
+pub struct WeightingArgs {
+    /// Keep a move when at least N games played it in that position
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    min_game: u64,
+
+    /// ... and it scored at least P percent for the side that played it
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
+    min_score: f64,
+
+    /// Keep White's moves only
+    #[arg(long, overrides_with = "only_black")]
+    only_white: bool,
+
+    /// Keep Black's moves only
+    #[arg(long, overrides_with = "only_white")]
+    only_black: bool,
+
+    /// Give every kept move weight 1
+    #[arg(long)]
+    uniform: bool,
+
+    /// What a win of the side to move adds to the weight
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    win_factor: u32,
+
+    /// What a draw adds to the weight
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    draw_factor: u32,
+
+    /// What a loss adds to the weight
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    loss_factor: u32,
+
+    /// What weights over 65535 are scaled against: the largest of the book or of their position
+    #[arg(long, value_enum, default_value_t = ScaleArg::Global)]
+    scale: ScaleArg,
+}
+
+#[derive(Copy, Clone, clap::ValueEnum, Debug)]
+enum ScaleArg {
+    Global,
+    Position,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("write a number from 0 to 100".to_owned()),
+    }
+}
+
+impl From<&WeightingArgs> for Weighting {
+    fn from(args: &WeightingArgs) -> Weighting {
+        Weighting {
+            min_game: args.min_game,
+            min_score: args.min_score,
+            only: match (args.only_white, args.only_black) {
+                (true, _) => Some(Color::White),
+                (_, true) => Some(Color::Black),
+                _ => None,
+            },
+            uniform: args.uniform,
+            factors: Factors {
+                win: args.win_factor,
+                draw: args.draw_factor,
+                loss: args.loss_factor,
+            },
+            scale: match args.scale {
+                ScaleArg::Global => Scale::Global,
+                ScaleArg::Position => Scale::Position,
+            },
+        }
+    }
+}

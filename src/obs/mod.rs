@@ -1,0 +1,64 @@
+//! OOBS, the [Open Opening Book Standard](https://github.com/nguyenpham/oobs): books as SQLite databases
+//! that keep wins, draws and losses, in plain words.
+//!
+//! A row of the table `Book` is a move of a position: the position's EPD, the move in coordinates
+//! (`e2e4`, `e1g1`, `e7e8q`), and how many games were won, drawn and lost *by the side to move* when it
+//! was played. Only rows whose `Active` has its lowest bit set are to be played. The table `Info` names
+//! the variant and counts the rows.
+//!
+//! ```
+//! use polybook::{MakeBook, obs::Obs, pgn::Input, position::from_text};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("famous.obs.db3");
+//! MakeBook::new([Input::file("data/famous.pgn")]).min_game(1).obs(&path).run()?;
+//! let obs = Obs::open(&path)?;
+//! let moves = obs.moves(&from_text(None, Some("e4"))?)?;
+//! assert_eq!(moves[0].mv, "e7e5");
+//! assert!(moves[0].stats.games() > 5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod info;
+mod merge;
+mod read;
+mod rows;
+mod walk;
+mod write;
+
+pub use self::{
+    info::Info,
+    merge::merge,
+    read::{Obs, Row},
+    walk::Start,
+    write::{ObsWriter, Written},
+};
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// Whether a file is an SQLite database, told by its first bytes.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn is_database(path: &Path) -> Result<bool> {
+    use crate::error::At;
+    use std::io::Read;
+
+    let mut start = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(16).read_to_end(&mut start))
+        .at(path, "read it")?;
+    Ok(start == b"SQLite format 3\0")
+}
+
+/// Adds the path and the deed to an error of SQLite's.
+trait Sql<T> {
+    fn sql(self, path: &Path, doing: &str) -> Result<T>;
+}
+
+impl<T> Sql<T> for rusqlite::Result<T> {
+    fn sql(self, path: &Path, doing: &str) -> Result<T> {
+        self.map_err(|err| Error::file(path, format!("cannot {doing}: {err}")))
+    }
+}

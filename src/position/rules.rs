@@ -1,0 +1,47 @@
+//! What a position must answer beyond the rules of chess.
+
+use shakmaty::{Move, Position, variant::VariantPosition};
+
+/// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
+/// and those of all variants.
+pub trait Rules: Position + Clone + Send + Sync {
+    /// The one legal move that a text is, where that can be told quickly.
+    fn quick_san(&self, _text: &[u8]) -> Option<Move> {
+        None
+    }
+
+    /// The number of the variant that goes into the key, 0 for those that have none.
+    #[inline]
+    fn number(&self) -> u64 {
+        0
+    }
+
+    /// Whether captures change squares that the move does not name.
+    #[inline]
+    fn captures_explode(&self) -> bool {
+        false
+    }
+}
+
+impl Rules for VariantPosition {
+    fn quick_san(&self, text: &[u8]) -> Option<Move> {
+        match self {
+            VariantPosition::Chess(pos) => pos.quick_san(text),
+            _ => None,
+        }
+    }
+
+    fn number(&self) -> u64 {
+        match self {
+            VariantPosition::Crazyhouse(_) => 6,
+            VariantPosition::Antichess(_) => 8,
+            VariantPosition::Atomic(_) => 12,
+            VariantPosition::ThreeCheck(_) => 13,
+            _ => 0,
+        }
+    }
+
+    fn captures_explode(&self) -> bool {
+        matches!(self, VariantPosition::Atomic(_))
+    }
+}

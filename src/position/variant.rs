@@ -1,0 +1,298 @@
+//! The variants of chess that can be played here, and what they are called.
+
+use std::{fmt, str::FromStr};
+
+use shakmaty::{
+    CastlingMode, EnPassantMode, Position, PositionError, Setup,
+    fen::Fen,
+    variant::{Variant as Game, VariantPosition},
+};
+use thiserror::Error;
+
+use super::line::{LineError, play_line};
+
+/// A variant of chess.
+///
+/// ```
+/// use polybook::position::Variant;
+/// assert_eq!("Fischer Random".parse(), Ok(Variant::Chess960));
+/// assert_eq!(Variant::Chess960.name(), "fischerandom");
+/// assert_eq!(Variant::Crazyhouse.number(), Some(6));
+/// assert_eq!(Variant::Horde.number(), None);
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub enum Variant {
+    /// What everybody plays, from the usual position or another.
+    #[default]
+    Standard,
+    /// Chess from one of 960 positions, with castling from wherever king and rook stand.
+    Chess960,
+    /// Captured pieces change sides and may be dropped.
+    Crazyhouse,
+    /// Whoever has lost all pieces wins. The same moves as in [`Giveaway`](Variant::Giveaway).
+    Suicide,
+    /// Suicide with another rule for stalemate; also called antichess.
+    Giveaway,
+    /// A capture takes the pieces around it off too.
+    Atomic,
+    /// The third check wins.
+    ThreeCheck,
+    /// White has 36 pawns and no king.
+    Horde,
+    /// A king in the centre wins.
+    KingOfTheHill,
+    /// The first king on the eighth rank wins.
+    RacingKings,
+}
+
+/// A name that belongs to no variant that can be played here.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error(
+    "unknown variant: write standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, kingofthehill or racingkings"
+)]
+pub struct UnknownVariant;
+
+impl Variant {
+    /// All of them.
+    pub const ALL: [Variant; 10] = [
+        Variant::Standard,
+        Variant::Chess960,
+        Variant::Crazyhouse,
+        Variant::Suicide,
+        Variant::Giveaway,
+        Variant::Atomic,
+        Variant::ThreeCheck,
+        Variant::Horde,
+        Variant::KingOfTheHill,
+        Variant::RacingKings,
+    ];
+
+    /// The name in the Chess Engine Communication Protocol, which is also that of a book's header.
+    /// (The last three have none there, and go by what everybody calls them.)
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Standard => "normal",
+            Variant::Chess960 => "fischerandom",
+            Variant::Crazyhouse => "crazyhouse",
+            Variant::Suicide => "suicide",
+            Variant::Giveaway => "giveaway",
+            Variant::Atomic => "atomic",
+            Variant::ThreeCheck => "3check",
+            Variant::Horde => "horde",
+            Variant::KingOfTheHill => "kingofthehill",
+            Variant::RacingKings => "racingkings",
+        }
+    }
+
+    /// The number that the variant has in the Polyglot book format and that goes into its keys, `None`
+    /// if the format gives it none.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            Variant::Standard | Variant::Chess960 => Some(0),
+            Variant::Crazyhouse => Some(6),
+            Variant::Suicide | Variant::Giveaway => Some(8),
+            Variant::Atomic => Some(12),
+            Variant::ThreeCheck => Some(13),
+            Variant::Horde | Variant::KingOfTheHill | Variant::RacingKings => None,
+        }
+    }
+
+    /// Reads the value of a PGN's `Variant` tag. No tag, an empty one, `?` and `-` mean standard chess.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not known.
+    ///
+    /// ```
+    /// use polybook::position::Variant;
+    /// assert_eq!(Variant::from_tag(None), Ok(Variant::Standard));
+    /// assert_eq!(Variant::from_tag(Some(b"Three-check")), Ok(Variant::ThreeCheck));
+    /// assert!(Variant::from_tag(Some(b"Xiangqi")).is_err());
+    /// ```
+    pub fn from_tag(tag: Option<&[u8]>) -> Result<Variant, UnknownVariant> {
+        match tag {
+            // Most games, without a look at the names.
+            None => Ok(Variant::Standard),
+            Some(name) => String::from_utf8_lossy(name).parse(),
+        }
+    }
+
+    /// Whether the same moves are legal, so that games of one are as good as games of the other.
+    pub fn is_played_like(self, other: Variant) -> bool {
+        self == other || (self.game() == other.game() && self.game() == Game::Antichess)
+    }
+
+    pub(super) fn game(self) -> Game {
+        match self {
+            Variant::Standard | Variant::Chess960 => Game::Chess,
+            Variant::Crazyhouse => Game::Crazyhouse,
+            Variant::Suicide | Variant::Giveaway => Game::Antichess,
+            Variant::Atomic => Game::Atomic,
+            Variant::ThreeCheck => Game::ThreeCheck,
+            Variant::Horde => Game::Horde,
+            Variant::KingOfTheHill => Game::KingOfTheHill,
+            Variant::RacingKings => Game::RacingKings,
+        }
+    }
+
+    /// The position in which games start if they do not say another. For Chess960, that of
+    /// standard chess.
+    pub fn start(self) -> VariantPosition {
+        let start = VariantPosition::new(self.game());
+        match self {
+            // So that castling is written as Chess960 writes it.
+            Variant::Chess960 => {
+                let setup = start.to_setup(EnPassantMode::Always);
+                let start = VariantPosition::from_setup(Game::Chess, setup, CastlingMode::Chess960);
+                start.unwrap_or_default()
+            }
+            _ => start,
+        }
+    }
+
+    /// Reads a FEN or EPD. Chess960 takes castling rights as `KQkq` for the outermost rooks (X-FEN) and as
+    /// the files of the rooks (Shredder-FEN).
+    ///
+    /// # Errors
+    ///
+    /// [`LineError::Fen`] if it is malformed or its position impossible.
+    pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
+        let error = |reason: String| LineError::Fen {
+            fen: text.to_owned(),
+            reason,
+        };
+        let fen: Fen = text.trim().parse().map_err(|err| error(format!("{err}")))?;
+        let setup = Setup::from(fen);
+        let mode = match self {
+            Variant::Standard => CastlingMode::Standard,
+            Variant::Chess960 => CastlingMode::Chess960,
+            _ => CastlingMode::detect(&setup),
+        };
+        let pos = VariantPosition::from_setup(self.game(), setup, mode);
+        let pos = match self.game() {
+            // Nobody castles there, whatever a FEN says.
+            Game::Antichess => pos.or_else(PositionError::ignore_invalid_castling_rights),
+            _ => pos,
+        };
+        // Many programs write an en passant square that no pawn can reach, and composed positions
+        // have as many queens as they like.
+        pos.or_else(PositionError::ignore_invalid_ep_square)
+            .or_else(PositionError::ignore_too_much_material)
+            .map_err(|err| error(format!("{err}")))
+    }
+
+    /// The position after the moves of `line` from `fen`, each of them optional, as
+    /// [`from_text`](super::from_text) has it for standard chess.
+    ///
+    /// # Errors
+    ///
+    /// [`LineError`] names the FEN or the move that is wrong.
+    ///
+    /// ```
+    /// use polybook::position::Variant;
+    /// let pos = Variant::Crazyhouse.from_text(None, Some("e4 d5 exd5 Qxd5 Nc3 P@d4"))?;
+    /// assert!(shakmaty::Position::pockets(&pos).is_some());
+    /// # Ok::<(), polybook::position::LineError>(())
+    /// ```
+    pub fn from_text(
+        self,
+        fen: Option<&str>,
+        line: Option<&str>,
+    ) -> Result<VariantPosition, LineError> {
+        let start = fen.map_or_else(|| Ok(self.start()), |fen| self.parse_fen(fen))?;
+        play_line(start, line.unwrap_or_default())
+    }
+}
+
+/// The name in the protocol.
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Reads the names of the protocol and those that PGN files have, in any case and with or without
+/// blanks and hyphens.
+impl FromStr for Variant {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Variant, UnknownVariant> {
+        let name: String = text
+            .chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect();
+        Ok(match &*name {
+            "standard" | "normal" | "chess" | "fromposition" | "regular" | "classical" => {
+                Variant::Standard
+            }
+            // Nothing, `?` and `-`; not what is written in no letters at all.
+            "" if text.trim().len() <= 1 => Variant::Standard,
+            "fischerandom" | "fischerrandom" | "fischerandomchess" | "fischerrandomchess"
+            | "chess960" | "960" | "frc" | "freestyle" | "freestylechess" | "wildfr" | "wild22" => {
+                Variant::Chess960
+            }
+            "crazyhouse" | "wild23" => Variant::Crazyhouse,
+            "suicide" | "suicidechess" => Variant::Suicide,
+            "giveaway" | "giveawaychess" | "antichess" | "wild26" => Variant::Giveaway,
+            "atomic" | "atomicchess" | "wild27" => Variant::Atomic,
+            "3check" | "3checks" | "threecheck" | "wild25" => Variant::ThreeCheck,
+            "horde" => Variant::Horde,
+            "kingofthehill" | "koth" => Variant::KingOfTheHill,
+            "racingkings" | "racingchess" => Variant::RacingKings,
+            _ => return Err(UnknownVariant),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_programs_and_sites() {
+        for (name, variant) in [
+            ("", Variant::Standard),
+            ("?", Variant::Standard),
+            ("From Position", Variant::Standard),
+            ("Chess 960", Variant::Chess960),
+            ("Chess960", Variant::Chess960),
+            ("Fischerandom", Variant::Chess960),
+            ("wild/fr", Variant::Chess960),
+            ("King of the Hill", Variant::KingOfTheHill),
+            ("Three-check", Variant::ThreeCheck),
+            ("Antichess", Variant::Giveaway),
+            ("Racing Kings", Variant::RacingKings),
+        ] {
+            assert_eq!(name.parse(), Ok(variant), "{name}");
+        }
+        for name in ["Xiangqi", "losers", "???", "国际象棋", "-1"] {
+            assert!(name.parse::<Variant>().is_err(), "{name}");
+        }
+        for variant in Variant::ALL {
+            assert_eq!(variant.name().parse(), Ok(variant));
+        }
+    }
+
+    #[test]
+    fn suicide_and_giveaway_are_played_alike_and_no_others() {
+        for a in Variant::ALL {
+            for b in Variant::ALL {
+                let alike = [a, b].iter().all(|v| v.number() == Some(8));
+                assert_eq!(a.is_played_like(b), a == b || alike, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_spellings_of_castling_rights() {
+        let x = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9";
+        let shredder = x.replace("HFhf", "KQkq");
+        let variant = Variant::Chess960;
+        assert_eq!(
+            variant.parse_fen(x).unwrap(),
+            variant.parse_fen(&shredder).unwrap()
+        );
+        assert!(Variant::Standard.parse_fen(x).is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! Finding positions in counts by their keys, in any order.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::{
+    counts::{Counts, MoveCount, move_counts},
+    record,
+    shards::SHARDS,
+};
+use crate::error::Result;
+
+/// Bits of a record that are below those that choose its shard.
+const SHARD_SHIFT: u32 = 120;
+
+/// About how many records a part of a shard has that is in memory.
+const PART_IN_MEMORY: u64 = 4;
+
+/// The same for a shard in a temporary file, where a part is read at once.
+const PART_IN_FILE: u64 = 256;
+
+/// Finds the moves of a position by its key.
+///
+/// Keys are spread evenly, so the bits below those of the shard tell within a few records where a key
+/// stands: a table of where each part begins is all there is to it.
+#[derive(Debug)]
+pub struct Finder<'a> {
+    counts: &'a Counts,
+    shards: Vec<Parts>,
+    positions: u64,
+}
+
+/// Where the parts of a shard begin.
+#[derive(Debug)]
+struct Parts {
+    /// How many bits of the key choose the part.
+    bits: u32,
+    /// The first record of each part, and the end.
+    starts: Vec<u32>,
+    /// How many positions the shard has.
+    positions: u64,
+}
+
+/// Where a position's records begin.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    shard: usize,
+    record: usize,
+}
+
+impl Counts {
+    /// Prepares for finding positions. Works on all threads of the rayon pool that it is called in.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub fn finder(&self) -> Result<Finder<'_>> {
+        let shards = (0..SHARDS)
+            .into_par_iter()
+            .map(|shard| Parts::new(self, shard))
+            .collect::<Result<Vec<Parts>>>()?;
+        Ok(Finder {
+            counts: self,
+            positions: shards.iter().map(|parts| parts.positions).sum(),
+            shards,
+        })
+    }
+}
+
+impl Parts {
+    fn new(counts: &Counts, shard: usize) -> Result<Parts> {
+        let records = counts.records();
+        let part = match records.in_memory(shard) {
+            Some(_) => PART_IN_MEMORY,
+            None => PART_IN_FILE,
+        };
+        let bits = (records.shard_len(shard) / part).max(1).ilog2().min(32);
+        let mut starts = Vec::with_capacity((1 << bits) + 1);
+        let (mut seen, mut positions) = (0, 0);
+        let mut last = None;
+        records.for_each(shard, |record| {
+            positions += u64::from(last.replace(record::key(record)) != Some(record::key(record)));
+            while starts.len() <= part_of(record, bits) {
+                starts.push(seen);
+            }
+            seen += 1;
+        })?;
+        starts.resize((1 << bits) + 1, seen);
+        Ok(Parts {
+            bits,
+            starts,
+            positions,
+        })
+    }
+}
+
+#[inline]
+fn part_of(record: u128, bits: u32) -> usize {
+    (record >> (SHARD_SHIFT - bits)) as usize & ((1 << bits) - 1)
+}
+
+impl Finder<'_> {
+    /// How many positions there are.
+    pub fn positions(&self) -> u64 {
+        self.positions
+    }
+
+    /// Replaces `moves` with those of a position, and says where it stands; `None` if it was not
+    /// counted. `desk` is for records that have to be read.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub fn find(
+        &self,
+        key: u64,
+        desk: &mut Vec<u128>,
+        moves: &mut Vec<MoveCount>,
+    ) -> Result<Option<Place>> {
+        let lowest = u128::from(key) << 64;
+        let shard = (lowest >> SHARD_SHIFT) as usize;
+        let Parts { bits, starts, .. } = &self.shards[shard];
+        let part = part_of(lowest, *bits);
+        let (start, end) = (starts[part] as usize, starts[part + 1] as usize);
+        let records = self.counts.records().range(shard, start..end, desk)?;
+        let Some(first) = records.iter().position(|at| record::key(*at) == key) else {
+            return Ok(None);
+        };
+        let rest = &records[first..];
+        let len = rest
+            .iter()
+            .take_while(|at| record::key(**at) == key)
+            .count();
+        move_counts(&rest[..len], moves);
+        Ok(Some(Place {
+            shard,
+            record: start + first,
+        }))
+    }
+
+    /// A mark for each position, none of them set.
+    pub fn marks(&self) -> Marks {
+        let shards = self
+            .shards
+            .iter()
+            .map(|parts| {
+                let records = parts.starts.last().copied().unwrap_or(0);
+                (0..records.div_ceil(u64::BITS))
+                    .map(|_| AtomicU64::new(0))
+                    .collect()
+            })
+            .collect();
+        Marks { shards }
+    }
+}
+
+/// A mark for each position of a [`Finder`], a bit for each record.
+#[derive(Debug)]
+pub struct Marks {
+    shards: Vec<Vec<AtomicU64>>,
+}
+
+impl Marks {
+    /// Marks a position, from any thread; tells whether it had no mark yet.
+    pub fn set(&self, place: Place) -> bool {
+        let word = &self.shards[place.shard][place.record / u64::BITS as usize];
+        let bit = 1 << (place.record % u64::BITS as usize);
+        word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::Color;
+
+    use super::*;
+    use crate::{
+        position::BookMove,
+        tally::{Memory, Stats, Tally},
+    };
+
+    #[test]
+    fn every_position_is_found_in_memory_and_in_files() {
+        let key = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let won = Stats {
+            wins: 1,
+            ..Stats::default()
+        };
+        for bytes in [1 << 30, 0] {
+            let tally = Tally::new(Memory {
+                bytes,
+                ..Memory::default()
+            });
+            let mut records = Vec::new();
+            for i in 1..60_000 {
+                for mv in 0..1 + i % 3 {
+                    let mv = BookMove(mv as u16 + 1);
+                    records.push(record::pack(key(i), mv, Color::White, won));
+                }
+            }
+            tally.add_records(&records).unwrap();
+            let counts = tally.seal().unwrap();
+            assert_eq!(counts.is_spilled(), bytes == 0);
+            let finder = counts.finder().unwrap();
+            assert_eq!(finder.positions(), 59_999);
+            let marks = finder.marks();
+            let (mut desk, mut moves) = (Vec::new(), Vec::new());
+            for i in 1..60_000 {
+                let place = finder.find(key(i), &mut desk, &mut moves).unwrap();
+                assert_eq!(moves.len() as u64, 1 + i % 3);
+                assert!(marks.set(place.unwrap()));
+                assert!(!marks.set(place.unwrap()));
+                let other = finder.find(key(i) ^ 1, &mut desk, &mut moves).unwrap();
+                assert_eq!(other, None);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_found_in_nothing() {
+        let counts = Tally::new(Memory::default()).seal().unwrap();
+        let finder = counts.finder().unwrap();
+        for key in [0, 1, u64::MAX] {
+            let found = finder.find(key, &mut Vec::new(), &mut Vec::new());
+            assert_eq!(found.unwrap(), None);
+        }
+    }
+}
