@@ -5,7 +5,7 @@ use std::{path::Path, sync::atomic::AtomicBool, sync::mpsc::sync_channel};
 use super::{
     info::Info,
     read::{Obs, Row},
-    write::{BookTable, NewRow, ObsWriter},
+    write::{BookTable, Columns, NewRow, ObsWriter},
 };
 use crate::error::{Error, Result};
 
@@ -48,7 +48,9 @@ pub fn merge(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<u64> {
         return Err(Error::file(out.target(), "would be made of nothing"));
     };
     let never = AtomicBool::new(false);
-    out.insert_all(&info, &never, |table| merge_rows(databases, table))
+    out.insert_all(&info, Columns::All, &never, |table| {
+        merge_rows(databases, table)
+    })
 }
 
 fn merge_rows(databases: Vec<Obs>, table: &mut BookTable<'_>) -> Result<()> {

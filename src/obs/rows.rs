@@ -7,22 +7,15 @@
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
+    ops::Range,
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
-
-use rayon::prelude::*;
 
 use crate::{
     error::Result,
     tally::{Memory, Spool, SpoolReader, Stats},
 };
-
-/// A move of a position, as it will stand in the database.
-pub(super) struct MoveRow<'a> {
-    pub mv: &'a [u8],
-    pub stats: Stats,
-}
 
 /// Positions being collected, from any number of threads.
 #[derive(Debug)]
@@ -54,9 +47,16 @@ struct Place {
 
 const PILE_SHIFT: u32 = 56;
 
+/// Into how many parts positions in memory are divided before they are sorted: by three characters.
+const PARTS: usize = 1 << 15;
+
 impl Place {
     fn pile(self) -> usize {
         (self.start >> PILE_SHIFT) as usize
+    }
+
+    fn part(self) -> usize {
+        (self.prefix >> 113) as usize
     }
 
     fn offset(self) -> usize {
@@ -75,7 +75,7 @@ impl Rows {
         }
     }
 
-    /// Takes a position whose EPD stands at the start of `packed`, [packed](pack) in full.
+    /// Takes a position whose EPD stands at the start of `packed`, packed by a [`Packer`].
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let pile = rayon::current_thread_index().unwrap_or(0) % self.piles.len();
         let mut pile = self.piles[pile]
@@ -124,21 +124,36 @@ impl Rows {
             .into_iter()
             .map(|pile| pile.into_inner().unwrap_or_else(PoisonError::into_inner))
             .collect();
-        let mut places = Vec::with_capacity(piles.iter().map(|pile| pile.places.len()).sum());
-        for (number, pile) in piles.iter_mut().enumerate() {
-            let tagged = std::mem::take(&mut pile.places).into_iter();
-            places.extend(tagged.map(|place| Place {
-                start: place.start | (number as u64) << PILE_SHIFT,
-                ..place
-            }));
+        // Parts that are in order among themselves: the first of them can be had before the last is
+        // sorted.
+        let mut starts = vec![0; PARTS + 1];
+        for place in piles.iter().flat_map(|pile| &pile.places) {
+            starts[place.part() + 1] += 1;
         }
-        let at = |place: &Place| &piles[place.pile()].packed[place.offset()..];
-        places.par_sort_unstable_by(|a, b| {
-            a.prefix
-                .cmp(&b.prefix)
-                .then_with(|| epd(at(a)).cmp(epd(at(b))))
-        });
-        SortedRows { piles, places }
+        for part in 0..PARTS {
+            starts[part + 1] += starts[part];
+        }
+        let mut next = starts.clone();
+        let nowhere = Place {
+            prefix: 0,
+            start: 0,
+        };
+        let mut places = vec![nowhere; starts[PARTS]];
+        for (number, pile) in piles.iter_mut().enumerate() {
+            for place in std::mem::take(&mut pile.places) {
+                let at = &mut next[place.part()];
+                places[*at] = Place {
+                    start: place.start | (number as u64) << PILE_SHIFT,
+                    ..place
+                };
+                *at += 1;
+            }
+        }
+        SortedRows {
+            piles,
+            places,
+            starts,
+        }
     }
 }
 
@@ -146,15 +161,22 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct SortedRows {
     piles: Vec<Pile>,
-    /// Those in memory, in order.
+    /// Those in memory, part by part.
     places: Vec<Place>,
+    /// Where each part begins, and the end.
+    starts: Vec<usize>,
 }
 
 impl SortedRows {
     /// Calls `f` with each packed position in the order of EPDs.
-    pub(super) fn for_each(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let SortedRows {
+            piles,
+            mut places,
+            starts,
+        } = self;
         let mut runs = Vec::new();
-        for pile in &self.piles {
+        for pile in &piles {
             if let Some(file) = &pile.spilled {
                 for (start, end) in &pile.runs {
                     runs.push(Run {
@@ -170,20 +192,29 @@ impl SortedRows {
                 next.push(Reverse(Head(packed, i)));
             }
         }
-        for place in &self.places {
-            let packed = whole(&self.piles[place.pile()].packed[place.offset()..]);
-            while let Some(Reverse(Head(first, i))) = next.peek() {
-                if epd(first) > epd(packed) {
-                    break;
+        let at = |place: &Place| &piles[place.pile()].packed[place.offset()..];
+        for part in starts.windows(2) {
+            let part = &mut places[part[0]..part[1]];
+            part.sort_unstable_by(|a, b| {
+                a.prefix
+                    .cmp(&b.prefix)
+                    .then_with(|| epd(at(a)).cmp(epd(at(b))))
+            });
+            for place in part {
+                let packed = whole(at(place));
+                while let Some(Reverse(Head(first, i))) = next.peek() {
+                    if epd(first) > epd(packed) {
+                        break;
+                    }
+                    f(first)?;
+                    let i = *i;
+                    next.pop();
+                    if let Some(packed) = runs[i].next()? {
+                        next.push(Reverse(Head(packed, i)));
+                    }
                 }
-                f(first)?;
-                let i = *i;
-                next.pop();
-                if let Some(packed) = runs[i].next()? {
-                    next.push(Reverse(Head(packed, i)));
-                }
+                f(packed)?;
             }
-            f(packed)?;
         }
         while let Some(Reverse(Head(packed, i))) = next.pop() {
             f(&packed)?;
@@ -239,22 +270,53 @@ impl Run<'_> {
     }
 }
 
-/// Packs a position and its rows into `packed`: the length of all in four bytes, that of the EPD in
-/// two, the EPD, and for each row the length of the move, the move, and three numbers.
-pub(super) fn pack(epd: &[u8], rows: &[MoveRow<'_>], packed: &mut Vec<u8>) {
-    packed.clear();
-    packed.extend_from_slice(&[0; 4]);
-    packed.extend_from_slice(&(epd.len() as u16).to_le_bytes());
-    packed.extend_from_slice(epd);
-    for row in rows {
-        packed.push(row.mv.len() as u8);
-        packed.extend_from_slice(row.mv);
-        for number in [row.stats.wins, row.stats.draws, row.stats.losses] {
-            write_number(number, packed);
-        }
+/// A position being packed: the length of all in four bytes, that of the EPD in two, the EPD, and for
+/// each row the length of the move, the move, and three numbers.
+#[derive(Default, Debug)]
+pub(super) struct Packer {
+    packed: Vec<u8>,
+    moves: Vec<u8>,
+    /// Where each row's move stands, and its numbers.
+    rows: Vec<(Range<usize>, Stats)>,
+}
+
+impl Packer {
+    /// Starts a position, whose EPD `write` appends.
+    pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.packed.clear();
+        self.packed.extend_from_slice(&[0; 6]);
+        write(&mut self.packed);
+        let length = (self.packed.len() - 6) as u16;
+        self.packed[4..6].copy_from_slice(&length.to_le_bytes());
+        self.moves.clear();
+        self.rows.clear();
     }
-    let length = packed.len() as u32;
-    packed[..4].copy_from_slice(&length.to_le_bytes());
+
+    /// Adds a row, whose move `write` appends.
+    pub(super) fn row(&mut self, stats: Stats, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.moves.len();
+        write(&mut self.moves);
+        self.rows.push((start..self.moves.len(), stats));
+    }
+
+    /// The packed position, the rows with the most games first.
+    pub(super) fn finish(&mut self) -> &[u8] {
+        let moves = &self.moves;
+        self.rows.sort_unstable_by(|(a, a_stats), (b, b_stats)| {
+            let games = b_stats.games().cmp(&a_stats.games());
+            games.then_with(|| moves[a.clone()].cmp(&moves[b.clone()]))
+        });
+        for (mv, stats) in &self.rows {
+            self.packed.push(mv.len() as u8);
+            self.packed.extend_from_slice(&moves[mv.clone()]);
+            for number in [stats.wins, stats.draws, stats.losses] {
+                write_number(number, &mut self.packed);
+            }
+        }
+        let length = self.packed.len() as u32;
+        self.packed[..4].copy_from_slice(&length.to_le_bytes());
+        &self.packed
+    }
 }
 
 /// The EPD of a packed position.
@@ -266,10 +328,10 @@ pub(super) fn epd(packed: &[u8]) -> &[u8] {
     &packed[6..6 + usize::from(length)]
 }
 
-/// Calls `f` with each row of a packed position.
+/// Calls `f` with the move and the numbers of each row of a packed position.
 pub(super) fn for_each_row<'a>(
     packed: &'a [u8],
-    mut f: impl FnMut(MoveRow<'a>) -> Result<()>,
+    mut f: impl FnMut(&'a [u8], Stats) -> Result<()>,
 ) -> Result<()> {
     let mut rest = &packed[6 + epd(packed).len()..];
     while let Some((length, after)) = rest.split_first() {
@@ -281,7 +343,7 @@ pub(super) fn for_each_row<'a>(
             draws: number(),
             losses: number(),
         };
-        f(MoveRow { mv, stats })?;
+        f(mv, stats)?;
     }
     Ok(())
 }
@@ -347,34 +409,32 @@ const fn codes() -> [u8; 256] {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rayon::prelude::*;
 
     use super::*;
-
-    fn row(mv: &'static [u8], wins: u64) -> MoveRow<'static> {
-        let stats = Stats {
-            wins,
-            draws: 1 << 40,
-            losses: 0,
-        };
-        MoveRow { mv, stats }
-    }
 
     proptest! {
         #[test]
         fn what_is_packed_comes_back(
-            epd_text in "[ -~]{0,90}", numbers in proptest::collection::vec(any::<u64>(), 0..40),
+            epd_text in "[ -~]{0,90}", numbers in proptest::collection::vec(0..1u64 << 60, 0..40),
         ) {
-            let mut packed = Vec::new();
-            let rows: Vec<_> = numbers.iter().map(|wins| row(b"e7e8q", *wins)).collect();
-            pack(epd_text.as_bytes(), &rows, &mut packed);
-            prop_assert_eq!(epd(&packed), epd_text.as_bytes());
+            let mut packer = Packer::default();
+            packer.start(|text| text.extend_from_slice(epd_text.as_bytes()));
+            for wins in &numbers {
+                let stats = Stats { wins: *wins, draws: 1 << 40, losses: 0 };
+                packer.row(stats, |text| text.extend_from_slice(b"e7e8q"));
+            }
+            let packed = packer.finish();
+            prop_assert_eq!(epd(packed), epd_text.as_bytes());
             let mut found = Vec::new();
-            for_each_row(&packed, |row| {
-                assert_eq!((row.mv, row.stats.draws), (&b"e7e8q"[..], 1 << 40));
-                found.push(row.stats.wins);
+            for_each_row(packed, |mv, stats| {
+                assert_eq!((mv, stats.draws), (&b"e7e8q"[..], 1 << 40));
+                found.push(stats.wins);
                 Ok(())
             }).unwrap();
-            prop_assert_eq!(found, numbers);
+            let mut expected = numbers;
+            expected.sort_by_key(|wins| std::cmp::Reverse(*wins));
+            prop_assert_eq!(found, expected);
         }
 
         #[test]
@@ -387,11 +447,11 @@ mod tests {
                 quota,
                 temp_dir: std::env::temp_dir(),
             };
-            let mut packed = Vec::new();
-            for board in &boards {
-                pack(board.as_bytes(), &[row(b"a2a3", 7)], &mut packed);
-                rows.push(&packed).unwrap();
-            }
+            boards.par_iter().for_each_init(Packer::default, |packer, board| {
+                packer.start(|text| text.extend_from_slice(board.as_bytes()));
+                packer.row(Stats::default(), |text| text.extend_from_slice(b"a2a3"));
+                rows.push(packer.finish()).unwrap();
+            });
             let mut found = Vec::new();
             rows.sorted().for_each(|packed| {
                 found.push(String::from_utf8(epd(packed).to_vec()).unwrap());

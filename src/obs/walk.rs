@@ -11,38 +11,50 @@ use std::sync::{
 };
 
 use rayon::Scope;
+use shakmaty::Move;
 
 use crate::{
     error::{Error, Result},
     position::{Keyed, Rules},
-    tally::{Counts, Finder, Marks, MoveCount},
+    tally::{Counts, Finder, Marks, Stats},
 };
 
 /// Positions that wait; past so many, half of them are for another thread to take.
-const SHARED: usize = 48;
+const SHARED: usize = 64;
+
+/// Positions that are looked for at the same time.
+const TOGETHER: usize = 16;
 
 /// A position in which games started.
 pub type Start<P> = Keyed<P>;
 
-/// What a walk calls with each position and its moves, from any thread.
-pub(super) trait Visit<P>: Fn(&P, &[MoveCount]) -> Result<()> + Sync {}
+/// What a walk calls with each position and its moves, from any thread, and with a desk to work on.
+pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
-impl<P, F: Fn(&P, &[MoveCount]) -> Result<()> + Sync> Visit<P> for F {}
+impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
+
+/// A counted move of a position, as the rules have it.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct LegalCount {
+    pub mv: Move,
+    pub stats: Stats,
+}
 
 /// Calls `visit` with each position that can be reached from the starts by counted moves, once, in any
 /// order. Works on all threads of the rayon pool that it is called in.
 ///
 /// Answers how many positions and moves there are that it did not come to. There are none unless two
 /// positions share a key.
-pub(super) fn walk<P, F>(
+pub(super) fn walk<P, D, F>(
     counts: &Counts,
     starts: impl Iterator<Item = Result<Start<P>>>,
     stop: &AtomicBool,
     visit: F,
 ) -> Result<u64>
 where
-    P: Rules + Send + Sync,
-    F: Visit<P>,
+    P: Rules,
+    D: Default,
+    F: Visit<P, D>,
 {
     let finder = counts.finder()?;
     let positions = finder.positions();
@@ -59,7 +71,7 @@ where
     rayon::in_place_scope(|scope| {
         for start in starts {
             let start = start?;
-            scope.spawn(|scope| walk.go(scope, vec![start]));
+            scope.spawn(|scope| walk.go::<P, D>(scope, vec![start]));
         }
         Ok::<(), Error>(())
     })?;
@@ -86,10 +98,11 @@ struct Walk<'a, F> {
 
 impl<F> Walk<'_, F> {
     /// Goes on from the positions of a stack, in depth first, so that few wait.
-    fn go<'scope, P>(&'scope self, scope: &Scope<'scope>, stack: Vec<Keyed<P>>)
+    fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, stack: Vec<Keyed<P>>)
     where
-        P: Rules + Send + Sync + 'scope,
-        F: Visit<P>,
+        P: Rules + 'scope,
+        D: Default,
+        F: Visit<P, D>,
     {
         if let Err(err) = self.try_go(scope, stack) {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,47 +111,47 @@ impl<F> Walk<'_, F> {
         }
     }
 
-    fn try_go<'scope, P>(
+    fn try_go<'scope, P, D>(
         &'scope self,
         scope: &Scope<'scope>,
         mut stack: Vec<Keyed<P>>,
     ) -> Result<()>
     where
-        P: Rules + Send + Sync + 'scope,
-        F: Visit<P>,
+        P: Rules + 'scope,
+        D: Default,
+        F: Visit<P, D>,
     {
-        let (mut desk, mut moves) = (Vec::new(), Vec::new());
+        let mut own = D::default();
+        let (mut desk, mut moves, mut legal) = (Vec::new(), Vec::new(), Vec::new());
         let (mut visited, mut illegal) = (0, 0);
-        while let Some(mut line) = stack.pop() {
-            let Some(place) = self.finder.find(line.identity(), &mut desk, &mut moves)? else {
-                continue;
-            };
-            if !self.marks.set(place) {
-                continue;
-            }
-            visited += 1;
-            (self.visit)(line.position(), &moves)?;
-            let mut last = None;
-            for count in &moves {
-                match count.mv.to_move(line.position()) {
-                    Some(mv) => {
-                        // The last one needs no copy.
-                        if let Some(before) = last.replace(mv) {
-                            let mut next = line.clone();
-                            next.play(before);
-                            stack.push(next);
-                        }
-                    }
-                    None => illegal += 1,
+        let mut next = Vec::with_capacity(TOGETHER);
+        while !stack.is_empty() {
+            let some = stack.len().saturating_sub(TOGETHER);
+            next.extend(stack.drain(some..).map(|line| {
+                let part = self.finder.part(line.identity());
+                (line, part)
+            }));
+            for (line, part) in next.drain(..) {
+                let Some(place) = self.finder.find(part, &mut desk, &mut moves)? else {
+                    continue;
+                };
+                if !self.marks.set(place) {
+                    continue;
                 }
-            }
-            if let Some(mv) = last {
-                line.play(mv);
-                stack.push(line);
+                visited += 1;
+                legal.clear();
+                legal.extend(moves.iter().filter_map(|count| {
+                    let mv = count.mv.to_move(line.position())?;
+                    let stats = count.stats;
+                    Some(LegalCount { mv, stats })
+                }));
+                illegal += (moves.len() - legal.len()) as u64;
+                (self.visit)(&mut own, line.position(), &legal)?;
+                push_next(line, &legal, &mut stack);
             }
             if stack.len() > SHARED {
                 let rest = stack.drain(..SHARED / 2).collect();
-                scope.spawn(|scope| self.go(scope, rest));
+                scope.spawn(|scope| self.go::<P, D>(scope, rest));
                 if self.failed.load(Ordering::Relaxed) {
                     break;
                 }
@@ -151,4 +164,20 @@ impl<F> Walk<'_, F> {
         self.illegal.fetch_add(illegal, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Pushes the positions that moves lead to.
+fn push_next<P: Rules>(line: Keyed<P>, moves: &[LegalCount], stack: &mut Vec<Keyed<P>>) {
+    // The last one needs no copy.
+    let Some((last, others)) = moves.split_last() else {
+        return;
+    };
+    for count in others {
+        let mut next = line.clone();
+        next.play(count.mv);
+        stack.push(next);
+    }
+    let mut next = line;
+    next.play(last.mv);
+    stack.push(next);
 }

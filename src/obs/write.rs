@@ -6,20 +6,21 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, sync_channel},
     },
+    time::Duration,
 };
 
-use rusqlite::{Connection, Statement};
+use rusqlite::{Connection, OpenFlags, Statement};
 
 use super::{
     Sql,
     info::Info,
-    rows::{MoveRow, Rows, SortedRows, epd, for_each_row, pack, whole},
-    walk::{Start, walk},
+    rows::{Packer, Rows, SortedRows, epd, for_each_row, whole},
+    walk::{LegalCount, Start, walk},
 };
 use crate::{
     error::{Error, Result},
     output::AtomicFile,
-    position::{Rules, uci, write_epd},
+    position::{Rules, write_epd, write_uci},
     tally::{Counts, Memory, Stats},
 };
 
@@ -50,6 +51,9 @@ const SETTINGS: &str = "
 
 /// Rows that one statement inserts. One at a time, AUTOINCREMENT alone would take half of the time.
 const AT_ONCE: usize = 100;
+
+/// How often what has been written is sent to the disk.
+const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
 /// Bytes of rows that are handed over at once.
 const BLOCK: usize = 1 << 16;
@@ -115,7 +119,7 @@ impl ObsWriter {
     /// # Errors
     ///
     /// A file that cannot be written, or [`Error::Interrupted`].
-    pub fn write<P: Rules + Send + Sync>(
+    pub fn write<P: Rules>(
         self,
         counts: &Counts,
         starts: impl Iterator<Item = Result<Start<P>>>,
@@ -124,34 +128,27 @@ impl ObsWriter {
         stop: &AtomicBool,
     ) -> Result<Written> {
         let rows = Rows::new(rayon::current_num_threads(), memory);
-        let strays = walk(counts, starts, stop, |pos: &P, moves| {
-            let turn = pos.turn();
-            let mut texts = Vec::new();
-            for count in moves {
-                if info.selection.selects(turn, count.stats)
-                    && let Some(mv) = count.mv.to_move(pos)
-                {
-                    texts.push((uci(pos, mv), count.stats));
+        let strays = walk(
+            counts,
+            starts,
+            stop,
+            |packer: &mut Packer, pos: &P, moves| {
+                let turn = pos.turn();
+                let selected = |count: &&LegalCount| info.selection.selects(turn, count.stats);
+                if !moves.iter().any(|count| selected(&count)) {
+                    return Ok(());
                 }
-            }
-            if texts.is_empty() {
-                return Ok(());
-            }
-            texts.sort_by(|a, b| b.1.games().cmp(&a.1.games()).then_with(|| a.0.cmp(&b.0)));
-            let moves: Vec<MoveRow<'_>> = texts
-                .iter()
-                .map(|(mv, stats)| MoveRow {
-                    mv: mv.as_bytes(),
-                    stats: *stats,
-                })
-                .collect();
-            let (mut text, mut packed) = (Vec::new(), Vec::new());
-            write_epd(pos, &mut text);
-            pack(&text, &moves, &mut packed);
-            rows.push(&packed)
-        })?;
+                packer.start(|text| write_epd(pos, text));
+                for count in moves.iter().filter(selected) {
+                    packer.row(count.stats, |text| write_uci(pos, count.mv, text));
+                }
+                rows.push(packer.finish())
+            },
+        )?;
         let rows = rows.sorted();
-        let written = self.insert_all(info, stop, |table| insert_sorted(&rows, table, stop))?;
+        let written = self.insert_all(info, Columns::Counted, stop, |table| {
+            insert_sorted(rows, table, stop)
+        })?;
         Ok(Written {
             rows: written,
             strays,
@@ -162,16 +159,32 @@ impl ObsWriter {
     pub(super) fn insert_all(
         self,
         info: &Info,
+        columns: Columns,
         stop: &AtomicBool,
         insert: impl FnOnce(&mut BookTable<'_>) -> Result<()>,
     ) -> Result<u64> {
         let target = self.file.target().to_owned();
-        let db = Connection::open(self.file.temporary_path()).sql(&target, "write it")?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(self.file.temporary_path(), flags)
+            .sql(&target, "write it")?;
         db.execute_batch(SETTINGS).sql(&target, "write it")?;
         db.execute_batch(TABLES).sql(&target, "write it")?;
         db.execute_batch("BEGIN").sql(&target, "write it")?;
-        let mut table = BookTable::new(&db, &target)?;
-        insert(&mut table)?;
+        let mut table = BookTable::new(&db, &target, columns)?;
+        let flushed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // The disk has as much to do as the processor: it need not wait for the end.
+            let flusher = scope.spawn(|| {
+                while !flushed.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(FLUSH_EVERY);
+                    let _ = self.file.file().sync_data();
+                }
+            });
+            let inserted = insert(&mut table);
+            flushed.store(true, Ordering::Relaxed);
+            flusher.thread().unpark();
+            inserted
+        })?;
         let rows = table.finish()?;
         info.write(&db, rows).sql(&target, "write it")?;
         db.execute_batch("COMMIT").sql(&target, "write it")?;
@@ -187,7 +200,7 @@ impl ObsWriter {
 }
 
 /// One thread gathers the rows from all over memory while another inserts them.
-fn insert_sorted(rows: &SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool) -> Result<()> {
+fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool) -> Result<()> {
     let (blocks, received) = sync_channel::<Vec<u8>>(4);
     std::thread::scope(|scope| {
         let gathered = scope.spawn(move || {
@@ -223,12 +236,12 @@ fn insert_blocks(blocks: Receiver<Vec<u8>>, table: &mut BookTable<'_>) -> Result
             let packed = whole(rest);
             rest = &rest[packed.len()..];
             let epd = text(epd(packed));
-            for_each_row(packed, |row| {
+            for_each_row(packed, |mv, stats| {
                 table.push(NewRow {
                     epd,
-                    mv: text(row.mv),
+                    mv: text(mv),
                     active: 1,
-                    stats: row.stats,
+                    stats,
                     comment: None,
                 })
             })?;
@@ -242,15 +255,47 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
+/// The columns of new rows that are not left to their defaults.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Columns {
+    /// Those of a position, a move and its games.
+    Counted,
+    /// Activity and comment too.
+    All,
+}
+
+impl Columns {
+    fn names(self) -> &'static str {
+        match self {
+            Columns::Counted => "EPD, Move, Win, Draw, Loss",
+            Columns::All => "EPD, Move, Win, Draw, Loss, Active, Comment",
+        }
+    }
+
+    /// A statement for so many rows. It need not be undone by itself if it fails, because then all is.
+    fn insertion(self, rows: usize) -> String {
+        let names = self.names();
+        let row = vec!["?"; names.split(',').count()].join(",");
+        let rows = vec![format!("({row})"); rows].join(",");
+        format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
+    }
+}
+
 /// Takes the rows of the table `Book`.
 pub(super) struct BookTable<'a> {
     db: &'a Connection,
     target: &'a Path,
+    columns: Columns,
     many: Statement<'a>,
-    /// Rows that wait until there are enough, their texts one behind the other.
-    waiting: Vec<WaitingRow>,
-    texts: String,
+    waiting: Waiting,
     rows: u64,
+}
+
+/// Rows that wait until there are enough, their texts one behind the other.
+#[derive(Default)]
+struct Waiting {
+    rows: Vec<WaitingRow>,
+    texts: String,
 }
 
 struct WaitingRow {
@@ -262,29 +307,30 @@ struct WaitingRow {
 }
 
 impl<'a> BookTable<'a> {
-    fn new(db: &'a Connection, target: &'a Path) -> Result<BookTable<'a>> {
-        let many = db.prepare(&insertion(AT_ONCE)).sql(target, "write it")?;
+    fn new(db: &'a Connection, target: &'a Path, columns: Columns) -> Result<BookTable<'a>> {
+        let many = db.prepare(&columns.insertion(AT_ONCE));
         Ok(BookTable {
             db,
             target,
-            many,
-            waiting: Vec::with_capacity(AT_ONCE),
-            texts: String::new(),
+            columns,
+            many: many.sql(target, "write it")?,
+            waiting: Waiting::default(),
             rows: 0,
         })
     }
 
     /// Takes the next row.
     pub(super) fn push(&mut self, row: NewRow<'_>) -> Result<()> {
-        self.texts.push_str(row.epd);
-        let epd_end = self.texts.len();
-        self.texts.push_str(row.mv);
-        let move_end = self.texts.len();
+        let Waiting { rows, texts } = &mut self.waiting;
+        texts.push_str(row.epd);
+        let epd_end = texts.len();
+        texts.push_str(row.mv);
+        let move_end = texts.len();
         let comment_end = row.comment.map(|comment| {
-            self.texts.push_str(comment);
-            self.texts.len()
+            texts.push_str(comment);
+            texts.len()
         });
-        self.waiting.push(WaitingRow {
+        rows.push(WaitingRow {
             epd_end,
             move_end,
             comment_end,
@@ -292,8 +338,9 @@ impl<'a> BookTable<'a> {
             stats: row.stats,
         });
         self.rows += 1;
-        if self.waiting.len() == AT_ONCE {
-            insert(&mut self.many, &mut self.waiting, &mut self.texts)
+        if rows.len() == AT_ONCE {
+            self.waiting
+                .insert(&mut self.many, self.columns)
                 .sql(self.target, "write it")?;
         }
         Ok(())
@@ -301,50 +348,39 @@ impl<'a> BookTable<'a> {
 
     /// Inserts what waits; answers how many rows there are.
     fn finish(mut self) -> Result<u64> {
-        if !self.waiting.is_empty() {
+        let rows = self.waiting.rows.len();
+        if rows > 0 {
             self.db
-                .prepare(&insertion(self.waiting.len()))
-                .and_then(|mut few| insert(&mut few, &mut self.waiting, &mut self.texts))
+                .prepare(&self.columns.insertion(rows))
+                .and_then(|mut few| self.waiting.insert(&mut few, self.columns))
                 .sql(self.target, "write it")?;
         }
         Ok(self.rows)
     }
 }
 
-/// A statement for so many rows.
-fn insertion(rows: usize) -> String {
-    let mut statement =
-        String::from("INSERT INTO Book (EPD, Move, Active, Win, Draw, Loss, Comment) VALUES ");
-    for row in 0..rows {
-        statement.push_str(if row == 0 {
-            "(?,?,?,?,?,?,?)"
-        } else {
-            ",(?,?,?,?,?,?,?)"
-        });
+impl Waiting {
+    fn insert(&mut self, statement: &mut Statement<'_>, columns: Columns) -> rusqlite::Result<()> {
+        let Waiting { rows, texts } = self;
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (mut parameter, mut start) = (1, 0);
+        for row in rows.drain(..) {
+            statement.raw_bind_parameter(parameter, &texts[start..row.epd_end])?;
+            statement.raw_bind_parameter(parameter + 1, &texts[row.epd_end..row.move_end])?;
+            statement.raw_bind_parameter(parameter + 2, number(row.stats.wins))?;
+            statement.raw_bind_parameter(parameter + 3, number(row.stats.draws))?;
+            statement.raw_bind_parameter(parameter + 4, number(row.stats.losses))?;
+            parameter += 5;
+            if columns == Columns::All {
+                let comment = row.comment_end.map(|end| &texts[row.move_end..end]);
+                statement.raw_bind_parameter(parameter, row.active)?;
+                statement.raw_bind_parameter(parameter + 1, comment)?;
+                parameter += 2;
+            }
+            start = row.comment_end.unwrap_or(row.move_end);
+        }
+        statement.raw_execute()?;
+        texts.clear();
+        Ok(())
     }
-    statement
-}
-
-fn insert(
-    statement: &mut Statement<'_>,
-    waiting: &mut Vec<WaitingRow>,
-    texts: &mut String,
-) -> rusqlite::Result<()> {
-    let (mut parameter, mut start) = (1, 0);
-    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    for row in waiting.drain(..) {
-        statement.raw_bind_parameter(parameter, &texts[start..row.epd_end])?;
-        statement.raw_bind_parameter(parameter + 1, &texts[row.epd_end..row.move_end])?;
-        statement.raw_bind_parameter(parameter + 2, row.active)?;
-        statement.raw_bind_parameter(parameter + 3, number(row.stats.wins))?;
-        statement.raw_bind_parameter(parameter + 4, number(row.stats.draws))?;
-        statement.raw_bind_parameter(parameter + 5, number(row.stats.losses))?;
-        let comment = row.comment_end.map(|end| &texts[row.move_end..end]);
-        statement.raw_bind_parameter(parameter + 6, comment)?;
-        start = row.comment_end.unwrap_or(row.move_end);
-        parameter += 7;
-    }
-    statement.raw_execute()?;
-    texts.clear();
-    Ok(())
 }

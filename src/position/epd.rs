@@ -1,6 +1,6 @@
 //! Positions as EPD, the text that names one in an OOBS database.
 
-use shakmaty::{EnPassantMode, Position, fen::Epd};
+use shakmaty::{CastlingMode, CastlingSide, Color, EnPassantMode, Position, Role, fen::Epd};
 
 /// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square,
 /// without counters and operations. The en passant square is there only if a pawn of the side to move
@@ -14,5 +14,128 @@ use shakmaty::{EnPassantMode, Position, fen::Epd};
 /// # Ok::<(), polybook::position::LineError>(())
 /// ```
 pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
-    Epd::from_position(pos, EnPassantMode::PseudoLegal).append_ascii_to(text);
+    // A database has millions of them, nearly all of a kind that needs no more than this.
+    let is_plain = pos.castles().mode() == CastlingMode::Standard
+        && pos.promoted().is_empty()
+        && pos.pockets().is_none()
+        && pos.remaining_checks().is_none();
+    if !is_plain {
+        Epd::from_position(pos, EnPassantMode::PseudoLegal).append_ascii_to(text);
+        return;
+    }
+    // Enough for any board, so that no letter has to ask.
+    text.reserve(96);
+    write_board(pos, text);
+    text.extend_from_slice(pos.turn().fold_wb(b" w ", b" b "));
+    let before = text.len();
+    for color in Color::ALL {
+        for (side, letter) in [
+            (CastlingSide::KingSide, b'k'),
+            (CastlingSide::QueenSide, b'q'),
+        ] {
+            if pos.castles().has(color, side) {
+                text.push(color.fold_wb(letter.to_ascii_uppercase(), letter));
+            }
+        }
+    }
+    if text.len() == before {
+        text.push(b'-');
+    }
+    text.push(b' ');
+    match pos.ep_square(EnPassantMode::PseudoLegal) {
+        Some(square) => text.extend([square.file().char() as u8, square.rank().char() as u8]),
+        None => text.push(b'-'),
+    }
+}
+
+fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
+    let board = pos.board();
+    let mut letters = [0; 64];
+    for role in Role::ALL {
+        let letter = role.char() as u8;
+        for square in board.by_role(role) {
+            letters[usize::from(square)] = letter;
+        }
+    }
+    for square in board.white() {
+        letters[usize::from(square)] ^= b'a' ^ b'A';
+    }
+    let occupied = board.occupied().0;
+    for rank in (0..8).rev() {
+        let row = &letters[8 * rank..][..8];
+        let mut pieces = occupied >> (8 * rank) & 0xff;
+        let mut next = 0;
+        while pieces != 0 {
+            let file = pieces.trailing_zeros() as usize;
+            pieces &= pieces - 1;
+            if file > next {
+                text.push(b'0' + (file - next) as u8);
+            }
+            text.push(row[file]);
+            next = file + 1;
+        }
+        if next < 8 {
+            text.push(b'0' + (8 - next) as u8);
+        }
+        if rank > 0 {
+            text.push(b'/');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::Chess;
+
+    use super::*;
+    use crate::{
+        pgn::{GameReader, Token},
+        position::{Variant, read_move},
+    };
+
+    fn epd<P: Position>(pos: &P) -> String {
+        let mut text = Vec::new();
+        write_epd(pos, &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_quickly_is_what_shakmaty_writes() {
+        let games = std::fs::read("data/selfplay.pgn").unwrap();
+        let mut games = GameReader::new(&games);
+        for _ in 0..100 {
+            assert!(games.next_game());
+            let mut pos = Chess::default();
+            while let Token::Move { text, .. } = games.next_token() {
+                let mv = read_move(&pos, text).unwrap();
+                pos.play_unchecked(mv);
+                let expected = Epd::from_position(&pos, EnPassantMode::PseudoLegal).to_string();
+                assert_eq!(epd(&pos), expected);
+            }
+            games.skip_moves();
+        }
+    }
+
+    #[test]
+    fn en_passant_is_there_if_a_pawn_stands_ready() {
+        let after = |line: &str| epd(&Variant::Standard.from_text(None, Some(line)).unwrap());
+        assert!(after("e4 a6 e5 d5").ends_with(" w KQkq d6"));
+        assert!(after("e4 a6 e5 h5").ends_with(" w KQkq -"));
+        // Ready to take, though it is pinned.
+        let pinned =
+            Variant::Standard.from_text(Some("4k3/3p4/8/r3P2K/8/8/8/8 b - - 0 1"), Some("d5"));
+        assert!(epd(&pinned.unwrap()).ends_with(" w - d6"));
+    }
+
+    #[test]
+    fn variants_have_what_they_need() {
+        let crazy = Variant::Crazyhouse.from_text(None, Some("e4 d5 exd5"));
+        let text = epd(&crazy.unwrap());
+        assert!(text.contains("[P] b KQkq"), "{text}");
+        let checked = Variant::ThreeCheck.from_text(None, Some("e4 f6 Qh5"));
+        assert!(epd(&checked.unwrap()).ends_with("2+3"));
+        let inner = "4k3/8/8/8/8/8/8/2R1K1RR w CG -";
+        let pos = Variant::Chess960.parse_fen(inner).unwrap();
+        assert_eq!(epd(&pos), inner.replace("CG", "GQ"));
+    }
 }

@@ -31,7 +31,7 @@ pub use self::{
     epd::write_epd,
     key::{Keyed, has_inner_castling_rook, key},
     line::{LineError, from_text, parse_fen},
-    movement::{BookMove, uci},
+    movement::{BookMove, uci, write_uci},
     notation::{MoveError, looks_like_move, read_move},
     rules::Rules,
     variant::{UnknownVariant, Variant},

@@ -143,6 +143,30 @@ pub fn uci<P: Position>(pos: &P, mv: Move) -> String {
     UciMove::from_move(mv, pos.castles().mode()).to_string()
 }
 
+/// Appends what [`uci`] answers.
+pub fn write_uci<P: Position>(pos: &P, mv: Move, text: &mut Vec<u8>) {
+    let mut push = |square: Square| {
+        text.extend([square.file().char() as u8, square.rank().char() as u8]);
+    };
+    match mv {
+        Move::Normal {
+            from,
+            to,
+            promotion,
+            ..
+        } => {
+            push(from);
+            push(to);
+            text.extend(promotion.map(|role| role.char() as u8));
+        }
+        Move::EnPassant { from, to } => {
+            push(from);
+            push(to);
+        }
+        _ => text.extend_from_slice(uci(pos, mv).as_bytes()),
+    }
+}
+
 impl From<Move> for BookMove {
     #[inline]
     fn from(mv: Move) -> BookMove {
@@ -201,6 +225,9 @@ mod tests {
             let pos = position(fen);
             for mv in pos.legal_moves() {
                 assert_eq!(BookMove::from(mv).to_move(&pos), Some(mv), "{mv} in {fen}");
+                let mut text = Vec::new();
+                write_uci(&pos, mv, &mut text);
+                assert_eq!(text, uci(&pos, mv).as_bytes());
             }
         }
     }

@@ -42,6 +42,15 @@ struct Parts {
     positions: u64,
 }
 
+/// Where to look for a position.
+#[derive(Copy, Clone, Debug)]
+pub struct Part {
+    key: u64,
+    shard: usize,
+    start: u32,
+    end: u32,
+}
+
 /// Where a position's records begin.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -106,6 +115,22 @@ impl Finder<'_> {
         self.positions
     }
 
+    /// Where to look for a position. Several of these are had sooner one after the other than each
+    /// before it is needed, since they all wait for memory.
+    #[inline]
+    pub fn part(&self, key: u64) -> Part {
+        let lowest = u128::from(key) << 64;
+        let shard = (lowest >> SHARD_SHIFT) as usize;
+        let Parts { bits, starts, .. } = &self.shards[shard];
+        let part = part_of(lowest, *bits);
+        Part {
+            key,
+            shard,
+            start: starts[part],
+            end: starts[part + 1],
+        }
+    }
+
     /// Replaces `moves` with those of a position, and says where it stands; `None` if it was not
     /// counted. `desk` is for records that have to be read.
     ///
@@ -114,16 +139,18 @@ impl Finder<'_> {
     /// A temporary file that cannot be read.
     pub fn find(
         &self,
-        key: u64,
+        part: Part,
         desk: &mut Vec<u128>,
         moves: &mut Vec<MoveCount>,
     ) -> Result<Option<Place>> {
-        let lowest = u128::from(key) << 64;
-        let shard = (lowest >> SHARD_SHIFT) as usize;
-        let Parts { bits, starts, .. } = &self.shards[shard];
-        let part = part_of(lowest, *bits);
-        let (start, end) = (starts[part] as usize, starts[part + 1] as usize);
-        let records = self.counts.records().range(shard, start..end, desk)?;
+        let Part {
+            key,
+            shard,
+            start,
+            end,
+        } = part;
+        let range = start as usize..end as usize;
+        let records = self.counts.records().range(shard, range, desk)?;
         let Some(first) = records.iter().position(|at| record::key(*at) == key) else {
             return Ok(None);
         };
@@ -135,7 +162,7 @@ impl Finder<'_> {
         move_counts(&rest[..len], moves);
         Ok(Some(Place {
             shard,
-            record: start + first,
+            record: start as usize + first,
         }))
     }
 
@@ -207,11 +234,15 @@ mod tests {
             let marks = finder.marks();
             let (mut desk, mut moves) = (Vec::new(), Vec::new());
             for i in 1..60_000 {
-                let place = finder.find(key(i), &mut desk, &mut moves).unwrap();
+                let place = finder
+                    .find(finder.part(key(i)), &mut desk, &mut moves)
+                    .unwrap();
                 assert_eq!(moves.len() as u64, 1 + i % 3);
                 assert!(marks.set(place.unwrap()));
                 assert!(!marks.set(place.unwrap()));
-                let other = finder.find(key(i) ^ 1, &mut desk, &mut moves).unwrap();
+                let other = finder
+                    .find(finder.part(key(i) ^ 1), &mut desk, &mut moves)
+                    .unwrap();
                 assert_eq!(other, None);
             }
         }
@@ -222,7 +253,7 @@ mod tests {
         let counts = Tally::new(Memory::default()).seal().unwrap();
         let finder = counts.finder().unwrap();
         for key in [0, 1, u64::MAX] {
-            let found = finder.find(key, &mut Vec::new(), &mut Vec::new());
+            let found = finder.find(finder.part(key), &mut Vec::new(), &mut Vec::new());
             assert_eq!(found.unwrap(), None);
         }
     }

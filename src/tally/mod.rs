@@ -37,7 +37,7 @@ mod stats;
 
 pub use self::{
     counts::{Counts, MoveCount, Tally},
-    find::{Finder, Marks, Place},
+    find::{Finder, Marks, Part, Place},
     games::Games,
     shards::{BUCKETS, Fold, Memory, Partition, SHARDS, Sealed, Shards},
     spool::{Spool, SpoolReader},
