@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod book;
+pub mod convert;
 mod error;
 pub mod index;
 pub mod make_book;

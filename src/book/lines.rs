@@ -10,10 +10,10 @@ use std::{
     io::{self, Write},
 };
 
-use shakmaty::{CastlingMode, Chess, Color, Move, Position, san::SanPlus, uci::UciMove};
+use shakmaty::{Chess, Color, Move, Position, san::SanPlus};
 
 use super::{entry::Entry, open::Book};
-use crate::position::{BookMove, Keyed};
+use crate::position::{BookMove, Keyed, Rules, uci};
 
 /// The numbers of a book's lines and positions.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -59,12 +59,13 @@ pub fn reachable(book: &Book) -> Reachable {
 }
 
 /// Writes the lines of a side, one numbered line each, with the percentage of each of its moves. The
-/// side's moves come in the order of the book, the opponent's in that of their UCI text.
+/// side's moves come in the order of the book, the opponent's in that of their UCI text. Lines begin
+/// at `start`.
 ///
 /// # Errors
 ///
 /// What `out` answers.
-pub fn write(book: &Book, side: Color, out: impl Write) -> io::Result<()> {
+pub fn write<P: Rules>(book: &Book, side: Color, start: P, out: impl Write) -> io::Result<()> {
     LineWriter {
         knowledge: Knowledge::new(book),
         side,
@@ -74,7 +75,7 @@ pub fn write(book: &Book, side: Color, out: impl Write) -> io::Result<()> {
         seen: HashMap::default(),
         line: 1,
     }
-    .write()
+    .write(start)
 }
 
 /// What a book knows, by key.
@@ -146,7 +147,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// The moves of the book that can be chosen, each with its share.
-    fn choices(&self, pos: &Keyed<Chess>) -> Vec<Choice> {
+    fn choices<P: Rules>(&self, pos: &Keyed<P>) -> Vec<Choice> {
         let entries: Vec<(Move, u16)> = self
             .entries(pos.key())
             .filter_map(|entry| Some((playable(pos.position(), &entry)?, entry.weight)))
@@ -162,20 +163,20 @@ impl<'a> Knowledge<'a> {
     }
 
     /// The moves of the book that can be chosen, in its order.
-    pub(super) fn moves(&self, pos: &Keyed<Chess>) -> Vec<Move> {
+    pub(super) fn moves<P: Rules>(&self, pos: &Keyed<P>) -> Vec<Move> {
         self.choices(pos)
             .into_iter()
             .map(|choice| choice.mv)
             .collect()
     }
 
-    fn knows_a_move(&self, pos: &Keyed<Chess>) -> bool {
+    fn knows_a_move<P: Rules>(&self, pos: &Keyed<P>) -> bool {
         self.entries(pos.key())
             .any(|entry| playable(pos.position(), &entry).is_some())
     }
 
     /// The positions after the replies that the book knows how to go on from.
-    pub(super) fn replies(&self, pos: &Keyed<Chess>) -> Vec<(Move, Keyed<Chess>)> {
+    pub(super) fn replies<P: Rules>(&self, pos: &Keyed<P>) -> Vec<(Move, Keyed<P>)> {
         let mut replies = Vec::new();
         for mv in pos.position().legal_moves() {
             let mut after = pos.clone();
@@ -234,7 +235,7 @@ impl<'a> Knowledge<'a> {
 pub(super) type Seen = HashMap<u64, (), KeyHasher>;
 
 /// The legal move of a record that may be chosen. Castling counts only as the format writes it.
-fn playable(pos: &Chess, entry: &Entry) -> Option<Move> {
+fn playable<P: Rules>(pos: &P, entry: &Entry) -> Option<Move> {
     if entry.weight == 0 {
         return None;
     }
@@ -245,8 +246,8 @@ fn playable(pos: &Chess, entry: &Entry) -> Option<Move> {
 }
 
 /// A position on the present line and the moves from it that are still to be gone.
-struct Node {
-    pos: Keyed<Chess>,
+struct Node<P> {
+    pos: Keyed<P>,
     /// The next ones last.
     moves: Vec<Choice>,
     /// Whether any move led on from here.
@@ -255,11 +256,11 @@ struct Node {
     current: Option<Choice>,
 }
 
-struct LineWriter<'a, W> {
+struct LineWriter<'a, P, W> {
     knowledge: Knowledge<'a>,
     side: Color,
     out: W,
-    path: Vec<Node>,
+    path: Vec<Node<P>>,
     /// The ply at which a position stands on the present line.
     on_path: HashMap<u64, usize, KeyHasher>,
     /// The line and the ply at which a position first stood.
@@ -267,9 +268,9 @@ struct LineWriter<'a, W> {
     line: u64,
 }
 
-impl<W: Write> LineWriter<'_, W> {
-    fn write(mut self) -> io::Result<()> {
-        self.enter(Keyed::new(Chess::default()));
+impl<P: Rules, W: Write> LineWriter<'_, P, W> {
+    fn write(mut self, start: P) -> io::Result<()> {
+        self.enter(Keyed::new(start));
         while let Some(node) = self.path.last_mut() {
             let Some(choice) = node.moves.pop() else {
                 self.leave()?;
@@ -292,7 +293,7 @@ impl<W: Write> LineWriter<'_, W> {
         self.out.flush()
     }
 
-    fn enter(&mut self, pos: Keyed<Chess>) {
+    fn enter(&mut self, pos: Keyed<P>) {
         let ply = self.path.len();
         self.on_path.insert(pos.key(), ply);
         self.seen.insert(pos.key(), (self.line, ply));
@@ -300,9 +301,7 @@ impl<W: Write> LineWriter<'_, W> {
             self.knowledge.choices(&pos)
         } else {
             let mut replies = self.knowledge.replies(&pos);
-            replies.sort_by_cached_key(|(mv, _)| {
-                UciMove::from_move(*mv, CastlingMode::Standard).to_string()
-            });
+            replies.sort_by_cached_key(|(mv, _)| uci(pos.position(), *mv));
             replies
                 .into_iter()
                 .map(|(mv, _)| Choice { mv, share: 0.0 })
@@ -384,7 +383,7 @@ mod tests {
 
     fn dumped(book: &Book, side: Color) -> Vec<String> {
         let mut out = Vec::new();
-        write(book, side, &mut out).unwrap();
+        write(book, side, Chess::default(), &mut out).unwrap();
         String::from_utf8(out)
             .unwrap()
             .lines()

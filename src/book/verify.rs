@@ -10,6 +10,7 @@ use super::{
 use crate::{
     error::{At, Result},
     output::AtomicFile,
+    position::{BookMove, Variant},
 };
 
 /// Something wrong with a book.
@@ -108,6 +109,24 @@ impl Tally {
     }
 }
 
+/// Whether the bits of a move can be one, in a book with this header. Only the variants know drops and
+/// kings made of pawns.
+fn move_check(whole: &[u8]) -> fn(BookMove) -> bool {
+    let header = header::extract(whole).and_then(|(text, _)| header::parse(&text));
+    let is_for_variants = header.is_ok_and(|header| {
+        let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
+        header
+            .variants
+            .iter()
+            .any(|name| !chess.contains(&name.as_str()))
+    });
+    if is_for_variants {
+        BookMove::is_well_formed
+    } else {
+        BookMove::is_well_formed_in_chess
+    }
+}
+
 /// Looks for everything that is wrong with the bytes of a book. Nothing found means that every program
 /// reads it as it is meant.
 pub fn faults(bytes: &[u8]) -> Vec<Fault> {
@@ -129,6 +148,7 @@ pub fn faults(bytes: &[u8]) -> Vec<Fault> {
             null_size(whole)
         }
     };
+    let is_move = move_check(whole);
     let first_record = header_size / Entry::SIZE;
     let entries: Vec<Entry> = whole[header_size..]
         .chunks_exact(Entry::SIZE)
@@ -148,7 +168,7 @@ pub fn faults(bytes: &[u8]) -> Vec<Fault> {
         if entry.key == 0 {
             null.note(first_record + index);
         }
-        if !entry.mv.is_well_formed() {
+        if !is_move(entry.mv) {
             moves.note(first_record + index);
         }
     }
@@ -182,6 +202,7 @@ pub fn faults(bytes: &[u8]) -> Vec<Fault> {
 /// A file that cannot be written; there is none then.
 pub fn fix(bytes: &[u8], out: &Path) -> Result<()> {
     let (whole, _) = whole_records(bytes);
+    let is_move = move_check(whole);
     let header = match header::extract(whole) {
         Ok((text, _)) if header::parse(&text).is_ok() => header::create_raw(&text),
         _ => Vec::new(),
@@ -189,7 +210,7 @@ pub fn fix(bytes: &[u8], out: &Path) -> Result<()> {
     let mut entries: Vec<Entry> = Book::from_bytes(whole.to_vec())
         .iter()
         .flat_map(|book| book.iter().collect::<Vec<_>>())
-        .filter(|entry| entry.key != 0 && entry.mv.is_well_formed())
+        .filter(|entry| entry.key != 0 && is_move(entry.mv))
         .collect();
     entries.sort_by_key(|entry| (entry.key, entry.mv, std::cmp::Reverse(entry.weight)));
     entries.dedup_by_key(|entry| (entry.key, entry.mv));

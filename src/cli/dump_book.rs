@@ -9,10 +9,11 @@ use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
     output::AtomicFile,
+    position::Variant,
 };
 use shakmaty::Color;
 
-use super::Context;
+use super::{Context, position::header_variant};
 
 /// Write the lines of a book for one side as text
 #[derive(clap::Args, Debug)]
@@ -33,6 +34,10 @@ pub struct Args {
     #[arg(long, value_enum, alias = "colour")]
     color: ColorArg,
 
+    /// Play by the rules of this variant [default: the one that the book's header names]
+    #[arg(long, value_name = "NAME")]
+    variant: Option<Variant>,
+
     /// Where to write the lines; - is standard output [default: book_white.txt or book_black.txt]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -50,6 +55,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         ColorArg::Black => (Color::Black, "black"),
     };
     let book = Book::open(&args.bin)?;
+    let start = args
+        .variant
+        .or(header_variant(&book))
+        .unwrap_or_default()
+        .start();
     let title = format!("Dump of \"{}\" for {name}.\n", args.bin.display());
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -58,13 +68,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if out.as_os_str() == "-" {
         let mut stdout = BufWriter::new(std::io::stdout().lock());
         stdout.write_all(title.as_bytes())?;
-        return Ok(lines::write(&book, color, stdout)?);
+        return Ok(lines::write(&book, color, start, stdout)?);
     }
     let mut file = AtomicFile::create(&out)?;
     let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
     writer
         .write_all(title.as_bytes())
-        .and_then(|()| lines::write(&book, color, &mut writer))
+        .and_then(|()| lines::write(&book, color, start, &mut writer))
         .with_context(|| format!("{}: cannot write it", out.display()))?;
     drop(writer);
     file.commit()?;

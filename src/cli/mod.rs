@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod completions;
+mod convert;
 mod dump_book;
 mod errors;
 mod game;
@@ -62,6 +63,7 @@ enum Command {
     Game(game::Args),
     Moves(moves::Args),
     MergeBook(merge_book::Args),
+    Convert(Box<convert::Args>),
     InfoBook(info_book::Args),
     DumpBook(dump_book::Args),
     Pgheader(pgheader::Args),
@@ -99,6 +101,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args),
         Command::MergeBook(args) => merge_book::run(args, context),
+        Command::Convert(args) => convert::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args),
         Command::DumpBook(args) => dump_book::run(&args, context),
         Command::Pgheader(args) => pgheader::run(&args),

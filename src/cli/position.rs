@@ -2,7 +2,10 @@
 
 use std::str::FromStr;
 
-use polybook::position::{LineError, UnknownVariant, Variant};
+use polybook::{
+    book::Book,
+    position::{LineError, UnknownVariant, Variant},
+};
 use shakmaty::variant::VariantPosition;
 
 /// Where on the board: the starting position unless something else is said.
@@ -16,7 +19,7 @@ pub struct PositionArgs {
     #[arg(long, value_name = "MOVES")]
     moves: Option<String>,
 
-    /// Play by the rules of this variant
+    /// Play by the rules of this variant [default: the one that the file is for]
     #[arg(long, value_name = "NAME")]
     variant: Option<Variant>,
 
@@ -41,6 +44,14 @@ impl PositionArgs {
             Some(text) => variant.from_text(None, Some(text)),
             None => variant.from_text(self.fen.as_deref(), self.moves.as_deref()),
         }
+    }
+}
+
+/// The variant that a book says it is for, if it is a single one.
+pub fn header_variant(book: &Book) -> Option<Variant> {
+    match &*book.header().ok()?.variants {
+        [name] => name.parse().ok(),
+        _ => None,
     }
 }
 

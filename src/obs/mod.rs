@@ -29,7 +29,7 @@ mod write;
 pub use self::{
     info::Info,
     merge::merge,
-    read::{Obs, Row},
+    read::{Obs, Row, legal_move},
     walk::Start,
     write::{ObsWriter, Written},
 };

@@ -3,14 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, types::ValueRef};
-use shakmaty::Position;
+use shakmaty::{Position, uci::UciMove};
 
 use super::{Sql, info::Info};
 use crate::{
+    book::Factors,
     error::{Error, Result},
-    position::write_epd,
+    position::{BookMove, Rules, read_move, write_epd},
     tally::Stats,
 };
+
+/// More games than this were never played, and sums of them stay within all types.
+const MOST_GAMES: i64 = 1 << 36;
 
 /// An open database.
 ///
@@ -73,7 +77,7 @@ impl Source {
         }
         let optional = |name: &str, default: &str| {
             if has(name) {
-                format!("b.{name}")
+                format!("coalesce(b.{name}, {default})")
             } else {
                 default.to_owned()
             }
@@ -85,7 +89,8 @@ impl Source {
             ""
         };
         let select = format!(
-            "SELECT {epd}, b.Move, {}, b.Win, b.Draw, b.Loss, {} FROM Book b{join}",
+            "SELECT {epd} AS EPD, b.Move AS Move, {} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
+            // What nobody has said is to be played.
             optional("Active", "1"),
             optional("Comment", "NULL"),
         );
@@ -166,6 +171,23 @@ impl Obs {
         Ok(rows)
     }
 
+    /// The largest weight of an active row before scaling. Looks at all of them.
+    ///
+    /// # Errors
+    ///
+    /// A database that cannot be read.
+    pub fn largest_weight(&self, factors: Factors) -> Result<u64> {
+        let Factors { win, draw, loss } = factors;
+        let query = format!(
+            "SELECT max({win} * Win + {draw} * Draw + {loss} * Loss) FROM ({}) WHERE Active & 1",
+            self.source.select
+        );
+        let largest = self
+            .db
+            .query_row(&query, [], |row| integer(row.get_ref(0)?).map_or(Ok(0), Ok));
+        Ok(u64::try_from(largest.sql(&self.path, "read it")?).unwrap_or(0))
+    }
+
     /// Calls `f` with every row, in the order of the table.
     ///
     /// # Errors
@@ -195,24 +217,48 @@ impl Obs {
         let mut statement = self.db.prepare_cached(query).sql(&self.path, doing)?;
         let mut rows = statement.query(parameters).sql(&self.path, doing)?;
         while let Some(row) = rows.next().sql(&self.path, doing)? {
-            f(read_row(row).sql(&self.path, doing)?)?;
+            let row = read_row(row).sql(&self.path, doing)?;
+            f(row.map_err(|problem| Error::file(&self.path, problem))?)?;
         }
         Ok(())
     }
 }
 
-fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
-    Ok(Row {
-        epd: text(row.get_ref(0)?).unwrap_or_default(),
-        mv: text(row.get_ref(1)?).unwrap_or_default(),
+/// A row, or what is impossible in it.
+fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<std::result::Result<Row, String>> {
+    let epd = text(row.get_ref(0)?).unwrap_or_default();
+    let mv = text(row.get_ref(1)?).unwrap_or_default();
+    let mut numbers = [0; 3];
+    for (column, number) in (3..).zip(&mut numbers) {
+        *number = match integer(row.get_ref(column)?).unwrap_or(0) {
+            games @ 0..=MOST_GAMES => games as u64,
+            games => {
+                return Ok(Err(format!(
+                    "the row of \"{epd}\" \"{mv}\" has {games} games, which cannot be: correct or delete it"
+                )));
+            }
+        };
+    }
+    let [wins, draws, losses] = numbers;
+    Ok(Ok(Row {
+        epd,
+        mv,
         active: integer(row.get_ref(2)?).unwrap_or(1),
         stats: Stats {
-            wins: count(row.get_ref(3)?),
-            draws: count(row.get_ref(4)?),
-            losses: count(row.get_ref(5)?),
+            wins,
+            draws,
+            losses,
         },
         comment: text(row.get_ref(6)?),
-    })
+    }))
+}
+
+/// The legal move that a row's text is: in coordinates, or as people write moves.
+pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
+    let coordinates = UciMove::from_ascii(text.as_bytes());
+    let mv = coordinates.ok().and_then(|mv| mv.to_move(pos).ok());
+    mv.or_else(|| read_move(pos, text.as_bytes()).ok())
+        .map(BookMove::from)
 }
 
 fn text(value: ValueRef<'_>) -> Option<String> {
@@ -232,9 +278,4 @@ fn integer(value: ValueRef<'_>) -> Option<i64> {
         ValueRef::Text(_) => text(value)?.trim().parse().ok(),
         _ => None,
     }
-}
-
-/// A number of games; there are none below 0.
-fn count(value: ValueRef<'_>) -> u64 {
-    u64::try_from(integer(value).unwrap_or(0)).unwrap_or(0)
 }

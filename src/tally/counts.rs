@@ -39,9 +39,7 @@ impl Tally {
     /// A temporary file that cannot be written.
     pub fn add(&self, key: u64, mv: BookMove, turn: Color, stats: Stats) -> Result<()> {
         let mut records = Vec::new();
-        record::split(stats, |part| {
-            records.push(record::pack(key, mv, turn, part));
-        });
+        record::extend(&mut records, key, mv, turn, stats);
         self.add_records(&records)
     }
 

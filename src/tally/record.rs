@@ -42,6 +42,11 @@ fn low_bits(mv: BookMove, turn: Color, stats: Stats) -> u64 {
         | stats.losses
 }
 
+/// Appends records of games of any number.
+pub fn extend(records: &mut Vec<u128>, key: u64, mv: BookMove, turn: Color, stats: Stats) {
+    split(stats, |part| records.push(pack(key, mv, turn, part)));
+}
+
 /// The key of a record.
 #[inline]
 pub fn key(record: u128) -> u64 {
@@ -72,7 +77,7 @@ pub fn stats(record: u128) -> Stats {
 }
 
 /// Splits numbers of any size into those of records.
-pub(super) fn split(mut stats: Stats, mut emit: impl FnMut(Stats)) {
+fn split(mut stats: Stats, mut emit: impl FnMut(Stats)) {
     loop {
         let part = Stats {
             wins: stats.wins.min(MAX_WINS),

@@ -1,0 +1,205 @@
+//! Making other things of books: a Polyglot book, opening suites and tables of an
+//! [OOBS database](crate::obs), and a table of a Polyglot book.
+//!
+//! ```
+//! use polybook::{MakeBook, convert::Convert, obs::Obs, pgn::Input};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let (db, direct, converted) = (dir.path().join("a.obs.db3"), dir.path().join("a.bin"), dir.path().join("b.bin"));
+//! MakeBook::new([Input::file("data/famous.pgn")]).min_game(1).obs(&db).run()?;
+//! MakeBook::new([Input::file("data/famous.pgn")]).bin(&direct).run()?;
+//! Convert::new(Obs::open(&db)?).to_bin(&converted)?;
+//! assert_eq!(std::fs::read(direct)?, std::fs::read(converted)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod counts;
+mod csv;
+mod suite;
+
+use std::path::{Path, PathBuf};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use self::counts::Counted;
+pub use self::csv::book_to_csv;
+use crate::{
+    book::{BookMaker, BookSummary, Weighting},
+    error::{Error, Result},
+    obs::Obs,
+    output::AtomicFile,
+    position::Variant,
+    tally::Memory,
+};
+
+/// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
+///
+/// Rows that are not active are passed over.
+#[derive(Debug)]
+pub struct Convert {
+    obs: Obs,
+    variant: Option<Variant>,
+    weighting: Weighting,
+    comment: Option<String>,
+    header: bool,
+    threads: usize,
+    memory: Memory,
+}
+
+/// What was made.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Converted {
+    /// Records of the book, lines or positions of the suite, or rows of the table.
+    pub entries: u64,
+    /// What a book was made of.
+    pub book: Option<BookSummary>,
+    /// Rows that could not be read, and what is wrong with the first.
+    pub passed_over: PassedOver,
+}
+
+/// Rows that could not be read.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PassedOver {
+    /// How many.
+    pub rows: u64,
+    /// What is wrong with one of them.
+    pub example: Option<String>,
+}
+
+impl Convert {
+    /// A conversion of a database.
+    pub fn new(obs: Obs) -> Convert {
+        Convert {
+            obs,
+            variant: None,
+            weighting: Weighting::default(),
+            comment: None,
+            header: true,
+            threads: 0,
+            memory: Memory::default(),
+        }
+    }
+
+    /// Takes the positions for those of a variant, whatever the database says it is for.
+    pub fn variant(mut self, variant: Variant) -> Convert {
+        self.variant = Some(variant);
+        self
+    }
+
+    /// Which moves are kept and what they weigh. Moves that are not in the database stay out.
+    pub fn weighting(mut self, weighting: Weighting) -> Convert {
+        self.weighting = weighting;
+        self
+    }
+
+    /// Text for a book's header in place of the one that tells how the book was made.
+    pub fn comment(mut self, comment: impl Into<String>) -> Convert {
+        self.comment = Some(comment.into());
+        self
+    }
+
+    /// Whether a book has a header. It has unless said.
+    pub fn with_header(mut self, header: bool) -> Convert {
+        self.header = header;
+        self
+    }
+
+    /// How many threads read positions; 0, as unless said, for one per core.
+    pub fn threads(mut self, threads: usize) -> Convert {
+        self.threads = threads;
+        self
+    }
+
+    /// How much memory the counts may take before they go to temporary files.
+    pub fn memory(mut self, memory: Memory) -> Convert {
+        self.memory = memory;
+        self
+    }
+
+    /// Writes the Polyglot book that [`MakeBook`](crate::MakeBook) makes of the same games, to the byte
+    /// if the database holds every move (`--min-game 1`).
+    ///
+    /// # Errors
+    ///
+    /// A database that cannot be read or is for a variant without book, or a file that cannot be
+    /// written.
+    pub fn to_bin(&self, path: &Path) -> Result<Converted> {
+        let variant = self.played_variant()?;
+        if variant.number().is_none() {
+            return Err(Error::file(
+                path,
+                format!("cannot be made: the Polyglot format has no number for {variant}"),
+            ));
+        }
+        let mut bin = AtomicFile::create(path)?;
+        let pool = self.pool()?;
+        let Counted {
+            counts,
+            passed_over,
+            ..
+        } = self.count(variant, &pool)?;
+        let weighting = self.narrowed();
+        let maker = pool.install(|| BookMaker::new(&counts, &weighting))?;
+        let summary = maker.summary();
+        let header = self.book_header(variant, &weighting, &summary)?;
+        pool.install(|| maker.write(header.as_deref(), &mut bin))?;
+        bin.commit()?;
+        Ok(Converted {
+            entries: summary.entries,
+            book: Some(summary),
+            passed_over,
+        })
+    }
+
+    /// The header of a book, `None` if it is to have none.
+    fn book_header(
+        &self,
+        variant: Variant,
+        weighting: &Weighting,
+        summary: &BookSummary,
+    ) -> Result<Option<String>> {
+        if !self.header {
+            return Ok(None);
+        }
+        let provenance = &self.obs.info().provenance;
+        provenance
+            .header(
+                &[variant.name()],
+                self.comment.as_deref(),
+                weighting,
+                summary,
+            )
+            .map(Some)
+            .map_err(|err| Error::file("--comment", err.to_string()))
+    }
+
+    /// The variant whose rules hold.
+    fn played_variant(&self) -> Result<Variant> {
+        if let Some(variant) = self.variant {
+            return Ok(variant);
+        }
+        let name = &self.obs.info().variant;
+        name.parse().map_err(|_| {
+            Error::file(
+                self.obs.path(),
+                format!(
+                    "is for a variant that is not known, \"{name}\": say which it is with --variant"
+                ),
+            )
+        })
+    }
+
+    /// What is kept of what the database has.
+    fn narrowed(&self) -> Weighting {
+        let mut weighting = self.weighting.clone();
+        weighting.narrowed_by(&self.obs.info().selection);
+        weighting
+    }
+
+    fn pool(&self) -> Result<ThreadPool> {
+        ThreadPoolBuilder::new()
+            .num_threads(self.threads)
+            .build()
+            .map_err(|err| Error::file(PathBuf::from("threads"), err.to_string()))
+    }
+}

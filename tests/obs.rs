@@ -1,0 +1,726 @@
+//! OOBS databases: made from games, read as SQL, merged, turned into other things, and those of other
+//! programs.
+
+mod common;
+
+use std::{fs, path::Path, process::Command};
+
+use common::{fails, ok, ok_json, program, python, run, run_python, sample, temp};
+use rusqlite::Connection;
+
+const E3: &str = "rnbqkbnr/pppppppp/8/8/8/4P3/PPPP1PPP/RNBQKBNR b KQkq -";
+const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+
+/// All rows but their numbers, in the order of these.
+fn rows(db: &Path) -> Vec<(String, String, i64, i64, i64, i64, Option<String>)> {
+    let db = Connection::open(db).unwrap();
+    let mut query = db
+        .prepare("SELECT EPD, Move, Active, Win, Draw, Loss, Comment FROM Book ORDER BY ID")
+        .unwrap();
+    let rows = query
+        .query_map([], |row| {
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+                row.get(5)?,
+                row.get(6)?,
+            ))
+        })
+        .unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+fn number(db: &Path, query: &str) -> i64 {
+    let db = Connection::open(db).unwrap();
+    db.query_row(query, [], |row| row.get(0)).unwrap()
+}
+
+/// Makes a database of the sample games; answers the report.
+fn make(dir: &Path, options: &str) -> serde_json::Value {
+    let (famous, selfplay) = (sample("famous.pgn"), sample("selfplay.pgn"));
+    ok_json(
+        dir,
+        &format!(
+            "make-book -q --json {} {} {options}",
+            famous.display(),
+            selfplay.display()
+        ),
+    )
+}
+
+#[test]
+fn every_half_move_is_in_the_database_in_order() {
+    let dir = temp();
+    let report = make(dir.path(), "--min-game 1 --obs all.obs.db3 --bin all.bin");
+    let db = dir.path().join("all.obs.db3");
+    let found = rows(&db);
+    assert_eq!(report["obs"]["path"], "all.obs.db3");
+    assert_eq!(report["obs"]["rows"], found.len());
+    assert_eq!(report["entries"], found.len());
+    let games = |row: &(_, _, _, i64, i64, i64, _)| row.3 + row.4 + row.5;
+    assert_eq!(report["plies"], found.iter().map(games).sum::<i64>());
+    assert!(found.is_sorted_by(|a, b| {
+        (&a.0, std::cmp::Reverse(games(a)), &a.1) < (&b.0, std::cmp::Reverse(games(b)), &b.1)
+    }));
+    assert!(found.iter().all(|row| row.2 == 1 && row.6.is_none()));
+    let castled = found.iter().filter(|row| row.1 == "e1g1").count();
+    assert!(castled > 50, "{castled}");
+
+    // Just the tables of the standard's own tool.
+    let schema = |query: &str| {
+        let db = Connection::open(&db).unwrap();
+        let text: String = db.query_row(query, [], |row| row.get(0)).unwrap();
+        text.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace("( ", "(")
+            .replace(" )", ")")
+    };
+    assert_eq!(
+        schema("SELECT sql FROM sqlite_master WHERE name = 'Book'"),
+        "CREATE TABLE Book (ID INTEGER PRIMARY KEY AUTOINCREMENT, EPD TEXT NOT NULL, Move TEXT, \
+         Active INTEGER DEFAULT 1, Win INTEGER, Draw INTEGER, Loss INTEGER, Comment TEXT)"
+    );
+    assert_eq!(
+        schema("SELECT sql FROM sqlite_master WHERE name = 'Info'"),
+        "CREATE TABLE Info (Name TEXT UNIQUE NOT NULL, Value TEXT)"
+    );
+    assert_eq!(
+        schema(
+            "SELECT group_concat(Name || '=' || Value, ';') FROM Info WHERE Name IN ('Version', 'Variant', 'ItemCount')"
+        ),
+        format!("ItemCount={};Variant=standard;Version=0.1", found.len())
+    );
+    assert_eq!(schema("PRAGMA integrity_check"), "ok");
+    let plan = "EXPLAIN QUERY PLAN SELECT * FROM Book WHERE EPD = 'x'";
+    let db = Connection::open(&db).unwrap();
+    let plan: String = db.query_row(plan, [], |row| row.get(3)).unwrap();
+    assert!(plan.contains("USING INDEX"), "{plan}");
+}
+
+#[test]
+fn sqlite3_runs_every_statement_of_the_standard() {
+    let Some(sqlite3) = program(&["sqlite3"]) else {
+        return;
+    };
+    let dir = temp();
+    make(dir.path(), "--min-game 1 --obs all.obs.db3");
+    for statement in [
+        format!("SELECT * FROM Book WHERE EPD=\"{START}\""),
+        format!(
+            "SELECT *, (2*Win + Draw) Score FROM Book WHERE EPD=\"{START}\" ORDER BY Score DESC"
+        ),
+        "CREATE INDEX EPDIndex ON Book (EPD)".to_owned(),
+        format!("SELECT * FROM Book WHERE EPD=\"{START}\""),
+    ] {
+        let output = Command::new(&sqlite3)
+            .current_dir(dir.path())
+            .args(["-bail", "all.obs.db3", &statement])
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{statement}: {error}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        if statement.starts_with("SELECT") {
+            assert!(lines.lines().count() >= 4, "{statement}: {lines}");
+        }
+    }
+}
+
+#[test]
+fn counts_equal_those_of_python_chess() {
+    let Some(python) = python(&["chess", "sqlite3"]) else {
+        return;
+    };
+    let dir = temp();
+    for name in ["famous.pgn", "selfplay.pgn"] {
+        let pgn = sample(name);
+        ok(
+            dir.path(),
+            &format!(
+                "make-book -q {} --min-game 1 --obs a.obs.db3 --force",
+                pgn.display()
+            ),
+        );
+        run_python(
+            &python,
+            "obs_counts.py",
+            &[&dir.path().join("a.obs.db3"), &pgn],
+        );
+    }
+}
+
+#[test]
+fn memory_and_threads_change_nothing() {
+    let dir = temp();
+    make(dir.path(), "--min-game 1 --obs all.obs.db3");
+    make(
+        dir.path(),
+        "--min-game 1 --obs small.obs.db3 --memory 1KiB --threads 3",
+    );
+    make(
+        dir.path(),
+        "--min-game 1 --obs one.obs.db3 --threads 1 --bin a.bin",
+    );
+    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert!(bytes("all.obs.db3") == bytes("small.obs.db3"));
+    assert!(bytes("all.obs.db3") == bytes("one.obs.db3"));
+}
+
+#[test]
+fn only_moves_that_are_kept_are_written_but_lost_ones_are() {
+    let dir = temp();
+    let pgn = "[Result \"0-1\"]\n1. e4 e5 0-1\n\n[Result \"0-1\"]\n1. e4 c5 0-1\n\n[Result \"1-0\"]\n1. d4 1-0\n";
+    fs::write(dir.path().join("a.pgn"), pgn).unwrap();
+    let made = |options: &str| {
+        ok(
+            dir.path(),
+            &format!("make-book -q a.pgn --obs a.obs.db3 --force {options}"),
+        );
+        let rows = rows(&dir.path().join("a.obs.db3")).into_iter();
+        rows.map(|row| format!("{} {}-{}-{}", row.1, row.3, row.4, row.5))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let all = "c7c5 1-0-0, e7e5 1-0-0, e2e4 0-0-2, d2d4 1-0-0";
+    assert_eq!(made("--min-game 1"), all);
+    assert_eq!(made("--min-game 2"), "e2e4 0-0-2");
+    assert_eq!(made("--min-game 1 --only-black"), "c7c5 1-0-0, e7e5 1-0-0");
+    assert_eq!(
+        made("--min-game 1 --only-white --min-score 50"),
+        "d2d4 1-0-0"
+    );
+    assert_eq!(made(""), "");
+}
+
+#[test]
+fn positions_of_games_from_a_fen_are_found_again() {
+    let dir = temp();
+    // The en passant square is there only if a pawn stands ready, and as the key has it.
+    let pgn = "[FEN \"4k3/3p4/8/4P3/8/8/8/4K3 b - - 0 1\"]\n\n1... d5 2. exd6 *\n\n\
+               [FEN \"4k3/3p4/8/8/4P3/8/8/4K3 b - - 0 1\"]\n\n1... d5 2. e5 *\n\n\
+               [FEN \"4k3/3p4/8/8/4P3/8/8/4K3 b - - 7 30\"]\n\n30... d5 31. e5 *\n\n1. e4 *\n";
+    fs::write(dir.path().join("a.pgn"), pgn).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --min-game 1 --obs a.obs.db3",
+    );
+    let found: Vec<_> = rows(&dir.path().join("a.obs.db3"))
+        .into_iter()
+        .map(|row| format!("{} {} {}", row.0, row.1, row.4))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "4k3/3p4/8/4P3/8/8/8/4K3 b - - d7d5 1",
+            "4k3/3p4/8/8/4P3/8/8/4K3 b - - d7d5 2",
+            "4k3/8/8/3p4/4P3/8/8/4K3 w - - e4e5 2",
+            "4k3/8/8/3pP3/8/8/8/4K3 w - d6 e5d6 1",
+            &format!("{START} e2e4 1"),
+        ]
+    );
+}
+
+#[test]
+fn an_existing_database_is_kept_unless_it_is_to_be_replaced() {
+    let dir = temp();
+    fs::write(dir.path().join("a.pgn"), "1. e4 *\n").unwrap();
+    fs::write(dir.path().join("a.obs.db3"), "mine").unwrap();
+    let error = fails(dir.path(), "make-book a.pgn --obs a.obs.db3", 1);
+    assert!(
+        error.contains("a.obs.db3: exists") && error.contains("--force"),
+        "{error}"
+    );
+    // Nor does a run that fails touch it.
+    fs::write(dir.path().join("bad.pgn"), "1. Ke2 *\n").unwrap();
+    fails(
+        dir.path(),
+        "make-book bad.pgn --obs a.obs.db3 --force --strict",
+        1,
+    );
+    assert_eq!(fs::read(dir.path().join("a.obs.db3")).unwrap(), b"mine");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --obs a.obs.db3 --force --min-game 1",
+    );
+    assert_eq!(rows(&dir.path().join("a.obs.db3")).len(), 1);
+    assert!(!dir.path().join("book.bin").exists());
+}
+
+/// Options that choose and weigh differently.
+const OPTIONS: [&str; 6] = [
+    "",
+    "--min-game 1",
+    "--only-white --uniform --min-game 2",
+    "--min-score 55 --scale position --no-header",
+    "--win-factor 30000 --draw-factor 100 --loss-factor 1 --only-black --min-game 1",
+    "--comment mine",
+];
+
+#[test]
+fn the_converted_book_is_the_direct_one_to_the_byte() {
+    let dir = temp();
+    for counted in [
+        "",
+        "--max-ply 30 --unfinished skip --result 1-0 --result 0-1",
+    ] {
+        make(
+            dir.path(),
+            &format!("{counted} --min-game 1 --obs all.obs.db3 --force"),
+        );
+        for options in OPTIONS {
+            make(dir.path(), &format!("{counted} {options} --bin direct.bin"));
+            ok(
+                dir.path(),
+                &format!("convert -q all.obs.db3 converted.bin {options}"),
+            );
+            let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+            assert!(
+                bytes("direct.bin") == bytes("converted.bin"),
+                "{counted} {options}"
+            );
+            assert!(bytes("direct.bin").len() > 160);
+        }
+    }
+}
+
+#[test]
+fn a_database_without_the_seldom_moves_says_so_in_its_books() {
+    let dir = temp();
+    make(
+        dir.path(),
+        "--min-game 4 --obs some.obs.db3 --bin direct.bin",
+    );
+    // The default would keep more, but they are gone.
+    ok(dir.path(), "convert -q some.obs.db3 converted.bin");
+    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert!(bytes("direct.bin") == bytes("converted.bin"));
+}
+
+#[test]
+fn merged_databases_are_that_of_all_games() {
+    let dir = temp();
+    let text = fs::read_to_string(sample("selfplay.pgn")).unwrap();
+    let games: Vec<String> = text
+        .split("[Event ")
+        .skip(1)
+        .map(|game| format!("[Event {game}"))
+        .collect();
+    let parts = [&games[..50], &games[50..300], &games[300..]];
+    for (i, part) in parts.into_iter().enumerate() {
+        fs::write(dir.path().join(format!("{i}.pgn")), part.concat()).unwrap();
+        ok(
+            dir.path(),
+            &format!("make-book -q {i}.pgn --min-game 1 --obs {i}.obs.db3"),
+        );
+    }
+    fs::write(dir.path().join("all.pgn"), &text).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q all.pgn --min-game 1 --obs all.obs.db3 --bin all.bin --comment x",
+    );
+    ok(
+        dir.path(),
+        "merge-book 0.obs.db3 1.obs.db3 2.obs.db3 --out merged.obs.db3",
+    );
+    let merged = dir.path().join("merged.obs.db3");
+    assert!(rows(&merged) == rows(&dir.path().join("all.obs.db3")));
+    ok(
+        dir.path(),
+        "convert -q merged.obs.db3 merged.bin --min-game 1 --comment x",
+    );
+    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert!(bytes("merged.bin") == bytes("all.bin"));
+    let info = Connection::open(&merged).unwrap();
+    let info: String = info
+        .query_row(
+            "SELECT group_concat(Value, ';') FROM Info WHERE Name IN ('Input', 'Games')",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(
+        info,
+        "500 read, 500 counted, 0 filtered, 0 rejected;0.pgn, 1.pgn, 2.pgn"
+    );
+}
+
+#[test]
+fn what_cannot_be_merged_is_refused() {
+    let dir = temp();
+    fs::write(
+        dir.path().join("a.pgn"),
+        "1. e4 *\n\n[Variant \"Horde\"]\n1. e4 *\n",
+    )
+    .unwrap();
+    ok(dir.path(), "make-book -q a.pgn --obs a.obs.db3 --bin a.bin");
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --obs h.obs.db3 --variant horde",
+    );
+    let error = fails(
+        dir.path(),
+        "merge-book a.obs.db3 h.obs.db3 --out o.obs.db3",
+        1,
+    );
+    assert!(
+        error.contains("h.obs.db3") && error.contains("horde"),
+        "{error}"
+    );
+    let error = fails(dir.path(), "merge-book a.obs.db3 a.bin", 2);
+    assert!(error.contains("polybook convert"), "{error}");
+    fails(
+        dir.path(),
+        "merge-book --policy first a.obs.db3 a.obs.db3",
+        2,
+    );
+    assert!(!dir.path().join("o.obs.db3").exists());
+    // Moves played once in each of two would be missing from the sum.
+    let output = run(dir.path(), "merge-book a.obs.db3 a.obs.db3");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.success() && error.contains("--min-game 3"),
+        "{error}"
+    );
+    assert!(dir.path().join("out.obs.db3").exists());
+}
+
+/// A database as other tools make them: more columns, in another order, no index, rows in any order,
+/// several bits in `Active`.
+fn foreign(path: &Path) {
+    let db = Connection::open(path).unwrap();
+    db.execute_batch(&format!(
+        "CREATE TABLE Book (Loss INTEGER, Note TEXT, Move TEXT, epd TEXT, Win INTEGER, ACTIVE INTEGER, Draw INTEGER);
+         CREATE TABLE Other (x);
+         INSERT INTO Book (Loss, Note, Move, epd, Win, ACTIVE, Draw) VALUES
+           (1, 'good', 'e7e5', '{E3}', 5, 3, 2),
+           (0, NULL, 'e2e4', '{START}', 7, 1, 0),
+           (9, 'bad', 'd7d5', '{E3}', 90, 2, 0),
+           (0, NULL, 'c7c5', '{E3}', 6, NULL, 0),
+           (0, NULL, 'a7a6', '{E3}', '4', 0, 0),
+           (0, NULL, 'g8f6', '{E3}', '8', 1, NULL);"
+    ))
+    .unwrap();
+}
+
+#[test]
+fn databases_of_other_tools_are_read_as_they_are() {
+    let dir = temp();
+    foreign(&dir.path().join("their.db3"));
+    let shown = ok_json(dir.path(), "show --json their.db3 e3");
+    let moves: Vec<String> = shown["moves"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mv| format!("{} {} {}", mv["san"], mv["weight"], mv["active"]))
+        .collect();
+    assert_eq!(
+        moves,
+        [
+            "\"Nf6\" 16 true",
+            "\"e5\" 12 true",
+            "\"c5\" 12 true",
+            "\"d5\" 0 false",
+            "\"a6\" 0 false"
+        ]
+    );
+    assert_eq!(shown["moves"][1]["wins"], 5);
+    assert_eq!(shown["moves"][1]["draws"], 2);
+    assert_eq!(shown["moves"][1]["losses"], 1);
+
+    ok(dir.path(), "convert -q their.db3 their.bin --min-game 1");
+    let book = ok_json(dir.path(), "show --json their.bin e3");
+    let moves: Vec<_> = book["moves"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mv| mv["uci"].as_str().unwrap())
+        .collect();
+    assert_eq!(moves, ["g8f6", "c7c5", "e7e5"]);
+    let header = ok(dir.path(), "pgheader -s their.bin");
+    assert!(
+        header.contains("Input: their.db3\nOptions: --min-game 1"),
+        "{header}"
+    );
+
+    ok(dir.path(), "convert -q their.db3 their.csv --min-game 1");
+    let table = fs::read_to_string(dir.path().join("their.csv")).unwrap();
+    assert_eq!(
+        table,
+        format!(
+            "EPD,Move,Win,Draw,Loss,Weight\n{E3},e7e5,5,2,1,12\n{E3},g8f6,8,0,0,16\n{E3},c7c5,6,0,0,12\n{START},e2e4,7,0,0,14\n"
+        )
+    );
+
+    // Merged with itself, everything is there twice and inactive moves stay so.
+    ok(
+        dir.path(),
+        "merge-book -q their.db3 their.db3 --out both.db3",
+    );
+    let both = rows(&dir.path().join("both.db3"));
+    assert_eq!(
+        both[0],
+        (E3.to_owned(), "d7d5".to_owned(), 2, 180, 0, 18, None)
+    );
+    assert_eq!(both.len(), 6);
+}
+
+#[test]
+fn positions_in_a_table_of_their_own_are_found() {
+    let dir = temp();
+    let path = dir.path().join("two.obs.db3");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(&format!(
+        "CREATE TABLE EPD (ID INTEGER PRIMARY KEY AUTOINCREMENT, EPD TEXT NOT NULL);
+         CREATE TABLE Book (ID INTEGER PRIMARY KEY AUTOINCREMENT, EPDID INTEGER NOT NULL, Move TEXT, Active INTEGER DEFAULT 1, Win INTEGER, Draw INTEGER, Loss INTEGER, FOREIGN KEY(EPDID) REFERENCES EPD);
+         INSERT INTO EPD VALUES (4, '{START}'), (9, '{E3}');
+         INSERT INTO Book (EPDID, Move, Win, Draw, Loss) VALUES (9, 'e7e5', 1, 2, 3), (4, 'e2e3', 4, 5, 6);"
+    ))
+    .unwrap();
+    drop(db);
+    ok(dir.path(), "convert -q two.obs.db3 two.csv --min-game 1");
+    let table = fs::read_to_string(dir.path().join("two.csv")).unwrap();
+    assert_eq!(
+        table,
+        format!("EPD,Move,Win,Draw,Loss,Weight\n{E3},e7e5,1,2,3,4\n{START},e2e3,4,5,6,13\n")
+    );
+    assert!(ok(dir.path(), "show two.obs.db3 e3").contains("e5       e7e5"));
+}
+
+#[test]
+fn rows_that_make_no_sense_are_passed_over_and_named() {
+    let dir = temp();
+    let path = dir.path().join("odd.obs.db3");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(&format!(
+        "CREATE TABLE Book (EPD TEXT, Move TEXT, Win INTEGER, Draw INTEGER, Loss INTEGER);
+         INSERT INTO Book VALUES ('{START}', 'e2e4', 3, 0, 0), ('{START}', 'e2e5', 3, 0, 0),
+           ('nonsense', 'e2e4', 3, 0, 0), (NULL, NULL, 3, 0, 0), ('{START}', 'Nf3', 3, 0, 0), (x'00ff', x'ff', 1, 1, 1);"
+    ))
+    .unwrap();
+    drop(db);
+    let output = run(dir.path(), "convert odd.obs.db3 odd.bin");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
+    assert!(
+        error.contains("4 rows passed over") && error.contains("e2e5"),
+        "{error}"
+    );
+    assert!(error.contains("odd.bin: 2 entries"), "{error}");
+
+    let db = Connection::open(&path).unwrap();
+    db.execute(
+        "UPDATE Book SET Win = 9223372036854775807 WHERE Move = 'e2e4'",
+        [],
+    )
+    .unwrap();
+    drop(db);
+    for out in ["odd.bin", "odd.csv", "odd.pgn"] {
+        let error = fails(dir.path(), &format!("convert odd.obs.db3 {out}"), 1);
+        assert!(error.contains("cannot be"), "{error}");
+    }
+    fails(dir.path(), "show odd.obs.db3", 1);
+}
+
+#[test]
+fn what_is_no_database_is_an_error_of_one_line() {
+    let dir = temp();
+    fs::write(dir.path().join("text.obs.db3"), "no database").unwrap();
+    Connection::open(dir.path().join("other.db3"))
+        .unwrap()
+        .execute_batch("CREATE TABLE Games (x)")
+        .unwrap();
+    make(dir.path(), "--obs good.obs.db3");
+    let good = fs::read(dir.path().join("good.obs.db3")).unwrap();
+    fs::write(dir.path().join("cut.obs.db3"), &good[..good.len() / 2]).unwrap();
+    for (name, word) in [
+        ("other.db3", "no table Book"),
+        ("missing.obs.db3", "cannot read it"),
+        ("cut.obs.db3", "malformed"),
+    ] {
+        let error = fails(dir.path(), &format!("convert {name} out.bin"), 1);
+        assert!(error.contains(name) && error.contains(word), "{error}");
+    }
+    let error = fails(dir.path(), "convert text.obs.db3 out.bin", 2);
+    assert!(error.contains("text.obs.db3"), "{error}");
+    for out in ["out.txt", "out", "out.obs.db3"] {
+        fails(dir.path(), &format!("convert good.obs.db3 {out}"), 2);
+    }
+    assert!(!dir.path().join("out.bin").exists());
+}
+
+#[test]
+fn damaged_databases_never_panic() {
+    let dir = temp();
+    make(dir.path(), "--max-ply 6 --min-game 1 --obs good.obs.db3");
+    let good = fs::read(dir.path().join("good.obs.db3")).unwrap();
+    let mut state = 7u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..40 {
+        let mut bytes = good.clone();
+        for _ in 0..1 + random(20) {
+            // The header and the roots are where damage is felt most.
+            let at = if random(2) == 0 {
+                random(1 << 15)
+            } else {
+                random(bytes.len())
+            };
+            let at = at.min(bytes.len() - 1);
+            bytes[at] = random(256) as u8;
+        }
+        fs::write(dir.path().join("bad.obs.db3"), bytes).unwrap();
+        for line in [
+            "convert bad.obs.db3 bad.bin",
+            "show bad.obs.db3",
+            "merge-book bad.obs.db3 good.obs.db3 --out o.obs.db3",
+        ] {
+            let output = run(dir.path(), line);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                output.status.code().is_some_and(|code| code <= 2),
+                "{line}: {error}"
+            );
+            assert!(!error.contains("internal error"), "{line}: {error}");
+        }
+    }
+}
+
+#[test]
+fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
+    let dir = temp();
+    // Two ways to one position, a line that ends early, and one that is longer.
+    let pgn = "1. d4 d5 2. c4 e6 *\n\n1. d4 d5 2. c4 c6 *\n\n1. c4 d5 2. d4 e6 *\n\n1. d4 d5 2. c4 e6 3. Nc3 *\n\n1. d4 *\n\n1. e4 e5 2. Nf3 Nc6 *\n";
+    fs::write(dir.path().join("a.pgn"), pgn).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --min-game 1 --obs a.obs.db3",
+    );
+    ok(
+        dir.path(),
+        "convert -q a.obs.db3 s.pgn --plies 4 --min-game 1",
+    );
+    let suite = fs::read_to_string(dir.path().join("s.pgn")).unwrap();
+    let lines: Vec<&str> = suite
+        .lines()
+        .filter(|line| line.starts_with("1."))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "1. d4 d5 2. c4 e6 *",
+            "1. c4 d5 2. d4 c6 *",
+            "1. c4 d5 2. d4 e6 *",
+            "1. d4 d5 2. c4 c6 *",
+            "1. e4 e5 2. Nf3 Nc6 *"
+        ]
+    );
+    ok(
+        dir.path(),
+        "convert -q a.obs.db3 s.epd --plies 4 --min-game 1",
+    );
+    let positions = fs::read_to_string(dir.path().join("s.epd")).unwrap();
+    assert_eq!(
+        positions,
+        "rnbqkbnr/ppp2ppp/4p3/3p4/2PP4/8/PP2PPPP/RNBQKBNR w KQkq -\n\
+         r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq -\n\
+         rnbqkbnr/pp2pppp/2p5/3p4/2PP4/8/PP2PPPP/RNBQKBNR w KQkq -\n"
+    );
+    ok(
+        dir.path(),
+        "convert -q a.obs.db3 s.epd --plies 4 --min-game 2",
+    );
+    assert_eq!(
+        fs::read_to_string(dir.path().join("s.epd"))
+            .unwrap()
+            .lines()
+            .count(),
+        1
+    );
+    let error = fails(
+        dir.path(),
+        "convert a.obs.db3 s.pgn --plies 9 --min-game 1",
+        1,
+    );
+    assert!(error.contains("5: choose fewer with --plies"), "{error}");
+    let error = fails(dir.path(), "convert a.obs.db3 s.epd --min-game 50", 1);
+    assert!(error.contains("lower --min-game"), "{error}");
+
+    // The suite is PGN that can be read, to the last move.
+    let report = ok_json(dir.path(), "make-book -q --json --strict s.pgn --bin s.bin");
+    assert_eq!(report["games"]["counted"], 5);
+    assert_eq!(report["plies"], 20);
+}
+
+#[test]
+fn a_book_becomes_a_table() {
+    let dir = temp();
+    fs::write(dir.path().join("a.pgn"), "1. e4 *\n").unwrap();
+    ok(dir.path(), "make-book -q a.pgn --min-game 1");
+    ok(dir.path(), "convert book.bin book.csv");
+    assert_eq!(
+        fs::read_to_string(dir.path().join("book.csv")).unwrap(),
+        "Key,Move,Weight,Learn\n463b96181691fc9c,e2e4,1,0\n"
+    );
+    let error = fails(dir.path(), "convert book.bin book.pgn", 2);
+    assert!(error.contains(".csv"), "{error}");
+}
+
+/// The big corpus: sums, bytes and merging.
+#[test]
+fn the_masters() {
+    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
+        eprintln!("skipped: POLYBOOK_CORPUS is not set");
+        return;
+    };
+    let dir = temp();
+    let masters = Path::new(&corpus).join("masters.pgn");
+    let pgn = masters.display();
+    let report = ok_json(
+        dir.path(),
+        &format!("make-book -q --json {pgn} --min-game 1 --obs all.obs.db3"),
+    );
+    let db = dir.path().join("all.obs.db3");
+    let sum = number(&db, "SELECT sum(Win + Draw + Loss) FROM Book");
+    assert_eq!(report["plies"], sum);
+    for options in OPTIONS {
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} {options} --bin direct.bin"),
+        );
+        ok(
+            dir.path(),
+            &format!("convert -q all.obs.db3 converted.bin {options}"),
+        );
+        let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+        assert!(bytes("direct.bin") == bytes("converted.bin"), "{options}");
+    }
+    let text = fs::read(&masters).unwrap();
+    let starts: Vec<usize> = memchr::memmem::find_iter(&text, b"[Event ").collect();
+    let cuts = [
+        0,
+        starts[starts.len() / 5],
+        starts[starts.len() / 2],
+        text.len(),
+    ];
+    for (i, cut) in cuts.windows(2).enumerate() {
+        fs::write(dir.path().join("part.pgn"), &text[cut[0]..cut[1]]).unwrap();
+        ok(
+            dir.path(),
+            &format!("make-book -q part.pgn --min-game 1 --obs {i}.obs.db3"),
+        );
+    }
+    ok(
+        dir.path(),
+        "merge-book -q 0.obs.db3 1.obs.db3 2.obs.db3 --out merged.obs.db3",
+    );
+    assert!(rows(&db) == rows(&dir.path().join("merged.obs.db3")));
+}
