@@ -20,7 +20,9 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
         && pos.pockets().is_none()
         && pos.remaining_checks().is_none();
     if !is_plain {
+        let start = text.len();
         Epd::from_position(pos, EnPassantMode::PseudoLegal).append_ascii_to(text);
+        sort_holdings(&mut text[start..]);
         return;
     }
     // Enough for any board, so that no letter has to ask.
@@ -45,6 +47,17 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     match pos.ep_square(EnPassantMode::PseudoLegal) {
         Some(square) => text.extend([square.file().char() as u8, square.rank().char() as u8]),
         None => text.push(b'-'),
+    }
+}
+
+/// Puts the pieces in hand into the order that most programs write: queens first, White's first.
+fn sort_holdings(epd: &mut [u8]) {
+    let bracket = |bracket| epd.iter().position(|byte| *byte == bracket);
+    if let (Some(open), Some(close)) = (bracket(b'['), bracket(b']')) {
+        epd[open + 1..close].sort_by_key(|piece| {
+            let order = b"QRBNPqrbnp".iter().position(|known| known == piece);
+            order.unwrap_or(usize::MAX)
+        });
     }
 }
 
@@ -132,6 +145,10 @@ mod tests {
         let crazy = Variant::Crazyhouse.from_text(None, Some("e4 d5 exd5"));
         let text = epd(&crazy.unwrap());
         assert!(text.contains("[P] b KQkq"), "{text}");
+        let both = Variant::Crazyhouse
+            .parse_fen("4k3/8/8/8/8/8/8/4K3/pNQbPnPp b - -")
+            .unwrap();
+        assert_eq!(epd(&both), "4k3/8/8/8/8/8/8/4K3[QNPPbnpp] b - -");
         let checked = Variant::ThreeCheck.from_text(None, Some("e4 f6 Qh5"));
         assert!(epd(&checked.unwrap()).ends_with("2+3"));
         let inner = "4k3/8/8/8/8/8/8/2R1K1RR w CG -";

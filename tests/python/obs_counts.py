@@ -24,14 +24,15 @@ if len(sys.argv) > 3:
 
 
 def games(path):
-    """The games of a PGN whose first tag is Event, also those that no blank line parts."""
+    """The games of a PGN whose first tag is Event, with the blank lines that python-chess expects."""
     text = []
     with open(path, encoding="latin-1") as lines:
         for line in lines:
             if line.startswith("[Event ") and text:
                 yield chess.pgn.read_game(io.StringIO("".join(text)))
                 text = []
-            text.append(line)
+            if line.strip():
+                text.append(line if line.startswith("[") or not text[-1].startswith("[") else "\n" + line)
     yield chess.pgn.read_game(io.StringIO("".join(text)))
 
 
