@@ -11,8 +11,11 @@ use rusqlite::Connection;
 const E3: &str = "rnbqkbnr/pppppppp/8/8/8/4P3/PPPP1PPP/RNBQKBNR b KQkq -";
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
 
+/// EPD, move, active, wins, draws, losses and comment.
+type Row = (String, String, i64, i64, i64, i64, Option<String>);
+
 /// All rows but their numbers, in the order of these.
-fn rows(db: &Path) -> Vec<(String, String, i64, i64, i64, i64, Option<String>)> {
+fn rows(db: &Path) -> Vec<Row> {
     let db = Connection::open(db).unwrap();
     let mut query = db
         .prepare("SELECT EPD, Move, Active, Win, Draw, Loss, Comment FROM Book ORDER BY ID")
@@ -60,7 +63,7 @@ fn every_half_move_is_in_the_database_in_order() {
     assert_eq!(report["obs"]["path"], "all.obs.db3");
     assert_eq!(report["obs"]["rows"], found.len());
     assert_eq!(report["entries"], found.len());
-    let games = |row: &(_, _, _, i64, i64, i64, _)| row.3 + row.4 + row.5;
+    let games = |row: &Row| row.3 + row.4 + row.5;
     assert_eq!(report["plies"], found.iter().map(games).sum::<i64>());
     assert!(found.is_sorted_by(|a, b| {
         (&a.0, std::cmp::Reverse(games(a)), &a.1) < (&b.0, std::cmp::Reverse(games(b)), &b.1)

@@ -9,7 +9,7 @@
 
 use std::io::{self, Read};
 
-use memchr::{memrchr, memrchr2};
+use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
 use super::{
     comment::REACH,
@@ -145,17 +145,32 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
         before = before.trim_ascii_end();
         let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
         let line = &before[start..];
+        // With braces beside a semicolon or an escape, either may stand in the other's comment.
+        let is_escaped = line.first() == Some(&b'%') || line.contains(&b';');
+        if is_escaped && memchr2(b'{', b'}', line).is_some() {
+            return true;
+        }
         if !matches!(line.first(), Some(b'%' | b';')) {
-            let indent = line.len() - line.trim_ascii_start().len();
-            // A tag may also stand behind the end of a game on the same line, and a comment between
-            // two tags.
-            return is_tag_start(line, indent) || line.ends_with(b"]") || line.ends_with(b"}");
+            // A tag may stand anywhere in a line, and a comment between two tags.
+            let behind_comments = match memrchr(b'}', line) {
+                Some(brace) => &line[brace + 1..],
+                None => line,
+            };
+            let before_comment = behind_comments.split(|byte| *byte == b';').next();
+            return has_tag(line)
+                || line.ends_with(b"]")
+                || before_comment.is_none_or(|text| text.trim_ascii().is_empty());
         }
         if start == 0 {
             return true;
         }
         before = &before[..start];
     }
+}
+
+/// Whether a tag begins anywhere in a line.
+fn has_tag(line: &[u8]) -> bool {
+    memchr_iter(b'[', line).any(|at| is_tag_start(line, at))
 }
 
 /// The end of the last game that can be read whole, so far from the end of the text that what follows
@@ -236,6 +251,16 @@ mod tests {
         let whole = games(text.as_bytes(), 1 << 22);
         assert_eq!(whole.len(), 200);
         for batch_size in [1, 50, 333, 5000] {
+            assert_eq!(games(text.as_bytes(), batch_size), whole, "{batch_size}");
+        }
+    }
+
+    #[test]
+    fn a_line_in_a_comment_that_ends_there_is_no_comment() {
+        let text = "{\n;}1. d4 [Event \"x\"]\n[White \"y\"] e4 *\n[Event \"z\"]\n\n1. e4 *\n";
+        let whole = games(text.as_bytes(), 1 << 20);
+        assert_eq!(whole.len(), 3);
+        for batch_size in 1..text.len() {
             assert_eq!(games(text.as_bytes(), batch_size), whole, "{batch_size}");
         }
     }

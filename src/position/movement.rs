@@ -254,8 +254,13 @@ mod tests {
     #[test]
     fn bits_without_meaning() {
         assert!(!BookMove::NONE.is_well_formed());
-        assert!(!BookMove(5 << 12 | 12 << 6 | 28).is_well_formed());
-        assert_eq!(BookMove(5 << 12 | 12 << 6 | 28).to_string(), "e2e4?");
+        assert!(!BookMove(6 << 12 | 12 << 6 | 28).is_well_formed());
+        assert_eq!(BookMove(6 << 12 | 12 << 6 | 28).to_string(), "e2e4?");
+        // Kings made of pawns, and drops, are for variants.
+        for bits in [5 << 12 | 12 << 6 | 28, 9 << 12 | 16 << 6 | 28] {
+            assert!(BookMove(bits).is_well_formed());
+            assert!(!BookMove(bits).is_well_formed_in_chess());
+        }
         for bits in 0..=u16::MAX {
             let _ = BookMove(bits).to_move(&Chess::default());
         }
