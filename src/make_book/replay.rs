@@ -54,6 +54,8 @@ pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     /// The half-moves of the present game.
     line: Vec<Ply>,
+    /// How many of them are not for books.
+    not_for_books: u64,
     /// The identities of the positions before them, if they are needed.
     identities: Vec<u64>,
     /// The identities of the positions in [`Outcome::starts`].
@@ -93,6 +95,7 @@ impl<'a> Replayer<'a> {
         Replayer {
             options,
             line: Vec::new(),
+            not_for_books: 0,
             identities: Vec::new(),
             started: HashSet::new(),
             outcome: Outcome::default(),
@@ -130,6 +133,7 @@ impl<'a> Replayer<'a> {
         let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
+        self.not_for_books = 0;
         self.identities.clear();
         if self.options.leveldb.is_some() {
             let offset = games
@@ -272,6 +276,8 @@ impl<'a> Replayer<'a> {
     /// Plays the moves that count into `self.line`.
     fn moves<P: Rules>(&mut self, pos: &mut Keyed<P>, games: &mut GameReader<'_>) -> Ending {
         let with_identities = self.options.counts_identities();
+        // Elsewhere rooks castle from the corners.
+        let may_have_inner_rooks = pos.position().castles().mode().is_chess960();
         let end = loop {
             if self.line.len() == self.options.max_ply {
                 return self.rest_of_game(games);
@@ -282,10 +288,14 @@ impl<'a> Replayer<'a> {
             };
             match read_move(pos.position(), text) {
                 Ok(mv) => {
+                    let in_book = !may_have_inner_rooks || !has_inner_castling_rook(pos.position());
+                    if !in_book {
+                        self.not_for_books += 1;
+                    }
                     self.line.push(Ply {
                         key: pos.key(),
                         mv: BookMove::from(mv),
-                        in_book: !has_inner_castling_rook(pos.position()),
+                        in_book,
                     });
                     if with_identities {
                         self.identities.push(pos.identity());
@@ -375,17 +385,19 @@ impl<'a> Replayer<'a> {
         let stats = [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result, turn)));
         let line = self.line.iter().enumerate();
         if self.options.counts_keys() {
-            let records = line
-                .clone()
-                .filter(|(_, ply)| ply.in_book)
-                .map(|(at, ply)| {
-                    let (turn, stats) = stats[at % 2];
-                    record::pack(ply.key, ply.mv, turn, stats)
-                });
-            let before = self.outcome.records.len();
-            self.outcome.records.extend(records);
-            let counted = self.outcome.records.len() - before;
-            self.outcome.left_out += (self.line.len() - counted) as u64;
+            let records = line.clone().map(|(at, ply)| {
+                let (turn, stats) = stats[at % 2];
+                record::pack(ply.key, ply.mv, turn, stats)
+            });
+            if self.not_for_books == 0 {
+                self.outcome.records.extend(records);
+            } else {
+                let for_books = records.zip(&self.line).filter(|(_, ply)| ply.in_book);
+                self.outcome
+                    .records
+                    .extend(for_books.map(|(record, _)| record));
+                self.outcome.left_out += self.not_for_books;
+            }
         }
         if self.options.counts_identities() {
             let records = line.zip(&self.identities).map(|((at, ply), identity)| {

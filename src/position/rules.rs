@@ -1,6 +1,6 @@
 //! What a position must answer beyond the rules of chess.
 
-use shakmaty::{Move, Position, variant::VariantPosition};
+use shakmaty::{Chess, Move, Position, variant::VariantPosition};
 
 /// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
 /// and those of all variants.
@@ -26,7 +26,7 @@ pub trait Rules: Position + Clone + Send + Sync {
 impl Rules for VariantPosition {
     fn quick_san(&self, text: &[u8]) -> Option<Move> {
         match self {
-            VariantPosition::Chess(pos) => pos.quick_san(text),
+            VariantPosition::Chess(pos) => chess_san(pos, text),
             _ => None,
         }
     }
@@ -44,4 +44,10 @@ impl Rules for VariantPosition {
     fn captures_explode(&self) -> bool {
         matches!(self, VariantPosition::Atomic(_))
     }
+}
+
+/// Apart, so that it is inlined where it matters.
+#[inline(never)]
+fn chess_san(pos: &Chess, text: &[u8]) -> Option<Move> {
+    pos.quick_san(text)
 }
