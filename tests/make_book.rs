@@ -492,3 +492,22 @@ fn the_header_tells_where_the_book_comes_from() {
     ok(dir.path(), &format!("make-book -q --no-header {pgn}"));
     assert!(polybook::book::header::read(dir.path().join("book.bin")).is_err());
 }
+
+#[test]
+fn the_report_names_files_as_they_were_named() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    // The second time, they exist.
+    for _ in 0..2 {
+        let report = ok_json(
+            dir.path(),
+            &format!(
+                "make-book -q --json {} --bin a.bin --leveldb a.idx --obs a.obs.db3 --force",
+                pgn.display()
+            ),
+        );
+        assert_eq!(report["book"]["path"], "a.bin");
+        assert_eq!(report["index"]["path"], "a.idx");
+        assert_eq!(report["obs"]["path"], "a.obs.db3");
+    }
+}

@@ -139,14 +139,13 @@ impl MakeBook {
         }
         self.refuse_if_stopped()?;
         if let Some(mut bin) = bin {
-            let path = bin.target().to_owned();
             let header = self.book_header(&report, &summary)?;
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.
             rayon::join(|| bin.commit(), || drop(counts)).0?;
             report.book = Some(BookReport {
-                path,
+                path: self.bin.clone().unwrap_or_default(),
                 entries: summary.entries,
                 largest_weight: summary.largest_weight,
                 scale: summary.scale,
@@ -170,7 +169,7 @@ impl MakeBook {
             bytes: self.memory / 2,
             temp_dir: self.temp_dir.clone(),
         };
-        let path = obs.target().to_owned();
+        let path = self.obs.clone().unwrap_or_default();
         let written = if variant == Variant::Standard {
             let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
             let all = once(Ok(Some(Chess::default()))).chain(others);

@@ -4,7 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use shakmaty::{Chess, Color};
 
-use super::{MakeBook, options::Unfinished, read::Job, report::Rejection};
+use super::{
+    MakeBook,
+    options::Unfinished,
+    read::Job,
+    report::{FilteredVariant, Rejection},
+};
 use crate::{
     index::{layout, posting},
     pgn::{GameReader, GameResult, Tags, Token},
@@ -28,8 +33,8 @@ pub(super) struct Outcome {
     pub starts: Vec<(u64, Vec<u8>)>,
     /// Games that count, by their variant.
     pub variants: BTreeMap<Variant, u64>,
-    /// Games that were filtered for their variant, by its name.
-    pub other_variants: BTreeMap<String, u64>,
+    /// Games that were filtered for their variant.
+    pub filtered_variants: BTreeMap<FilteredVariant, u64>,
     /// Half-moves in positions that are not for books.
     pub left_out: u64,
     pub games: Games,
@@ -198,16 +203,16 @@ impl<'a> Replayer<'a> {
     /// The variant of a game that is to be counted.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
         let tag = tags.get(b"Variant");
-        let name = match Variant::from_tag(tag) {
+        let filtered = match Variant::from_tag(tag) {
             Ok(variant) if self.options.admits_variant(variant) => return Some(variant),
-            Ok(variant) => variant.name().to_owned(),
+            Ok(variant) if self.options.variant.is_none() => FilteredVariant::Unnumbered(variant),
+            Ok(variant) => FilteredVariant::Other(variant),
             Err(_) => {
                 let name = String::from_utf8_lossy(tag.unwrap_or_default());
-                let name: String = name.trim().chars().take(40).collect();
-                format!("unknown variant \"{}\"", name.escape_debug())
+                FilteredVariant::Unknown(name.trim().chars().take(40).collect())
             }
         };
-        *self.outcome.other_variants.entry(name).or_default() += 1;
+        *self.outcome.filtered_variants.entry(filtered).or_default() += 1;
         None
     }
 

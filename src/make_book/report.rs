@@ -115,6 +115,39 @@ pub struct ObsReport {
     pub rows: u64,
 }
 
+/// A variant whose games were filtered.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum FilteredVariant {
+    /// Another one was asked for.
+    Other(Variant),
+    /// It has no place in the book that is being made.
+    Unnumbered(Variant),
+    /// Its name means nothing here.
+    Unknown(String),
+    /// Nor do these, which are too many to be told apart.
+    More,
+}
+
+impl FilteredVariant {
+    pub(super) fn warning(&self, games: u64) -> String {
+        match self {
+            FilteredVariant::Other(variant) => {
+                format!("{variant}: {games} games filtered, --variant {variant} counts them")
+            }
+            FilteredVariant::Unnumbered(variant) => format!(
+                "{variant}: {games} games filtered, because the Polyglot format has no number for it"
+            ),
+            FilteredVariant::Unknown(name) => {
+                format!(
+                    "unknown variant \"{}\": {games} games filtered",
+                    name.escape_debug()
+                )
+            }
+            FilteredVariant::More => format!("more unknown variants: {games} games filtered"),
+        }
+    }
+}
+
 /// A problem that cost no game.
 pub(super) fn stray_text(file: &Path, offset: u64) -> String {
     format!(

@@ -9,7 +9,7 @@ use super::{
     MakeBook,
     read::Job,
     replay::Outcome,
-    report::{Report, stray_text},
+    report::{FilteredVariant, Report, stray_text},
     starts::Starts,
 };
 use crate::{
@@ -33,7 +33,7 @@ pub(super) struct Sequencer<'a> {
     /// The records of all games, if there is to be an index.
     records: Option<GameRecords>,
     starts: Starts,
-    other_variants: BTreeMap<String, u64>,
+    filtered_variants: BTreeMap<FilteredVariant, u64>,
 }
 
 /// Postings whose games have their ids.
@@ -65,7 +65,7 @@ impl<'a> Sequencer<'a> {
                 .as_ref()
                 .map(|_| GameRecords::new(options.memory / 8, options.temp_dir.clone())),
             starts: Starts::new(options.memory / 16, options.temp_dir.clone()),
-            other_variants: BTreeMap::new(),
+            filtered_variants: BTreeMap::new(),
         }
     }
 
@@ -126,15 +126,15 @@ impl<'a> Sequencer<'a> {
         for (identity, epd) in outcome.starts {
             self.starts.add(identity, &epd)?;
         }
-        for (name, games) in outcome.other_variants {
+        for (variant, games) in outcome.filtered_variants {
             // Whoever invents a name for every game need not have all of them repeated.
-            let known = self.other_variants.contains_key(&name);
-            let name = if known || self.other_variants.len() < NAMED_VARIANTS {
-                name
+            let is_new = !self.filtered_variants.contains_key(&variant);
+            let variant = if is_new && self.filtered_variants.len() >= NAMED_VARIANTS {
+                FilteredVariant::More
             } else {
-                "other variants".to_owned()
+                variant
             };
-            *self.other_variants.entry(name).or_default() += games;
+            *self.filtered_variants.entry(variant).or_default() += games;
         }
         Ok(placed)
     }
@@ -156,9 +156,8 @@ impl<'a> Sequencer<'a> {
                 self.report.warnings.push(stray_text(input.path(), offset));
             }
         }
-        for (name, games) in &self.other_variants {
-            let warning = format!("{name}: {games} games filtered, see --variant");
-            self.report.warnings.push(warning);
+        for (variant, games) in &self.filtered_variants {
+            self.report.warnings.push(variant.warning(*games));
         }
         let mut first_ids = Vec::with_capacity(self.inputs.len());
         let mut next = 0;
