@@ -67,7 +67,7 @@ fn merge_rows(databases: Vec<Obs>, table: &mut BookTable<'_>) -> Result<()> {
             let mut rows = rows.into_iter();
             sources.push((rows.next(), rows));
         }
-        let mut position: Vec<Row> = Vec::new();
+        let (mut position, mut ready): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
         let mut merged = Ok(());
         while merged.is_ok() {
             let heads = sources.iter().filter_map(|(head, _)| head.as_ref());
@@ -84,18 +84,12 @@ fn merge_rows(databases: Vec<Obs>, table: &mut BookTable<'_>) -> Result<()> {
                 let games = b.stats.games().cmp(&a.stats.games());
                 games.then_with(|| a.mv.cmp(&b.mv))
             });
-            for row in position.drain(..) {
-                merged = merged.and_then(|()| {
-                    table.push(NewRow {
-                        epd: &row.epd,
-                        mv: &row.mv,
-                        active: row.active,
-                        stats: row.stats,
-                        comment: row.comment.as_deref(),
-                    })
-                });
+            ready.append(&mut position);
+            if ready.len() >= AHEAD {
+                merged = insert(&mut ready, table);
             }
         }
+        merged = merged.and_then(|()| insert(&mut ready, table));
         // Whoever still reads is to stop.
         drop(sources);
         for reader in readers {
@@ -106,6 +100,22 @@ fn merge_rows(databases: Vec<Obs>, table: &mut BookTable<'_>) -> Result<()> {
         }
         merged
     })
+}
+
+fn insert(ready: &mut Vec<Row>, table: &mut BookTable<'_>) -> Result<()> {
+    let rows: Vec<NewRow<'_>> = ready
+        .iter()
+        .map(|row| NewRow {
+            epd: &row.epd,
+            mv: &row.mv,
+            active: row.active,
+            stats: row.stats,
+            comment: row.comment.as_deref(),
+        })
+        .collect();
+    table.insert(&rows)?;
+    ready.clear();
+    Ok(())
 }
 
 /// Adds a row to those of its position.

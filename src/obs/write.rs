@@ -57,7 +57,7 @@ const AT_ONCE: usize = 100;
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
 /// Bytes of rows that are handed over at once.
-const BLOCK: usize = 1 << 16;
+const BLOCK: usize = 1 << 19;
 
 /// Makes a database.
 #[derive(Debug)]
@@ -186,7 +186,8 @@ impl ObsWriter {
             flusher.thread().unpark();
             inserted
         })?;
-        let rows = table.finish()?;
+        let rows = table.rows;
+        drop(table);
         info.write(&db, rows).sql(&target, "write it")?;
         db.execute_batch("COMMIT").sql(&target, "write it")?;
         db.close()
@@ -205,10 +206,10 @@ fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool)
     let (blocks, received) = sync_channel::<Vec<u8>>(4);
     std::thread::scope(|scope| {
         let gathered = scope.spawn(move || {
-            let mut block = Vec::with_capacity(2 * BLOCK);
+            let mut block = Vec::with_capacity(BLOCK + (1 << 12));
             // Whoever does not take the block any more has a reason of its own to give.
             let hand_over = |block: &mut Vec<u8>| {
-                let next = Vec::with_capacity(2 * BLOCK);
+                let next = Vec::with_capacity(BLOCK + (1 << 12));
                 blocks.send(std::mem::replace(block, next)).is_ok()
             };
             rows.for_each(|packed| {
@@ -232,21 +233,23 @@ fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool)
 
 fn insert_blocks(blocks: Receiver<Vec<u8>>, table: &mut BookTable<'_>) -> Result<()> {
     for block in blocks {
+        let mut rows = Vec::new();
         let mut rest = &block[..];
         while !rest.is_empty() {
             let packed = whole(rest);
             rest = &rest[packed.len()..];
             let epd = text(epd(packed));
             for_each_row(packed, |mv, stats| {
-                table.push(NewRow {
+                rows.push(NewRow {
                     epd,
                     mv: text(mv),
                     active: 1,
                     stats,
                     comment: None,
-                })
-            })?;
+                });
+            });
         }
+        table.insert(&rows)?;
     }
     Ok(())
 }
@@ -287,24 +290,9 @@ pub(super) struct BookTable<'a> {
     db: &'a Connection,
     target: &'a Path,
     columns: Columns,
+    /// Inserts [`AT_ONCE`] rows.
     many: Statement<'a>,
-    waiting: Waiting,
     rows: u64,
-}
-
-/// Rows that wait until there are enough, their texts one behind the other.
-#[derive(Default)]
-struct Waiting {
-    rows: Vec<WaitingRow>,
-    texts: String,
-}
-
-struct WaitingRow {
-    epd_end: usize,
-    move_end: usize,
-    comment_end: Option<usize>,
-    active: i64,
-    stats: Stats,
 }
 
 impl<'a> BookTable<'a> {
@@ -315,73 +303,48 @@ impl<'a> BookTable<'a> {
             target,
             columns,
             many: many.sql(target, "write it")?,
-            waiting: Waiting::default(),
             rows: 0,
         })
     }
 
-    /// Takes the next row.
-    pub(super) fn push(&mut self, row: NewRow<'_>) -> Result<()> {
-        let Waiting { rows, texts } = &mut self.waiting;
-        texts.push_str(row.epd);
-        let epd_end = texts.len();
-        texts.push_str(row.mv);
-        let move_end = texts.len();
-        let comment_end = row.comment.map(|comment| {
-            texts.push_str(comment);
-            texts.len()
-        });
-        rows.push(WaitingRow {
-            epd_end,
-            move_end,
-            comment_end,
-            active: row.active,
-            stats: row.stats,
-        });
-        self.rows += 1;
-        if rows.len() == AT_ONCE {
-            self.waiting
-                .insert(&mut self.many, self.columns)
-                .sql(self.target, "write it")?;
+    /// Inserts the next rows, which should be some thousands.
+    pub(super) fn insert(&mut self, rows: &[NewRow<'_>]) -> Result<()> {
+        let (whole, rest) = rows.as_chunks::<AT_ONCE>();
+        for rows in whole {
+            insert(&mut self.many, self.columns, rows).sql(self.target, "write it")?;
         }
-        Ok(())
-    }
-
-    /// Inserts what waits; answers how many rows there are.
-    fn finish(mut self) -> Result<u64> {
-        let rows = self.waiting.rows.len();
-        if rows > 0 {
+        if !rest.is_empty() {
             self.db
-                .prepare(&self.columns.insertion(rows))
-                .and_then(|mut few| self.waiting.insert(&mut few, self.columns))
+                .prepare(&self.columns.insertion(rest.len()))
+                .and_then(|mut few| insert(&mut few, self.columns, rest))
                 .sql(self.target, "write it")?;
         }
-        Ok(self.rows)
+        self.rows += rows.len() as u64;
+        Ok(())
     }
 }
 
-impl Waiting {
-    fn insert(&mut self, statement: &mut Statement<'_>, columns: Columns) -> rusqlite::Result<()> {
-        let Waiting { rows, texts } = self;
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let (mut parameter, mut start) = (1, 0);
-        for row in rows.drain(..) {
-            statement.raw_bind_parameter(parameter, &texts[start..row.epd_end])?;
-            statement.raw_bind_parameter(parameter + 1, &texts[row.epd_end..row.move_end])?;
-            statement.raw_bind_parameter(parameter + 2, number(row.stats.wins))?;
-            statement.raw_bind_parameter(parameter + 3, number(row.stats.draws))?;
-            statement.raw_bind_parameter(parameter + 4, number(row.stats.losses))?;
-            parameter += 5;
-            if columns == Columns::All {
-                let comment = row.comment_end.map(|end| &texts[row.move_end..end]);
-                statement.raw_bind_parameter(parameter, row.active)?;
-                statement.raw_bind_parameter(parameter + 1, comment)?;
-                parameter += 2;
-            }
-            start = row.comment_end.unwrap_or(row.move_end);
+/// Runs a statement for just so many rows.
+fn insert(
+    statement: &mut Statement<'_>,
+    columns: Columns,
+    rows: &[NewRow<'_>],
+) -> rusqlite::Result<()> {
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let mut parameter = 1;
+    for row in rows {
+        statement.raw_bind_parameter(parameter, row.epd)?;
+        statement.raw_bind_parameter(parameter + 1, row.mv)?;
+        statement.raw_bind_parameter(parameter + 2, number(row.stats.wins))?;
+        statement.raw_bind_parameter(parameter + 3, number(row.stats.draws))?;
+        statement.raw_bind_parameter(parameter + 4, number(row.stats.losses))?;
+        parameter += 5;
+        if columns == Columns::All {
+            statement.raw_bind_parameter(parameter, row.active)?;
+            statement.raw_bind_parameter(parameter + 1, row.comment)?;
+            parameter += 2;
         }
-        statement.raw_execute()?;
-        texts.clear();
-        Ok(())
     }
+    statement.raw_execute()?;
+    Ok(())
 }
