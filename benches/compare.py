@@ -11,8 +11,10 @@ same. Use a file of some ten thousand games at least; `synth_pgn` makes one.
 
 import argparse
 import os
+import random
 import re
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -82,7 +84,28 @@ def main():
         row("8 times the games", book + ["eight.pgn"], "1 times", whole, "at most 8.5", inverse=True)
         index = [POLYBOOK, "make-book", "-q", "--threads", str(threads), "--leveldb", "idx", "--force", pgn]
         row("index", index, "the book", whole, "at most 6", inverse=True)
+        default = [POLYBOOK, "make-book", "-q", "--threads", str(threads), "--bin", "a.bin", pgn]
+        obs = ["--obs", "a.obs.db3", "--force"]
+        row("book and OOBS, default options", default + obs, "the book", default, "at most 10", inverse=True)
+        row("book and OOBS of every move", whole + obs, "the book", whole, "at most 10", inverse=True)
+        convert = [POLYBOOK, "convert", "-q", "a.obs.db3", "b.bin", "--min-game", "1"]
+        row("book from OOBS", convert, "from the games", whole, "", inverse=True)
+        lookups("a.obs.db3")
         probing()
+
+
+def lookups(path):
+    """Looking EPDs up at random with Python's sqlite3."""
+    db = sqlite3.connect(path)
+    rows = db.execute("SELECT max(ID) FROM Book").fetchone()[0]
+    choose = random.Random(1)
+    ids = [choose.randint(1, rows) for _ in range(20_000)]
+    epds = [db.execute("SELECT EPD FROM Book WHERE ID = ?", (i,)).fetchone()[0] for i in ids]
+    start = time.perf_counter()
+    for epd in epds:
+        db.execute("SELECT * FROM Book WHERE EPD = ?", (epd,)).fetchall()
+    rate = len(epds) / (time.perf_counter() - start)
+    print(f"| look-ups of an EPD in OOBS, one core | | | | {rate / 1000:.0f} K a second | at least 20 K |", flush=True)
 
 
 def probing():

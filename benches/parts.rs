@@ -8,10 +8,12 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use polybook::{
     MakeBook,
     book::{Book, BookMaker, Weighting},
+    convert::Convert,
     index::Index,
+    obs::Obs,
     output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, Token},
-    position::{BookMove, Keyed, read_move},
+    position::{BookMove, Keyed, read_move, write_epd},
     tally::{Memory, Stats, Tally, record},
 };
 use shakmaty::{Chess, Position};
@@ -256,6 +258,62 @@ fn index(c: &mut Criterion) {
     group.finish();
 }
 
+fn obs(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bench.obs.db3");
+    let make = || {
+        MakeBook::new([Input::file(pgn_path())])
+            .min_game(1)
+            .obs(&path)
+            .force(true)
+            .run()
+            .unwrap()
+    };
+    let report = make();
+    let rows = report.obs.unwrap().rows;
+    let mut positions = Vec::new();
+    let text = pgn();
+    let mut games = GameReader::new(&text);
+    while games.next_game() && positions.len() < 20_000 {
+        let mut pos = Chess::default();
+        while let Token::Move { text, .. } = games.next_token() {
+            positions.push(pos.clone());
+            pos.play_unchecked(read_move(&pos, text).unwrap());
+        }
+    }
+
+    let mut group = c.benchmark_group("obs");
+    group.throughput(Throughput::Elements(positions.len() as u64));
+    group.bench_function("writing EPDs", |b| {
+        let mut text = Vec::new();
+        b.iter(|| {
+            for pos in &positions {
+                text.clear();
+                write_epd(pos, &mut text);
+                black_box(&text);
+            }
+        });
+    });
+    let database = Obs::open(&path).unwrap();
+    group.sample_size(10);
+    group.bench_function("looking up", |b| {
+        b.iter(|| {
+            for pos in &positions {
+                black_box(database.moves(pos).unwrap());
+            }
+        });
+    });
+    group.throughput(Throughput::Elements(rows));
+    group.bench_function("games to database", |b| b.iter(make));
+    group.bench_function("database to book", |b| {
+        let bin = dir.path().join("bench.bin");
+        b.iter(|| {
+            let convert = Convert::new(Obs::open(&path).unwrap());
+            convert.to_bin(&bin).unwrap()
+        });
+    });
+}
+
 fn whole(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("book.bin");
@@ -273,5 +331,7 @@ fn whole(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(parts, reading, replaying, counting, books, index, whole);
+criterion_group!(
+    parts, reading, replaying, counting, books, index, obs, whole
+);
 criterion_main!(parts);
