@@ -140,6 +140,20 @@ impl<'a> BookMaker<'a> {
         bytes.clear();
         let mut entries: Vec<Entry> = Vec::new();
         self.counts.for_each_position(shard, |key, turn, moves| {
+            // Most positions have one move, and nothing to put in order.
+            if let ([count], Scale::Global) = (moves, self.weighting.scale) {
+                let weight = self.weighting.weight(turn, count.stats);
+                if let (Some(weight), true) = (weight, key != 0) {
+                    let entry = Entry {
+                        key,
+                        mv: count.mv,
+                        weight: global.apply(weight),
+                        learn: 0,
+                    };
+                    bytes.extend_from_slice(&entry.to_bytes());
+                }
+                return;
+            }
             let scaling = match self.weighting.scale {
                 Scale::Global => global,
                 Scale::Position => Scaling::new(
