@@ -1,8 +1,9 @@
 //! Opening books and game indexes from PGN.
 //!
-//! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from.
-//! Games are [read](pgn) on all cores in bounded memory, wins, draws and losses are [counted](tally)
-//! per position and move, and [one pipeline](MakeBook) joins the parts.
+//! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from, an
+//! [index] of the games by position, and an [open book](obs) that keeps all results. Games of
+//! chess and its [variants](position::Variant) are [read](pgn) on all cores in bounded memory, wins, draws and losses
+//! are [counted](tally) per position and move, and [one pipeline](MakeBook) joins the parts.
 //!
 //! # A book from games
 //!
