@@ -10,7 +10,9 @@ use polybook::{
     tally::Memory,
 };
 
-use super::{Context, errors::Usage, size, weighting::WeightingArgs};
+use super::{
+    Context, errors::Usage, header::HeaderArgs, resources::ResourceArgs, weighting::WeightingArgs,
+};
 
 /// Make a Polyglot book, an opening suite or a table of a book
 #[derive(clap::Args, Debug)]
@@ -47,25 +49,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     variant: Option<Variant>,
 
-    /// Text for the book's header, in place of where the book comes from
-    #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
-    comment: Option<String>,
+    #[command(flatten)]
+    header: HeaderArgs,
 
-    /// Write a book without a header
-    #[arg(long)]
-    no_header: bool,
-
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-
-    /// Memory for the counting tables; past it they go to temporary files
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
-    memory: usize,
-
-    /// Where temporary files go [default: the system's directory for them]
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 /// What can be made.
@@ -123,18 +111,18 @@ fn kind(args: &Args) -> Result<Kind, Usage> {
 
 fn configured(args: &Args) -> anyhow::Result<Convert> {
     let memory = Memory {
-        bytes: args.memory,
-        temp_dir: args.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+        bytes: args.resources.memory,
+        temp_dir: args.resources.temp_dir(),
     };
     let mut convert = Convert::new(Obs::open(&args.input)?)
         .weighting((&args.weighting).into())
-        .with_header(!args.no_header)
-        .threads(args.threads.map_or(0, usize::from))
+        .with_header(!args.header.no_header)
+        .threads(args.resources.threads())
         .memory(memory);
     if let Some(variant) = args.variant {
         convert = convert.variant(variant);
     }
-    if let Some(comment) = &args.comment {
+    if let Some(comment) = &args.header.comment {
         convert = convert.comment(comment);
     }
     Ok(convert)

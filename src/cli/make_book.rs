@@ -18,8 +18,8 @@ use polybook::{
 use serde_json::json;
 
 use super::{
-    Context, errors::Usage, json, position::VariantArg, progress::Bar, size,
-    weighting::WeightingArgs,
+    Context, errors::Usage, header::HeaderArgs, json, position::VariantArg, progress::Bar,
+    resources::ResourceArgs, weighting::WeightingArgs,
 };
 
 /// Make a Polyglot opening book from games in PGN
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, requires = "leveldb")]
     index_stats: bool,
 
-    /// Write wins, draws and losses to this OOBS database
+    /// Write the moves that are kept with their wins, draws and losses to this OOBS database
     #[arg(long, value_name = "FILE.obs.db3")]
     obs: Option<PathBuf>,
 
@@ -93,31 +93,17 @@ pub struct Args {
     strict: bool,
 
     #[command(flatten)]
-    selection: SelectionArgs,
+    header: HeaderArgs,
 
-    /// Text for the book's header, in place of where the book comes from
-    #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
-    comment: Option<String>,
-
-    /// Write a book without a header
-    #[arg(long)]
-    no_header: bool,
-
-    /// Threads that replay games [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-
-    /// Memory for the counting tables; past it they go to temporary files
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
-    memory: usize,
-
-    /// Where temporary files go [default: the system's directory for them]
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
+    #[command(flatten)]
+    resources: ResourceArgs,
 
     /// Print what was done as a JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 /// Which games count.
@@ -236,9 +222,10 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .strict(args.strict)
         .weighting((&args.weighting).into())
         .variant(args.variant.0)
-        .with_header(!args.no_header)
-        .memory(args.memory)
-        .threads(args.threads.map_or(0, usize::from))
+        .with_header(!args.header.no_header)
+        .memory(args.resources.memory)
+        .threads(args.resources.threads())
+        .temp_dir(args.resources.temp_dir())
         .stop_flag(stop_on_interrupt()?);
     // A book is what is made if nothing else is asked for.
     let nothing = args.leveldb.is_none() && args.obs.is_none();
@@ -252,11 +239,8 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     if let Some(obs) = args.obs {
         run = run.obs(obs);
     }
-    if let Some(comment) = args.comment {
+    if let Some(comment) = args.header.comment {
         run = run.comment(comment);
-    }
-    if let Some(temp_dir) = args.temp_dir {
-        run = run.temp_dir(temp_dir);
     }
     Ok(run)
 }

@@ -26,6 +26,8 @@ mod rows;
 mod walk;
 mod write;
 
+use std::{fs::File, io::Read, path::Path};
+
 pub use self::{
     info::Info,
     merge::merge,
@@ -33,8 +35,7 @@ pub use self::{
     walk::Start,
     write::{ObsWriter, Written},
 };
-use crate::error::{Error, Result};
-use std::path::Path;
+use crate::error::{At, Error, Result};
 
 /// Whether a file is an SQLite database, told by its first bytes.
 ///
@@ -42,11 +43,8 @@ use std::path::Path;
 ///
 /// A file that cannot be read.
 pub fn is_database(path: &Path) -> Result<bool> {
-    use crate::error::At;
-    use std::io::Read;
-
     let mut start = Vec::new();
-    std::fs::File::open(path)
+    File::open(path)
         .and_then(|file| file.take(16).read_to_end(&mut start))
         .at(path, "read it")?;
     Ok(start == b"SQLite format 3\0")

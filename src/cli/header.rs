@@ -1,0 +1,13 @@
+//! The header of a book that is being made.
+
+/// The header of a book that is being made.
+#[derive(clap::Args, Debug)]
+pub struct HeaderArgs {
+    /// Text for the book's header, in place of where the book comes from
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
+    pub comment: Option<String>,
+
+    /// Write a book without a header
+    #[arg(long)]
+    pub no_header: bool,
+}
