@@ -47,8 +47,13 @@ pub fn merge(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<u64> {
     let Some(info) = info else {
         return Err(Error::file(out.target(), "would be made of nothing"));
     };
+    let size = inputs
+        .iter()
+        .filter_map(|path| path.as_ref().metadata().ok())
+        .map(|metadata| metadata.len())
+        .sum();
     let never = AtomicBool::new(false);
-    out.insert_all(&info, Columns::All, &never, |table| {
+    out.insert_all(&info, Columns::All, size, &never, |table| {
         merge_rows(databases, table)
     })
 }

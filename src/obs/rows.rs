@@ -168,6 +168,15 @@ pub(super) struct SortedRows {
 }
 
 impl SortedRows {
+    /// How many bytes the packed positions have.
+    pub(super) fn size(&self) -> u64 {
+        let spilled = |pile: &Pile| pile.spilled.as_ref().map_or(0, Spool::len);
+        self.piles
+            .iter()
+            .map(|pile| pile.packed.len() as u64 + spilled(pile))
+            .sum()
+    }
+
     /// Calls `f` with each packed position in the order of EPDs.
     pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let SortedRows {

@@ -41,14 +41,16 @@ const TABLES: &str = "
     CREATE INDEX BookByEPD ON Book (EPD);";
 
 /// The file is not there for anybody until it is complete, so a journal would protect nothing. Rows and
-/// index entries come in order, so little of them is ever needed again, and large pages cost
-/// less.
+/// index entries come in order, so little of them is ever needed again.
 const SETTINGS: &str = "
-    PRAGMA page_size = 8192;
     PRAGMA cache_size = -16384;
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;";
+
+/// A database of at least so many bytes has large pages, which are written in less time; a small one
+/// would be little else than their unused ends.
+const LARGE: u64 = 1 << 24;
 
 /// Rows that one statement inserts. One at a time, AUTOINCREMENT alone would take half of the time.
 const AT_ONCE: usize = 100;
@@ -147,7 +149,8 @@ impl ObsWriter {
             },
         )?;
         let rows = rows.sorted();
-        let written = self.insert_all(info, Columns::Counted, stop, |table| {
+        let size = 2 * rows.size();
+        let written = self.insert_all(info, Columns::Counted, size, stop, |table| {
             insert_sorted(rows, table, stop)
         })?;
         Ok(Written {
@@ -156,17 +159,22 @@ impl ObsWriter {
         })
     }
 
-    /// Writes the rows that `insert` inserts, in order; answers how many there are.
+    /// Writes the rows that `insert` inserts, in order, and that will take about `size` bytes; answers how
+    /// many there are.
     pub(super) fn insert_all(
         self,
         info: &Info,
         columns: Columns,
+        size: u64,
         stop: &AtomicBool,
         insert: impl FnOnce(&mut BookTable<'_>) -> Result<()>,
     ) -> Result<u64> {
         let target = self.file.target().to_owned();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(self.file.temporary_path(), flags)
+            .sql(&target, "write it")?;
+        let page_size = if size < LARGE { 4096 } else { 32768 };
+        db.pragma_update(None, "page_size", page_size)
             .sql(&target, "write it")?;
         db.execute_batch(SETTINGS).sql(&target, "write it")?;
         db.execute_batch(TABLES).sql(&target, "write it")?;
