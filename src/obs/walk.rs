@@ -124,15 +124,14 @@ impl<F> Walk<'_, F> {
         let mut own = D::default();
         let (mut desk, mut moves, mut legal) = (Vec::new(), Vec::new(), Vec::new());
         let (mut visited, mut illegal) = (0, 0);
-        let mut next = Vec::with_capacity(TOGETHER);
+        let (mut next, mut parts) = (Vec::new(), Vec::new());
         while !stack.is_empty() {
-            let some = stack.len().saturating_sub(TOGETHER);
-            next.extend(stack.drain(some..).map(|line| {
-                let part = self.finder.part(line.identity());
-                (line, part)
-            }));
-            for (line, part) in next.drain(..) {
-                let Some(place) = self.finder.find(part, &mut desk, &mut moves)? else {
+            next.clear();
+            next.extend(stack.drain(stack.len().saturating_sub(TOGETHER)..));
+            parts.clear();
+            parts.extend(next.iter().map(|line| self.finder.part(line.identity())));
+            for (line, part) in next.iter().zip(&parts) {
+                let Some(place) = self.finder.find(*part, &mut desk, &mut moves)? else {
                     continue;
                 };
                 if !self.marks.set(place) {
@@ -147,7 +146,12 @@ impl<F> Walk<'_, F> {
                 }));
                 illegal += (moves.len() - legal.len()) as u64;
                 (self.visit)(&mut own, line.position(), &legal)?;
-                push_next(line, &legal, &mut stack);
+                for count in &legal {
+                    stack.push(line.clone());
+                    if let Some(behind) = stack.last_mut() {
+                        behind.play(count.mv);
+                    }
+                }
             }
             if stack.len() > SHARED {
                 let rest = stack.drain(..SHARED / 2).collect();
@@ -164,20 +168,4 @@ impl<F> Walk<'_, F> {
         self.illegal.fetch_add(illegal, Ordering::Relaxed);
         Ok(())
     }
-}
-
-/// Pushes the positions that moves lead to.
-fn push_next<P: Rules>(line: Keyed<P>, moves: &[LegalCount], stack: &mut Vec<Keyed<P>>) {
-    // The last one needs no copy.
-    let Some((last, others)) = moves.split_last() else {
-        return;
-    };
-    for count in others {
-        let mut next = line.clone();
-        next.play(count.mv);
-        stack.push(next);
-    }
-    let mut next = line;
-    next.play(last.mv);
-    stack.push(next);
 }

@@ -73,6 +73,13 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     for square in board.white() {
         letters[usize::from(square)] ^= b'a' ^ b'A';
     }
+    // A piece or a number for each square, and a slash between ranks, at the most.
+    let mut out = [0; 72];
+    let mut length = 0;
+    let mut say = |byte| {
+        out[length] = byte;
+        length += 1;
+    };
     let occupied = board.occupied().0;
     for rank in (0..8).rev() {
         let row = &letters[8 * rank..][..8];
@@ -82,18 +89,19 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
             let file = pieces.trailing_zeros() as usize;
             pieces &= pieces - 1;
             if file > next {
-                text.push(b'0' + (file - next) as u8);
+                say(b'0' + (file - next) as u8);
             }
-            text.push(row[file]);
+            say(row[file]);
             next = file + 1;
         }
         if next < 8 {
-            text.push(b'0' + (8 - next) as u8);
+            say(b'0' + (8 - next) as u8);
         }
         if rank > 0 {
-            text.push(b'/');
+            say(b'/');
         }
     }
+    text.extend_from_slice(&out[..length]);
 }
 
 #[cfg(test)]
