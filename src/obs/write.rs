@@ -53,7 +53,7 @@ const SETTINGS: &str = "
 const LARGE: u64 = 1 << 24;
 
 /// Rows that one statement inserts. One at a time, AUTOINCREMENT alone would take half of the time.
-const AT_ONCE: usize = 100;
+const AT_ONCE: usize = 40;
 
 /// How often what has been written is sent to the disk.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
