@@ -32,10 +32,17 @@ def seconds(command):
     return time.perf_counter() - start
 
 
-def compare(a, b, runs):
-    """The medians of both times and of b's over a's, after a run of each that is not counted."""
-    seconds(a), seconds(b)
-    pairs = [(seconds(a), seconds(b)) for _ in range(runs)]
+def compare(a, b, runs, output=None):
+    """The medians of both times and of b's over a's, after a run of each that is not counted. An output is
+    removed before each run: to replace a large one takes longer."""
+
+    def fresh(command):
+        if output and os.path.exists(output):
+            os.remove(output)
+        return seconds(command)
+
+    fresh(b), fresh(a)
+    pairs = [(fresh(a), fresh(b)) for _ in range(runs)]
     median = lambda values: statistics.median(list(values))
     return median(x for x, _ in pairs), median(y for _, y in pairs), median(y / x for x, y in pairs)
 
@@ -60,8 +67,8 @@ def main():
         print("| job, on two threads | against | seconds | against it | ratio | target |")
         print("|---|---|---|---|---|---|")
 
-        def row(job, a, against, b, target, inverse=False):
-            x, y, ratio = compare(a, b, args.runs)
+        def row(job, a, against, b, target, inverse=False, output=None):
+            x, y, ratio = compare(a, b, args.runs, output)
             ratio = 1 / ratio if inverse else ratio
             print(f"| {job} | {against} | {x:.2f} | {y:.2f} | {ratio:.2f} | {target} |", flush=True)
 
@@ -85,9 +92,11 @@ def main():
         index = [POLYBOOK, "make-book", "-q", "--threads", str(threads), "--leveldb", "idx", "--force", pgn]
         row("index", index, "the book", whole, "at most 6", inverse=True)
         default = [POLYBOOK, "make-book", "-q", "--threads", str(threads), "--bin", "a.bin", pgn]
-        obs = ["--obs", "a.obs.db3", "--force"]
-        row("book and OOBS, default options", default + obs, "the book", default, "at most 10", inverse=True)
-        row("book and OOBS of every move", whole + obs, "the book", whole, "at most 10", inverse=True)
+        output = "a.obs.db3"
+        obs = ["--obs", output]
+        row("book and OOBS, default options", default + obs, "the book", default, "at most 10", True, output)
+        row("book and OOBS of every move", whole + obs, "the book", whole, "at most 10", True, output)
+        subprocess.run([POLYBOOK, "make-book", "-q", "--min-game", "1", pgn] + obs, check=True)
         convert = [POLYBOOK, "convert", "-q", "a.obs.db3", "b.bin", "--min-game", "1"]
         row("book from OOBS", convert, "from the games", whole, "", inverse=True)
         lookups("a.obs.db3")
