@@ -511,3 +511,20 @@ fn the_report_names_files_as_they_were_named() {
         assert_eq!(report["obs"]["path"], "a.obs.db3");
     }
 }
+
+#[test]
+fn a_comment_that_is_too_long_leaves_no_output_at_all() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let error = fails(
+        dir.path(),
+        &format!(
+            "make-book -q {} --bin a.bin --leveldb a.idx --obs a.obs.db3 --comment {}",
+            pgn.display(),
+            "x".repeat(3000)
+        ),
+        1,
+    );
+    assert!(error.contains("--comment"), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}

@@ -103,23 +103,24 @@ impl MakeBook {
         obs: Option<ObsWriter>,
     ) -> Result<Report> {
         let mut report = collected.report;
-        let mut counts = collected.tally.seal()?;
+        let keyed = collected.tally.seal()?;
         let identities = collected.identities.map(Tally::seal).transpose()?;
-        if let Some(obs) = obs {
-            let counts = identities.as_ref().unwrap_or(&counts);
-            self.write_obs(obs, counts, &collected.starts, &mut report)?;
-        }
-        if !self.counts_keys()
-            && let Some(identities) = identities
-        {
-            counts = identities;
-        }
-        let maker = BookMaker::new(&counts, &self.weighting)?;
+        let counts = match &identities {
+            Some(identities) if !self.counts_keys() => identities,
+            _ => &keyed,
+        };
+        let maker = BookMaker::new(counts, &self.weighting)?;
         let summary = maker.summary();
         report.positions = summary.positions;
         report.entries = summary.counted_entries;
+        // A header that cannot be is known before anything is written.
+        let header = self.book_header(&report, &summary)?;
         self.refuse_if_stopped()?;
 
+        if let Some(obs) = obs {
+            let counts = identities.as_ref().unwrap_or(&keyed);
+            self.write_obs(obs, counts, &collected.starts, &mut report)?;
+        }
         let postings = collected.postings.map(Shards::seal).transpose()?;
         if let (Some(index), Some(postings), Some(records)) = (index, postings, &collected.records)
         {
@@ -139,11 +140,10 @@ impl MakeBook {
         }
         self.refuse_if_stopped()?;
         if let Some(mut bin) = bin {
-            let header = self.book_header(&report, &summary)?;
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.
-            rayon::join(|| bin.commit(), || drop(counts)).0?;
+            rayon::join(|| bin.commit(), || drop((keyed, identities))).0?;
             report.book = Some(BookReport {
                 path: self.bin.clone().unwrap_or_default(),
                 entries: summary.entries,
@@ -194,7 +194,7 @@ impl MakeBook {
 
     /// The header of the book, `None` if it is to have none.
     fn book_header(&self, report: &Report, summary: &BookSummary) -> Result<Option<String>> {
-        if !self.header {
+        if !self.header || self.bin.is_none() {
             return Ok(None);
         }
         let variants: Vec<&str> = match self.variant {

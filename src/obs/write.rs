@@ -6,6 +6,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, sync_channel},
     },
+    thread::{self, Thread},
     time::Duration,
 };
 
@@ -115,8 +116,8 @@ impl ObsWriter {
         self.file.target()
     }
 
-    /// Writes the moves that are [selected](crate::book::Weighting::selects) of all positions that the counted moves
-    /// lead to from `starts`, ordered by EPD and then by games. Works on all threads of the rayon
+    /// Writes the moves that are [selected](crate::book::Weighting::selects) of all positions that the
+    /// counted moves lead to from `starts`, ordered by EPD and then by games. Works on all threads of the rayon
     /// pool that it is called in.
     ///
     /// # Errors
@@ -181,18 +182,19 @@ impl ObsWriter {
         db.execute_batch("BEGIN").sql(&target, "write it")?;
         let mut table = BookTable::new(&db, &target, columns)?;
         let flushed = AtomicBool::new(false);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             // The disk has as much to do as the processor: it need not wait for the end.
             let flusher = scope.spawn(|| {
                 while !flushed.load(Ordering::Relaxed) {
-                    std::thread::park_timeout(FLUSH_EVERY);
+                    thread::park_timeout(FLUSH_EVERY);
                     let _ = self.file.file().sync_data();
                 }
             });
-            let inserted = insert(&mut table);
-            flushed.store(true, Ordering::Relaxed);
-            flusher.thread().unpark();
-            inserted
+            let _ended = Ended {
+                flag: &flushed,
+                thread: flusher.thread(),
+            };
+            insert(&mut table)
         })?;
         let rows = table.rows;
         drop(table);
@@ -209,10 +211,23 @@ impl ObsWriter {
     }
 }
 
+/// Ends a thread that waits, however what it waits for ends.
+struct Ended<'a> {
+    flag: &'a AtomicBool,
+    thread: &'a Thread,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.flag.store(true, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}
+
 /// One thread gathers the rows from all over memory while another inserts them.
 fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool) -> Result<()> {
     let (blocks, received) = sync_channel::<Vec<u8>>(4);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let gathered = scope.spawn(move || {
             let mut block = Vec::with_capacity(BLOCK + (1 << 12));
             // Whoever does not take the block any more has a reason of its own to give.
