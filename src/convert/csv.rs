@@ -122,10 +122,7 @@ impl Table<'_> {
                 return Ok(());
             }
         };
-        rows.sort_by(|a, b| {
-            let games = b.stats.games().cmp(&a.stats.games());
-            games.then_with(|| a.mv.cmp(&b.mv))
-        });
+        rows.sort_by(Row::by_games);
         let weights = rows
             .iter()
             .filter_map(|row| self.weighting.weight(turn, row.stats));

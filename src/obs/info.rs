@@ -27,8 +27,6 @@ const SEPARATOR: &str = ", ";
 pub struct Info {
     /// The variant of chess; `standard` for what everybody plays.
     pub variant: String,
-    /// How many rows the table `Book` has, as far as the database knows.
-    pub item_count: Option<u64>,
     /// Where the counts come from.
     pub provenance: Provenance,
     /// Which moves are there. Only what [selects](Weighting::selects) moves is of use here.
@@ -43,7 +41,6 @@ impl Info {
                 Variant::Standard => STANDARD.to_owned(),
                 variant => variant.name().to_owned(),
             },
-            item_count: None,
             provenance,
             selection: selection.clone(),
         }
@@ -117,7 +114,6 @@ impl Info {
         };
         Ok(Info {
             variant: value("Variant")?.unwrap_or_else(|| STANDARD.to_owned()),
-            item_count: number(value("ItemCount")?),
             provenance: Provenance {
                 inputs,
                 games: value("Games")?.and_then(|text| Games::from_text(&text)),

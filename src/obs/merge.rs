@@ -85,10 +85,7 @@ fn merge_rows(databases: Vec<Obs>, table: &mut BookTable<'_>) -> Result<()> {
                     *head = rest.next();
                 }
             }
-            position.sort_by(|a, b| {
-                let games = b.stats.games().cmp(&a.stats.games());
-                games.then_with(|| a.mv.cmp(&b.mv))
-            });
+            position.sort_by(Row::by_games);
             ready.append(&mut position);
             if ready.len() >= AHEAD {
                 merged = insert(&mut ready, table);

@@ -1,6 +1,9 @@
 //! Reading databases, those of other programs too.
 
-use std::path::{Path, PathBuf};
+use std::{
+    cmp::Ordering,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, types::ValueRef};
 use shakmaty::{Position, uci::UciMove};
@@ -44,6 +47,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// The order of the rows of a position: the most games first, and of equal ones by the move.
+    pub fn by_games(a: &Row, b: &Row) -> Ordering {
+        let games = b.stats.games().cmp(&a.stats.games());
+        games.then_with(|| a.mv.cmp(&b.mv))
+    }
+
     /// Whether the move is to be played.
     pub fn is_active(&self) -> bool {
         self.active & 1 == 1
@@ -164,10 +173,7 @@ impl Obs {
             rows.push(row);
             Ok(())
         })?;
-        rows.sort_by(|a, b| {
-            let games = b.stats.games().cmp(&a.stats.games());
-            games.then_with(|| a.mv.cmp(&b.mv))
-        });
+        rows.sort_by(Row::by_games);
         Ok(rows)
     }
 

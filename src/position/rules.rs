@@ -2,6 +2,8 @@
 
 use shakmaty::{Chess, Move, Position, variant::VariantPosition};
 
+use super::variant::number_of;
+
 /// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
 /// and those of all variants.
 pub trait Rules: Position + Clone + Send + Sync {
@@ -32,13 +34,7 @@ impl Rules for VariantPosition {
     }
 
     fn number(&self) -> u64 {
-        match self {
-            VariantPosition::Crazyhouse(_) => 6,
-            VariantPosition::Antichess(_) => 8,
-            VariantPosition::Atomic(_) => 12,
-            VariantPosition::ThreeCheck(_) => 13,
-            _ => 0,
-        }
+        number_of(self.variant()).unwrap_or(0)
     }
 
     fn captures_explode(&self) -> bool {

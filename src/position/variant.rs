@@ -87,14 +87,7 @@ impl Variant {
     /// The number that the variant has in the Polyglot book format and that goes into its keys, `None`
     /// if the format gives it none.
     pub fn number(self) -> Option<u64> {
-        match self {
-            Variant::Standard | Variant::Chess960 => Some(0),
-            Variant::Crazyhouse => Some(6),
-            Variant::Suicide | Variant::Giveaway => Some(8),
-            Variant::Atomic => Some(12),
-            Variant::ThreeCheck => Some(13),
-            Variant::Horde | Variant::KingOfTheHill | Variant::RacingKings => None,
-        }
+        number_of(self.game())
     }
 
     /// Reads the value of a PGN's `Variant` tag. No tag, an empty one, `?` and `-` mean standard chess.
@@ -201,6 +194,19 @@ impl Variant {
     ) -> Result<VariantPosition, LineError> {
         let start = fen.map_or_else(|| Ok(self.start()), |fen| self.parse_fen(fen))?;
         play_line(start, line.unwrap_or_default())
+    }
+}
+
+/// The number of a set of rules, where the format gives it one.
+#[inline]
+pub(super) fn number_of(game: Game) -> Option<u64> {
+    match game {
+        Game::Chess => Some(0),
+        Game::Crazyhouse => Some(6),
+        Game::Antichess => Some(8),
+        Game::Atomic => Some(12),
+        Game::ThreeCheck => Some(13),
+        Game::Horde | Game::KingOfTheHill | Game::RacingKings => None,
     }
 }
 
