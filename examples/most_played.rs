@@ -1,4 +1,4 @@
-//! The line that games play most: from the starting position always the move that most of them chose.
+//! The line that games play most: from the starting position, always the move that most games chose.
 //!
 //! This reads, replays and counts with the parts that `MakeBook` joins, to show them one by one.
 //!
@@ -11,11 +11,11 @@ use std::{collections::HashMap, env, error::Error};
 use polybook::{
     pgn::{Cutter, GameReader, Input, Token},
     position::{BookMove, Keyed, key, read_move},
-    tally::{Memory, MoveCount, Stats, Tally},
+    tally::{Memory, Stats, Tally, record},
 };
-use shakmaty::{Chess, Position};
+use shakmaty::{Chess, Position, san::San};
 
-/// Moves after which a line is long enough, and moves in how few games are not worth following.
+/// A line ends after this many half-moves, or where fewer games than this go on together.
 const LONGEST: usize = 30;
 const FEWEST_GAMES: u64 = 3;
 
@@ -24,42 +24,42 @@ fn main() -> Result<(), Box<dyn Error>> {
     for path in env::args().skip(1) {
         let mut cutter = Cutter::new(Input::file(path).open()?, 1 << 20);
         while let Some(batch) = cutter.next_batch()? {
-            count(&batch.text, &tally)?;
+            tally.add_records(&records_of(&batch.text))?;
         }
     }
 
+    // The most played move of each position, with its number of games.
     let counts = tally.seal()?;
-    let mut moves_of: HashMap<u64, Vec<MoveCount>> = HashMap::new();
+    let mut most_played: HashMap<u64, (BookMove, u64)> = HashMap::new();
     for shard in 0..counts.shard_count() {
-        counts.for_each_position(shard, |key, _, moves| {
-            moves_of.insert(key, moves.to_vec());
+        counts.for_each_position(shard, |key, _turn, moves| {
+            let games = moves.iter().map(|count| (count.mv, count.stats.games()));
+            let most = games.max_by_key(|(_, games)| *games);
+            most_played.extend(
+                most.filter(|(_, games)| *games >= FEWEST_GAMES)
+                    .map(|most| (key, most)),
+            );
         })?;
     }
 
     let mut position = Chess::default();
     for _ in 0..LONGEST {
-        let moves = moves_of.get(&key(&position)).map_or(&[][..], Vec::as_slice);
-        let Some(most) = moves.iter().max_by_key(|count| count.stats.games()) else {
+        let Some((book_move, games)) = most_played.get(&key(&position)) else {
             break;
         };
-        let games = most.stats.games();
-        let Some(mv) = most.mv.to_move(&position) else {
-            break;
-        };
-        if games < FEWEST_GAMES {
-            break;
-        }
+        let mv = book_move.to_move(&position).expect("games played it here");
+        let san = San::from_move(&position, mv);
         let number = position.fullmoves();
         let dots = position.turn().fold_wb(".", "...");
-        let san = most.mv.san(&position).expect("a legal move can be written");
-        println!("{number}{dots} {san:<6} {games:>6} games");
+        println!("{:<12} {games:>6} games", format!("{number}{dots} {san}"));
         position.play_unchecked(mv);
     }
     Ok(())
 }
 
-/// Adds the moves of all games of a stretch of PGN. A game counts up to its first illegal move.
-fn count(text: &[u8], tally: &Tally) -> Result<(), Box<dyn Error>> {
+/// The moves of all games of a stretch of PGN with their results. A game with an illegal move is left out.
+fn records_of(text: &[u8]) -> Vec<u128> {
+    let mut records = Vec::new();
     let mut games = GameReader::new(text);
     while games.next_game() {
         let mut played = Vec::new();
@@ -76,15 +76,15 @@ fn count(text: &[u8], tally: &Tally) -> Result<(), Box<dyn Error>> {
                         break None;
                     }
                 },
-                Token::End(result) => break result,
                 Token::Unreadable { .. } => {}
+                Token::End(result) => break Some(result.unwrap_or_default()),
                 Token::Broken(_) => break None,
             }
         };
         let Some(result) = result else { continue };
         for (key, mv, turn) in played {
-            tally.add(key, mv, turn, Stats::of_game(result, turn))?;
+            record::extend(&mut records, key, mv, turn, Stats::of_game(result, turn));
         }
     }
-    Ok(())
+    records
 }

@@ -242,7 +242,7 @@ fn the_example_of_the_most_played_line() {
     let line = printed(program);
     // As the OOBS database of the tour has it.
     assert!(line.starts_with("1. e4 "), "{line}");
-    assert!(line.contains("1... Nf6        42 games\n"), "{line}");
+    assert!(line.contains("1... Nf6         42 games\n"), "{line}");
 }
 
 #[test]
