@@ -11,7 +11,7 @@ use std::{collections::HashMap, env, error::Error};
 use polybook::{
     pgn::{Cutter, GameReader, Input, Token},
     position::{BookMove, Keyed, key, read_move},
-    tally::{Memory, Stats, Tally, record},
+    tally::{CountRecord, Memory, Stats, Tally},
 };
 use shakmaty::{Chess, Position, san::San};
 
@@ -31,15 +31,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The most played move of each position, with its number of games.
     let counts = tally.seal()?;
     let mut most_played: HashMap<u64, (BookMove, u64)> = HashMap::new();
-    for shard in 0..counts.shard_count() {
-        counts.for_each_position(shard, |key, _turn, moves| {
-            let games = moves.iter().map(|count| (count.mv, count.stats.games()));
-            let most = games.max_by_key(|(_, games)| *games);
-            most_played.extend(
-                most.filter(|(_, games)| *games >= FEWEST_GAMES)
-                    .map(|most| (key, most)),
-            );
-        })?;
+    for position in counts.positions() {
+        let position = position?;
+        let moves = position.moves.iter();
+        let games = moves.map(|count| (count.mv, count.stats.games()));
+        if let Some(most) = games.max_by_key(|(_, games)| *games)
+            && most.1 >= FEWEST_GAMES
+        {
+            most_played.insert(position.key, most);
+        }
     }
 
     let mut position = Chess::default();
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The moves of all games of a stretch of PGN with their results. A game with an illegal move is left out.
-fn records_of(text: &[u8]) -> Vec<u128> {
+fn records_of(text: &[u8]) -> Vec<CountRecord> {
     let mut records = Vec::new();
     let mut games = GameReader::new(text);
     while games.next_game() {
@@ -83,7 +83,13 @@ fn records_of(text: &[u8]) -> Vec<u128> {
         };
         let Some(result) = result else { continue };
         for (key, mv, turn) in played {
-            record::extend(&mut records, key, mv, turn, Stats::of_game(result, turn));
+            CountRecord::extend(
+                &mut records,
+                key,
+                mv,
+                turn,
+                Stats::of_game(result.winner(), turn),
+            );
         }
     }
     records
