@@ -5,7 +5,7 @@ use std::{iter::once, path::Path};
 use shakmaty::Chess;
 
 use super::{
-    MakeBook,
+    MakeBook, Phase,
     read::Collected,
     report::{BookReport, IndexReport, ObsReport, Report},
     starts::Starts,
@@ -76,6 +76,7 @@ impl MakeBook {
             index: indexed,
             mut report,
         } = collected;
+        self.progress.enter(Phase::Sorting, 0);
         let keyed = tally.map(Tally::seal).transpose()?;
         let identities = identities.map(Tally::seal).transpose()?;
         // Positions that share a key are told apart where somebody may ask.
@@ -94,9 +95,11 @@ impl MakeBook {
         if let Some(writer) = outputs.obs {
             let counts = identities.as_ref().or(keyed.as_ref());
             let counts = counts.expect("a run with a database counts moves");
+            self.progress.enter(Phase::Database, 0);
             finished.push(self.write_obs(writer, counts, &starts, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
+            self.progress.enter(Phase::Index, 0);
             let postings = indexed.postings.seal()?;
             let files = self.indexed_files(&indexed.first_ids)?;
             let (written, index) =
@@ -111,6 +114,7 @@ impl MakeBook {
         }
         self.refuse_if_stopped()?;
         if let (Some(mut bin), Some(maker)) = (outputs.bin, maker) {
+            self.progress.enter(Phase::Book, 0);
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.

@@ -54,6 +54,11 @@ impl RunFile {
         })
     }
 
+    /// How many bytes the file has.
+    pub(super) fn size(&self) -> u64 {
+        self.end.load(Ordering::Relaxed) * RECORD as u64
+    }
+
     /// Appends sorted records as a run.
     pub(super) fn append<R: Record>(&self, records: &[R]) -> Result<Run> {
         let len = records.len() as u64;

@@ -197,6 +197,17 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
+    /// How many bytes are in temporary files.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        let size = |file: &Mutex<Option<Arc<RunFile>>>| {
+            file.lock()
+                .expect(LOCK)
+                .as_ref()
+                .map_or(0, |file| file.size())
+        };
+        self.files.iter().map(size).sum()
+    }
+
     /// Ends collecting: every shard becomes one sorted sequence. Works on all threads of the rayon
     /// pool that it is called in.
     ///
