@@ -2,6 +2,8 @@
 //! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
 //! order behind them.
 
+#[cfg(feature = "obs")]
+mod database;
 mod job;
 mod options;
 mod outputs;
