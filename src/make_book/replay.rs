@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     index::{layout, posting},
-    pgn::{GameReader, GameResult, Tags, Token},
+    pgn::{GameEnd, GameReader, GameResult, Tags, Token},
     position::{
         BookMove, Keyed, LineError, Rules, Variant, has_inner_castling_rook, parse_fen, read_move,
         write_epd,
@@ -289,7 +289,10 @@ impl<'a> Replayer<'a> {
             }
             let (text, offset) = match games.next_token() {
                 Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
-                end => break end,
+                Token::NullMove { .. } => break games.skip_moves(),
+                // Only given where they are wanted.
+                Token::BeginVariation | Token::EndVariation => continue,
+                Token::End(end) => break end,
             };
             match read_move(pos.position(), text) {
                 Ok(mv) => {
@@ -334,10 +337,10 @@ impl<'a> Replayer<'a> {
         ending
     }
 
-    fn end_of_game(&self, end: Token<'_>) -> Ending {
+    fn end_of_game(&self, end: GameEnd) -> Ending {
         let (marker, problem) = match end {
-            Token::End(marker) => (marker, None),
-            Token::Broken(flaw) => {
+            GameEnd::Complete(marker) => (marker, None),
+            GameEnd::Broken(flaw) => {
                 let problem = Problem {
                     offset: flaw.offset,
                     ply: self.line.len(),
@@ -346,7 +349,6 @@ impl<'a> Replayer<'a> {
                 };
                 (None, Some(problem))
             }
-            Token::Move { .. } | Token::Unreadable { .. } => (None, None),
         };
         Ending {
             marker,
