@@ -1,12 +1,9 @@
 //! Reading the inputs: cutting them on one thread, replaying the batches on all.
 
-use std::{
-    io::ErrorKind,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+    mpsc,
 };
 
 use rayon::{Scope, ThreadPool};
@@ -19,12 +16,12 @@ use super::{
     starts::Starts,
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{Error, Result},
     index::{
         GameRecords,
         posting::{self, Once},
     },
-    pgn::{Batch, Cutter, Input, Stream},
+    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     tally::{Memory, Partition, Shards, Tally},
 };
 
@@ -58,8 +55,12 @@ impl MakeBook {
             self.leveldb.is_some(),
         ];
         let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
+        let unpacking = self
+            .inputs
+            .iter()
+            .map(|input| input.unpacking_memory(self.memory));
         let memory = Memory {
-            bytes: self.memory / tables,
+            bytes: (self.memory - unpacking.max().unwrap_or(0)) / tables,
             temp_dir: self.temp_dir.clone(),
         };
         let run = Run {
@@ -129,15 +130,15 @@ impl Run<'_> {
         let release = Arc::new(Mutex::new(release));
         let mut number = 0;
         for (index, input) in self.options.inputs.iter().enumerate() {
-            let stream = input.open()?;
+            let options = StreamOptions {
+                stop: Arc::clone(&self.options.stop),
+                memory: input.unpacking_memory(self.options.memory),
+            };
+            let stream = input.open(&options)?;
             let taken = Arc::clone(&stream.taken);
             let before = self.options.progress.taken.load(Ordering::Relaxed);
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
-            let mut first = true;
             while let Some(batch) = next_batch(&mut cutter, input)? {
-                if std::mem::take(&mut first) {
-                    refuse_binary(input, &batch.text)?;
-                }
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
@@ -204,35 +205,5 @@ impl Run<'_> {
 }
 
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
-    match cutter.next_batch() {
-        // What the operating system did not say, an unpacker or the cutter did.
-        Err(err) if err.raw_os_error().is_none() && err.kind() != ErrorKind::OutOfMemory => {
-            Err(Error::file(
-                input.path(),
-                format!("damaged: {err}; unpack or download it again"),
-            ))
-        }
-        result => result.at(input.path(), "read it"),
-    }
-}
-
-/// Refuses what is certainly no PGN before it is read as a long row of odd games.
-fn refuse_binary(input: &Input, text: &[u8]) -> Result<()> {
-    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
-        return Err(Error::file(
-            input.path(),
-            "is in UTF-16: convert it to UTF-8, for instance with iconv",
-        ));
-    }
-    let start = &text[..text.len().min(1 << 16)];
-    let has_tags = start.split(|byte| *byte == b'\n').any(|line| {
-        matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')
-    });
-    if start.contains(&0) && !has_tags {
-        return Err(Error::file(
-            input.path(),
-            "is not PGN but binary data: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
-        ));
-    }
-    Ok(())
+    cutter.next_batch().map_err(|err| input.error(err))
 }

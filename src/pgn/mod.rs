@@ -39,7 +39,7 @@ mod word;
 pub use self::{
     cut::{Batch, Cutter, LONGEST_GAME},
     game::GameReader,
-    input::{Input, Stream},
+    input::{Input, Stream, StreamOptions},
     result::GameResult,
     select::{Date, EcoRange, Selection, SelectionError, TimeControlRange},
     tags::{Tag, Tags},

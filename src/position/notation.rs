@@ -83,6 +83,8 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     match (pawn, find(pos, &with_letter)) {
         (Ok(pawn), Ok(_)) if !pawn.is_capture() => Err(MoveError::Ambiguous),
         (Ok(pawn), _) => Ok(pawn),
+        // `be2f3` has not the form of a pawn's move.
+        (Err(MoveError::Unreadable), bishop @ Ok(_)) => bishop,
         (Err(_), Ok(bishop)) if !may_mean_pawn(pos, bishop.to()) => Ok(bishop),
         (Err(err), _) => Err(err),
     }
