@@ -161,7 +161,7 @@ impl Input {
             Err(err)
                 if err.raw_os_error().is_none() && err.kind() != io::ErrorKind::OutOfMemory =>
             {
-                let problem = format!("is damaged: {err}; unpack or download it again");
+                let problem = format!("damaged: {err}; unpack or download it again");
                 Error::file(self.path(), problem)
             }
             Err(source) => Error::Io {

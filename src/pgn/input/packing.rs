@@ -133,7 +133,7 @@ pub(super) fn members<R: Read + Seek>(
 }
 
 pub(super) fn damaged_zip(path: &Path, err: &zip::result::ZipError) -> Error {
-    Error::file(path, format!("is a damaged zip archive: {err}"))
+    Error::file(path, format!("damaged zip: {err}"))
 }
 
 #[cfg(test)]
