@@ -1,5 +1,7 @@
 //! The result of a game.
 
+use shakmaty::Color;
+
 use super::word::dash;
 
 /// How a game ended, as its `Result` tag or its termination marker says.
@@ -76,6 +78,16 @@ impl GameResult {
         match before {
             Some(before) if !before.is_empty() => word.len() - before.len(),
             _ => 0,
+        }
+    }
+
+    /// The side that won, `None` for a draw or an unknown result.
+    #[inline]
+    pub fn winner(self) -> Option<Color> {
+        match self {
+            GameResult::WhiteWins => Some(Color::White),
+            GameResult::BlackWins => Some(Color::Black),
+            GameResult::Draw | GameResult::Unknown => None,
         }
     }
 

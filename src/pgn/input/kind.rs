@@ -8,27 +8,25 @@ pub(super) fn foreign(text: &[u8]) -> Option<&'static str> {
     let start = &text[..text.len().min(LOOKED_AT)];
     let known = match *start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Some("is packed with xz: unpack it, for instance with xz -d")
+            Some("packed with xz: unpack it, for instance with xz -d")
         }
-        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some("is a 7z archive: unpack it"),
-        [b'R', b'a', b'r', b'!', 0x1a, 0x07, ..] => Some("is a rar archive: unpack it"),
+        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some("7z archive: unpack it"),
+        [b'R', b'a', b'r', b'!', 0x1a, 0x07, ..] => Some("rar archive: unpack it"),
         [0x04, 0x22, 0x4d, 0x18, ..] => {
-            Some("is packed with lz4: unpack it, for instance with lz4 -d")
+            Some("packed with lz4: unpack it, for instance with lz4 -d")
         }
-        [0x1f, 0x9d, ..] => {
-            Some("is packed with compress: unpack it, for instance with uncompress")
-        }
+        [0x1f, 0x9d, ..] => Some("packed with compress: unpack it, for instance with uncompress"),
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(UTF_16),
         _ if start.starts_with(b"SQLite format 3\0") => Some(
-            "is an SQLite database: name a PGN file, or convert the database if it is one of openings",
+            "SQLite database: name a PGN file, or convert the database if it is one of openings",
         ),
-        _ if start.starts_with(b"%PDF-") => Some("is a PDF document: name a PGN file"),
+        _ if start.starts_with(b"%PDF-") => Some("PDF document: name a PGN file"),
         _ if start.get(257..262) == Some(b"ustar") => {
-            Some("is a tar archive: unpack it and name the PGN files in it")
+            Some("tar archive: unpack it and name the PGN files in it")
         }
         // Packed within what was unpacked.
         [0x1f, 0x8b, 8, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [b'P', b'K', 3, 4, ..] => {
-            Some("is packed twice: unpack it once")
+            Some("packed twice: unpack it once")
         }
         _ => None,
     };
@@ -40,16 +38,15 @@ pub(super) fn foreign(text: &[u8]) -> Option<&'static str> {
             return Some(UTF_16);
         }
         if is_polyglot_book(start) {
-            return Some("is a Polyglot book, not PGN: name the games it was made of");
+            return Some("Polyglot book, not PGN: name the games it was made of");
         }
         (!has_tags(start)).then_some(
-            "is not PGN but binary data: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
+            "binary data, not PGN: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
         )
     })
 }
 
-const UTF_16: &str =
-    "is in UTF-16: convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8";
+const UTF_16: &str = "in UTF-16: convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8";
 
 /// Whether every other byte is 0, as in English text of 16-bit characters.
 fn is_utf_16(start: &[u8]) -> bool {

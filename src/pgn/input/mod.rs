@@ -3,6 +3,8 @@
 mod kind;
 mod packing;
 mod stream;
+#[cfg(feature = "compression")]
+mod unpack;
 
 use std::{
     fs::File,
@@ -18,7 +20,8 @@ use crate::error::{At, Error, Result};
 /// A source of PGN: a file, or standard input.
 ///
 /// Whether it is packed is told by its first bytes, not by its name: gzip (many members), bzip2
-/// (many streams), zstd (many frames) and zip (every `.pgn` member) are unpacked.
+/// (many streams), zstd (many frames) and zip (every `.pgn` member) are unpacked, if the crate's feature
+/// `compression` is on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
     /// `None` for standard input.
@@ -166,7 +169,7 @@ impl Input {
             }
             Err(source) => Error::Io {
                 path: self.path().to_owned(),
-                doing: "read it",
+                doing: "read",
                 source,
             },
         }
@@ -174,8 +177,8 @@ impl Input {
 }
 
 fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).at(path, "open it")?;
-    let metadata = file.metadata().at(path, "open it")?;
+    let file = File::open(path).at(path, "open")?;
+    let metadata = file.metadata().at(path, "open")?;
     if metadata.is_dir() {
         return Err(Error::file(
             path,
@@ -197,5 +200,5 @@ fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "compression"))]
 mod tests;

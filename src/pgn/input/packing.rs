@@ -1,13 +1,6 @@
 //! How inputs are packed, and unpacking them.
 
-use std::{
-    io::{self, BufReader, Read, Seek},
-    path::Path,
-};
-
-use bzip2::read::MultiBzDecoder;
-use flate2::read::MultiGzDecoder;
-use zip::ZipArchive;
+use std::path::Path;
 
 use crate::error::{Error, Result};
 
@@ -36,29 +29,6 @@ impl Packing {
     }
 }
 
-/// A reader of the unpacked bytes of anything but a zip archive. Zstd may take `memory` bytes, not 0, for
-/// its window.
-pub(super) fn unpack(
-    packing: Packing,
-    source: impl Read + 'static,
-    memory: usize,
-) -> io::Result<Box<dyn Read>> {
-    Ok(match packing {
-        Packing::None => Box::new(source),
-        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
-            1 << 17,
-            source,
-        ))),
-        Packing::Bzip2 => Box::new(MultiBzDecoder::new(source)),
-        Packing::Zstd => {
-            let mut decoder = zstd::Decoder::new(source)?;
-            decoder.window_log_max(memory.ilog2().min(31))?;
-            Box::new(decoder)
-        }
-        Packing::Zip => unreachable!("a zip archive has members"),
-    })
-}
-
 /// Refuses an archive whose first frame needs a larger window than the memory allows. Windows are powers
 /// of two to the decoder, so it takes up to twice of what it needs.
 pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
@@ -71,7 +41,7 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     Err(Error::file(
         path,
         format!(
-            "is packed with a window of {} MiB, and unpacking may take {} MiB: allow at least {} MiB of \
+            "packed with a window of {} MiB, and unpacking may take {} MiB: allow at least {} MiB of \
              memory in all, or unpack it first",
             window >> 20,
             memory >> 20,
@@ -102,41 +72,7 @@ pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
     Some(if size == 2 { content + 256 } else { content })
 }
 
-/// The `.pgn` members of a zip archive, by their numbers.
-pub(super) fn members<R: Read + Seek>(
-    path: &Path,
-    archive: &mut ZipArchive<R>,
-) -> Result<Vec<usize>> {
-    let members: Vec<usize> = (0..archive.len())
-        .filter(|i| {
-            archive.name_for_index(*i).is_some_and(|name| {
-                name.is_ok_and(|name| name.to_ascii_lowercase().ends_with(".pgn"))
-            })
-        })
-        .collect();
-    if members.is_empty() {
-        return Err(Error::file(path, "is a zip archive without a .pgn file"));
-    }
-    for member in &members {
-        let is_encrypted = archive
-            .by_index_raw(*member)
-            .map_err(|err| damaged_zip(path, &err))?
-            .encrypted();
-        if is_encrypted {
-            return Err(Error::file(
-                path,
-                "is an encrypted zip archive: unpack it with its password",
-            ));
-        }
-    }
-    Ok(members)
-}
-
-pub(super) fn damaged_zip(path: &Path, err: &zip::result::ZipError) -> Error {
-    Error::file(path, format!("damaged zip: {err}"))
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "compression"))]
 mod tests {
     use std::io::Write;
 

@@ -6,9 +6,7 @@
 
 use std::{
     fmt,
-    fs::File,
-    io::{self, Cursor, Read, Seek},
-    path::Path,
+    io::{self, Cursor, Read},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -18,13 +16,13 @@ use std::{
     time::Duration,
 };
 
-use zip::ZipArchive;
-
+#[cfg(feature = "compression")]
+use super::unpack::{damaged_zip, open_zip, unpacked};
 use super::{
     Input, SMALL_WINDOW, StreamOptions,
     kind::{LOOKED_AT, foreign},
     open,
-    packing::{Packing, damaged_zip, members, refuse_large_window, unpack},
+    packing::{Packing, refuse_large_window},
     read_start,
 };
 use crate::error::{At, Error, Result};
@@ -76,7 +74,7 @@ impl Stream {
         thread::Builder::new()
             .name("unpack".to_owned())
             .spawn(move || source.run())
-            .at(path, "start a thread to read it")?;
+            .at(path, "start a thread to read")?;
         let is_packed = match wait(&is_packed, &options.stop)? {
             Some(is_packed) => is_packed,
             // It could not be opened.
@@ -171,38 +169,63 @@ impl Source {
         } else {
             Box::new(Counting::new(open(path)?, &self.taken))
         };
-        let start = read_start(&mut source).at(path, "read it")?;
+        let start = read_start(&mut source).at(path, "read")?;
         let packing = Packing::detect(&start);
+        let _ = self.packed.send(packing != Packing::None);
+        if packing == Packing::None {
+            return self.send_text(Cursor::new(start).chain(source), true);
+        }
+        self.send_packed(packing, start, source)
+    }
+
+    #[cfg(not(feature = "compression"))]
+    fn send_packed(&self, _: Packing, _: Vec<u8>, _: Box<dyn Read>) -> Result<(), Ended> {
+        let problem = "packed, and this program was built to read plain PGN only: unpack it";
+        Err(Error::file(self.input.path(), problem).into())
+    }
+
+    #[cfg(feature = "compression")]
+    fn send_packed(
+        &self,
+        packing: Packing,
+        start: Vec<u8>,
+        source: Box<dyn Read>,
+    ) -> Result<(), Ended> {
+        let path = self.input.path();
         if packing == Packing::Zip {
-            let _ = self.packed.send(true);
-            return self.send_members(start, source);
+            return self.send_zip(start, source);
         }
         refuse_large_window(path, &start, self.memory)?;
         let source = Cursor::new(start).chain(source);
-        let reader = unpack(packing, source, self.memory).at(path, "unpack it")?;
-        let _ = self.packed.send(packing != Packing::None);
+        let reader = unpacked(packing, source, self.memory).at(path, "unpack")?;
         self.send_text(reader, true)
     }
 
-    /// The members of a zip archive one after the other, a line break between two.
-    fn send_members(&self, start: Vec<u8>, source: Box<dyn Read>) -> Result<(), Ended> {
+    #[cfg(feature = "compression")]
+    fn send_zip(&self, start: Vec<u8>, source: Box<dyn Read>) -> Result<(), Ended> {
         let path = self.input.path();
         if self.input.is_stdin() {
             // The table of contents of a zip archive stands at its end.
-            let mut spool = tempfile::tempfile().at(path, "make a temporary file for it")?;
+            let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
             io::copy(&mut Cursor::new(start).chain(source), &mut spool)
-                .at(path, "copy it to a temporary file")?;
-            return self.send_archive(path, spool);
+                .at(path, "copy to a temporary file")?;
+            return self.send_members(path, spool);
         }
         drop(source);
         self.taken.store(0, Ordering::Relaxed);
-        self.send_archive(path, Counting::new(open(path)?, &self.taken))
+        self.send_members(path, Counting::new(open(path)?, &self.taken))
     }
 
-    fn send_archive(&self, path: &Path, archive: impl Read + Seek) -> Result<(), Ended> {
-        let mut archive = ZipArchive::new(archive).map_err(|err| damaged_zip(path, &err))?;
+    /// The members of a zip archive one after the other, a line break between two.
+    #[cfg(feature = "compression")]
+    fn send_members(
+        &self,
+        path: &std::path::Path,
+        archive: impl Read + io::Seek,
+    ) -> Result<(), Ended> {
+        let (mut archive, members) = open_zip(path, archive)?;
         let mut is_first = true;
-        for member in members(path, &mut archive)? {
+        for member in members {
             if !is_first {
                 self.send(b"\n".to_vec())?;
             }
@@ -246,7 +269,7 @@ impl Source {
         io::Error::other(Error::file(
             self.input.path(),
             format!(
-                "has a frame whose window needs more than {} MiB: allow more memory, or unpack it first",
+                "a frame of it has a window of more than {} MiB: allow more memory, or unpack it first",
                 self.memory >> 20
             ),
         ))
@@ -280,7 +303,8 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
-impl Seek for Counting<File> {
+#[cfg(feature = "compression")]
+impl io::Seek for Counting<std::fs::File> {
     fn seek(&mut self, pos: io::SeekFrom) -> io::Result<u64> {
         self.inner.seek(pos)
     }
