@@ -9,7 +9,7 @@ use std::{
 use super::read::Index;
 use crate::{
     error::{At, Error, Result},
-    pgn::{GameReader, Input},
+    pgn::{GameReader, Input, StreamOptions},
 };
 
 /// How the index names standard input.
@@ -66,7 +66,7 @@ impl Index {
         if path == Path::new(STDIN) {
             return Ok(false);
         }
-        Ok(Input::file(path).open()?.is_packed)
+        Ok(Input::file(path).open(&StreamOptions::default())?.is_packed)
     }
 
     /// Where to look for a game.
@@ -111,7 +111,7 @@ fn read_region(path: &Path, start: u64, end: Option<u64>) -> Result<Vec<u8>> {
             "the games were read from standard input: their text is not kept",
         ));
     }
-    let stream = Input::file(path).open()?;
+    let stream = Input::file(path).open(&StreamOptions::default())?;
     let mut region = Vec::new();
     let limit = end.map_or(u64::MAX, |end| end.saturating_sub(start));
     if stream.is_packed {
