@@ -19,13 +19,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod env;
+mod entries;
 mod games;
 pub mod layout;
-mod manifest;
+mod leveldb;
 pub mod posting;
 mod read;
-mod table;
 mod text;
 mod write;
 

@@ -1,20 +1,14 @@
 //! Opening an index and asking it.
 
 use std::{
-    cell::RefCell,
     collections::BTreeMap,
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    rc::Rc,
 };
 
-use rusty_leveldb::{DB, Options, env::Env};
-
 use super::{
-    env::Overlay,
     layout::{self, GameHeader, GameIds, PositionStats},
-    table,
+    leveldb::Database,
 };
 use crate::{
     error::{Error, Result},
@@ -24,7 +18,7 @@ use crate::{
 /// An index that is open for reading. It is never changed, and others may read it at the same time.
 pub struct Index {
     path: PathBuf,
-    db: RefCell<DB>,
+    database: Database,
     games: u64,
     variant: Option<Variant>,
     /// The inputs by the ids of their first games.
@@ -58,17 +52,9 @@ impl Index {
             };
             return Err(Error::file(path, problem));
         }
-        let env: Rc<Box<dyn Env>> = Rc::new(Box::new(Overlay::over_disk()));
-        let options = Options {
-            create_if_missing: false,
-            ..table::options(env)
-        };
-        let db = guarded(path, || DB::open(path, options))?.map_err(|err| {
-            Error::file(path, format!("is damaged, or no LevelDB database: {err}"))
-        })?;
         let mut index = Index {
             path: path.to_owned(),
-            db: RefCell::new(db),
+            database: Database::open(path)?,
             games: 0,
             variant: Some(Variant::Standard),
             files: BTreeMap::new(),
@@ -198,15 +184,8 @@ impl Index {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let value = guarded(&self.path, || self.db.borrow_mut().get(key))?;
-        Ok(value.map(|bytes| bytes.to_vec()))
+        self.database.get(key)
     }
-}
-
-/// `rusty-leveldb` panics at some kinds of damage. To whoever asks, that is an error like others.
-fn guarded<T>(path: &Path, f: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f))
-        .map_err(|_| Error::file(path, "is damaged: make a new one with make-book --leveldb"))
 }
 
 #[cfg(unix)]

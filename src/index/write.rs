@@ -1,7 +1,8 @@
 //! Writing the index: everything is put in the order of the keys, once.
 
 use std::{
-    fs,
+    fs::File,
+    io::BufWriter,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError, mpsc},
 };
@@ -11,10 +12,10 @@ use shakmaty::Color;
 
 use super::{
     GameRecords,
+    entries::Entries,
     layout::{self, PositionStats},
-    manifest::{self, TableFile},
+    leveldb::{FIRST_TABLE, TableBuilder, TableFile, manifest},
     posting::{self, Once},
-    table::{self, Entries},
 };
 use crate::{
     error::{At, Error, Result},
@@ -255,7 +256,7 @@ impl<'a, 'scope> TableSink<'a, 'scope> {
             tables,
             failure,
             entries: Entries::default(),
-            next_number: manifest::FIRST_TABLE,
+            next_number: FIRST_TABLE,
             places,
             freed: std::sync::Arc::new(Mutex::new(freed)),
         }
@@ -278,7 +279,7 @@ impl<'a, 'scope> TableSink<'a, 'scope> {
     }
 
     fn make_table(&mut self) {
-        if self.entries.len() == 0 {
+        if self.entries.is_empty() {
             return;
         }
         let entries = std::mem::take(&mut self.entries);
@@ -318,16 +319,14 @@ impl<'a, 'scope> TableSink<'a, 'scope> {
 
 fn write_table(directory: &Path, number: u64, entries: &Entries) -> Result<TableFile> {
     let path = directory.join(TableFile::name(number));
-    let table = table::build(entries)
-        .map_err(|err| Error::file(&path, format!("cannot make the table: {err}")))?;
-    fs::write(&path, &table).at(&path, "write it")?;
-    Ok(TableFile {
-        number,
-        size: table.len() as u64,
-        entries: entries.len() as u64,
-        first_key: entries.first_key().to_vec(),
-        last_key: entries.last_key().to_vec(),
-    })
+    let write = || {
+        let mut table = TableBuilder::new(BufWriter::new(File::create(&path)?));
+        for (key, value) in entries.iter() {
+            table.add(key, value)?;
+        }
+        table.finish(number)
+    };
+    write().at(&path, "write it")
 }
 
 #[cfg(test)]
