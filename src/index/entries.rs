@@ -18,10 +18,24 @@ impl Entries {
         self.bytes.len()
     }
 
+    /// Adds an entry behind all others.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
-        self.bytes.extend_from_slice(key);
+        self.push_with(
+            |out| out.extend_from_slice(key),
+            |out| out.extend_from_slice(value),
+        );
+    }
+
+    /// The same with what appends the key and what appends the value.
+    #[inline]
+    pub(super) fn push_with(
+        &mut self,
+        put_key: impl FnOnce(&mut Vec<u8>),
+        put_value: impl FnOnce(&mut Vec<u8>),
+    ) {
+        put_key(&mut self.bytes);
         let key_end = self.bytes.len();
-        self.bytes.extend_from_slice(value);
+        put_value(&mut self.bytes);
         self.ends.push((key_end, self.bytes.len()));
     }
 

@@ -12,7 +12,7 @@
 //!
 //! let index = Index::open(&path)?;
 //! let evans = key(&from_text(None, Some("e4 e5 Nf3 Nc6 Bc4 Bc5 b4"))?);
-//! for id in index.games(evans)?.iter() {
+//! for id in &index.games(evans)? {
 //!     let game = index.header(id)?;
 //!     println!("{} - {}", game.white(), game.black());
 //! }
@@ -33,6 +33,6 @@ pub(crate) use self::{
     write::{IndexWriter, IndexedFile},
 };
 pub use self::{
-    layout::{GameHeader, GameIds, PositionStats},
-    read::Index,
+    layout::{GameHeader, GameIds, GameIdsIter, PositionStats},
+    read::{Index, is_index},
 };

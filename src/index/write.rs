@@ -221,8 +221,10 @@ impl PostingWriter {
             .waiting
             .pop_if(|(number, _)| next.is_none_or(|next| layout::ends_before(number, next)))
         {
-            for (key, value) in stats.entries(&number) {
-                sink.put(&key, &value)?;
+            let mut entries = Entries::default();
+            stats.write(&number, &mut entries);
+            for (key, value) in entries.iter() {
+                sink.put(key, value)?;
             }
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! A database that is open for reading.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsStr, fs, path::Path};
 
-use super::{Damage, files::Tables, manifest::Version, memtable::Memtable};
+use super::{
+    Damage,
+    files::Tables,
+    manifest::{self, Version},
+    memtable::Memtable,
+};
 use crate::error::{At, Error, Result};
 
 impl Damage {
@@ -39,6 +41,11 @@ impl Database {
             tables: Tables::open(directory, version.tables())?,
             version,
         })
+    }
+
+    /// Whether it has neither tables nor entries in a log.
+    pub(in crate::index) fn is_empty(&self) -> bool {
+        self.memtable.is_empty() && self.version.tables().next().is_none()
     }
 
     /// The value of a key.
@@ -94,7 +101,19 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-fn log_number(path: &PathBuf) -> Option<u64> {
+/// Whether LevelDB gives a file in a database this name.
+pub(in crate::index) fn is_file_of_database(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    match name.rsplit_once('.') {
+        Some((number, "ldb" | "sst" | "log" | "dbtmp")) => is_number(number),
+        _ => matches!(name, "CURRENT" | "LOCK" | "LOG" | "LOG.old") || manifest::is_manifest(name),
+    }
+}
+
+fn log_number(path: &Path) -> Option<u64> {
     let is_log = path.extension()? == "log";
     is_log.then(|| path.file_stem()?.to_str()?.parse().ok())?
 }

@@ -42,7 +42,12 @@ impl Tables {
         directory: &Path,
         files: impl Iterator<Item = &'a TableFile>,
     ) -> Result<Tables> {
-        let mut files: Vec<&TableFile> = files.collect();
+        let files: Vec<&TableFile> = files.collect();
+        let limit = limit_for(files.len());
+        Tables::open_up_to(limit, directory, files)
+    }
+
+    fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
             directory: directory.to_owned(),
@@ -50,7 +55,6 @@ impl Tables {
             others: Vec::new(),
             recent: Mutex::default(),
         };
-        let limit = limit_for(files.len());
         for file in files {
             let table = Table::open(directory, file)?;
             if hold(limit) {
@@ -160,5 +164,62 @@ impl Stamp {
                 (metadata.dev(), metadata.ino())
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{super::TableBuilder, *};
+
+    const TABLES: u64 = 60;
+
+    /// Makes tables with an entry each in a directory.
+    fn tables_in(directory: &Path, value: &[u8]) -> Vec<TableFile> {
+        fs::create_dir(directory).unwrap();
+        let table = |number| {
+            let mut bytes = Vec::new();
+            let mut builder = TableBuilder::new(&mut bytes);
+            builder.add(b"key", value).unwrap();
+            let table = builder.finish(number).unwrap();
+            fs::write(directory.join(TableFile::name(number)), bytes).unwrap();
+            table
+        };
+        (0..TABLES).map(table).collect()
+    }
+
+    fn value_in(tables: &Tables, number: u64) -> Result<Vec<u8>> {
+        Ok(tables
+            .with(number, |table| table.get(b"key"))?
+            .unwrap()
+            .unwrap())
+    }
+
+    #[test]
+    fn held_tables_go_on_answering_and_others_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let files = tables_in(&path, b"old");
+        let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
+        assert_eq!(all.held.len(), TABLES as usize);
+        // No more may be held: each of these is opened when it is asked for.
+        let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
+        assert_eq!(none.held.len(), 0);
+        for number in (0..TABLES).chain([0, 0, TABLES - 1]) {
+            assert_eq!(value_in(&all, number).unwrap(), b"old");
+            assert_eq!(value_in(&none, number).unwrap(), b"old");
+        }
+        assert_eq!(none.recent.lock().unwrap().len(), RECENT);
+
+        fs::remove_dir_all(&path).unwrap();
+        for files in [vec![], tables_in(&path, b"new")] {
+            for number in 0..TABLES {
+                assert_eq!(value_in(&all, number).unwrap(), b"old");
+            }
+            let err = value_in(&none, 5).unwrap_err().to_string();
+            assert!(err.contains("idx") && err.contains("replaced"), "{err}");
+            drop(files);
+        }
     }
 }

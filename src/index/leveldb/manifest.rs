@@ -232,7 +232,8 @@ impl Version {
     }
 }
 
-fn is_manifest(name: &str) -> bool {
+/// Whether a manifest has this name.
+pub(super) fn is_manifest(name: &str) -> bool {
     name.strip_prefix("MANIFEST-").is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
     })

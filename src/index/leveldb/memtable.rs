@@ -11,6 +11,10 @@ pub(super) struct Memtable {
 }
 
 impl Memtable {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Adds what a log says.
     pub(super) fn read_log(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         for (offset, batch) in log::records(bytes)? {

@@ -24,7 +24,7 @@ mod table;
 
 pub(super) use self::{
     builder::TableBuilder,
-    database::Database,
+    database::{Database, is_file_of_database},
     manifest::{FIRST_TABLE, TableFile},
 };
 
