@@ -107,7 +107,7 @@ impl<'a> BookMaker<'a> {
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile) -> Result<()> {
         let path = out.target().to_owned();
         let header = header.map_or_else(Vec::new, header::create_raw);
-        out.write_all(&header).at(&path, "write it")?;
+        out.write_all(&header).at(&path, "write")?;
         let scaling = Scaling::new(self.summary.largest_weight);
         let shards = self.counts.shard_count();
         if out.is_seekable() {
@@ -129,7 +129,7 @@ impl<'a> BookMaker<'a> {
             let mut records = Vec::new();
             for shard in 0..shards {
                 self.records(shard, scaling, &mut records)?;
-                out.write_all(&records).at(&path, "write it")?;
+                out.write_all(&records).at(&path, "write")?;
             }
         }
         Ok(())

@@ -51,14 +51,11 @@ pub fn merge(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<Merg
         books.push(Source::open(path)?);
     }
     let mut file = AtomicFile::create(out)?;
-    let header = merged_header(inputs, &books).map_err(|source| Error::Header {
-        path: out.to_owned(),
-        source,
-    })?;
+    let header = merged_header(inputs, &books).map_err(|source| Error::format(out, source))?;
     let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
     writer
         .write_all(&header::create_raw(&header))
-        .at(out, "write it")?;
+        .at(out, "write")?;
 
     let mut summary = MergeSummary::default();
     let mut entries: Vec<Entry> = Vec::new();
@@ -80,10 +77,10 @@ pub fn merge(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<Merg
         summary.scaled += u64::from(add_up(&mut entries));
         summary.written += entries.len() as u64;
         for entry in &entries {
-            writer.write_all(&entry.to_bytes()).at(out, "write it")?;
+            writer.write_all(&entry.to_bytes()).at(out, "write")?;
         }
     }
-    writer.flush().at(out, "write it")?;
+    writer.flush().at(out, "write")?;
     drop(writer);
     file.commit()?;
     Ok(summary)
@@ -156,20 +153,14 @@ impl Source {
             Ok(text) => match header::parse(&text) {
                 Ok(Header { variants, .. }) => variants,
                 Err(source) => {
-                    return Err(Error::Header {
-                        path: path.to_owned(),
-                        source,
-                    });
+                    return Err(Error::format(path, source));
                 }
             },
             // A book without a header is for normal chess.
-            Err(Error::Header {
-                source: HeaderError::NoHeader,
-                ..
-            }) => vec!["normal".to_owned()],
+            Err(err) if err.carried() == Some(&HeaderError::NoHeader) => vec!["normal".to_owned()],
             Err(err) => return Err(err),
         };
-        let file = File::open(path).at(path, "open it")?;
+        let file = File::open(path).at(path, "open")?;
         let mut source = Source {
             path: path.to_owned(),
             book: BufReader::with_capacity(1 << 16, file),
@@ -193,7 +184,7 @@ impl Source {
         (&mut self.book)
             .take(Entry::SIZE as u64)
             .read_to_end(&mut record)
-            .at(&self.path, "read it")?;
+            .at(&self.path, "read")?;
         self.next = match <[u8; Entry::SIZE]>::try_from(record) {
             Ok(bytes) => Some(Entry::from_bytes(bytes)),
             Err(rest) if rest.is_empty() => None,

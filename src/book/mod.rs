@@ -11,6 +11,8 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
+use std::path::Path;
+
 mod entry;
 mod exact;
 pub mod header;
@@ -31,3 +33,20 @@ pub use self::{
     verify::{Fault, faults, fix},
     weight::{Factors, Scale, Scaling, Weighting},
 };
+use crate::error::{Error, Result};
+
+/// Whether a book may be written where a file is already: over an empty file or a book always, over another
+/// file with `force`.
+///
+/// # Errors
+///
+/// [`Error::File`] says why not.
+pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
+    if force || header::detect(path).is_ok() {
+        return Ok(());
+    }
+    Err(Error::file(
+        path,
+        "exists and is not a Polyglot book: name another file",
+    ))
+}

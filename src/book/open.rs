@@ -45,7 +45,7 @@ impl Book {
     /// A file that cannot be read, or whose size is not a multiple of 16.
     pub fn open(path: impl AsRef<Path>) -> Result<Book> {
         let path = path.as_ref();
-        let bytes = fs::read(path).at(path, "read it")?;
+        let bytes = fs::read(path).at(path, "read")?;
         let mut book = Book::from_bytes(bytes).ok_or_else(|| {
             Error::file(
                 path,
@@ -92,13 +92,10 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// [`Error::Header`] if there is none or it is malformed.
+    /// [`Error::Format`] if there is none or it is malformed.
     pub fn header(&self) -> Result<Header> {
         let text = header::extract(&self.bytes).and_then(|(text, _)| header::parse(&text));
-        text.map_err(|source| Error::Header {
-            path: self.path.clone(),
-            source,
-        })
+        text.map_err(|source| Error::format(&self.path, source))
     }
 
     /// The records of a position.

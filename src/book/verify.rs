@@ -217,8 +217,8 @@ pub fn fix(bytes: &[u8], out: &Path) -> Result<()> {
     entries.sort_by_key(|entry| (entry.key, std::cmp::Reverse(entry.weight), entry.mv));
     let mut file = AtomicFile::create(out)?;
     let records: Vec<u8> = entries.iter().flat_map(|entry| entry.to_bytes()).collect();
-    file.write_all(&header).at(out, "write it")?;
-    file.write_all(&records).at(out, "write it")?;
+    file.write_all(&header).at(out, "write")?;
+    file.write_all(&records).at(out, "write")?;
     file.commit()
 }
 

@@ -24,7 +24,7 @@ pub fn book_to_csv(book: &Book, path: &Path) -> Result<Converted> {
     let mut file = AtomicFile::create(path)?;
     let mut out = BufWriter::with_capacity(1 << 16, &mut file);
     let mut entries = 0;
-    let doing = "write it";
+    let doing = "write";
     writeln!(out, "Key,Move,Weight,Learn").at(path, doing)?;
     // The null key is the header's.
     for entry in book.iter().filter(|entry| entry.key != 0) {
@@ -77,7 +77,7 @@ impl Convert {
         };
         let mut file = AtomicFile::create(path)?;
         let mut out = BufWriter::with_capacity(1 << 16, &mut file);
-        writeln!(out, "EPD,Move,Win,Draw,Loss,Weight").at(path, "write it")?;
+        writeln!(out, "EPD,Move,Win,Draw,Loss,Weight").at(path, "write")?;
         let mut position: Vec<Row> = Vec::new();
         self.obs.for_each_by_epd(|row| {
             if position.first().is_some_and(|first| first.epd != row.epd) {
@@ -89,7 +89,7 @@ impl Convert {
             Ok(())
         })?;
         table.write(&mut position, &mut out)?;
-        out.flush().at(path, "write it")?;
+        out.flush().at(path, "write")?;
         drop(out);
         file.commit()?;
         Ok(table.converted)
@@ -145,7 +145,7 @@ impl Table<'_> {
                 row.stats.losses,
                 weight.map_or(0, |weight| scaling.apply(weight))
             )
-            .at(self.path, "write it")?;
+            .at(self.path, "write")?;
             self.converted.entries += 1;
         }
         Ok(())

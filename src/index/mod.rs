@@ -23,16 +23,19 @@ mod entries;
 mod games;
 pub mod layout;
 mod leveldb;
-pub mod posting;
+pub(crate) mod posting;
 mod read;
+mod replace;
 mod text;
 mod write;
 
 pub(crate) use self::{
     games::GameRecords,
+    replace::check_replaceable,
     write::{IndexWriter, IndexedFile},
 };
 pub use self::{
     layout::{GameHeader, GameIds, GameIdsIter, PositionStats},
-    read::{Index, is_index},
+    read::Index,
+    replace::is_index,
 };

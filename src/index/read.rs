@@ -2,17 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use super::{
     layout::{self, GameHeader, GameIds, PositionStats, StatsKeys},
-    leveldb::{Database, is_file_of_database},
+    leveldb::Database,
+    replace::{holds_database, is_empty_directory},
 };
 use crate::{
-    error::{At, Error, Result},
-    position::Variant,
+    error::{Error, Result},
+    position::VariantChoice,
 };
 
 /// An index that is open for reading, by any number of threads.
@@ -27,7 +28,7 @@ pub struct Index {
     path: PathBuf,
     database: Database,
     games: u64,
-    variant: Option<Variant>,
+    variant: VariantChoice,
     /// The inputs by the ids of their first games.
     files: BTreeMap<u64, PathBuf>,
 }
@@ -39,29 +40,6 @@ impl fmt::Debug for Index {
             .field("games", &self.games)
             .finish_non_exhaustive()
     }
-}
-
-/// Whether there is an index at `path`: a LevelDB database, and nothing but it, that counts its games.
-///
-/// # Errors
-///
-/// A database that is damaged, or cannot be read, so that it cannot be told.
-pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
-    let path = path.as_ref();
-    if !holds_database(path) {
-        return Ok(false);
-    }
-    for entry in fs::read_dir(path).at(path, "read it")? {
-        if !is_file_of_database(&entry.at(path, "read it")?.file_name()) {
-            return Ok(false);
-        }
-    }
-    let games = Database::open(path)?.get(layout::TOTAL_GAMES)?;
-    Ok(games.is_some())
-}
-
-fn holds_database(path: &Path) -> bool {
-    path.join("CURRENT").is_file()
 }
 
 impl Index {
@@ -79,7 +57,7 @@ impl Index {
             path: path.to_owned(),
             database: Database::open(path)?,
             games: 0,
-            variant: Some(Variant::Standard),
+            variant: VariantChoice::default(),
             files: BTreeMap::new(),
         };
         if index.database.get(layout::NUM_PASSES)?.is_some() {
@@ -101,8 +79,8 @@ impl Index {
         &self.path
     }
 
-    /// The variant of the games, `None` if there may be several.
-    pub fn variant(&self) -> Option<Variant> {
+    /// The variant of the games.
+    pub fn variant(&self) -> VariantChoice {
         self.variant
     }
 
@@ -116,13 +94,10 @@ impl Index {
         self.files.iter().map(|(id, path)| (*id, path.as_path()))
     }
 
-    fn read_variant(&self) -> Result<Option<Variant>> {
+    fn read_variant(&self) -> Result<VariantChoice> {
         let Some(name) = self.database.get(layout::VARIANT)? else {
-            return Ok(Some(Variant::Standard));
+            return Ok(VariantChoice::default());
         };
-        if name == layout::SEVERAL_VARIANTS {
-            return Ok(None);
-        }
         let variant = str::from_utf8(&name)
             .ok()
             .and_then(|name| name.parse().ok());
@@ -135,7 +110,7 @@ impl Index {
                 ),
             )
         };
-        variant.map(Some).ok_or_else(unknown)
+        variant.ok_or_else(unknown)
     }
 
     fn read_files(&self) -> Result<BTreeMap<u64, PathBuf>> {
@@ -250,8 +225,7 @@ impl Index {
 
 /// Why there is no database at a path.
 fn no_database(path: &Path) -> Error {
-    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    let problem = if path.is_dir() && is_empty() {
+    let problem = if is_empty_directory(path) {
         "is no index but an empty directory: name a directory that make-book made"
     } else if path.is_dir() {
         "is no index: there is no LevelDB database in it"

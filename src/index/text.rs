@@ -57,7 +57,7 @@ impl Index {
             Err(err) if err.raw_os_error().is_none() => {
                 return Err(Error::file(path, format!("damaged: {err}")));
             }
-            found => found.at(path, "read it")?.ok_or_else(changed)?,
+            found => found.at(path, "read")?.ok_or_else(changed)?,
         };
         // Tags must begin just there, and be those that were indexed; a game without has nothing to
         // tell it by.
@@ -126,12 +126,12 @@ fn open_at(path: &Path, start: u64) -> Result<Option<Box<dyn Read>>> {
     let mut stream = Input::file(path).open()?;
     if stream.is_packed {
         let skipped = io::copy(&mut (&mut stream).take(start), &mut io::sink());
-        let skipped = skipped.at(path, "unpack it")?;
+        let skipped = skipped.at(path, "unpack")?;
         return Ok((skipped == start).then_some(Box::new(stream)));
     }
-    let mut file = File::open(path).at(path, "open it")?;
-    let end = file.seek(SeekFrom::End(0)).at(path, "read it")?;
-    file.seek(SeekFrom::Start(start)).at(path, "read it")?;
+    let mut file = File::open(path).at(path, "open")?;
+    let end = file.seek(SeekFrom::End(0)).at(path, "read")?;
+    file.seek(SeekFrom::Start(start)).at(path, "read")?;
     Ok((start < end).then_some(Box::new(file)))
 }
 

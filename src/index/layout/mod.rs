@@ -33,8 +33,6 @@ pub const FILE_NAME: &[u8] = b"pgn_filename";
 pub const FILE_COUNT: &[u8] = b"pgn_file_count";
 /// The variant of the games; absent for standard chess.
 pub const VARIANT: &[u8] = b"variant";
-/// The value of [`VARIANT`] for games of several variants.
-pub const SEVERAL_VARIANTS: &[u8] = b"auto";
 /// A key of another layout, which front-ends tell by it. Never written.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 

@@ -74,8 +74,8 @@ impl Database {
 /// Reads the logs whose entries are in no table yet.
 fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     let mut logs = Vec::new();
-    for entry in fs::read_dir(directory).at(directory, "read it")? {
-        let path = entry.at(directory, "read it")?.path();
+    for entry in fs::read_dir(directory).at(directory, "read")? {
+        let path = entry.at(directory, "read")?.path();
         if let Some(number) = log_number(&path)
             && version.needs_log(number)
         {
@@ -93,7 +93,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     }
     let mut memtable = Memtable::default();
     for (_, path) in logs {
-        let bytes = fs::read(&path).at(&path, "read it")?;
+        let bytes = fs::read(&path).at(&path, "read")?;
         memtable
             .read_log(&bytes)
             .map_err(|damage| damage.of(&path))?;

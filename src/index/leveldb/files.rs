@@ -60,7 +60,7 @@ impl Tables {
             if hold(limit) {
                 tables.held.push((file.number, table));
             } else {
-                let stamp = Stamp::of(&table).at(directory, "read it")?;
+                let stamp = Stamp::of(&table).at(directory, "read")?;
                 tables.others.push((file.clone(), stamp));
             }
         }
@@ -95,7 +95,7 @@ impl Tables {
             )
         };
         let table = Table::open(&self.directory, file).map_err(|_| replaced())?;
-        if Stamp::of(&table).at(&self.directory, "read it")? != *stamp {
+        if Stamp::of(&table).at(&self.directory, "read")? != *stamp {
             return Err(replaced());
         }
         let table = Arc::new(table);

@@ -72,9 +72,9 @@ impl TableFile {
 pub(in crate::index) fn write(directory: &Path, tables: &[TableFile]) -> Result<()> {
     let name = format!("MANIFEST-{MANIFEST_NUMBER:06}");
     let path = directory.join(&name);
-    fs::write(&path, log::of_record(&edit(tables))).at(&path, "write it")?;
+    fs::write(&path, log::of_record(&edit(tables))).at(&path, "write")?;
     let path = directory.join(CURRENT);
-    fs::write(&path, format!("{name}\n")).at(&path, "write it")
+    fs::write(&path, format!("{name}\n")).at(&path, "write")
 }
 
 /// One edit that says everything.
@@ -123,14 +123,14 @@ impl Version {
     /// Reads the manifest of the database in `directory`.
     pub(super) fn read(directory: &Path) -> Result<Version> {
         let current = directory.join(CURRENT);
-        let text = fs::read(&current).at(&current, "read it")?;
+        let text = fs::read(&current).at(&current, "read")?;
         let name = str::from_utf8(&text)
             .ok()
             .and_then(|text| text.strip_suffix('\n'))
             .filter(|name| is_manifest(name))
             .ok_or_else(|| Error::file(&current, "is damaged: it names no manifest"))?;
         let path = directory.join(name);
-        let bytes = fs::read(&path).at(&path, "read it")?;
+        let bytes = fs::read(&path).at(&path, "read")?;
         Version::parse(&bytes).map_err(|damage| damage.of(&path))
     }
 

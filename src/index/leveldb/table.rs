@@ -15,7 +15,10 @@ use super::{
     key::{self, Kind},
     manifest::TableFile,
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    positioned::read_exact_at,
+};
 
 /// The most that a byte of Snappy's output can stand for, and a little more.
 const MOST_EXPANSION: usize = 64;
@@ -44,8 +47,8 @@ impl Table {
                 file = File::open(&path);
             }
         }
-        let file = file.at(&path, "open it")?;
-        let size = file.metadata().at(&path, "read it")?.len();
+        let file = file.at(&path, "open")?;
+        let size = file.metadata().at(&path, "read")?.len();
         if size != table.size {
             return Err(Error::file(
                 &path,
@@ -120,7 +123,7 @@ impl Table {
         let start = self.size.checked_sub(FOOTER as u64);
         let start = start.ok_or_else(|| self.damaged(0, "it is too short for a table"))?;
         let mut footer = [0; FOOTER];
-        read_at(&self.file, &mut footer, start).at(&self.path, "read it")?;
+        read_exact_at(&self.file, &mut footer, start).at(&self.path, "read")?;
         let (handles, magic) = footer.split_at(FOOTER - MAGIC.len());
         if magic != MAGIC {
             return Err(self.damaged(start, "it does not end as a table does"));
@@ -152,7 +155,7 @@ impl Table {
         }
         let len = usize::try_from(len).map_err(|_| outside())?;
         let mut stored = vec![0; len];
-        read_at(&self.file, &mut stored, handle.offset).at(&self.path, "read it")?;
+        read_exact_at(&self.file, &mut stored, handle.offset).at(&self.path, "read")?;
         let checksum = stored.split_off(len - size_of::<u32>());
         if masked(crc32c::crc32c(&stored)).to_le_bytes() != checksum[..] {
             return Err(damaged("the checksum of a block does not match"));
@@ -186,24 +189,4 @@ fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     snap::raw::Decoder::new().decompress_vec(stored).ok()
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-    use std::os::windows::fs::FileExt;
-    while !buffer.is_empty() {
-        match file.seek_read(buffer, offset)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => {
-                buffer = &mut buffer[read..];
-                offset += read as u64;
-            }
-        }
-    }
-    Ok(())
 }
