@@ -23,9 +23,11 @@ mod entries;
 mod games;
 pub mod layout;
 mod leveldb;
+mod positions;
 pub(crate) mod posting;
 mod read;
 mod replace;
+mod tables;
 mod text;
 mod write;
 

@@ -46,23 +46,27 @@ impl PositionStats {
 
     /// Writes the entries of the position whose key has the digits `number`, in their order.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
-        let mut put = |name, put_value: &dyn Fn(&mut Vec<u8>)| {
-            let put_key = |key: &mut Vec<u8>| {
-                key.extend_from_slice(number);
-                key.extend_from_slice(name);
-            };
-            out.push_with(put_key, put_value);
-        };
-        put(DRAWS, &|value| put_number(value, self.draws));
-        put(FREQ, &|value| put_number(value, self.games));
-        put(MOVES, &|value| {
-            for mv in &self.moves {
-                put_number(value, mv.0);
-                value.push(b',');
-            }
-        });
-        put(WHITE_SCORE, &|value| put_number(value, self.white_score));
+        let key_len = |name: &[u8]| number.len() + name.len();
+        put_number(begin(out, number, DRAWS), self.draws);
+        out.end(key_len(DRAWS));
+        put_number(begin(out, number, FREQ), self.games);
+        out.end(key_len(FREQ));
+        let value = begin(out, number, MOVES);
+        for mv in &self.moves {
+            put_number(value, mv.0);
+            value.push(b',');
+        }
+        out.end(key_len(MOVES));
+        put_number(begin(out, number, WHITE_SCORE), self.white_score);
+        out.end(key_len(WHITE_SCORE));
     }
+}
+
+/// Begins an entry whose key has two parts.
+#[inline]
+fn begin<'a>(out: &'a mut Entries, number: &[u8], name: &[u8]) -> &'a mut Vec<u8> {
+    out.begin(number);
+    out.begin(name)
 }
 
 /// The keys of a position's statistics.
@@ -104,13 +108,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::index::entries::Value;
 
     /// The entries of a position.
     fn written(stats: &PositionStats, key: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut entries = Entries::default();
         stats.write(key.to_string().as_bytes(), &mut entries);
-        let entry = |(key, value): (&[u8], &[u8])| (key.to_vec(), value.to_vec());
-        entries.iter().map(entry).collect()
+        let value = |number| match entries.value(number) {
+            Value::Bytes(value) => value.to_vec(),
+            Value::Long(_) => unreachable!("statistics are short"),
+        };
+        (0..entries.len())
+            .map(|number| (entries.key(number).to_vec(), value(number)))
+            .collect()
     }
 
     #[test]

@@ -46,7 +46,15 @@ impl BlockBuilder {
     }
 
     /// Adds an entry behind all others.
+    #[inline]
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.add_key(key, value.len());
+        self.buffer.extend_from_slice(value);
+    }
+
+    /// Adds an entry up to its value.
+    #[inline]
+    pub(super) fn add_key(&mut self, key: &[u8], value_len: usize) {
         let shared = if self.since_restart < RESTART_INTERVAL {
             let pairs = self.last_key.iter().zip(key);
             pairs.take_while(|(a, b)| a == b).count()
@@ -56,22 +64,30 @@ impl BlockBuilder {
             0
         };
         self.since_restart += 1;
-        for number in [shared, key.len() - shared, value.len()] {
+        for number in [shared, key.len() - shared, value_len] {
             put_varint(&mut self.buffer, number as u64);
         }
         self.buffer.extend_from_slice(&key[shared..]);
-        self.buffer.extend_from_slice(value);
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&key[shared..]);
     }
 
+    /// The bytes of the entries.
+    pub(super) fn entries(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The bytes behind the entries.
+    pub(super) fn restarts(&self) -> Vec<u8> {
+        let count = self.restarts.len() as u32;
+        let numbers = self.restarts.iter().chain([&count]);
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
     /// The block's bytes. [`clear`](BlockBuilder::clear) begins the next.
     pub(super) fn finish(&mut self) -> &[u8] {
-        for restart in &self.restarts {
-            self.buffer.extend_from_slice(&restart.to_le_bytes());
-        }
-        let count = self.restarts.len() as u32;
-        self.buffer.extend_from_slice(&count.to_le_bytes());
+        let restarts = self.restarts();
+        self.buffer.extend_from_slice(&restarts);
         &self.buffer
     }
 

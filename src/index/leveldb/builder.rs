@@ -49,6 +49,9 @@ pub(in crate::index) struct TableBuilder<W> {
     block: BlockBuilder,
     index: BlockBuilder,
     filter: FilterBuilder,
+    /// The last key of the block that was written last, and the block's place: its index entry is made
+    /// when the next key is known.
+    written: Option<(Vec<u8>, Handle)>,
     first_key: Vec<u8>,
     key: Vec<u8>,
     entries: u64,
@@ -67,6 +70,7 @@ impl<W: Write> TableBuilder<W> {
             block: BlockBuilder::new(),
             index: BlockBuilder::new(),
             filter: FilterBuilder::default(),
+            written: None,
             first_key: Vec::new(),
             key: Vec::new(),
             entries: 0,
@@ -75,6 +79,35 @@ impl<W: Write> TableBuilder<W> {
 
     /// Adds an entry, whose key must come behind all others.
     pub(in crate::index) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.begin_entry(key)?;
+        self.block.add(&self.key, value);
+        Ok(())
+    }
+
+    /// Adds an entry whose value is not in memory: `put_value` hands its `len` bytes to the function it
+    /// is given, in parts.
+    pub(in crate::index) fn add_long(
+        &mut self,
+        key: &[u8],
+        len: usize,
+        put_value: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.begin_entry(key)?;
+        self.block.add_key(&self.key, len);
+        // The next entry would begin a new block anyway.
+        let (entries, restarts) = (self.block.entries(), self.block.restarts());
+        let mut block = CompressedBlock::new(&mut self.file, entries.len() + len + restarts.len())?;
+        block.put(entries)?;
+        put_value(&mut |part| block.put(part))?;
+        block.put(&restarts)?;
+        let handle = block.finish()?;
+        self.end_block(handle);
+        Ok(())
+    }
+
+    /// Puts the internal key of the next entry into `self.key`, and ends the block before it if that is
+    /// full.
+    fn begin_entry(&mut self, key: &[u8]) -> io::Result<()> {
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
         }
@@ -82,33 +115,43 @@ impl<W: Write> TableBuilder<W> {
         self.key.clear();
         key::put(&mut self.key, key, self.entries);
         if self.block.size() > BLOCK_SIZE {
-            let separator = key::separator(self.block.last_key(), &self.key);
-            self.end_block(&separator)?;
+            self.write_block()?;
+        }
+        if let Some((last, handle)) = self.written.take() {
+            self.index_block(&key::separator(&last, &self.key), handle);
         }
         self.filter.add(key);
-        self.block.add(&self.key, value);
         Ok(())
     }
 
-    /// Writes the present block. Its entry in the index is a key from its last one on.
-    fn end_block(&mut self, separator: &[u8]) -> io::Result<()> {
+    fn write_block(&mut self) -> io::Result<()> {
         let handle = self.file.write_compressed(self.block.finish())?;
+        self.end_block(handle);
+        Ok(())
+    }
+
+    /// Begins a new block behind one that has been written.
+    fn end_block(&mut self, handle: Handle) {
+        self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();
         self.filter.start_block(self.file.offset);
+    }
+
+    fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);
         self.index.add(separator, &place);
-        Ok(())
     }
 
     /// Writes the rest of the table, which is to have the number `number`.
     pub(in crate::index) fn finish(mut self, number: u64) -> io::Result<TableFile> {
-        let mut last_key = Vec::new();
         if !self.block.is_empty() {
-            let last = self.block.last_key();
+            self.write_block()?;
+        }
+        let mut last_key = Vec::new();
+        if let Some((last, handle)) = self.written.take() {
             last_key.extend_from_slice(&last[..last.len() - key::TRAILER]);
-            let separator = key::separator_at_end(last);
-            self.end_block(&separator)?;
+            self.index_block(&key::separator_at_end(&last), handle);
         }
         let filters = self.file.write(self.filter.finish(), UNCOMPRESSED)?;
         let mut place = Vec::new();
@@ -158,15 +201,105 @@ impl<W: Write> BlockWriter<W> {
     }
 
     fn write(&mut self, bytes: &[u8], compression: u8) -> io::Result<Handle> {
-        let checksum = crc32c::crc32c_append(crc32c::crc32c(bytes), &[compression]);
-        self.out.write_all(bytes)?;
-        self.out.write_all(&[compression])?;
-        self.out.write_all(&masked(checksum).to_le_bytes())?;
         let handle = Handle {
             offset: self.offset,
             size: bytes.len() as u64,
         };
-        self.offset += handle.size + BLOCK_TRAILER as u64;
+        self.out.write_all(bytes)?;
+        self.offset += handle.size;
+        self.write_trailer(crc32c::crc32c(bytes), compression)?;
         Ok(handle)
+    }
+
+    /// Writes what follows the bytes of a block, from their checksum.
+    fn write_trailer(&mut self, checksum: u32, compression: u8) -> io::Result<()> {
+        let checksum = crc32c::crc32c_append(checksum, &[compression]);
+        self.out.write_all(&[compression])?;
+        self.out.write_all(&masked(checksum).to_le_bytes())?;
+        self.offset += BLOCK_TRAILER as u64;
+        Ok(())
+    }
+}
+
+/// Compresses and writes a block that is never in memory as a whole.
+///
+/// Snappy compresses stretches of 64 KiB, each by itself, behind the length of all: so the result is
+/// that of compressing the whole.
+struct CompressedBlock<'a, W> {
+    file: &'a mut BlockWriter<W>,
+    /// Bytes that have come and are not yet written, and how many have yet to come.
+    stretch: Vec<u8>,
+    missing: usize,
+    checksum: u32,
+    start: u64,
+}
+
+/// What Snappy compresses by itself.
+const STRETCH: usize = 1 << 16;
+
+impl<'a, W: Write> CompressedBlock<'a, W> {
+    /// Begins a block of `len` bytes.
+    fn new(file: &'a mut BlockWriter<W>, len: usize) -> io::Result<CompressedBlock<'a, W>> {
+        if u32::try_from(len).is_err() {
+            return Err(io::Error::other("an entry has more than 4 GiB"));
+        }
+        let start = file.offset;
+        let mut block = CompressedBlock {
+            file,
+            stretch: Vec::with_capacity(STRETCH),
+            missing: len,
+            checksum: 0,
+            start,
+        };
+        let mut header = Vec::new();
+        put_varint(&mut header, len as u64);
+        block.write(&header)?;
+        Ok(block)
+    }
+
+    /// Takes the next bytes of the block.
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let missing = self.missing.checked_sub(bytes.len());
+        self.missing = missing.ok_or_else(|| io::Error::other("a value is longer than it was"))?;
+        while !bytes.is_empty() {
+            let room = STRETCH - self.stretch.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.stretch.extend_from_slice(now);
+            bytes = later;
+            if self.stretch.len() == STRETCH {
+                self.write_stretch()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_stretch(&mut self) -> io::Result<()> {
+        let mut header = Vec::new();
+        put_varint(&mut header, self.stretch.len() as u64);
+        let compressed = self.file.encoder.compress_vec(&self.stretch)?;
+        self.stretch.clear();
+        self.write(&compressed[header.len()..])
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
+        self.file.offset += bytes.len() as u64;
+        self.file.out.write_all(bytes)
+    }
+
+    /// Ends the block when all its bytes have come.
+    fn finish(mut self) -> io::Result<Handle> {
+        if self.missing > 0 {
+            return Err(io::Error::other("a value is shorter than it was"));
+        }
+        if !self.stretch.is_empty() {
+            self.write_stretch()?;
+        }
+        let size = self.file.offset - self.start;
+        self.file.write_trailer(self.checksum, SNAPPY)?;
+        Ok(Handle {
+            offset: self.start,
+            size,
+        })
     }
 }

@@ -103,6 +103,24 @@ proptest! {
     }
 
     #[test]
+    fn values_in_parts_make_the_same_table(entries in entries(), part in prop_oneof![1..10usize, 1000..200_000usize]) {
+        let mut bytes = Vec::new();
+        let mut builder = TableBuilder::new(&mut bytes);
+        for (key, value) in &entries {
+            // What comes in parts ends its block, which only a long value does.
+            if value.len() > 5000 {
+                let put = |out: &mut dyn FnMut(&[u8]) -> std::io::Result<()>| value.chunks(part).try_for_each(out);
+                builder.add_long(key, value.len(), put).unwrap();
+            } else {
+                builder.add(key, value).unwrap();
+            }
+        }
+        let (table, expected) = our_table(3, &entries);
+        prop_assert_eq!(builder.finish(3).unwrap(), table);
+        prop_assert!(bytes == expected);
+    }
+
+    #[test]
     fn what_is_written_is_read_by_both(entries in entries(), per_table in 1..200usize, strangers in vec(keys(), 20)) {
         let dir = our_database(&entries, per_table);
         let database = Database::open(dir.path()).unwrap();
