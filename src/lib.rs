@@ -26,12 +26,15 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod book;
+#[cfg(feature = "obs")]
 pub mod convert;
 mod error;
 pub mod index;
 pub mod make_book;
+#[cfg(feature = "obs")]
 pub mod obs;
 pub mod output;
 pub mod pgn;

@@ -109,6 +109,7 @@ impl MakeBook {
     }
 
     /// Writes an [OOBS database](crate::obs) to this file.
+    #[cfg(feature = "obs")]
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.obs = Some(path.into());
         self

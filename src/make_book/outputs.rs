@@ -1,31 +1,27 @@
 //! The outputs of a run: begun before anything is read, put in place together as the last act.
 
-use std::{iter::once, path::Path};
-
-use shakmaty::Chess;
+use std::path::Path;
 
 use super::{
-    MakeBook,
+    MakeBook, Phase,
     read::Collected,
-    report::{BookReport, IndexReport, ObsReport, Report},
-    starts::Starts,
+    report::{BookReport, IndexReport, Report},
 };
 use crate::{
     book::{self, BookMaker, BookSummary},
     error::{At, Error, Result},
     index::{self, IndexWriter, IndexedFile},
-    obs::{self, Info, ObsWriter},
     output::{AtomicFile, Finished, refuse_clashes},
-    position::{Keyed, Rules, Variant, VariantChoice, parse_fen},
-    sort::Memory,
-    tally::{Counts, Tally},
+    position::{Variant, VariantChoice},
+    tally::Tally,
 };
 
 /// The outputs that a run writes.
 pub(super) struct Outputs {
     bin: Option<AtomicFile>,
     index: Option<IndexWriter>,
-    obs: Option<ObsWriter>,
+    #[cfg(feature = "obs")]
+    obs: Option<crate::obs::ObsWriter>,
 }
 
 impl MakeBook {
@@ -55,11 +51,8 @@ impl MakeBook {
                     })
                 })
                 .transpose()?,
-            obs: self
-                .obs
-                .as_ref()
-                .map(|path| ObsWriter::create(path, |old| obs::check_replaceable(old, self.force)))
-                .transpose()?,
+            #[cfg(feature = "obs")]
+            obs: self.begin_obs()?,
         })
     }
 
@@ -76,6 +69,7 @@ impl MakeBook {
             index: indexed,
             mut report,
         } = collected;
+        self.progress.enter(Phase::Sorting, 0);
         let keyed = tally.map(Tally::seal).transpose()?;
         let identities = identities.map(Tally::seal).transpose()?;
         // Positions that share a key are told apart where somebody may ask.
@@ -91,12 +85,15 @@ impl MakeBook {
         self.refuse_if_stopped()?;
 
         let mut finished = Vec::new();
+        #[cfg(feature = "obs")]
         if let Some(writer) = outputs.obs {
             let counts = identities.as_ref().or(keyed.as_ref());
             let counts = counts.expect("a run with a database counts moves");
+            self.progress.enter(Phase::Database, 0);
             finished.push(self.write_obs(writer, counts, &starts, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
+            self.progress.enter(Phase::Index, 0);
             let postings = indexed.postings.seal()?;
             let files = self.indexed_files(&indexed.first_ids)?;
             let (written, index) = writer.write(
@@ -116,6 +113,7 @@ impl MakeBook {
         }
         self.refuse_if_stopped()?;
         if let (Some(mut bin), Some(maker)) = (outputs.bin, maker) {
+            self.progress.enter(Phase::Book, 0);
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.
@@ -129,44 +127,6 @@ impl MakeBook {
             });
         }
         Ok((report, finished))
-    }
-
-    /// Writes the OOBS database.
-    fn write_obs(
-        &self,
-        writer: ObsWriter,
-        counts: &Counts,
-        starts: &Starts,
-        report: &mut Report,
-    ) -> Result<Finished> {
-        let met = report.totals.variants.keys().next().copied();
-        let variant = self.variant.only().or(met).unwrap_or_default();
-        let info = Info::new(variant, self.provenance(report), &self.weighting);
-        let memory = Memory {
-            bytes: self.memory / 2,
-            temp_dir: self.temp_dir.clone(),
-        };
-        let path = self.obs.clone().expect("the run writes a database");
-        let (written, database) = if variant == Variant::Standard {
-            let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
-            let all = once(Ok(Some(Chess::default()))).chain(others);
-            writer.write(counts, positions(all), &info, &memory, &self.stop)?
-        } else {
-            let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
-            writer.write(counts, positions(others), &info, &memory, &self.stop)?
-        };
-        if written.strays > 0 {
-            report.warnings.push(format!(
-                "{}: {} positions or moves are missing, because two positions share a key",
-                path.display(),
-                written.strays
-            ));
-        }
-        report.obs = Some(ObsReport {
-            path,
-            rows: written.rows,
-        });
-        Ok(database)
     }
 
     /// The header of the book, `None` if it is to have none.
@@ -204,11 +164,4 @@ impl MakeBook {
             })
             .collect()
     }
-}
-
-/// The starts that could be read, which are all: they were written from positions.
-fn positions<P: Rules>(
-    starts: impl Iterator<Item = Result<Option<P>>>,
-) -> impl Iterator<Item = Result<Keyed<P>>> {
-    starts.filter_map(|start| start.map(|start| start.map(Keyed::new)).transpose())
 }

@@ -16,6 +16,7 @@ use super::{
     replay::Replayer,
     report::Report,
     sequence::{Sequenced, Sequencer},
+    space::TemporarySpace,
     starts::Starts,
 };
 use crate::{
@@ -59,10 +60,6 @@ impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
     pub(super) fn collect(&self, pool: &ThreadPool) -> Result<Collected> {
         let run = Run::new(self);
-        let total = self.inputs.iter().map(Input::size).sum::<Option<u64>>();
-        self.progress
-            .total
-            .store(total.unwrap_or(0), Ordering::Relaxed);
         let in_flight = 2 * pool.current_num_threads() as u64;
         pool.in_place_scope(|scope| run.read_inputs(scope, in_flight))?;
         if let Some(failure) = run.failure.into_inner().expect(LOCK) {
@@ -99,6 +96,7 @@ struct Run<'a> {
     tally: Option<Tally>,
     identities: Option<Tally>,
     postings: Option<Shards<Posting>>,
+    space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
     /// Signalled when the results of a batch are in order.
     placed: Condvar,
@@ -126,6 +124,7 @@ impl<'a> Run<'a> {
             tally: keys.then(|| Tally::new(memory.clone())),
             identities: identities.then(|| Tally::new(memory.clone())),
             postings: postings.then(|| Shards::new(memory)),
+            space: TemporarySpace::new(options.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options)),
             placed: Condvar::new(),
             failure: Mutex::new(None),
@@ -140,7 +139,7 @@ impl<'a> Run<'a> {
         for (index, input) in self.options.inputs.iter().enumerate() {
             let stream = input.open()?;
             let taken = Arc::clone(&stream.taken);
-            let before = self.options.progress.taken.load(Ordering::Relaxed);
+            let (before, _) = self.options.progress.bytes();
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
             let mut is_first = true;
             while let Some(batch) = next_batch(&mut cutter, input)? {
@@ -148,12 +147,13 @@ impl<'a> Run<'a> {
                     refuse_binary(input, &batch.text)?;
                 }
                 let so_far = before + taken.load(Ordering::Relaxed);
-                self.options.progress.taken.store(so_far, Ordering::Relaxed);
+                self.options.progress.set_bytes(so_far);
                 self.wait_for_place(number, in_flight);
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 self.options.refuse_if_stopped()?;
+                self.check_space()?;
                 let job = Job {
                     batch,
                     number,
@@ -179,6 +179,15 @@ impl<'a> Run<'a> {
         drop(self.placed.wait_while(sequencer, is_full).expect(LOCK));
     }
 
+    /// Ends the run early if the temporary files will not fit.
+    fn check_space(&self) -> Result<()> {
+        let tallies = [&self.tally, &self.identities].into_iter().flatten();
+        let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
+        let postings = self.postings.as_ref().map_or(0, Shards::spilled_bytes);
+        let read = self.options.progress.phase_fraction();
+        self.space.check(counts + postings, read)
+    }
+
     fn fail(&self, err: Error) {
         self.failure.lock().expect(LOCK).get_or_insert(err);
         // Under the lock, so that the reader cannot miss it between its look and its wait.
@@ -199,10 +208,7 @@ impl<'a> Run<'a> {
         if let Some(identities) = &self.identities {
             identities.add_records(&std::mem::take(&mut outcome.identity_records))?;
         }
-        self.options
-            .progress
-            .games
-            .fetch_add(outcome.totals.games.read, Ordering::Relaxed);
+        self.options.progress.add_games(outcome.totals.games.read);
         let placed = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
         self.placed.notify_all();
         if let Some(shards) = &self.postings {

@@ -43,6 +43,11 @@ impl Tally {
         self.add_records(&records)
     }
 
+    /// How many bytes of counts are in temporary files.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.shards.spilled_bytes()
+    }
+
     /// Ends counting. Works on all threads of the rayon pool that it is called in.
     ///
     /// # Errors
