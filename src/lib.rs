@@ -36,6 +36,7 @@ pub mod obs;
 pub mod output;
 pub mod pgn;
 pub mod position;
+pub mod provenance;
 pub mod tally;
 
 pub use self::{

@@ -525,6 +525,6 @@ fn a_comment_that_is_too_long_leaves_no_output_at_all() {
         ),
         1,
     );
-    assert!(error.contains("--comment"), "{error}");
+    assert!(error.contains("shorten the comment"), "{error}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

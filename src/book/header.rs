@@ -98,6 +98,11 @@ pub enum HeaderError {
     /// A variant or comment that no header can hold.
     #[error("bad parameter: {0}")]
     BadParameter(String),
+    /// Some programs read no more than [`PORTABLE_LENGTH`] bytes of a header, its null byte among them.
+    #[error(
+        "the header would take {0} bytes, and {PORTABLE_LENGTH} is what every program reads: shorten the comment"
+    )]
+    TooLong(usize),
     /// There is a header, but it is malformed.
     #[error("bad header: {0}")]
     BadHeader(&'static str),

@@ -18,7 +18,6 @@ pub mod lines;
 mod make;
 mod merge;
 mod open;
-mod provenance;
 mod verify;
 mod weight;
 
@@ -27,7 +26,6 @@ pub use self::{
     make::{BookMaker, BookSummary},
     merge::{MergePolicy, MergeSummary, merge},
     open::{Book, Moves},
-    provenance::{Provenance, ProvenanceError},
     verify::{Fault, faults, fix},
-    weight::{Factors, Scale, Scaling, Weighting},
+    weight::{Factors, Scale, Scaling, Weights},
 };

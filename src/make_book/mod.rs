@@ -22,7 +22,7 @@ pub use self::{
 };
 use self::{read::Collected, starts::Starts};
 use crate::{
-    book::{BookMaker, BookSummary},
+    book::BookMaker,
     error::{At, Error, Result},
     index::{IndexWriter, IndexedFile},
     obs::{Info, ObsWriter},
@@ -109,12 +109,12 @@ impl MakeBook {
             Some(identities) if !self.counts_keys() => identities,
             _ => &keyed,
         };
-        let maker = BookMaker::new(counts, &self.weighting)?;
+        let maker = BookMaker::new(counts, &self.move_filter, &self.weights)?;
         let summary = maker.summary();
         report.positions = summary.positions;
         report.entries = summary.counted_entries;
         // A header that cannot be is known before anything is written.
-        let header = self.book_header(&report, &summary)?;
+        let header = self.book_header(&maker, &report)?;
         self.refuse_if_stopped()?;
 
         if let Some(obs) = obs {
@@ -164,7 +164,7 @@ impl MakeBook {
     ) -> Result<()> {
         let met = report.variants.keys().next().copied();
         let variant = self.variant.or(met).unwrap_or_default();
-        let info = Info::new(variant, self.provenance(report), &self.weighting);
+        let info = Info::new(variant, self.provenance(report), &self.move_filter);
         let memory = Memory {
             bytes: self.memory / 2,
             temp_dir: self.temp_dir.clone(),
@@ -193,19 +193,22 @@ impl MakeBook {
     }
 
     /// The header of the book, `None` if it is to have none.
-    fn book_header(&self, report: &Report, summary: &BookSummary) -> Result<Option<String>> {
-        if !self.header || self.bin.is_none() {
+    fn book_header(&self, maker: &BookMaker<'_>, report: &Report) -> Result<Option<String>> {
+        let Some(bin) = self.bin.as_ref().filter(|_| self.header) else {
             return Ok(None);
-        }
+        };
         let variants: Vec<&str> = match self.variant {
             Some(variant) => vec![variant.name()],
             None if report.variants.is_empty() => vec![Variant::Standard.name()],
             None => report.variants.keys().map(|met| met.name()).collect(),
         };
-        self.provenance(report)
-            .header(&variants, self.comment.as_deref(), &self.weighting, summary)
+        maker
+            .header(&variants, self.comment.as_deref(), &self.provenance(report))
             .map(Some)
-            .map_err(|err| Error::file("--comment", err.to_string()))
+            .map_err(|source| Error::Header {
+                path: bin.clone(),
+                source,
+            })
     }
 
     /// The index to be written, if there is to be one.

@@ -17,7 +17,8 @@ use crate::{
         BookMove, Keyed, LineError, Rules, Variant, has_inner_castling_rook, parse_fen, read_move,
         write_epd,
     },
-    tally::{Games, Stats, record},
+    provenance::Games,
+    tally::{Stats, record},
 };
 
 /// What came out of a batch.

@@ -26,8 +26,8 @@
 //! ```
 
 mod counts;
+mod filter;
 mod find;
-mod games;
 mod merge;
 pub mod record;
 mod run;
@@ -37,8 +37,8 @@ mod stats;
 
 pub use self::{
     counts::{Counts, MoveCount, Tally},
+    filter::MoveFilter,
     find::{Finder, Marks, Part, Place},
-    games::Games,
     shards::{BUCKETS, Fold, Memory, Partition, SHARDS, Sealed, Shards},
     spool::{Spool, SpoolReader},
     stats::Stats,
