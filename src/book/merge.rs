@@ -1,14 +1,15 @@
 //! Merging books.
 
 use std::{
-    fs::File,
-    io::{BufReader, BufWriter, Read, Write},
+    cmp::Reverse,
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
 };
 
 use super::{
     entry::Entry,
-    header::{self, Header, HeaderError},
+    header::{self, HeaderError},
+    open::{Book, Records},
     weight::Scaling,
 };
 use crate::{
@@ -43,43 +44,37 @@ pub struct MergeSummary {
 ///
 /// # Errors
 ///
-/// A book that cannot be read, is not sorted or cut short, or an output that cannot be written; there
-/// is none then.
-pub fn merge(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<MergeSummary> {
-    let mut books = Vec::with_capacity(inputs.len());
-    for path in inputs {
-        books.push(Source::open(path)?);
-    }
+/// A book that cannot be read, is not sorted or cut short, or an output that cannot be written; the
+/// output stays as it was then.
+pub fn merge_books(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<MergeSummary> {
+    let books = inputs
+        .iter()
+        .map(Book::open)
+        .collect::<Result<Vec<Book>>>()?;
+    let header = merged_header(&books, out)?;
+    let mut sources = books.iter().map(Source::new).collect::<Result<Vec<_>>>()?;
     let mut file = AtomicFile::create(out)?;
-    let header = merged_header(inputs, &books).map_err(|source| Error::Header {
-        path: out.to_owned(),
-        source,
-    })?;
     let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
     writer
         .write_all(&header::create_raw(&header))
         .at(out, "write it")?;
-
     let mut summary = MergeSummary::default();
-    let mut entries: Vec<Entry> = Vec::new();
-    while let Some(key) = books.iter().filter_map(Source::key).min() {
-        entries.clear();
-        for book in &mut books {
-            if book.key() != Some(key) {
-                continue;
-            }
-            let known = policy == MergePolicy::First && !entries.is_empty();
-            while let Some(entry) = book.next.filter(|entry| entry.key == key) {
+    let mut position = Position::default();
+    while let Some(key) = sources.iter().filter_map(Source::key).min() {
+        for source in &mut sources {
+            let is_known = policy == MergePolicy::First && !position.is_empty();
+            while let Some(entry) = source.next.filter(|entry| entry.key == key) {
                 summary.read += 1;
-                if !known {
-                    entries.push(entry);
+                if !is_known {
+                    position.add(entry);
                 }
-                book.advance()?;
+                source.advance()?;
             }
         }
-        summary.scaled += u64::from(add_up(&mut entries));
+        let (entries, is_scaled) = position.take_entries();
+        summary.scaled += u64::from(is_scaled);
         summary.written += entries.len() as u64;
-        for entry in &entries {
+        for entry in entries {
             writer.write_all(&entry.to_bytes()).at(out, "write it")?;
         }
     }
@@ -89,42 +84,73 @@ pub fn merge(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<Merg
     Ok(summary)
 }
 
-/// Adds up the weights of equal moves of a position and puts its records in order; tells whether they
-/// had to be scaled.
-fn add_up(entries: &mut Vec<Entry>) -> bool {
-    // A stable sort: of equal moves, that of the first book comes first.
-    entries.sort_by_key(|entry| entry.mv);
-    let mut sums: Vec<(Entry, u64)> = Vec::with_capacity(entries.len());
-    for entry in entries.drain(..) {
-        match sums.last_mut() {
-            Some((last, sum)) if last.mv == entry.mv => *sum += u64::from(entry.weight),
-            _ => sums.push((entry, u64::from(entry.weight))),
-        }
-    }
-    let largest = sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
-    let scaling = Scaling::new(largest);
-    entries.extend(sums.into_iter().map(|(entry, sum)| Entry {
-        // What was never to be played stays so.
-        weight: if sum == 0 { 0 } else { scaling.apply(sum) },
-        ..entry
-    }));
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.weight));
-    largest > u64::from(u16::MAX)
+/// The records of one position, from all books.
+#[derive(Default)]
+struct Position {
+    /// Records, each with its weight or the sum of several.
+    sums: Vec<(Entry, u64)>,
+    /// How many of them are of different moves, in the order of moves.
+    folded: usize,
 }
 
-/// The variants of all books, and which books they were.
-fn merged_header(paths: &[PathBuf], books: &[Source]) -> Result<String, HeaderError> {
-    let mut variants: Vec<String> = Vec::new();
+impl Position {
+    fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    fn add(&mut self, entry: Entry) {
+        // However often moves are repeated, there are no more than so many.
+        if self.sums.len() >= (2 * self.folded).max(1024) {
+            self.fold();
+        }
+        self.sums.push((entry, entry.weight.into()));
+    }
+
+    /// Adds up the weights of equal moves.
+    fn fold(&mut self) {
+        // A stable sort: of equal moves, that of the first book comes first.
+        self.sums.sort_by_key(|(entry, _)| entry.mv);
+        self.sums.dedup_by(|(entry, weight), (first, sum)| {
+            let is_same = entry.mv == first.mv;
+            if is_same {
+                *sum += *weight;
+            }
+            is_same
+        });
+        self.folded = self.sums.len();
+    }
+
+    /// The records of the merged book in its order, and whether their weights had to be scaled.
+    fn take_entries(&mut self) -> (Vec<Entry>, bool) {
+        self.fold();
+        self.folded = 0;
+        let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
+        let scaling = Scaling::new(largest);
+        let scaled = self.sums.drain(..).map(|(entry, sum)| Entry {
+            // A move that is never to be played stays so.
+            weight: if sum == 0 { 0 } else { scaling.apply(sum) },
+            ..entry
+        });
+        let mut entries: Vec<Entry> = scaled.collect();
+        entries.sort_by_key(|entry| Reverse(entry.weight));
+        (entries, largest > u64::from(u16::MAX))
+    }
+}
+
+/// The header of the result: the variants of all books, and which books they were.
+fn merged_header(books: &[Book], out: &Path) -> Result<String> {
+    let mut united: Vec<String> = Vec::new();
     for book in books {
-        for variant in &book.variants {
-            if !variants.contains(variant) {
-                variants.push(variant.clone());
+        for variant in variants(book)? {
+            if !united.contains(&variant) {
+                united.push(variant);
             }
         }
     }
-    let names: Vec<String> = paths
+    let names: Vec<String> = books
         .iter()
-        .map(|path| {
+        .map(|book| {
+            let path = book.path();
             let name = path.file_name().unwrap_or(path.as_os_str());
             name.to_string_lossy().replace(char::is_control, "?")
         })
@@ -138,47 +164,29 @@ fn merged_header(paths: &[PathBuf], books: &[Source]) -> Result<String, HeaderEr
         comment.push_str(if i == 0 { " " } else { ", " });
         comment.push_str(name);
     }
-    header::create(&variants, &comment)
+    header::create(&united, &comment).map_err(|source| Error::Header {
+        path: out.to_owned(),
+        source,
+    })
 }
 
 /// A book being read.
-struct Source {
-    path: PathBuf,
-    book: BufReader<File>,
-    variants: Vec<String>,
+struct Source<'a> {
+    book: &'a Book,
+    records: Records<'a>,
     next: Option<Entry>,
-    last_key: u64,
 }
 
-impl Source {
-    fn open(path: &Path) -> Result<Source> {
-        let variants = match header::read(path) {
-            Ok(text) => match header::parse(&text) {
-                Ok(Header { variants, .. }) => variants,
-                Err(source) => {
-                    return Err(Error::Header {
-                        path: path.to_owned(),
-                        source,
-                    });
-                }
-            },
-            // A book without a header is for normal chess.
-            Err(Error::Header {
-                source: HeaderError::NoHeader,
-                ..
-            }) => vec!["normal".to_owned()],
-            Err(err) => return Err(err),
-        };
-        let file = File::open(path).at(path, "open it")?;
+impl<'a> Source<'a> {
+    fn new(book: &'a Book) -> Result<Source<'a>> {
         let mut source = Source {
-            path: path.to_owned(),
-            book: BufReader::with_capacity(1 << 16, file),
-            variants,
+            book,
+            records: book.iter(),
             next: None,
-            last_key: 0,
         };
         source.advance()?;
-        while source.next.is_some_and(|entry| entry.key == 0) {
+        // The header.
+        while source.key() == Some(0) {
             source.advance()?;
         }
         Ok(source)
@@ -189,30 +197,24 @@ impl Source {
     }
 
     fn advance(&mut self) -> Result<()> {
-        let mut record = Vec::with_capacity(Entry::SIZE);
-        (&mut self.book)
-            .take(Entry::SIZE as u64)
-            .read_to_end(&mut record)
-            .at(&self.path, "read it")?;
-        self.next = match <[u8; Entry::SIZE]>::try_from(record) {
-            Ok(bytes) => Some(Entry::from_bytes(bytes)),
-            Err(rest) if rest.is_empty() => None,
-            Err(_) => {
-                return Err(Error::file(
-                    &self.path,
-                    "is no Polyglot book, or was cut short: its size is not a multiple of 16",
-                ));
-            }
-        };
-        let key = self.key().unwrap_or(u64::MAX);
-        if key < self.last_key {
-            return Err(Error::file(
-                &self.path,
-                "is not sorted: mend it with polybook verify --fix",
-            ));
+        let last_key = self.key();
+        self.next = self.records.next().transpose()?;
+        match self.next {
+            Some(entry) if Some(entry.key) < last_key => Err(self.book.unsorted()),
+            _ => Ok(()),
         }
-        self.last_key = key;
-        Ok(())
+    }
+}
+
+/// The variants that a book's header names. A book without a header is for normal chess.
+fn variants(book: &Book) -> Result<Vec<String>> {
+    match book.header() {
+        Ok(header) => Ok(header.variants),
+        Err(Error::Header {
+            source: HeaderError::NoHeader,
+            ..
+        }) => Ok(vec!["normal".to_owned()]),
+        Err(err) => Err(err),
     }
 }
 
@@ -221,7 +223,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{book::Book, position::BookMove};
+    use crate::position::BookMove;
 
     fn entry(key: u64, mv: u16, weight: u16, learn: u32) -> Entry {
         Entry {
@@ -242,11 +244,14 @@ mod tests {
             paths.push(path);
         }
         let out = dir.path().join("out.bin");
-        let summary = merge(&paths, &out, policy).unwrap();
+        let summary = merge_books(&paths, &out, policy).unwrap();
         let book = Book::open(&out).unwrap();
         assert_eq!(book.header().unwrap().variants, ["normal"]);
         (
-            book.iter().filter(|entry| entry.key != 0).collect(),
+            book.iter()
+                .map(|entry| entry.unwrap())
+                .filter(|entry| entry.key != 0)
+                .collect(),
             summary,
         )
     }
@@ -299,6 +304,28 @@ mod tests {
     }
 
     #[test]
+    fn moves_repeated_without_end_are_folded() {
+        let repeated: Vec<Entry> = (0..200_000u32)
+            .map(|i| entry(1, (i % 3) as u16, 1, 0))
+            .collect();
+        let mut position = Position::default();
+        for entry in repeated {
+            position.add(entry);
+            assert!(position.sums.len() <= 1024);
+        }
+        let (entries, is_scaled) = position.take_entries();
+        assert_eq!(
+            entries,
+            [
+                entry(1, 0, 65_535, 0),
+                entry(1, 1, 65_535, 0),
+                entry(1, 2, 65_534, 0)
+            ]
+        );
+        assert!(is_scaled);
+    }
+
+    #[test]
     fn what_cannot_be_merged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.bin");
@@ -311,7 +338,7 @@ mod tests {
             ),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            let err = merge(std::slice::from_ref(&path), &out, MergePolicy::Sum).unwrap_err();
+            let err = merge_books(std::slice::from_ref(&path), &out, MergePolicy::Sum).unwrap_err();
             assert!(err.to_string().contains(expected), "{err}");
             assert!(!out.exists());
         }

@@ -75,7 +75,7 @@ struct Games {
 fn of_book(args: &Args) -> anyhow::Result<Shown> {
     let book = Book::open(&args.book)?;
     let pos = args.position.position_of(header_variant(&book))?;
-    let moves = book.moves_of(&pos).map(|entry| ShownMove {
+    let moves = book.moves_of(&pos)?.map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
         weight: entry.weight,

@@ -23,14 +23,17 @@ use crate::{
 pub fn book_to_csv(book: &Book, path: &Path) -> Result<Converted> {
     let mut csv = Csv::create(path, &["Key", "Move", "Weight", "Learn"])?;
     let mut entries = 0;
-    // The null key is the header's.
-    for entry in book.iter().filter(|entry| entry.key != 0) {
+    for entry in book {
         let Entry {
             key,
             mv,
             weight,
             learn,
-        } = entry;
+        } = entry?;
+        // The null key is the header's.
+        if key == 0 {
+            continue;
+        }
         csv.text(&format!("{key:016x}"))?;
         csv.text(&mv.to_string())?;
         csv.number(weight.into())?;
