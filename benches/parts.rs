@@ -14,7 +14,7 @@ use polybook::{
     output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, Token},
     position::{BookMove, Keyed, read_move, write_epd},
-    tally::{Memory, MoveFilter, Stats, Tally, record},
+    tally::{CountRecord, Memory, MoveFilter, Stats, Tally},
 };
 use shakmaty::{Chess, Position};
 
@@ -40,7 +40,7 @@ fn for_each_move(text: &[u8], mut f: impl FnMut(&[u8])) {
 }
 
 /// The records of all moves.
-fn records(text: &[u8]) -> Vec<u128> {
+fn records(text: &[u8]) -> Vec<CountRecord> {
     let mut records = Vec::new();
     let mut games = GameReader::new(text);
     while games.next_game() {
@@ -48,8 +48,8 @@ fn records(text: &[u8]) -> Vec<u128> {
         while let Token::Move { text, .. } = games.next_token() {
             let mv = read_move(pos.position(), text).unwrap();
             let turn = pos.position().turn();
-            let stats = Stats::of_game(GameResult::WhiteWins, turn);
-            records.push(record::pack(pos.key(), BookMove::from(mv), turn, stats));
+            let stats = Stats::of_game(GameResult::WhiteWins.winner(), turn);
+            records.push(CountRecord::new(pos.key(), BookMove::from(mv), turn, stats));
             pos.play(mv);
         }
     }
@@ -114,16 +114,17 @@ fn replaying(c: &mut Criterion) {
 fn counting(c: &mut Criterion) {
     // Enough of them that the tables do not fit into the cache.
     let once = records(&pgn());
-    let copies = (2_000_000 / once.len()).max(1) as u128;
-    let records: Vec<u128> = (0..copies)
+    let copies = (2_000_000 / once.len()).max(1) as u64;
+    let records: Vec<CountRecord> = (0..copies)
         .flat_map(|copy| {
-            let salt = copy * 0x9e37_79b9_7f4a_7c15;
+            let salt = copy.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             // Most positions differ from copy to copy, those of the openings do not.
             once.iter().enumerate().map(move |(i, record)| {
                 if i % 8 == 0 {
                     *record
                 } else {
-                    *record ^ salt << 64
+                    let key = record.key() ^ salt;
+                    CountRecord::new(key, record.book_move(), record.turn(), record.stats())
                 }
             })
         })
@@ -155,9 +156,9 @@ fn counting(c: &mut Criterion) {
             let mut maps: Vec<std::collections::HashMap<(u64, u16), Stats>> =
                 (0..256).map(|_| Default::default()).collect();
             for record in &records {
-                let (key, mv) = (record::key(*record), record::book_move(*record));
+                let (key, mv) = (record.key(), record.book_move());
                 let map = &mut maps[(key >> 56) as usize];
-                *map.entry((key, mv.0)).or_default() += record::stats(*record);
+                *map.entry((key, mv.0)).or_default() += record.stats();
             }
             for map in maps {
                 let mut sorted: Vec<_> = map.into_iter().collect();
@@ -233,7 +234,7 @@ fn index(c: &mut Criterion) {
     // The benchmark before may have been left out.
     run.run().unwrap();
     let index = Index::open(&path).unwrap();
-    let keys: Vec<u64> = records(&pgn()).into_iter().map(record::key).collect();
+    let keys: Vec<u64> = records(&pgn()).into_iter().map(CountRecord::key).collect();
     let mut at = 0;
     group.throughput(Throughput::Elements(1));
     group.bench_function("looking up a position", |b| {

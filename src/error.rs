@@ -1,29 +1,40 @@
-//! What can go wrong, in one line each.
+//! What can go wrong.
+//!
+//! The text of an error is one line that names the file and says what to do. It leaves out its cause, which
+//! [`source`](std::error::Error::source) gives: a program prints the chain.
 
 use std::{
+    error::Error as StdError,
     io,
     path::{Path, PathBuf},
 };
 
 use thiserror::Error;
 
-use crate::book::header::HeaderError;
-
-/// An error of the library. Its text is one line that names the file and says what to do.
+/// An error of the library.
+///
+/// ```
+/// use polybook::{Error, book::Book};
+///
+/// let err = Book::open("missing.bin").unwrap_err();
+/// assert!(err.to_string().ends_with("missing.bin"));
+/// assert!(matches!(err, Error::Io { .. }));
+/// assert!(std::error::Error::source(&err).is_some());
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused something.
-    #[error("{}: cannot {doing}: {}", .path.display(), plain(.source))]
+    /// An operation of the operating system failed.
+    #[error("cannot {doing} {}", .path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried, as a verb.
+        /// The operation, as a verb: "open", "read", "write".
         doing: &'static str,
-        /// Its answer.
+        /// The reason.
         source: io::Error,
     },
-    /// A file is not what it was taken for.
+    /// A file or directory is not what the operation needs.
     #[error("{}: {problem}", .path.display())]
     File {
         /// The file or directory.
@@ -31,19 +42,27 @@ pub enum Error {
         /// What is wrong with it and what to do.
         problem: String,
     },
-    /// A game was rejected in a strict run.
-    #[error("{0}; without --strict the game would be left out")]
-    Rejected(Box<crate::make_book::Rejection>),
-    /// A book's header is missing or malformed.
-    #[error("{}: {source}", .path.display())]
-    Header {
-        /// The book.
+    /// An index or a database is there already, and the operation was not told to replace it.
+    #[error("{} exists", .path.display())]
+    Exists {
+        /// The file or directory.
         path: PathBuf,
-        /// What is wrong with its header.
-        source: HeaderError,
     },
-    /// The run was asked to stop.
-    #[error("interrupted; nothing was written")]
+    /// The content of a file breaks its format. The source is the error type of that format, such as
+    /// [`HeaderError`](crate::book::header::HeaderError).
+    #[error("{}", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, as the format's own error type.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// A strict run met a game that cannot be replayed; the error inside is a
+    /// [`Rejection`](crate::make_book::Rejection).
+    #[error(transparent)]
+    Rejected(Box<dyn StdError + Send + Sync>),
+    /// The stop flag of the operation was set.
+    #[error("interrupted")]
     Interrupted,
 }
 
@@ -58,9 +77,44 @@ impl Error {
             problem: problem.into(),
         }
     }
+
+    /// Something is there already.
+    pub(crate) fn exists(path: impl Into<PathBuf>) -> Error {
+        Error::Exists { path: path.into() }
+    }
+
+    /// The content of a file breaks its format.
+    pub(crate) fn format(
+        path: impl Into<PathBuf>,
+        source: impl StdError + Send + Sync + 'static,
+    ) -> Error {
+        Error::Format {
+            path: path.into(),
+            source: Box::new(source),
+        }
+    }
+
+    /// The error of a format that this one carries, if it is of type `E`.
+    ///
+    /// ```
+    /// use polybook::book::header::{self, HeaderError};
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("book.bin");
+    /// std::fs::write(&path, [])?;
+    /// let err = header::read(&path).unwrap_err();
+    /// assert_eq!(err.carried(), Some(&HeaderError::NoHeader));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn carried<E: StdError + 'static>(&self) -> Option<&E> {
+        match self {
+            Error::Format { source, .. } | Error::Rejected(source) => source.downcast_ref(),
+            _ => None,
+        }
+    }
 }
 
-/// Adds to an I/O error the path and the deed that it happened in.
+/// Adds the path and the operation to an I/O error.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T>;
 }
@@ -72,14 +126,5 @@ impl<T> At<T> for io::Result<T> {
             doing,
             source,
         })
-    }
-}
-
-/// The operating system's words without the number that Rust puts behind them.
-fn plain(err: &io::Error) -> String {
-    let text = err.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
     }
 }

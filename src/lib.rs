@@ -17,7 +17,7 @@
 //!     .max_ply(20)
 //!     .bin(&bin)
 //!     .run()?;
-//! assert_eq!(report.games.rejected, 0);
+//! assert_eq!(report.totals.games.rejected, 0);
 //!
 //! let book = Book::open(&bin)?;
 //! let best = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?)?.next();
@@ -26,18 +26,22 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod book;
+#[cfg(feature = "obs")]
 pub mod convert;
 mod error;
 pub mod index;
 pub mod make_book;
+#[cfg(feature = "obs")]
 pub mod obs;
 pub mod output;
 pub mod pgn;
 pub mod position;
 mod positioned;
 pub mod provenance;
+mod sort;
 pub mod tally;
 
 pub use self::{

@@ -1,18 +1,14 @@
-//! Reads from a place of a file, from any thread.
+//! Reading and writing at a place of a file, from any thread.
 
 use std::{fs::File, io};
 
-/// Fills `buffer` with the bytes from `offset` on.
-///
-/// # Errors
-///
-/// The operating system's, or [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the file ends
-/// before.
+/// Fills `buffer` from `offset` on.
 #[cfg(unix)]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
+/// Fills `buffer` from `offset` on.
 #[cfg(windows)]
 pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     use std::os::windows::fs::FileExt;
@@ -24,6 +20,24 @@ pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64)
                 offset += read as u64;
             }
         }
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` from `offset` on.
+#[cfg(unix)]
+pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+/// Writes all of `bytes` from `offset` on.
+#[cfg(windows)]
+pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !bytes.is_empty() {
+        let written = file.seek_write(bytes, offset)?;
+        bytes = &bytes[written..];
+        offset += written as u64;
     }
     Ok(())
 }

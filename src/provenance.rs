@@ -1,6 +1,6 @@
 //! Where counts come from, for the headers and databases made of them.
 
-use std::fmt;
+use std::{fmt, ops::AddAssign};
 
 /// The most bytes that a comment spends on the names of inputs.
 const ROOM_FOR_INPUTS: usize = 900;
@@ -76,26 +76,19 @@ impl Provenance {
 
 /// What became of the games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Games {
     /// All games of the inputs.
     pub read: u64,
     /// Games whose moves count.
     pub counted: u64,
-    /// Games that the selection left out.
+    /// Games that the selection leaves out.
     pub filtered: u64,
     /// Games that could not be replayed to their end.
     pub rejected: u64,
 }
 
 impl Games {
-    /// Adds the numbers of other inputs.
-    pub fn add(&mut self, other: Games) {
-        self.read += other.read;
-        self.counted += other.counted;
-        self.filtered += other.filtered;
-        self.rejected += other.rejected;
-    }
-
     /// Reads the text that [`Display`](fmt::Display) writes.
     ///
     /// ```
@@ -115,6 +108,21 @@ impl Games {
             filtered: next()?,
             rejected: next()?,
         })
+    }
+}
+
+impl AddAssign for Games {
+    fn add_assign(&mut self, other: Games) {
+        let Games {
+            read,
+            counted,
+            filtered,
+            rejected,
+        } = other;
+        self.read += read;
+        self.counted += counted;
+        self.filtered += filtered;
+        self.rejected += rejected;
     }
 }
 

@@ -313,27 +313,47 @@ fn moves_need_statistics() {
 }
 
 #[test]
-fn an_existing_index_is_refused_unless_forced() {
+fn an_existing_index_is_replaced_only_by_force() {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
+    let make = format!("make-book -q --leveldb idx {pgn}");
+    // An empty directory is nothing that could be lost.
     fs::create_dir(dir.path().join("idx")).unwrap();
-    write(dir.path(), "idx/precious", "mine");
-    let error = fails(dir.path(), &format!("make-book -q --leveldb idx {pgn}"), 1);
+    ok(dir.path(), &make);
+    let error = fails(dir.path(), &make, 1);
     assert!(
-        error.contains("idx: exists") && error.contains("--force"),
+        error.contains("idx exists") && error.contains("--force"),
         "{error}"
     );
-    assert!(dir.path().join("idx/precious").exists());
-    ok(
-        dir.path(),
-        &format!("make-book -q --leveldb idx --force {pgn}"),
-    );
-    assert!(!dir.path().join("idx/precious").exists());
+    ok(dir.path(), &format!("{make} --force --max-ply 3"));
     assert_eq!(
         fs::read_dir(dir.path()).unwrap().count(),
         1,
         "nothing is left behind"
     );
+}
+
+#[test]
+fn what_is_not_an_index_is_never_replaced() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    let make = format!("make-book -q --leveldb idx --force {pgn}");
+    fs::create_dir(dir.path().join("idx")).unwrap();
+    write(dir.path(), "idx/precious", "mine");
+    let error = fails(dir.path(), &make, 1);
+    assert!(error.contains("idx: exists and is not an index"), "{error}");
+    // Nor is an index that something else is in.
+    fs::remove_file(dir.path().join("idx/precious")).unwrap();
+    ok(dir.path(), &make);
+    fs::copy(&pgn, dir.path().join("idx/games.pgn")).unwrap();
+    let error = fails(
+        dir.path(),
+        "make-book -q --leveldb idx --force idx/games.pgn",
+        1,
+    );
+    assert!(error.contains("both an input and an output"), "{error}");
+    assert!(fails(dir.path(), &make, 1).contains("not an index"));
+    assert!(dir.path().join("idx/games.pgn").exists());
 }
 
 #[test]

@@ -228,30 +228,58 @@ fn positions_of_games_from_a_fen_are_found_again() {
 }
 
 #[test]
-fn an_existing_database_is_kept_unless_it_is_to_be_replaced() {
+fn an_existing_database_is_replaced_only_by_force() {
     let dir = temp();
-    fs::write(dir.path().join("a.pgn"), "1. e4 *\n").unwrap();
-    fs::write(dir.path().join("a.obs.db3"), "mine").unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.pgn"), "1. e4 *\n").unwrap();
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --obs a.obs.db3 --min-game 1",
+    );
+    let old = fs::read(at("a.obs.db3")).unwrap();
     let error = fails(dir.path(), "make-book a.pgn --obs a.obs.db3", 1);
     assert!(
-        error.contains("a.obs.db3: exists") && error.contains("--force"),
+        error.contains("a.obs.db3 exists") && error.contains("--force"),
         "{error}"
     );
     // Nor does a run that fails touch it.
-    fs::write(dir.path().join("bad.pgn"), "1. Ke2 *\n").unwrap();
+    fs::write(at("bad.pgn"), "1. Ke2 *\n").unwrap();
     fails(
         dir.path(),
         "make-book bad.pgn --obs a.obs.db3 --force --strict",
         1,
     );
-    assert_eq!(fs::read(dir.path().join("a.obs.db3")).unwrap(), b"mine");
+    assert_eq!(fs::read(at("a.obs.db3")).unwrap(), old);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    fs::write(at("a.pgn"), "1. d4 d5 *\n").unwrap();
     ok(
         dir.path(),
         "make-book -q a.pgn --obs a.obs.db3 --force --min-game 1",
     );
-    assert_eq!(rows(&dir.path().join("a.obs.db3")).len(), 1);
-    assert!(!dir.path().join("book.bin").exists());
+    assert_eq!(rows(&at("a.obs.db3")).len(), 2);
+    assert!(!at("book.bin").exists());
+}
+
+#[test]
+fn what_is_not_a_database_is_never_replaced() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.pgn"), "1. e4 *\n").unwrap();
+    fs::write(at("a.obs.db3"), "mine").unwrap();
+    Connection::open(at("other.db3"))
+        .unwrap()
+        .execute_batch("CREATE TABLE Games (x)")
+        .unwrap();
+    for name in ["a.obs.db3", "other.db3"] {
+        let old = fs::read(at(name)).unwrap();
+        let error = fails(
+            dir.path(),
+            &format!("make-book a.pgn --force --obs {name}"),
+            1,
+        );
+        assert!(error.contains("not an OOBS database"), "{error}");
+        assert_eq!(fs::read(at(name)).unwrap(), old);
+    }
 }
 
 /// Options that choose and weigh differently.
@@ -542,7 +570,7 @@ fn what_is_no_database_is_an_error_of_one_line() {
     fs::write(dir.path().join("cut.obs.db3"), &good[..good.len() / 2]).unwrap();
     for (name, word) in [
         ("other.db3", "no table Book"),
-        ("missing.obs.db3", "cannot read it"),
+        ("missing.obs.db3", "cannot read missing.obs.db3"),
         ("cut.obs.db3", "malformed"),
     ] {
         let error = fails(dir.path(), &format!("convert {name} out.bin"), 1);

@@ -33,7 +33,7 @@ impl Made {
     /// Games counted and rejected must be these.
     #[track_caller]
     fn games(&self, counted: u64, rejected: u64) -> &Made {
-        let games = self.report.games;
+        let games = self.report.totals.games;
         assert_eq!(
             (games.counted, games.rejected),
             (counted, rejected),
@@ -230,7 +230,7 @@ fn an_unclosed_tag_costs_at_most_its_own_game() {
         "[",
     ] {
         let made = make(format!("{tag}\n[Result \"1-0\"]\n\n1. e4 1-0\n\n{TWO}"));
-        let games = made.report.games;
+        let games = made.report.totals.games;
         assert!(games.counted >= 2 && games.read <= 3, "{tag}: {games:?}");
         made.line("e4 c5 Nf3", 2);
     }
@@ -326,7 +326,7 @@ fn moves_past_max_ply_do_not_matter() {
     let text = format!("1. e4 e5 2. Ke3 {{ 1-0 }} (1. x *) O-O e2-e4 1-0\n\n{TWO}");
     let made = make_with(text.as_bytes(), |run| run.max_ply(2)).unwrap();
     made.games(3, 0).line("e4", 6);
-    assert_eq!(made.report.plies, 6);
+    assert_eq!(made.report.totals.plies, 6);
 }
 
 #[test]
@@ -345,7 +345,10 @@ fn games_of_other_variants_are_not_standard_chess() {
     let text = "[Variant \"Atomic\"]\n\n1. e4 1-0\n\n[Variant \"Standard\"]\n\n1. d4 1-0";
     let made = make(text);
     assert_eq!(
-        (made.report.games.counted, made.report.games.filtered),
+        (
+            made.report.totals.games.counted,
+            made.report.totals.games.filtered
+        ),
         (1, 1)
     );
 }
@@ -359,7 +362,10 @@ fn unfinished_games() {
     })
     .unwrap();
     assert_eq!(
-        (made.report.games.counted, made.report.games.filtered),
+        (
+            made.report.totals.games.counted,
+            made.report.totals.games.filtered
+        ),
         (1, 1)
     );
 }

@@ -23,9 +23,9 @@ const SAMPLE: u64 = 64;
 
 /// Refuses a file that is something else than a book, and says what it is.
 pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
-    let size = file.metadata().at(path, "read it")?.len();
+    let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(START) as usize];
-    read_exact_at(file, &mut start, 0).at(path, "read it")?;
+    read_exact_at(file, &mut start, 0).at(path, "read")?;
     refuse_foreign_start(&start, path)
 }
 
@@ -74,6 +74,20 @@ fn is_text(bytes: &[u8]) -> bool {
         && (!is_short || bytes.ends_with(b"\n"))
 }
 
+/// Whether a book may be written where a file is already: over an empty file or a book always, over
+/// another file with `force`.
+///
+/// # Errors
+///
+/// [`Error::File`] says why not.
+pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
+    if force || is_book_or_empty(path)? {
+        return Ok(());
+    }
+    let problem = "exists and is not a Polyglot book: name another file";
+    Err(Error::file(path, problem))
+}
+
 /// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few
 /// records only: a book has whole records whose keys ascend at its start, middle and end, and they hold
 /// moves; null records are a header.
@@ -83,12 +97,12 @@ fn is_text(bytes: &[u8]) -> bool {
 /// A file that cannot be read.
 pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
     let path = path.as_ref();
-    let file = File::open(path).at(path, "open it")?;
-    let metadata = file.metadata().at(path, "open it")?;
+    let file = File::open(path).at(path, "open")?;
+    let metadata = file.metadata().at(path, "open")?;
     if !metadata.is_file() || !metadata.len().is_multiple_of(Entry::SIZE as u64) {
         return Ok(false);
     }
-    looks_like_a_book(&file, metadata.len() / Entry::SIZE as u64).at(path, "read it")
+    looks_like_a_book(&file, metadata.len() / Entry::SIZE as u64).at(path, "read")
 }
 
 fn looks_like_a_book(file: &File, len: u64) -> io::Result<bool> {

@@ -158,14 +158,14 @@ impl<'a> BookMaker<'a> {
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile) -> Result<()> {
         let header = header.map_or_else(Vec::new, header::create_raw);
         let target = out.target().to_owned();
-        out.write_all(&header).at(&target, "write it")?;
+        out.write_all(&header).at(&target, "write")?;
         if out.is_seekable() {
             return self.write_in_parallel(header.len() as u64, out);
         }
         let mut records = Vec::new();
         for shard in 0..self.counts.shard_count() {
             self.records(shard, &mut records)?;
-            out.write_all(&records).at(&target, "write it")?;
+            out.write_all(&records).at(&target, "write")?;
         }
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! Merging books.
 
 use std::{
-    cmp::Reverse,
-    io::{BufWriter, Write},
+    cmp::{Ordering, Reverse},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
 use super::{
     entry::Entry,
+    foreign::check_replaceable,
     header::{self, HeaderError},
     open::{Book, Records},
     weight::Scaling,
@@ -15,6 +16,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     output::AtomicFile,
+    sort::Merge,
 };
 
 /// What becomes of a position that several books know.
@@ -47,46 +49,72 @@ pub struct MergeSummary {
 /// A book that cannot be read, is not sorted or cut short, or an output that cannot be written; the
 /// output stays as it was then.
 pub fn merge_books(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<MergeSummary> {
-    let books = inputs
-        .iter()
-        .map(Book::open)
-        .collect::<Result<Vec<Book>>>()?;
+    let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = merged_header(&books, out)?;
-    let mut sources = books.iter().map(Source::new).collect::<Result<Vec<_>>>()?;
-    let mut file = AtomicFile::create(out)?;
-    let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
-    writer
-        .write_all(&header::create_raw(&header))
-        .at(out, "write it")?;
-    let mut summary = MergeSummary::default();
-    let mut position = Position::default();
-    while let Some(key) = sources.iter().filter_map(Source::key).min() {
-        for source in &mut sources {
-            let is_known = policy == MergePolicy::First && !position.is_empty();
-            while let Some(entry) = source.next.filter(|entry| entry.key == key) {
-                summary.read += 1;
-                if !is_known {
-                    position.add(entry);
-                }
-                source.advance()?;
-            }
-        }
-        let (entries, is_scaled) = position.take_entries();
-        summary.scaled += u64::from(is_scaled);
-        summary.written += entries.len() as u64;
-        for entry in entries {
-            writer.write_all(&entry.to_bytes()).at(out, "write it")?;
-        }
+    let mut file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
+    let mut merger = Merger {
+        policy,
+        position: Position::default(),
+        writer: BufWriter::with_capacity(1 << 16, &mut file),
+        summary: MergeSummary::default(),
+    };
+    let written = merger.writer.write_all(&header::create_raw(&header));
+    written.at(out, "write")?;
+    let records = books.iter().enumerate();
+    for record in Merge::new(records.map(|(number, book)| Ordered::new(number, book))) {
+        merger.take(record?).at(out, "write")?;
     }
-    writer.flush().at(out, "write it")?;
-    drop(writer);
+    let summary = merger.finish().at(out, "write")?;
     file.commit()?;
     Ok(summary)
+}
+
+/// Writes the records of all books, which it takes in the order of their keys.
+struct Merger<W> {
+    policy: MergePolicy,
+    position: Position,
+    writer: W,
+    summary: MergeSummary,
+}
+
+impl<W: Write> Merger<W> {
+    fn take(&mut self, record: Numbered) -> io::Result<()> {
+        self.summary.read += 1;
+        if self.position.key() != Some(record.entry.key) {
+            self.end_position()?;
+        }
+        let is_of_first = self
+            .position
+            .first
+            .is_none_or(|first| first.book == record.book);
+        if self.policy == MergePolicy::Sum || is_of_first {
+            self.position.add(record);
+        }
+        Ok(())
+    }
+
+    fn end_position(&mut self) -> io::Result<()> {
+        let (entries, is_scaled) = self.position.take_entries();
+        self.summary.scaled += u64::from(is_scaled);
+        self.summary.written += entries.len() as u64;
+        for entry in entries {
+            self.writer.write_all(&entry.to_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<MergeSummary> {
+        self.end_position()?;
+        self.writer.flush()?;
+        Ok(self.summary)
+    }
 }
 
 /// The records of one position, from all books.
 #[derive(Default)]
 struct Position {
+    /// The first record, from the first book that knows the position.
+    first: Option<Numbered>,
     /// Records, each with its weight or the sum of several.
     sums: Vec<(Entry, u64)>,
     /// How many of them are of different moves, in the order of moves.
@@ -94,16 +122,17 @@ struct Position {
 }
 
 impl Position {
-    fn is_empty(&self) -> bool {
-        self.sums.is_empty()
+    fn key(&self) -> Option<u64> {
+        self.first.map(|first| first.entry.key)
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, record: Numbered) {
+        self.first.get_or_insert(record);
         // However often moves are repeated, there are no more than so many.
         if self.sums.len() >= (2 * self.folded).max(1024) {
             self.fold();
         }
-        self.sums.push((entry, entry.weight.into()));
+        self.sums.push((record.entry, record.entry.weight.into()));
     }
 
     /// Adds up the weights of equal moves.
@@ -124,6 +153,7 @@ impl Position {
     fn take_entries(&mut self) -> (Vec<Entry>, bool) {
         self.fold();
         self.folded = 0;
+        self.first = None;
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
         let scaled = self.sums.drain(..).map(|(entry, sum)| Entry {
@@ -164,44 +194,72 @@ fn merged_header(books: &[Book], out: &Path) -> Result<String> {
         comment.push_str(if i == 0 { " " } else { ", " });
         comment.push_str(name);
     }
-    header::create(&united, &comment).map_err(|source| Error::Header {
-        path: out.to_owned(),
-        source,
-    })
+    header::create(&united, &comment).map_err(|source| Error::format(out, source))
 }
 
-/// A book being read.
-struct Source<'a> {
+/// A record and the number of its book. Records compare by key.
+#[derive(Copy, Clone, Debug)]
+struct Numbered {
+    entry: Entry,
+    book: usize,
+}
+
+impl Ord for Numbered {
+    fn cmp(&self, other: &Numbered) -> Ordering {
+        self.entry.key.cmp(&other.entry.key)
+    }
+}
+
+impl PartialOrd for Numbered {
+    fn partial_cmp(&self, other: &Numbered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Numbered {
+    fn eq(&self, other: &Numbered) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Numbered {}
+
+/// The records of a book without its header. A record out of order is an error.
+struct Ordered<'a> {
+    number: usize,
     book: &'a Book,
     records: Records<'a>,
-    next: Option<Entry>,
+    last_key: u64,
 }
 
-impl<'a> Source<'a> {
-    fn new(book: &'a Book) -> Result<Source<'a>> {
-        let mut source = Source {
+impl<'a> Ordered<'a> {
+    fn new(number: usize, book: &'a Book) -> Ordered<'a> {
+        Ordered {
+            number,
             book,
             records: book.iter(),
-            next: None,
-        };
-        source.advance()?;
-        // The header.
-        while source.key() == Some(0) {
-            source.advance()?;
+            last_key: 0,
         }
-        Ok(source)
     }
+}
 
-    fn key(&self) -> Option<u64> {
-        self.next.map(|entry| entry.key)
-    }
+impl Iterator for Ordered<'_> {
+    type Item = Result<Numbered>;
 
-    fn advance(&mut self) -> Result<()> {
-        let last_key = self.key();
-        self.next = self.records.next().transpose()?;
-        match self.next {
-            Some(entry) if Some(entry.key) < last_key => Err(self.book.unsorted()),
-            _ => Ok(()),
+    fn next(&mut self) -> Option<Result<Numbered>> {
+        loop {
+            let entry = match self.records.next()? {
+                Ok(entry) => entry,
+                Err(err) => return Some(Err(err)),
+            };
+            if entry.key < self.last_key {
+                return Some(Err(self.book.unsorted()));
+            }
+            self.last_key = entry.key;
+            if entry.key != 0 {
+                let book = self.number;
+                return Some(Ok(Numbered { entry, book }));
+            }
         }
     }
 }
@@ -210,10 +268,7 @@ impl<'a> Source<'a> {
 fn variants(book: &Book) -> Result<Vec<String>> {
     match book.header() {
         Ok(header) => Ok(header.variants),
-        Err(Error::Header {
-            source: HeaderError::NoHeader,
-            ..
-        }) => Ok(vec!["normal".to_owned()]),
+        Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Ok(vec!["normal".to_owned()]),
         Err(err) => Err(err),
     }
 }
@@ -310,7 +365,7 @@ mod tests {
             .collect();
         let mut position = Position::default();
         for entry in repeated {
-            position.add(entry);
+            position.add(Numbered { entry, book: 0 });
             assert!(position.sums.len() <= 1024);
         }
         let (entries, is_scaled) = position.take_entries();

@@ -24,6 +24,7 @@ mod sorter;
 mod verify;
 mod weight;
 
+pub(crate) use self::foreign::check_replaceable;
 pub use self::{
     entry::Entry,
     foreign::is_book_or_empty,

@@ -221,6 +221,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn every_key_is_found_however_keys_are_spread(
             mut keys in proptest::collection::vec(prop_oneof![1..50u64, any::<u64>(), u64::MAX - 50..=u64::MAX], 0..2000),

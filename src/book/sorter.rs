@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    tally::{BUCKETS, Fold, Memory, Partition, SHARDS, Shards},
+    sort::{BUCKETS, Fold, Memory, Partition, Record, SHARDS, Shards},
 };
 
 /// Records that are handed to the shards at once.
@@ -10,12 +10,12 @@ const BATCH: usize = 1 << 14;
 
 /// Collects 128-bit records and gives them back in order, repeated ones as often as they came.
 pub(super) struct Sorter {
-    shards: Shards<KeepAll>,
-    batch: Vec<u128>,
+    shards: Shards<Plain>,
+    batch: Vec<Plain>,
 }
 
 impl Sorter {
-    /// Takes about as much memory as said.
+    /// No records yet; `memory` is for all that will come.
     pub(super) fn new(memory: &Memory) -> Sorter {
         Sorter {
             shards: Shards::new(memory.clone()),
@@ -29,7 +29,7 @@ impl Sorter {
     ///
     /// A temporary file that cannot be written.
     pub(super) fn push(&mut self, record: u128) -> Result<()> {
-        self.batch.push(record);
+        self.batch.push(Plain(record));
         if self.batch.len() == BATCH {
             self.append()?;
         }
@@ -51,34 +51,48 @@ impl Sorter {
         self.append()?;
         let sealed = self.shards.seal()?;
         for shard in 0..SHARDS {
-            let mut answer = Ok(());
-            sealed.for_each(shard, |record| {
-                if answer.is_ok() {
-                    answer = f(record);
-                }
-            })?;
-            answer?;
+            for record in sealed.records(shard) {
+                f(record?.0)?;
+            }
         }
         Ok(())
     }
 }
 
-/// Records that differ are never joined, nor are equal ones.
+/// A record of any meaning whose high bits are a key.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Plain(u128);
+
+impl Record for Plain {
+    type Fold = KeepAll;
+
+    fn from_bits(bits: u128) -> Plain {
+        Plain(bits)
+    }
+
+    fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    fn shard(self) -> usize {
+        (self.0 >> 120) as usize
+    }
+
+    fn bucket(self) -> usize {
+        (self.0 >> 112) as usize & (BUCKETS - 1)
+    }
+}
+
+/// Joins no records, not even equal ones.
 #[derive(Default)]
 struct KeepAll;
 
 impl Fold for KeepAll {
-    fn shard(record: u128) -> usize {
-        (record >> 120) as usize
-    }
+    type Record = Plain;
 
-    fn bucket(record: u128) -> usize {
-        (record >> 112) as usize & (BUCKETS - 1)
-    }
-
-    fn take(&mut self, record: u128, out: &mut impl FnMut(u128)) {
+    fn take(&mut self, record: Plain, out: &mut impl FnMut(Plain)) {
         out(record);
     }
 
-    fn finish(&mut self, _out: &mut impl FnMut(u128)) {}
+    fn finish(&mut self, _out: &mut impl FnMut(Plain)) {}
 }

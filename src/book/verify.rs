@@ -150,13 +150,13 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
         && header::parse(text).is_ok()
     {
         let header = header::create_raw(text);
-        writer.write_all(&header).at(out, "write it")?;
+        writer.write_all(&header).at(out, "write")?;
     }
     let mut position: Vec<Entry> = Vec::new();
     sorter.for_each(|record| {
         let entry = from_heaviest_first(record);
         if position.first().is_some_and(|first| first.key != entry.key) {
-            write_position(&mut position, &mut writer).at(out, "write it")?;
+            write_position(&mut position, &mut writer).at(out, "write")?;
         }
         if position.last().is_none_or(|last| last.mv != entry.mv) {
             position.push(entry);
@@ -165,7 +165,7 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     })?;
     write_position(&mut position, &mut writer)
         .and_then(|()| writer.flush())
-        .at(out, "write it")?;
+        .at(out, "write")?;
     drop(writer);
     file.commit()
 }
@@ -186,10 +186,10 @@ struct Checked<'a> {
 
 impl Checked<'_> {
     fn open(path: &Path) -> Result<Checked<'_>> {
-        let file = File::open(path).at(path, "open it")?;
+        let file = File::open(path).at(path, "open")?;
         refuse_foreign(&file, path)?;
-        let size = file.metadata().at(path, "read it")?.len();
-        let null = NullRecords::read(BufReader::new(&file)).at(path, "read it")?;
+        let size = file.metadata().at(path, "read")?.len();
+        let null = NullRecords::read(BufReader::new(&file)).at(path, "read")?;
         Ok(Checked {
             is_move: move_check(null.text().and_then(header::parse).ok()),
             path,
@@ -202,13 +202,13 @@ impl Checked<'_> {
     /// Calls `f` with each record behind the header and its number, until it answers an error.
     fn for_each_record(&self, mut f: impl FnMut(u64, Entry) -> Result<()>) -> Result<()> {
         let start = SeekFrom::Start(self.null.size);
-        (&self.file).seek(start).at(self.path, "read it")?;
+        (&self.file).seek(start).at(self.path, "read")?;
         let mut reader = BufReader::with_capacity(BUFFER, &self.file);
         let mut record = [0; Entry::SIZE];
         for index in self.null.size / Entry::SIZE as u64.. {
             match reader.read_exact(&mut record) {
                 Err(err) if err.kind() == ErrorKind::UnexpectedEof => break,
-                read => read.at(self.path, "read it")?,
+                read => read.at(self.path, "read")?,
             }
             f(index, Entry::from_bytes(record))?;
         }

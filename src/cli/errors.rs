@@ -57,12 +57,7 @@ fn failure(err: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(err) {
         return ExitCode::SUCCESS;
     }
-    // The library's errors name their causes themselves.
-    let line = match err.downcast_ref::<polybook::Error>() {
-        Some(err) => err.to_string(),
-        None => format!("{err:#}"),
-    };
-    let line = line.replace(['\n', '\r'], " ");
+    let line = one_line(err);
     let _ = writeln!(io::stderr(), "polybook: {line}");
     if err.is::<Usage>() {
         return ExitCode::from(2);
@@ -73,7 +68,37 @@ fn failure(err: &anyhow::Error) -> ExitCode {
     }
 }
 
+/// An error with its causes, each said once, without the numbers of the operating system.
+fn one_line(err: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in err.chain() {
+        let text = cause.to_string();
+        let text = match text.find(" (os error ") {
+            Some(end) => &text[..end],
+            None => &text,
+        };
+        if line.is_empty() {
+            line.push_str(text);
+        } else if !line.ends_with(text) {
+            line.push_str(": ");
+            line.push_str(text);
+        }
+    }
+    line.push_str(advice(err));
+    line.replace(['\n', '\r'], " ")
+}
+
+/// The options that help, which the library does not know.
+fn advice(err: &anyhow::Error) -> &'static str {
+    match err.downcast_ref() {
+        Some(polybook::Error::Exists { .. }) => ": remove it, or replace it with --force",
+        Some(polybook::Error::Rejected(_)) => "; without --strict the game is left out",
+        _ => "",
+    }
+}
+
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
-    err.downcast_ref::<io::Error>()
-        .is_some_and(|err| err.kind() == ErrorKind::BrokenPipe)
+    err.chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|err| err.kind() == ErrorKind::BrokenPipe)
 }

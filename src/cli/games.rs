@@ -47,7 +47,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let index = Index::open(&args.leveldb)?;
-    let pos = args.position.position_of(index.variant())?;
+    let pos = args.position.position_of(index.variant().only())?;
     let key = key(&pos);
     let ids = index.games(key)?;
     let wanted = ids

@@ -14,12 +14,13 @@ use polybook::{
     MakeBook, Report,
     make_book::Unfinished,
     pgn::{Date, EcoRange, GameResult, Input, Selection, TimeControlRange},
+    position::VariantChoice,
 };
 use serde_json::json;
 
 use super::{
-    Context, errors::Usage, header::HeaderArgs, json, position::VariantArg, progress::Bar,
-    resources::ResourceArgs, weighting::WeightingArgs,
+    Context, errors::Usage, header::HeaderArgs, json, progress::Bar, resources::ResourceArgs,
+    weighting::WeightingArgs,
 };
 
 /// Make a Polyglot opening book from games in PGN
@@ -78,7 +79,7 @@ pub struct Args {
 
     /// Count the games of this variant, or each game as the variant that it is
     #[arg(long, value_name = "NAME|auto", default_value = "standard")]
-    variant: VariantArg,
+    variant: VariantChoice,
 
     /// Games without a result count as a draw, or are left out
     #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw)]
@@ -222,7 +223,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .strict(args.strict)
         .move_filter((&args.weighting).into())
         .weights((&args.weighting).into())
-        .variant(args.variant.0)
+        .variant(args.variant)
         .with_header(!args.header.no_header)
         .memory(args.resources.memory)
         .threads(args.resources.threads())
@@ -279,7 +280,7 @@ fn stop_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
 
 /// What was done, for people.
 fn summary(report: &Report, seconds: f64) -> String {
-    let games = &report.games;
+    let games = &report.totals.games;
     let mut text = String::new();
     let mut say = |line: String| {
         text.push_str(&line);
@@ -299,14 +300,14 @@ fn summary(report: &Report, seconds: f64) -> String {
         "{} games read, {} counted, {} filtered, {} rejected",
         games.read, games.counted, games.filtered, games.rejected
     ));
-    for (variant, games) in &report.variants {
+    for (variant, games) in &report.totals.variants {
         say(format!("{variant}: {games} games counted"));
     }
     // An index alone counts no moves.
     if report.book.is_some() || report.obs.is_some() || report.index.is_none() {
         say(format!(
             "{} half-moves, {} positions, {} position-move pairs",
-            report.plies, report.positions, report.entries
+            report.totals.plies, report.positions, report.entries
         ));
     }
     if let Some(book) = &report.book {
@@ -321,10 +322,10 @@ fn summary(report: &Report, seconds: f64) -> String {
             book.entries
         ));
     }
-    if report.left_out > 0 {
+    if report.totals.left_out > 0 {
         say(format!(
             "{} half-moves are not in the book: a rook may castle there that is not the outermost",
-            report.left_out
+            report.totals.left_out
         ));
     }
     if let Some(index) = &report.index {
@@ -345,7 +346,7 @@ fn summary(report: &Report, seconds: f64) -> String {
 
 /// What was done, for programs.
 fn document(report: &Report, seconds: f64) -> serde_json::Value {
-    let games = &report.games;
+    let games = &report.totals.games;
     let rejected: Vec<_> = report
         .rejected
         .iter()
@@ -367,7 +368,7 @@ fn document(report: &Report, seconds: f64) -> serde_json::Value {
             "filtered": games.filtered,
             "rejected": games.rejected,
         },
-        "plies": report.plies,
+        "plies": report.totals.plies,
         "positions": report.positions,
         "entries": report.entries,
     });
@@ -393,13 +394,13 @@ fn document(report: &Report, seconds: f64) -> serde_json::Value {
             "rows": obs.rows,
         });
     }
-    if !report.variants.is_empty() {
-        let variants = report.variants.iter();
+    if !report.totals.variants.is_empty() {
+        let variants = report.totals.variants.iter();
         document["variants"] = variants
             .map(|(variant, games)| (variant.name().to_owned(), json!(games)))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        document["left_out"] = report.left_out.into();
+        document["left_out"] = report.totals.left_out.into();
     }
     document["rejected"] = rejected.into();
     document["seconds"] = seconds.into();

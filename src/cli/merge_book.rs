@@ -102,7 +102,8 @@ fn merge_books(
 }
 
 fn merge_databases(paths: &[PathBuf], out: PathBuf, context: Context) -> anyhow::Result<()> {
-    let rows = obs::merge_databases(paths, ObsWriter::create(&out, true)?)?;
+    let (rows, database) = obs::merge_databases(paths, ObsWriter::create(&out, |_| Ok(()))?)?;
+    database.commit()?;
     if !context.quiet {
         for path in paths {
             let selection = Obs::open(path)?.info().selection.clone();

@@ -41,7 +41,7 @@ struct Row {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let index = Index::open(&args.leveldb)?;
-    let pos = args.position.position_of(index.variant())?;
+    let pos = args.position.position_of(index.variant().only())?;
     let rows = rows(&index, &pos)?;
     if args.json {
         let moves: Vec<_> = rows

@@ -94,9 +94,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     if args.show {
         let text = header::read(file)?;
-        let header = header::parse(&text).map_err(|source| polybook::Error::Header {
+        let header = header::parse(&text).map_err(|source| polybook::Error::Format {
             path: file.clone(),
-            source,
+            source: source.into(),
         })?;
         let variants = header.variants.join("\n");
         return super::print(&format!(
@@ -107,9 +107,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.show_data {
         let data = header::read_raw(file)?;
         if data.is_empty() {
-            return Err(polybook::Error::Header {
+            return Err(polybook::Error::Format {
                 path: file.clone(),
-                source: header::HeaderError::NoHeader,
+                source: header::HeaderError::NoHeader.into(),
             }
             .into());
         }

@@ -1,10 +1,8 @@
 //! The position that a question is about.
 
-use std::str::FromStr;
-
 use polybook::{
     book::Book,
-    position::{LineError, UnknownVariant, Variant},
+    position::{LineError, Variant},
 };
 use shakmaty::variant::VariantPosition;
 
@@ -52,20 +50,5 @@ pub fn header_variant(book: &Book) -> Option<Variant> {
     match &*book.header().ok()?.variants {
         [name] => name.parse().ok(),
         _ => None,
-    }
-}
-
-/// A variant, or `auto` for every game's own.
-#[derive(Copy, Clone, Debug)]
-pub struct VariantArg(pub Option<Variant>);
-
-impl FromStr for VariantArg {
-    type Err = UnknownVariant;
-
-    fn from_str(text: &str) -> Result<VariantArg, UnknownVariant> {
-        match text {
-            "auto" => Ok(VariantArg(None)),
-            name => name.parse().map(Some).map(VariantArg),
-        }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     obs::{Row, legal_move},
     position::{Variant, has_inner_castling_rook, key},
-    tally::{Counts, Tally, record},
+    tally::{CountRecord, Counts, Tally},
 };
 
 /// Rows that are read before they are looked at on all threads.
@@ -25,7 +25,7 @@ pub(super) struct Counted {
 /// What some rows hold.
 #[derive(Default)]
 struct Found {
-    records: Vec<u128>,
+    records: Vec<CountRecord>,
     starts: Vec<VariantPosition>,
     passed_over: PassedOver,
 }
@@ -103,7 +103,7 @@ fn count_rows(rows: &[Row], variant: Variant) -> Found {
                 continue;
             };
             if in_book {
-                record::extend(&mut found.records, key, mv, pos.turn(), row.stats);
+                CountRecord::extend(&mut found.records, key, mv, pos.turn(), row.stats);
             }
         }
         if variant == Variant::Chess960 && is_start(&rows[0].epd) {

@@ -177,7 +177,7 @@ impl<'a> Csv<'a> {
         writer
             .write_record(columns)
             .map_err(io::Error::from)
-            .at(path, "write it")?;
+            .at(path, "write")?;
         Ok(Csv {
             path,
             writer,
@@ -187,21 +187,21 @@ impl<'a> Csv<'a> {
 
     fn text(&mut self, text: &str) -> Result<()> {
         let written = self.writer.write_field(text);
-        written.map_err(io::Error::from).at(self.path, "write it")
+        written.map_err(io::Error::from).at(self.path, "write")
     }
 
     fn number(&mut self, number: u64) -> Result<()> {
         let written = self.writer.write_field(self.digits.format(number));
-        written.map_err(io::Error::from).at(self.path, "write it")
+        written.map_err(io::Error::from).at(self.path, "write")
     }
 
     fn end_row(&mut self) -> Result<()> {
         let written = self.writer.write_record(None::<&[u8]>);
-        written.map_err(io::Error::from).at(self.path, "write it")
+        written.map_err(io::Error::from).at(self.path, "write")
     }
 
     fn commit(self) -> Result<()> {
         let flushed = self.writer.into_inner().map_err(|err| err.into_error());
-        flushed.at(self.path, "write it")?.commit()
+        flushed.at(self.path, "write")?.commit()
     }
 }

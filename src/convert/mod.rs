@@ -157,10 +157,7 @@ impl Convert {
                 maker.header(&[variant.name()], self.comment.as_deref(), provenance)
             })
             .transpose()
-            .map_err(|source| Error::Header {
-                path: path.to_owned(),
-                source,
-            })?;
+            .map_err(|source| Error::format(path, source))?;
         pool.install(|| maker.write(header.as_deref(), &mut bin))?;
         bin.commit()?;
         Ok(Converted {

@@ -14,7 +14,7 @@ use crate::{
     error::{At, Error, Result},
     output::AtomicFile,
     position::{Keyed, Variant, write_epd},
-    tally::{Finder, MoveCount, MoveFilter},
+    tally::{Finder, MoveFilter, Scratch},
 };
 
 /// More lines than anybody plays are a mistake.
@@ -36,18 +36,18 @@ struct Tree<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
     weights: &'a Weights,
-    desk: Vec<u128>,
-    counts: Vec<MoveCount>,
+    scratch: Scratch,
 }
 
 impl Tree<'_> {
     /// The moves of a position that a book would have.
     fn moves(&mut self, line: &Keyed<VariantPosition>) -> Result<Vec<(Move, u64)>> {
-        self.counts.clear();
         let part = self.finder.part(line.key());
-        self.finder.find(part, &mut self.desk, &mut self.counts)?;
+        let Some(found) = self.finder.find(part, &mut self.scratch)? else {
+            return Ok(Vec::new());
+        };
         let turn = line.position().turn();
-        let kept = self.counts.iter().filter_map(|count| {
+        let kept = found.moves.iter().filter_map(|count| {
             let stats = count.stats;
             if !self.filter.selects(turn, stats) || self.weights.weight(stats) == 0 {
                 return None;
@@ -192,7 +192,7 @@ impl Convert {
             texts.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
             for (number, (_, text)) in texts.iter().enumerate() {
                 write!(out, "[Event \"Opening suite\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{}\"]\n[White \"?\"]\n[Black \"?\"]\n[Result \"*\"]\n{text}", number + 1)
-                    .at(path, "write it")?;
+                    .at(path, "write")?;
             }
             Ok(texts.len() as u64)
         })
@@ -217,7 +217,7 @@ impl Convert {
             for (epd, _) in &positions {
                 out.write_all(epd)
                     .and_then(|()| out.write_all(b"\n"))
-                    .at(path, "write it")?;
+                    .at(path, "write")?;
             }
             Ok(positions.len() as u64)
         })
@@ -244,12 +244,11 @@ impl Convert {
             finder: pool.install(|| counts.finder())?,
             filter: self.narrowed(),
             weights: &self.weights,
-            desk: Vec::new(),
-            counts: Vec::new(),
+            scratch: Scratch::default(),
         };
         let mut out = BufWriter::with_capacity(1 << 16, &mut file);
         let entries = write(&mut tree, &starts, &mut out)?;
-        out.flush().at(path, "write it")?;
+        out.flush().at(path, "write")?;
         drop(out);
         file.commit()?;
         Ok(Converted {

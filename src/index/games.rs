@@ -7,7 +7,10 @@
 use std::path::PathBuf;
 
 use super::layout;
-use crate::{error::Result, tally::Spool};
+use crate::{
+    error::Result,
+    sort::{Spool, SpoolReader},
+};
 
 /// Collects game records.
 #[derive(Debug)]
@@ -90,7 +93,7 @@ struct Sequence<'a> {
     id: u64,
     end: u64,
     key: Vec<u8>,
-    reader: crate::tally::SpoolReader<'a>,
+    reader: SpoolReader<'a>,
 }
 
 impl Sequence<'_> {

@@ -42,9 +42,9 @@ impl TableFile {
 pub(super) fn write(directory: &Path, tables: &[TableFile]) -> Result<()> {
     let name = format!("MANIFEST-{MANIFEST_NUMBER:06}");
     let path = directory.join(&name);
-    fs::write(&path, log_of(&edit(tables))).at(&path, "write it")?;
+    fs::write(&path, log_of(&edit(tables))).at(&path, "write")?;
     let path = directory.join("CURRENT");
-    fs::write(&path, format!("{name}\n")).at(&path, "write it")
+    fs::write(&path, format!("{name}\n")).at(&path, "write")
 }
 
 /// One edit that says everything.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    position::Variant,
+    position::VariantChoice,
 };
 
 /// An index that is open for reading. It is never changed, and others may read it at the same time.
@@ -26,7 +26,7 @@ pub struct Index {
     path: PathBuf,
     db: RefCell<DB>,
     games: u64,
-    variant: Option<Variant>,
+    variant: VariantChoice,
     /// The inputs by the ids of their first games.
     files: BTreeMap<u64, PathBuf>,
 }
@@ -70,7 +70,7 @@ impl Index {
             path: path.to_owned(),
             db: RefCell::new(db),
             games: 0,
-            variant: Some(Variant::Standard),
+            variant: VariantChoice::default(),
             files: BTreeMap::new(),
         };
         if index.get(layout::NUM_PASSES)?.is_some() {
@@ -80,7 +80,14 @@ impl Index {
             ));
         }
         if let Some(name) = index.get(layout::VARIANT)? {
-            index.variant = String::from_utf8_lossy(&name).parse().ok();
+            let name = String::from_utf8_lossy(&name);
+            index.variant = name.parse().map_err(|_| {
+                let name = name.escape_debug();
+                Error::file(
+                    path,
+                    format!("of an unknown variant, \"{name}\": a newer polybook may read it"),
+                )
+            })?;
         }
         index.games = index
             .get(layout::TOTAL_GAMES)?
@@ -101,8 +108,8 @@ impl Index {
         &self.path
     }
 
-    /// The variant of the games, `None` if there may be several.
-    pub fn variant(&self) -> Option<Variant> {
+    /// The variant of the games.
+    pub fn variant(&self) -> VariantChoice {
         self.variant
     }
 

@@ -116,17 +116,15 @@ fn read_region(path: &Path, start: u64, end: Option<u64>) -> Result<Vec<u8>> {
     let limit = end.map_or(u64::MAX, |end| end.saturating_sub(start));
     if stream.is_packed {
         let mut stream = stream;
-        io::copy(&mut (&mut stream).take(start), &mut io::sink()).at(path, "unpack it")?;
+        io::copy(&mut (&mut stream).take(start), &mut io::sink()).at(path, "unpack")?;
         stream
             .take(limit)
             .read_to_end(&mut region)
-            .at(path, "unpack it")?;
+            .at(path, "unpack")?;
     } else {
-        let mut file = File::open(path).at(path, "open it")?;
-        file.seek(SeekFrom::Start(start)).at(path, "read it")?;
-        file.take(limit)
-            .read_to_end(&mut region)
-            .at(path, "read it")?;
+        let mut file = File::open(path).at(path, "open")?;
+        file.seek(SeekFrom::Start(start)).at(path, "read")?;
+        file.take(limit).read_to_end(&mut region).at(path, "read")?;
     }
     Ok(region)
 }

@@ -13,13 +13,14 @@ use super::{
     GameRecords,
     layout::{self, PositionStats},
     manifest::{self, TableFile},
-    posting::{self, Once},
+    posting::Posting,
     table::{self, Entries},
 };
 use crate::{
     error::{At, Error, Result},
-    output::AtomicDir,
-    tally::{SHARDS, Sealed},
+    output::{AtomicDir, Finished},
+    position::VariantChoice,
+    sort::{SHARDS, Sealed},
 };
 
 /// About how many bytes of entries go into a table.
@@ -51,22 +52,27 @@ pub(crate) struct IndexSummary {
 
 impl IndexWriter {
     /// Starts an index for `target`.
-    pub(crate) fn create(target: &Path, with_stats: bool) -> Result<IndexWriter> {
+    /// If there is something, `may_replace` judges it.
+    pub(crate) fn create(
+        target: &Path,
+        with_stats: bool,
+        may_replace: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<IndexWriter> {
         Ok(IndexWriter {
-            directory: AtomicDir::create(target)?,
+            directory: AtomicDir::create_over(target, may_replace)?,
             with_stats,
         })
     }
 
-    /// Writes everything and puts the index in place. Must be called in a rayon pool, on whose threads
+    /// Writes everything. The index is complete then, but not in place. Must be called in a rayon pool, on whose threads
     /// the tables are made while this one goes through the entries.
     pub(crate) fn write(
         self,
-        postings: &Sealed<Once>,
+        postings: &Sealed<Posting>,
         games: &GameRecords,
         files: &[IndexedFile],
-        variant: Option<&str>,
-    ) -> Result<IndexSummary> {
+        variant: VariantChoice,
+    ) -> Result<(IndexSummary, Finished)> {
         let tables = Mutex::new(Vec::new());
         let failure = Mutex::new(None);
         let summary = rayon::in_place_scope(|scope| {
@@ -87,8 +93,7 @@ impl IndexWriter {
             tables.into_inner().unwrap_or_else(PoisonError::into_inner);
         tables.sort_by_key(|table| table.number);
         manifest::write(self.directory.path(), &tables)?;
-        self.directory.commit()?;
-        Ok(summary)
+        Ok((summary, self.directory.finish()?))
     }
 }
 
@@ -96,7 +101,7 @@ impl IndexWriter {
 fn file_entries(
     files: &[IndexedFile],
     games: u64,
-    variant: Option<&str>,
+    variant: VariantChoice,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];
@@ -111,8 +116,9 @@ fn file_entries(
             entries.push((layout::file_key(i), value));
         }
     }
-    if let Some(variant) = variant {
-        entries.push((layout::VARIANT.to_vec(), variant.into()));
+    if !variant.is_standard() {
+        let name = variant.to_string().into_bytes();
+        entries.push((layout::VARIANT.to_vec(), name));
     }
     entries.sort();
     entries
@@ -145,20 +151,20 @@ impl PostingWriter {
 
     fn write(
         mut self,
-        postings: &Sealed<Once>,
+        postings: &Sealed<Posting>,
         sink: &mut TableSink<'_, '_>,
     ) -> Result<IndexSummary> {
         let mut open = None;
         for shard in 0..SHARDS {
             let mut failed = Ok(());
             postings.for_each(shard, |record| {
-                let position = posting::position(record);
+                let position = record.position();
                 if open != Some(position) {
                     if open.is_some() && failed.is_ok() {
                         failed = self.close(sink);
                     }
                     open = Some(position);
-                    self.begin(posting::key(record));
+                    self.begin(record.key());
                 }
                 self.add(record);
             })?;
@@ -180,20 +186,20 @@ impl PostingWriter {
         self.last_id = None;
     }
 
-    fn add(&mut self, record: u128) {
-        let id = posting::id(record);
+    fn add(&mut self, record: Posting) {
+        let id = record.id();
         if self.last_id != Some(id) {
             self.last_id = Some(id);
             layout::write_id(&mut self.value, id);
             self.stats.games += 1;
-            match posting::winner(record) {
+            match record.winner() {
                 Some(Color::White) => self.stats.white_score += 1,
                 Some(Color::Black) => self.stats.white_score -= 1,
                 None => self.stats.draws += 1,
             }
         }
         if self.with_stats {
-            let mv = posting::book_move(record);
+            let mv = record.book_move();
             if mv != crate::position::BookMove::NONE {
                 self.stats.moves.push(mv);
             }
@@ -320,7 +326,7 @@ fn write_table(directory: &Path, number: u64, entries: &Entries) -> Result<Table
     let path = directory.join(TableFile::name(number));
     let table = table::build(entries)
         .map_err(|err| Error::file(&path, format!("cannot make the table: {err}")))?;
-    fs::write(&path, &table).at(&path, "write it")?;
+    fs::write(&path, &table).at(&path, "write")?;
     Ok(TableFile {
         number,
         size: table.len() as u64,
@@ -335,9 +341,8 @@ mod tests {
     use super::*;
     use crate::{
         index::Index,
-        pgn::GameResult,
         position::BookMove,
-        tally::{Memory, Partition, Shards},
+        sort::{Memory, Partition, Shards},
     };
 
     /// An index of postings given as key and id, and of as many games as there are ids.
@@ -352,7 +357,7 @@ mod tests {
         let mut games = 0;
         for (key, id) in postings {
             games = games.max(u64::from(id) + 1);
-            records.push(posting::pack(key, id, BookMove(7), GameResult::WhiteWins));
+            records.push(Posting::new(key, id, BookMove(7), Some(Color::White)));
             if records.len() == 100_000 {
                 shards.append(&Partition::new(&records)).unwrap();
                 records.clear();
@@ -364,10 +369,12 @@ mod tests {
         for _ in 0..games.min(10) {
             games_.push_all(&[record.len() as u32], record).unwrap();
         }
-        let writer = IndexWriter::create(&target, with_stats).unwrap();
-        writer
-            .write(&shards.seal().unwrap(), &games_, &[], None)
+        let writer = IndexWriter::create(&target, with_stats, |_| Ok(())).unwrap();
+        let sealed = shards.seal().unwrap();
+        let (_, index) = writer
+            .write(&sealed, &games_, &[], VariantChoice::default())
             .unwrap();
+        index.commit().unwrap();
         let index = Index::open(&target).unwrap();
         (dir, index)
     }

@@ -1,4 +1,4 @@
-//! What a run is to do.
+//! The options of a run.
 
 use std::{
     path::PathBuf,
@@ -9,18 +9,19 @@ use super::{Progress, Report};
 use crate::{
     book::Weights,
     pgn::{Input, Selection},
-    position::Variant,
+    position::{Variant, VariantChoice},
     provenance::Provenance,
+    sort::Memory,
     tally::MoveFilter,
 };
 
-/// What to do with games whose result is not known.
+/// How games whose result is not known count.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Unfinished {
-    /// Count them as draws.
+    /// As draws.
     #[default]
     Draw,
-    /// Leave them out.
+    /// Not at all.
     Skip,
 }
 
@@ -33,8 +34,8 @@ pub enum Unfinished {
 /// use polybook::{MakeBook, pgn::Input};
 ///
 /// let report = MakeBook::new([Input::file("data/famous.pgn")]).max_ply(10).run()?;
-/// assert!(report.games.counted > 30);
-/// assert_eq!(report.plies, 10 * report.games.counted);
+/// assert!(report.totals.games.counted > 30);
+/// assert_eq!(report.totals.plies, 10 * report.totals.games.counted);
 /// # Ok::<(), polybook::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ pub struct MakeBook {
     pub(super) force: bool,
     pub(super) max_ply: usize,
     pub(super) selection: Selection,
-    pub(super) variant: Option<Variant>,
+    pub(super) variant: VariantChoice,
     pub(super) unfinished: Unfinished,
     pub(super) keep_prefix: bool,
     pub(super) strict: bool,
@@ -63,6 +64,9 @@ pub struct MakeBook {
 }
 
 impl MakeBook {
+    /// How many half-moves of each game count by default.
+    pub const DEFAULT_MAX_PLY: usize = 1024;
+
     /// A run over these inputs, in this order, that writes nothing yet.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook {
@@ -72,9 +76,9 @@ impl MakeBook {
             index_stats: false,
             obs: None,
             force: false,
-            max_ply: 1024,
+            max_ply: MakeBook::DEFAULT_MAX_PLY,
             selection: Selection::default(),
-            variant: Some(Variant::Standard),
+            variant: VariantChoice::default(),
             unfinished: Unfinished::default(),
             keep_prefix: false,
             strict: false,
@@ -83,7 +87,7 @@ impl MakeBook {
             comment: None,
             header: true,
             threads: 0,
-            memory: 1 << 30,
+            memory: Memory::DEFAULT_BYTES,
             temp_dir: std::env::temp_dir(),
             stop: Arc::default(),
             progress: Arc::default(),
@@ -109,37 +113,38 @@ impl MakeBook {
     }
 
     /// Writes an [OOBS database](crate::obs) to this file.
+    #[cfg(feature = "obs")]
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.obs = Some(path.into());
         self
     }
 
-    /// Replaces an index or OOBS database that exists, which is refused unless said.
+    /// Replaces an index or an OOBS database that exists, and any file where the book goes. Default: an error.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
     }
 
-    /// How many half-moves of each game count. Those behind are not even looked at. 1024 unless said.
+    /// How many half-moves of each game count; later ones are not read. Default: 1024.
     pub fn max_ply(mut self, plies: usize) -> MakeBook {
         self.max_ply = plies;
         self
     }
 
-    /// Which games count. All unless said.
+    /// Which games count. Default: all.
     pub fn selection(mut self, selection: Selection) -> MakeBook {
         self.selection = selection;
         self
     }
 
-    /// Counts the games of a variant, told by their `Variant` tags, and no others; `None` counts every
-    /// game as the variant that it is. Standard chess unless said.
-    pub fn variant(mut self, variant: Option<Variant>) -> MakeBook {
-        self.variant = variant;
+    /// Which variant is counted, told by the `Variant` tags of the games: one, or each as what it is.
+    /// Default: standard chess.
+    pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
+        self.variant = variant.into();
         self
     }
 
-    /// What to do with games whose result is not known.
+    /// How games whose result is not known count. Default: as draws.
     pub fn unfinished(mut self, unfinished: Unfinished) -> MakeBook {
         self.unfinished = unfinished;
         self
@@ -181,45 +186,43 @@ impl MakeBook {
         self
     }
 
-    /// Whether the book has a header. It has unless said.
+    /// Whether the book has a header. Default: yes.
     pub fn with_header(mut self, header: bool) -> MakeBook {
         self.header = header;
         self
     }
 
-    /// How many threads replay games; 0, as unless said, for one per core.
+    /// How many threads replay games; 0 is one per core. Default: 0.
     pub fn threads(mut self, threads: usize) -> MakeBook {
         self.threads = threads;
         self
     }
 
-    /// How many bytes the counting tables may take before they go to temporary files. 1 GiB unless
-    /// said.
+    /// How many bytes the counting tables may take before they go to temporary files. Default: 1 GiB.
     pub fn memory(mut self, bytes: usize) -> MakeBook {
         self.memory = bytes;
         self
     }
 
-    /// Where temporary files go. The system's directory for them unless said.
+    /// The directory of temporary files. Default: the system's.
     pub fn temp_dir(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.temp_dir = path.into();
         self
     }
 
-    /// A flag that ends the run with [`Error::Interrupted`](crate::Error::Interrupted) when somebody
-    /// sets it.
+    /// A flag that, once set, ends the run with [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MakeBook {
         self.stop = stop;
         self
     }
 
-    /// How far the run has come, to be looked at from another thread.
+    /// How far the run has come, for another thread to show.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
     }
 
-    /// Whether moves are counted by the keys of their positions: always, unless there is to be something
-    /// else and nothing that needs it.
+    /// Whether moves are counted by the keys of their positions: for a book, for a database of standard chess,
+    /// and for a run without outputs, whose report tells the numbers.
     pub(super) fn counts_keys(&self) -> bool {
         self.bin.is_some()
             || (self.obs.is_some() && !self.counts_identities())
@@ -234,23 +237,23 @@ impl MakeBook {
 
     /// Whether games of other variants than standard chess may count.
     pub(super) fn distinguishes_variants(&self) -> bool {
-        self.variant != Some(Variant::Standard)
+        !self.variant.is_standard()
     }
 
     /// Whether games of a variant count.
     pub(super) fn admits_variant(&self, variant: Variant) -> bool {
         match self.variant {
-            Some(wanted) => wanted.is_played_like(variant),
+            VariantChoice::Only(wanted) => wanted.is_played_like(variant),
             // A book has no room for those that the format does not number.
-            None => self.bin.is_none() || variant.number().is_some(),
+            VariantChoice::Auto => self.bin.is_none() || variant.number().is_some(),
         }
     }
 
-    /// The options that decide which half-moves count and that are not the defaults, as they are
-    /// written on a command line.
+    /// The options that decide which half-moves count and that are not the defaults, as the header of a book
+    /// lists them.
     pub(super) fn option_text(&self) -> String {
         let mut options = Vec::new();
-        if self.max_ply != MakeBook::new([]).max_ply {
+        if self.max_ply != MakeBook::DEFAULT_MAX_PLY {
             options.push(format!("--max-ply {}", self.max_ply));
         }
         if self.unfinished == Unfinished::Skip {
@@ -259,10 +262,8 @@ impl MakeBook {
         if self.keep_prefix {
             options.push("--keep-prefix".to_owned());
         }
-        match self.variant {
-            Some(Variant::Standard) => {}
-            Some(variant) => options.push(format!("--variant {variant}")),
-            None => options.push("--variant auto".to_owned()),
+        if !self.variant.is_standard() {
+            options.push(format!("--variant {}", self.variant));
         }
         let selection = self.selection.option_text();
         if !selection.is_empty() {
@@ -271,11 +272,11 @@ impl MakeBook {
         options.join(" ")
     }
 
-    /// Where the counts of this run come from.
+    /// What the counts of this run were made of.
     pub(super) fn provenance(&self, report: &Report) -> Provenance {
         Provenance {
             inputs: self.inputs.iter().map(Input::name).collect(),
-            games: Some(report.games),
+            games: Some(report.totals.games),
             options: self.option_text(),
         }
     }

@@ -3,9 +3,8 @@
 use std::{
     io::ErrorKind,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Condvar, Mutex,
         atomic::{AtomicBool, Ordering},
-        mpsc,
     },
 };
 
@@ -13,89 +12,79 @@ use rayon::{Scope, ThreadPool};
 
 use super::{
     MakeBook,
+    job::Job,
     replay::Replayer,
     report::Report,
     sequence::{Sequenced, Sequencer},
+    space::TemporarySpace,
     starts::Starts,
 };
 use crate::{
     error::{At, Error, Result},
-    index::{
-        GameRecords,
-        posting::{self, Once},
-    },
+    index::{GameRecords, posting::Posting},
     pgn::{Batch, Cutter, Input, Stream},
-    tally::{Memory, Partition, Shards, Tally},
+    sort::{Memory, Partition, Shards},
+    tally::Tally,
 };
 
 /// About how many bytes of PGN are replayed at once.
 const BATCH_SIZE: usize = 1 << 19;
 
+/// Why the locks of a run are never poisoned.
+const LOCK: &str = "a thread that panics ends the run";
+
 /// What has been collected when all inputs are read.
 pub(super) struct Collected {
-    /// By the keys of positions.
-    pub tally: Tally,
-    /// By the identities of positions, if these are wanted.
+    /// Counts by the keys of positions, if the run needs them.
+    pub tally: Option<Tally>,
+    /// Counts by the identities of positions, if the run needs them.
     pub identities: Option<Tally>,
     /// Where games started.
     pub starts: Starts,
-    /// Which games reached which positions, if there is to be an index.
-    pub postings: Option<Shards<Once>>,
-    /// The index records of all games, if there is to be one.
-    pub records: Option<GameRecords>,
-    /// The id of each input's first game.
-    pub first_ids: Vec<u64>,
+    /// What goes into the index, if there is to be one.
+    pub index: Option<CollectedIndex>,
     pub report: Report,
+}
+
+/// What goes into an index.
+pub(super) struct CollectedIndex {
+    /// Which games reached which positions.
+    pub postings: Shards<Posting>,
+    /// The records of all games.
+    pub records: GameRecords,
+    /// The id of the first game of each input.
+    pub first_ids: Vec<u64>,
 }
 
 impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
     pub(super) fn collect(&self, pool: &ThreadPool) -> Result<Collected> {
-        // Each kind of record that is collected gets its share.
-        let kinds = [
-            self.counts_keys(),
-            self.counts_identities(),
-            self.leveldb.is_some(),
-        ];
-        let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
-        let memory = Memory {
-            bytes: self.memory / tables,
-            temp_dir: self.temp_dir.clone(),
-        };
-        let run = Run {
-            options: self,
-            tally: Tally::new(memory.clone()),
-            identities: self.counts_identities().then(|| Tally::new(memory.clone())),
-            postings: self.leveldb.as_ref().map(|_| Shards::new(memory)),
-            sequencer: Mutex::new(Sequencer::new(self)),
-            failure: Mutex::new(None),
-            failed: AtomicBool::new(false),
-        };
-        let total = self.inputs.iter().map(Input::size).sum::<Option<u64>>();
-        self.progress
-            .total
-            .store(total.unwrap_or(0), Ordering::Relaxed);
-        let in_flight = 2 * pool.current_num_threads();
+        let run = Run::new(self);
+        let in_flight = 2 * pool.current_num_threads() as u64;
         pool.in_place_scope(|scope| run.read_inputs(scope, in_flight))?;
-        let failure = run.failure.into_inner();
-        if let Some(failure) = failure.unwrap_or_else(PoisonError::into_inner) {
+        if let Some(failure) = run.failure.into_inner().expect(LOCK) {
             return Err(failure);
         }
         self.refuse_if_stopped()?;
-        let sequencer = run.sequencer.into_inner();
         let Sequenced {
             report,
             records,
             first_ids,
             starts,
-        } = sequencer.unwrap_or_else(PoisonError::into_inner).finish()?;
+        } = run.sequencer.into_inner().expect(LOCK).finish()?;
+        let index = run
+            .postings
+            .zip(records)
+            .map(|(postings, records)| CollectedIndex {
+                postings,
+                records,
+                first_ids,
+            });
         Ok(Collected {
             tally: run.tally,
             identities: run.identities,
             starts,
-            postings: run.postings,
-            records,
-            first_ids,
+            index,
             report,
         })
     }
@@ -104,71 +93,107 @@ impl MakeBook {
 /// What the threads of a run share.
 struct Run<'a> {
     options: &'a MakeBook,
-    tally: Tally,
+    tally: Option<Tally>,
     identities: Option<Tally>,
-    postings: Option<Shards<Once>>,
+    postings: Option<Shards<Posting>>,
+    space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
-    /// The first thing that went wrong in a thread.
+    /// Signalled when the results of a batch are in order.
+    placed: Condvar,
+    /// The first error of a thread.
     failure: Mutex<Option<Error>>,
     failed: AtomicBool,
 }
 
-/// A batch and its place in the run.
-pub(super) struct Job {
-    pub batch: Batch,
-    /// Counts all batches of the run.
-    pub number: u64,
-    /// Which input it comes from.
-    pub input: usize,
-}
+impl<'a> Run<'a> {
+    fn new(options: &'a MakeBook) -> Run<'a> {
+        let kinds = [
+            options.counts_keys(),
+            options.counts_identities(),
+            options.leveldb.is_some(),
+        ];
+        // Each kind of record that is collected gets its share.
+        let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
+        let memory = Memory {
+            bytes: options.memory / tables,
+            temp_dir: options.temp_dir.clone(),
+        };
+        let [keys, identities, postings] = kinds;
+        Run {
+            options,
+            tally: keys.then(|| Tally::new(memory.clone())),
+            identities: identities.then(|| Tally::new(memory.clone())),
+            postings: postings.then(|| Shards::new(memory)),
+            space: TemporarySpace::new(options.temp_dir.clone()),
+            sequencer: Mutex::new(Sequencer::new(options)),
+            placed: Condvar::new(),
+            failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
+        }
+    }
 
-impl Run<'_> {
-    /// Cuts the inputs and hands the batches to the threads, not too many at a time.
-    fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: usize) -> Result<()> {
-        let (acquire, release) = mpsc::sync_channel::<()>(in_flight);
-        let release = Arc::new(Mutex::new(release));
+    /// Cuts the inputs and hands the batches to the threads, at most `in_flight` before the first of them is
+    /// in order.
+    fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: u64) -> Result<()> {
         let mut number = 0;
         for (index, input) in self.options.inputs.iter().enumerate() {
             let stream = input.open()?;
             let taken = Arc::clone(&stream.taken);
-            let before = self.options.progress.taken.load(Ordering::Relaxed);
+            let (before, _) = self.options.progress.bytes();
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
-            let mut first = true;
+            let mut is_first = true;
             while let Some(batch) = next_batch(&mut cutter, input)? {
-                if std::mem::take(&mut first) {
+                if std::mem::take(&mut is_first) {
                     refuse_binary(input, &batch.text)?;
                 }
+                let so_far = before + taken.load(Ordering::Relaxed);
+                self.options.progress.set_bytes(so_far);
+                self.wait_for_place(number, in_flight);
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 self.options.refuse_if_stopped()?;
-                let so_far = before + taken.load(Ordering::Relaxed);
-                self.options.progress.taken.store(so_far, Ordering::Relaxed);
-                // Waits while enough batches are on their way. The other end lives as long as this.
-                let _ = acquire.send(());
+                self.check_space()?;
                 let job = Job {
                     batch,
                     number,
                     input: index,
                 };
                 number += 1;
-                let release = Arc::clone(&release);
                 scope.spawn(move |_| {
                     if let Err(err) = self.replay(&job) {
                         self.fail(err);
                     }
-                    let release = release.lock().unwrap_or_else(PoisonError::into_inner);
-                    let _ = release.recv();
                 });
             }
         }
         Ok(())
     }
 
+    /// Waits until fewer than `in_flight` batches before batch `number` are not in order, or the run failed.
+    fn wait_for_place(&self, number: u64, in_flight: u64) {
+        let sequencer = self.sequencer.lock().expect(LOCK);
+        let is_full = |sequencer: &mut Sequencer<'_>| {
+            number >= sequencer.in_order() + in_flight && !self.failed.load(Ordering::Relaxed)
+        };
+        drop(self.placed.wait_while(sequencer, is_full).expect(LOCK));
+    }
+
+    /// Ends the run early if the temporary files will not fit.
+    fn check_space(&self) -> Result<()> {
+        let tallies = [&self.tally, &self.identities].into_iter().flatten();
+        let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
+        let postings = self.postings.as_ref().map_or(0, Shards::spilled_bytes);
+        let read = self.options.progress.phase_fraction();
+        self.space.check(counts + postings, read)
+    }
+
     fn fail(&self, err: Error) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert(err);
+        self.failure.lock().expect(LOCK).get_or_insert(err);
+        // Under the lock, so that the reader cannot miss it between its look and its wait.
+        let _sequencer = self.sequencer.lock().expect(LOCK);
         self.failed.store(true, Ordering::Relaxed);
+        self.placed.notify_all();
     }
 
     fn replay(&self, job: &Job) -> Result<()> {
@@ -177,26 +202,21 @@ impl Run<'_> {
         }
         let mut outcome = Replayer::new(self.options).replay(job);
         // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
-        self.tally
-            .add_records(&std::mem::take(&mut outcome.records))?;
+        if let Some(tally) = &self.tally {
+            tally.add_records(&std::mem::take(&mut outcome.records))?;
+        }
         if let Some(identities) = &self.identities {
             identities.add_records(&std::mem::take(&mut outcome.identity_records))?;
         }
-        self.options
-            .progress
-            .games
-            .fetch_add(outcome.games.read, Ordering::Relaxed);
-        let placed = self
-            .sequencer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .submit(job, outcome)?;
+        self.options.progress.add_games(outcome.totals.games.read);
+        let placed = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
+        self.placed.notify_all();
         if let Some(shards) = &self.postings {
-            for mut some in placed {
-                for record in &mut some.postings {
-                    *record = posting::add_to_id(*record, some.first_id);
+            for mut batch in placed {
+                for posting in &mut batch.postings {
+                    *posting = posting.shifted_by(batch.first_id);
                 }
-                shards.append(&Partition::new(&some.postings))?;
+                shards.append(&Partition::new(&batch.postings))?;
             }
         }
         Ok(())
@@ -205,23 +225,23 @@ impl Run<'_> {
 
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
     match cutter.next_batch() {
-        // What the operating system did not say, an unpacker or the cutter did.
+        // An error without a number is the unpacker's or the cutter's, not the operating system's.
         Err(err) if err.raw_os_error().is_none() && err.kind() != ErrorKind::OutOfMemory => {
             Err(Error::file(
                 input.path(),
                 format!("damaged: {err}; unpack or download it again"),
             ))
         }
-        result => result.at(input.path(), "read it"),
+        result => result.at(input.path(), "read"),
     }
 }
 
-/// Refuses what is certainly no PGN before it is read as a long row of odd games.
+/// Refuses binary data before it is read as a sequence of odd games.
 fn refuse_binary(input: &Input, text: &[u8]) -> Result<()> {
     if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
         return Err(Error::file(
             input.path(),
-            "is in UTF-16: convert it to UTF-8, for instance with iconv",
+            "in UTF-16: convert it to UTF-8, for instance with iconv",
         ));
     }
     let start = &text[..text.len().min(1 << 16)];
@@ -231,7 +251,7 @@ fn refuse_binary(input: &Input, text: &[u8]) -> Result<()> {
     if start.contains(&0) && !has_tags {
         return Err(Error::file(
             input.path(),
-            "is not PGN but binary data: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
+            "binary data, not PGN: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
         ));
     }
     Ok(())

@@ -6,40 +6,34 @@ use shakmaty::{Chess, Color};
 
 use super::{
     MakeBook,
+    job::Job,
     options::Unfinished,
-    read::Job,
-    report::{FilteredVariant, Rejection},
+    report::{FilteredVariant, Rejection, Report, Totals},
 };
 use crate::{
-    index::{layout, posting},
+    index::{layout, posting::Posting},
     pgn::{GameReader, GameResult, Tags, Token},
     position::{
-        BookMove, Keyed, LineError, Rules, Variant, has_inner_castling_rook, parse_fen, read_move,
-        write_epd,
+        BookMove, Keyed, LineError, Rules, Variant, VariantChoice, has_inner_castling_rook,
+        parse_fen, read_move, write_epd,
     },
-    provenance::Games,
-    tally::{Stats, record},
+    tally::{CountRecord, Stats},
 };
 
 /// What came out of a batch.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// A [record] for each half-move that counts.
-    pub records: Vec<u128>,
-    /// The same under the [identity](Keyed::identity) of each position instead of its key, if these may
-    /// differ and somebody asks.
-    pub identity_records: Vec<u128>,
-    /// Positions other than the usual one in which games started that count, if somebody asks: the
+    pub totals: Totals,
+    /// A record for each half-move that counts, if the run counts by keys.
+    pub records: Vec<CountRecord>,
+    /// The same under the [identity](Keyed::identity) of each position instead of its key, if the run counts
+    /// by identities.
+    pub identity_records: Vec<CountRecord>,
+    /// Positions other than the usual one in which games started that count, if the run makes a database: the
     /// identity and the EPD of each.
     pub starts: Vec<(u64, Vec<u8>)>,
-    /// Games that count, by their variant.
-    pub variants: BTreeMap<Variant, u64>,
     /// Games that were filtered for their variant.
     pub filtered_variants: BTreeMap<FilteredVariant, u64>,
-    /// Half-moves in positions that are not for books.
-    pub left_out: u64,
-    pub games: Games,
-    pub plies: u64,
     /// The first rejected games, numbered from the first game of the batch.
     pub rejected: Vec<Rejection>,
     /// Whether anything in the batch looked like PGN.
@@ -48,8 +42,8 @@ pub(super) struct Outcome {
     pub has_text: bool,
     /// Where text first stood that belongs to no game.
     pub stray_text: Option<u64>,
-    /// [Postings](posting) of games numbered from the first of the batch, if there is to be an index.
-    pub postings: Vec<u128>,
+    /// Postings of games numbered from the first of the batch, if there is to be an index.
+    pub postings: Vec<Posting>,
     /// The index records of all games, joined, and the length of each.
     pub game_records: Vec<u8>,
     pub record_lengths: Vec<u32>,
@@ -58,7 +52,7 @@ pub(super) struct Outcome {
 /// Replays the games of one batch.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
-    /// The half-moves of the present game.
+    /// The half-moves of the current game.
     line: Vec<Ply>,
     /// How many of them are not for books.
     not_for_books: u64,
@@ -123,7 +117,7 @@ impl<'a> Replayer<'a> {
         }
         while games.next_game() {
             self.game(&mut games, job);
-            self.outcome.games.read += 1;
+            self.outcome.totals.games.read += 1;
         }
         let text = job.batch.text.strip_prefix(b"\xef\xbb\xbf");
         let text = text.unwrap_or(&job.batch.text);
@@ -142,55 +136,73 @@ impl<'a> Replayer<'a> {
         self.not_for_books = 0;
         self.identities.clear();
         if self.options.leveldb.is_some() {
-            let offset = games
-                .first_tag_offset()
-                .map_or(layout::NO_OFFSET, |bracket| {
-                    (job.batch.offset + bracket as u64 + 1) as i64
-                });
-            let start = self.outcome.game_records.len();
-            layout::write_game(&mut self.outcome.game_records, tags, offset);
-            let length = self.outcome.game_records.len() - start;
-            self.outcome.record_lengths.push(length as u32);
+            self.write_record(games, job);
         }
+        let tags = games.tags();
+        let variant = self.variant(tags).filter(|_| {
+            self.options.selection.admits(tags)
+                && tag_result.is_none_or(|result| self.admits_result(result))
+        });
+        match variant {
+            Some(variant) => self.play_from_start(games, job, variant, tag_result),
+            None => {
+                games.skip_moves();
+                self.outcome.totals.games.filtered += 1;
+            }
+        }
+    }
 
-        let Some(variant) = self.variant(tags) else {
-            games.skip_moves();
-            self.outcome.games.filtered += 1;
-            return;
-        };
-        let unwanted = !self.options.selection.admits(tags)
-            || tag_result.is_some_and(|result| !self.admits_result(result));
-        if unwanted {
-            games.skip_moves();
-            self.outcome.games.filtered += 1;
-            return;
-        }
-        let fen = tags
+    /// Adds the index record of the current game.
+    fn write_record(&mut self, games: &GameReader<'_>, job: &Job) {
+        let offset = games
+            .first_tag_offset()
+            .map_or(layout::NO_OFFSET, |bracket| {
+                (job.batch.offset + bracket as u64 + 1) as i64
+            });
+        let start = self.outcome.game_records.len();
+        layout::write_game(&mut self.outcome.game_records, games.tags(), offset);
+        let length = self.outcome.game_records.len() - start;
+        self.outcome.record_lengths.push(length as u32);
+    }
+
+    /// Plays the current game from where it starts.
+    fn play_from_start(
+        &mut self,
+        games: &mut GameReader<'_>,
+        job: &Job,
+        variant: Variant,
+        tag_result: Option<GameResult>,
+    ) {
+        let fen = games
+            .tags()
             .get(b"FEN")
             .filter(|fen| !fen.trim_ascii().is_empty())
             .map(|fen| String::from_utf8_lossy(fen).into_owned());
         // Standard chess is played by its own type, which is the fastest.
-        let start = match (fen, variant) {
+        match (fen, variant) {
             (None, Variant::Standard) => {
-                return self.play(
-                    games,
-                    job,
-                    variant,
-                    Keyed::new(Chess::default()),
-                    tag_result,
-                );
+                let start = Keyed::new(Chess::default());
+                self.play(games, job, variant, start, tag_result);
             }
-            (Some(fen), Variant::Standard) => match parse_fen(&fen) {
-                Ok(start) => {
-                    let start = Keyed::new(start);
-                    self.note_start(&start);
-                    return self.play(games, job, variant, start, tag_result);
-                }
-                Err(err) => Err(err),
-            },
-            (None, _) => Ok(variant.start()),
-            (Some(fen), _) => variant.parse_fen(&fen),
-        };
+            (Some(fen), Variant::Standard) => {
+                self.play_from(games, job, variant, parse_fen(&fen), tag_result);
+            }
+            (None, _) => self.play_from(games, job, variant, Ok(variant.start()), tag_result),
+            (Some(fen), _) => {
+                self.play_from(games, job, variant, variant.parse_fen(&fen), tag_result);
+            }
+        }
+    }
+
+    /// Plays the current game from a position other than the usual one, if that could be read.
+    fn play_from<P: Rules>(
+        &mut self,
+        games: &mut GameReader<'_>,
+        job: &Job,
+        variant: Variant,
+        start: Result<P, LineError>,
+        tag_result: Option<GameResult>,
+    ) {
         match start {
             Ok(start) => {
                 let start = Keyed::new(start);
@@ -206,7 +218,9 @@ impl<'a> Replayer<'a> {
         let tag = tags.get(b"Variant");
         let filtered = match Variant::from_tag(tag) {
             Ok(variant) if self.options.admits_variant(variant) => return Some(variant),
-            Ok(variant) if self.options.variant.is_none() => FilteredVariant::Unnumbered(variant),
+            Ok(variant) if self.options.variant == VariantChoice::Auto => {
+                FilteredVariant::Unnumbered(variant)
+            }
             Ok(variant) => FilteredVariant::Other(variant),
             Err(_) => {
                 let name = String::from_utf8_lossy(tag.unwrap_or_default());
@@ -258,14 +272,14 @@ impl<'a> Replayer<'a> {
                     return;
                 }
             }
-            None if wanted => self.outcome.games.counted += 1,
+            None if wanted => self.outcome.totals.games.counted += 1,
             None => {
-                self.outcome.games.filtered += 1;
+                self.outcome.totals.games.filtered += 1;
                 return;
             }
         }
         if self.options.distinguishes_variants() {
-            *self.outcome.variants.entry(variant).or_default() += 1;
+            *self.outcome.totals.variants.entry(variant).or_default() += 1;
         }
         self.count(result, first_turn);
         if self.options.leveldb.is_some() {
@@ -324,7 +338,7 @@ impl<'a> Replayer<'a> {
         self.end_of_game(end)
     }
 
-    /// Passes over the moves that do not count, counting them if somebody asks for long games.
+    /// Passes over the moves that do not count; counts them if the selection asks for long games.
     fn rest_of_game(&self, games: &mut GameReader<'_>) -> Ending {
         if self.options.selection.min_plies <= self.line.len() {
             return self.end_of_game(games.skip_moves());
@@ -357,9 +371,9 @@ impl<'a> Replayer<'a> {
     }
 
     fn reject(&mut self, problem: Problem, job: &Job) {
-        let game = self.outcome.games.read;
-        self.outcome.games.rejected += 1;
-        if self.outcome.rejected.len() < super::Report::DESCRIBED {
+        let game = self.outcome.totals.games.read;
+        self.outcome.totals.games.rejected += 1;
+        if self.outcome.rejected.len() < Report::DESCRIBED {
             self.outcome.rejected.push(Rejection {
                 file: self.options.inputs[job.input].path().to_owned(),
                 game,
@@ -374,26 +388,28 @@ impl<'a> Replayer<'a> {
     /// Notes which positions the game reached.
     fn index(&mut self, result: GameResult, last_key: u64) {
         // A batch has fewer bytes than an id has values.
-        let id = self.outcome.games.read as u32;
+        let id = self.outcome.totals.games.read as u32;
         let with_moves = self.options.index_stats;
+        let winner = result.winner();
         let postings = self.line.iter().map(|ply| {
             let mv = if with_moves { ply.mv } else { BookMove::NONE };
-            posting::pack(ply.key, id, mv, result)
+            Posting::new(ply.key, id, mv, winner)
         });
         self.outcome.postings.extend(postings);
-        let last = posting::pack(last_key, id, BookMove::NONE, result);
+        let last = Posting::new(last_key, id, BookMove::NONE, winner);
         self.outcome.postings.push(last);
     }
 
     /// Counts the line that has been played.
     fn count(&mut self, result: GameResult, first_turn: Color) {
-        self.outcome.plies += self.line.len() as u64;
-        let stats = [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result, turn)));
+        self.outcome.totals.plies += self.line.len() as u64;
+        let stats =
+            [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result.winner(), turn)));
         let line = self.line.iter().enumerate();
         if self.options.counts_keys() {
             let records = line.clone().map(|(at, ply)| {
                 let (turn, stats) = stats[at % 2];
-                record::pack(ply.key, ply.mv, turn, stats)
+                CountRecord::new(ply.key, ply.mv, turn, stats)
             });
             if self.not_for_books == 0 {
                 self.outcome.records.extend(records);
@@ -402,13 +418,13 @@ impl<'a> Replayer<'a> {
                 self.outcome
                     .records
                     .extend(for_books.map(|(record, _)| record));
-                self.outcome.left_out += self.not_for_books;
+                self.outcome.totals.left_out += self.not_for_books;
             }
         }
         if self.options.counts_identities() {
             let records = line.zip(&self.identities).map(|((at, ply), identity)| {
                 let (turn, stats) = stats[at % 2];
-                record::pack(*identity, ply.mv, turn, stats)
+                CountRecord::new(*identity, ply.mv, turn, stats)
             });
             self.outcome.identity_records.extend(records);
         }

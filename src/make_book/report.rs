@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
+    error::Error as StdError,
     fmt,
+    ops::AddAssign,
     path::{Path, PathBuf},
 };
 
@@ -10,16 +12,18 @@ use crate::{position::Variant, provenance::Games};
 
 /// A game that could not be replayed to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Rejection {
     /// The input.
     pub file: PathBuf,
     /// The number of the game in the input, from 0.
     pub game: u64,
-    /// Where the move, or whatever else is wrong, stands in the unpacked input, in bytes.
+    /// Where the move, or the other fault, stands in the unpacked input, in bytes.
     pub offset: u64,
     /// How many half-moves were played before it.
     pub ply: usize,
     /// The move as it is written; empty if something else is wrong.
+    #[cfg_attr(feature = "serde", serde(rename = "move"))]
     pub mv: String,
     /// What is wrong.
     pub reason: String,
@@ -47,31 +51,71 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// What a run did. The first 100 rejected games are described.
-#[derive(Clone, PartialEq, Default, Debug)]
-pub struct Report {
+impl StdError for Rejection {}
+
+/// What a run counted while it replayed games.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Totals {
     /// What became of the games.
     pub games: Games,
     /// Half-moves that count.
     pub plies: u64,
-    /// Positions in which a counted move was played.
-    pub positions: u64,
-    /// Pairs of position and move that were counted.
-    pub entries: u64,
-    /// The book, if one was made.
-    pub book: Option<BookReport>,
-    /// The index, if one was made.
-    pub index: Option<IndexReport>,
-    /// The OOBS database, if one was made.
-    pub obs: Option<ObsReport>,
     /// Half-moves that are not in the book because a rook may castle that is not the outermost of its
     /// side, which only Chess960 knows.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
     pub left_out: u64,
     /// Games that count, by their variant, unless only standard chess was asked for.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
     pub variants: BTreeMap<Variant, u64>,
-    /// The first rejected games, in the order of the inputs.
+}
+
+#[cfg(feature = "serde")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl AddAssign<&Totals> for Totals {
+    fn add_assign(&mut self, other: &Totals) {
+        let Totals {
+            games,
+            plies,
+            left_out,
+            variants,
+        } = other;
+        self.games += *games;
+        self.plies += plies;
+        self.left_out += left_out;
+        for (variant, games) in variants {
+            *self.variants.entry(*variant).or_default() += games;
+        }
+    }
+}
+
+/// What a run did.
+#[derive(Clone, PartialEq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Report {
+    /// What was counted while games were replayed.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub totals: Totals,
+    /// Positions in which a counted move was played; 0 if only an index was made.
+    pub positions: u64,
+    /// Pairs of position and move that were counted; 0 if only an index was made.
+    pub entries: u64,
+    /// The book, if one was made.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub book: Option<BookReport>,
+    /// The index, if one was made.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub index: Option<IndexReport>,
+    /// The OOBS database, if one was made.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub obs: Option<ObsReport>,
+    /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// What the user may want to know of the inputs, a line each.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub warnings: Vec<String>,
 }
 
@@ -82,6 +126,7 @@ impl Report {
 
 /// A book that was made.
 #[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct BookReport {
     /// The file.
     pub path: PathBuf,
@@ -95,6 +140,7 @@ pub struct BookReport {
 
 /// An index that was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct IndexReport {
     /// The directory.
     pub path: PathBuf,
@@ -108,6 +154,7 @@ pub struct IndexReport {
 
 /// An OOBS database that was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ObsReport {
     /// The file.
     pub path: PathBuf,
@@ -118,13 +165,13 @@ pub struct ObsReport {
 /// A variant whose games were filtered.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum FilteredVariant {
-    /// Another one was asked for.
+    /// The run counts another one.
     Other(Variant),
-    /// It has no place in the book that is being made.
+    /// A book has no keys for it.
     Unnumbered(Variant),
-    /// Its name means nothing here.
+    /// No variant of this name is known.
     Unknown(String),
-    /// Nor do these, which are too many to be told apart.
+    /// More names that are not known.
     More,
 }
 

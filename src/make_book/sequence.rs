@@ -1,33 +1,33 @@
 //! Putting the results of batches in the order of the inputs.
 //!
-//! Batches are done when they are done. What depends on their order (the numbers of games, which
-//! games are the first rejected) waits here until all batches before are done too.
+//! Batches are completed in any order. What depends on their order (the numbers of games, which games are
+//! the first rejected) is kept here until all batches before are complete too.
 
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
     MakeBook,
-    read::Job,
+    job::Job,
     replay::Outcome,
-    report::{FilteredVariant, Report, stray_text},
+    report::{FilteredVariant, Rejection, Report, stray_text},
     starts::Starts,
 };
 use crate::{
     error::{Error, Result},
-    index::GameRecords,
+    index::{GameRecords, posting::Posting},
     position::Variant,
 };
 
-/// How many variants that are filtered have their games counted each.
+/// How many names of filtered variants are counted apart.
 const NAMED_VARIANTS: usize = 20;
 
 /// Collects the outcomes of batches.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
-    /// The batch whose turn it is.
-    next: u64,
+    /// How many batches are in order.
+    in_order: u64,
     /// Outcomes of later batches, with the number of their input.
-    waiting: BTreeMap<u64, (usize, Outcome)>,
+    early: BTreeMap<u64, (usize, Outcome)>,
     inputs: Vec<InputState>,
     report: Report,
     /// The records of all games, if there is to be an index.
@@ -36,10 +36,10 @@ pub(super) struct Sequencer<'a> {
     filtered_variants: BTreeMap<FilteredVariant, u64>,
 }
 
-/// Postings whose games have their ids.
+/// Postings of games whose ids are known.
 pub(super) struct Placed {
-    pub postings: Vec<u128>,
-    /// What has to be added to their ids.
+    pub postings: Vec<Posting>,
+    /// What has to be added to the ids of their games.
     pub first_id: u32,
 }
 
@@ -56,8 +56,8 @@ impl<'a> Sequencer<'a> {
     pub(super) fn new(options: &'a MakeBook) -> Sequencer<'a> {
         Sequencer {
             options,
-            next: 0,
-            waiting: BTreeMap::new(),
+            in_order: 0,
+            early: BTreeMap::new(),
             inputs: vec![InputState::default(); options.inputs.len()],
             report: Report::default(),
             records: options
@@ -69,65 +69,79 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Takes the outcome of a batch, and puts in order what can be. The postings that come out of it
-    /// are for the caller to count, so that nobody waits for that.
+    /// How many batches are in order.
+    pub(super) fn in_order(&self) -> u64 {
+        self.in_order
+    }
+
+    /// Takes the outcome of a batch, and puts in order what can be. The caller counts the postings that come
+    /// out of it, so that other threads need not wait for that.
     pub(super) fn submit(&mut self, job: &Job, outcome: Outcome) -> Result<Vec<Placed>> {
-        self.waiting.insert(job.number, (job.input, outcome));
+        self.early.insert(job.number, (job.input, outcome));
         let mut placed = Vec::new();
-        while let Some((input, outcome)) = self.waiting.remove(&self.next) {
-            self.next += 1;
+        while let Some((input, outcome)) = self.early.remove(&self.in_order) {
+            self.in_order += 1;
             placed.extend(self.place(input, outcome)?);
         }
         Ok(placed)
     }
 
+    /// Takes the outcome of the next batch.
     fn place(&mut self, input: usize, outcome: Outcome) -> Result<Option<Placed>> {
-        let placed = match &mut self.records {
-            Some(records) => {
-                let first_id = records.len();
-                records.push_all(&outcome.record_lengths, &outcome.game_records)?;
-                if records.len() > u64::from(u32::MAX) {
-                    return Err(Error::file(
-                        self.options.inputs[input].path(),
-                        "an index holds at most 4294967295 games: make several",
-                    ));
-                }
-                Some(Placed {
-                    postings: outcome.postings,
-                    first_id: first_id as u32,
-                })
-            }
-            None => None,
-        };
+        let first_id = self.keep_records(input, &outcome)?;
+        self.reject(input, outcome.rejected)?;
         let state = &mut self.inputs[input];
+        state.games += outcome.totals.games.read;
+        state.recognised |= outcome.recognised;
+        state.has_text |= outcome.has_text;
+        state.stray_text = state.stray_text.or(outcome.stray_text);
+        self.report.totals += &outcome.totals;
+        if let Some(path) = &self.options.obs {
+            refuse_several_variants(path, &self.report.totals.variants)?;
+        }
+        for (identity, epd) in outcome.starts {
+            self.starts.add(identity, &epd)?;
+        }
+        self.filter_variants(outcome.filtered_variants);
+        Ok(first_id.map(|first_id| Placed {
+            postings: outcome.postings,
+            first_id,
+        }))
+    }
+
+    /// Keeps the index records of a batch, if there is to be an index; answers the id of its first game.
+    fn keep_records(&mut self, input: usize, outcome: &Outcome) -> Result<Option<u32>> {
+        let Some(records) = &mut self.records else {
+            return Ok(None);
+        };
+        let first_id = records.len();
+        records.push_all(&outcome.record_lengths, &outcome.game_records)?;
+        if records.len() > u64::from(u32::MAX) {
+            return Err(Error::file(
+                self.options.inputs[input].path(),
+                "an index holds at most 4294967295 games: make several",
+            ));
+        }
+        Ok(Some(first_id as u32))
+    }
+
+    /// Numbers the rejected games of a batch and keeps the first of all.
+    fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::DESCRIBED.saturating_sub(self.report.rejected.len());
-        for mut rejection in outcome.rejected.into_iter().take(room) {
-            rejection.game += state.games;
+        for mut rejection in rejected.into_iter().take(room) {
+            rejection.game += self.inputs[input].games;
             if self.options.strict {
                 return Err(Error::Rejected(Box::new(rejection)));
             }
             self.report.rejected.push(rejection);
         }
-        state.games += outcome.games.read;
-        state.recognised |= outcome.recognised;
-        state.has_text |= outcome.has_text;
-        if state.stray_text.is_none() {
-            state.stray_text = outcome.stray_text;
-        }
-        self.report.games.add(outcome.games);
-        self.report.plies += outcome.plies;
-        self.report.left_out += outcome.left_out;
-        for (variant, games) in outcome.variants {
-            *self.report.variants.entry(variant).or_default() += games;
-        }
-        if let Some(path) = &self.options.obs {
-            refuse_several_variants(path, &self.report.variants)?;
-        }
-        for (identity, epd) in outcome.starts {
-            self.starts.add(identity, &epd)?;
-        }
-        for (variant, games) in outcome.filtered_variants {
-            // Whoever invents a name for every game need not have all of them repeated.
+        Ok(())
+    }
+
+    /// Adds up games that were filtered for their variant. An input that invents a name for every game does
+    /// not get all of them repeated.
+    fn filter_variants(&mut self, filtered: BTreeMap<FilteredVariant, u64>) {
+        for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
             let variant = if is_new && self.filtered_variants.len() >= NAMED_VARIANTS {
                 FilteredVariant::More
@@ -136,7 +150,6 @@ impl<'a> Sequencer<'a> {
             };
             *self.filtered_variants.entry(variant).or_default() += games;
         }
-        Ok(placed)
     }
 
     /// What was collected, after the last batch.
@@ -145,7 +158,7 @@ impl<'a> Sequencer<'a> {
             if state.has_text && !state.recognised {
                 return Err(Error::file(
                     input.path(),
-                    "holds no game: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
+                    "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
                 ));
             }
             if !state.has_text {
@@ -159,12 +172,15 @@ impl<'a> Sequencer<'a> {
         for (variant, games) in &self.filtered_variants {
             self.report.warnings.push(variant.warning(*games));
         }
-        let mut first_ids = Vec::with_capacity(self.inputs.len());
-        let mut next = 0;
-        for state in &self.inputs {
-            first_ids.push(next);
-            next += state.games;
-        }
+        let first_ids = self
+            .inputs
+            .iter()
+            .scan(0, |next, state| {
+                let first = *next;
+                *next += state.games;
+                Some(first)
+            })
+            .collect();
         Ok(Sequenced {
             report: self.report,
             records: self.records,
@@ -192,8 +208,8 @@ fn refuse_several_variants(path: &Path, met: &BTreeMap<Variant, u64>) -> Result<
         Some(other) => Err(Error::file(
             path,
             format!(
-                "would mix {} and {other}, and an OOBS database is for one variant: name it with --variant",
-                first.unwrap_or(other)
+                "an OOBS database is for one variant, and the games are of {} and {other}: choose one",
+                first.expect("the other one is the second")
             ),
         )),
         None => Ok(()),

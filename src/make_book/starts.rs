@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, path::PathBuf};
 
-use crate::{error::Result, tally::Spool};
+use crate::{error::Result, sort::Spool};
 
 /// How many positions are remembered so that they are not kept twice. Twice does no harm.
 const REMEMBERED: usize = 1 << 18;

@@ -121,7 +121,7 @@ impl Info {
         let ours = &mut self.provenance;
         ours.inputs.extend(theirs.inputs.iter().cloned());
         ours.games = ours.games.zip(theirs.games).map(|(mut sum, more)| {
-            sum.add(more);
+            sum += more;
             sum
         });
         if ours.options != theirs.options {

@@ -7,7 +7,10 @@ use super::{
     read::{Obs, Row},
     write::{BookTable, Columns, NewRow, ObsWriter},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    output::Finished,
+};
 
 /// Rows that wait to be merged, from each database.
 const AHEAD: usize = 1 << 12;
@@ -15,14 +18,14 @@ const AHEAD: usize = 1 << 12;
 /// Makes a database of several: a move of a position has the games of all of them. Whether it is to be
 /// played, and what is said of it, comes from the first that knows it.
 ///
-/// Answers how many rows there are. From databases that hold every move (`--min-game 1`) this is
+/// Answers how many rows there are, and the database, which is not in place yet. From databases that hold every move (`--min-game 1`) this is
 /// exactly the database of all the games; [`Info::selection`] of each tells.
 ///
 /// # Errors
 ///
 /// Databases of different variants, one that cannot be read, or a file that cannot be written; there
 /// is none then.
-pub fn merge_databases(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<u64> {
+pub fn merge_databases(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<(u64, Finished)> {
     let mut databases = Vec::with_capacity(inputs.len());
     for path in inputs {
         databases.push(Obs::open(path)?);
@@ -45,7 +48,7 @@ pub fn merge_databases(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<u6
         }
     }
     let Some(info) = info else {
-        return Err(Error::file(out.target(), "would be made of nothing"));
+        return Err(Error::file(out.target(), "no input databases"));
     };
     let size = inputs
         .iter()

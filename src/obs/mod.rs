@@ -32,7 +32,6 @@ pub use self::{
     info::Info,
     merge::merge_databases,
     read::{Obs, Row, legal_move},
-    walk::Start,
     write::{ObsWriter, Written},
 };
 use crate::error::{At, Error, Result};
@@ -46,17 +45,42 @@ pub fn is_database(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
     File::open(path)
         .and_then(|file| file.take(16).read_to_end(&mut start))
-        .at(path, "read it")?;
+        .at(path, "read")?;
     Ok(start == b"SQLite format 3\0")
 }
 
-/// Adds the path and the deed to an error of SQLite's.
+/// Whether a database may be made where a file is already: over an empty file always, over a database of this
+/// schema with `force`.
+///
+/// # Errors
+///
+/// [`Error::File`] says why not.
+pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
+    if path
+        .metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
+    {
+        return Ok(());
+    }
+    if Obs::open(path).is_err() {
+        return Err(Error::file(
+            path,
+            "exists and is not an OOBS database: name another file",
+        ));
+    }
+    if force {
+        return Ok(());
+    }
+    Err(Error::exists(path))
+}
+
+/// Adds the path and the operation to an error of SQLite's.
 trait Sql<T> {
     fn sql(self, path: &Path, doing: &str) -> Result<T>;
 }
 
 impl<T> Sql<T> for rusqlite::Result<T> {
     fn sql(self, path: &Path, doing: &str) -> Result<T> {
-        self.map_err(|err| Error::file(path, format!("cannot {doing}: {err}")))
+        self.map_err(|err| Error::file(path, format!("cannot {doing} it: {err}")))
     }
 }

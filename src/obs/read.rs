@@ -70,7 +70,7 @@ struct Source {
 
 impl Source {
     fn of(db: &Connection, path: &Path) -> Result<Source> {
-        let columns = columns(db, "Book").sql(path, "read it")?;
+        let columns = columns(db, "Book").sql(path, "read")?;
         let has = |name: &str| {
             columns
                 .iter()
@@ -132,13 +132,13 @@ impl Obs {
             return Err(Error::file(path, "is no OOBS database: it is not SQLite's"));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, flags).sql(path, "open it")?;
+        let db = Connection::open_with_flags(path, flags).sql(path, "open")?;
         // What stands in the file is data, and nothing in it is to be run.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
             .and_then(|_| db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false))
-            .sql(path, "open it")?;
+            .sql(path, "open")?;
         let name = path.file_name().unwrap_or(path.as_os_str());
-        let info = Info::read(&db, &name.to_string_lossy()).sql(path, "read it")?;
+        let info = Info::read(&db, &name.to_string_lossy()).sql(path, "read")?;
         let source = Source::of(&db, path)?;
         Ok(Obs {
             path: path.to_owned(),
@@ -191,7 +191,7 @@ impl Obs {
         let largest = self
             .db
             .query_row(&query, [], |row| integer(row.get_ref(0)?).map_or(Ok(0), Ok));
-        Ok(u64::try_from(largest.sql(&self.path, "read it")?).unwrap_or(0))
+        Ok(u64::try_from(largest.sql(&self.path, "read")?).unwrap_or(0))
     }
 
     /// Calls `f` with every row, in the order of the table.
@@ -219,7 +219,7 @@ impl Obs {
         parameters: impl rusqlite::Params,
         mut f: impl FnMut(Row) -> Result<()>,
     ) -> Result<()> {
-        let doing = "read it";
+        let doing = "read";
         let mut statement = self.db.prepare_cached(query).sql(&self.path, doing)?;
         let mut rows = statement.query(parameters).sql(&self.path, doing)?;
         while let Some(row) = rows.next().sql(&self.path, doing)? {

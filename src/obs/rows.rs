@@ -14,7 +14,8 @@ use std::{
 
 use crate::{
     error::Result,
-    tally::{Memory, Spool, SpoolReader, Stats},
+    sort::{Memory, Spool, SpoolReader},
+    tally::Stats,
 };
 
 /// Positions being collected, from any number of threads.

@@ -16,7 +16,7 @@ use shakmaty::Move;
 use crate::{
     error::{Error, Result},
     position::{Keyed, Rules},
-    tally::{Counts, Finder, Marks, Stats},
+    tally::{Counts, Finder, Marks, Scratch, Stats},
 };
 
 /// Positions that wait; past so many, half of them are for another thread to take.
@@ -24,9 +24,6 @@ const SHARED: usize = 64;
 
 /// Positions that are looked for at the same time.
 const TOGETHER: usize = 16;
-
-/// A position in which games started.
-pub type Start<P> = Keyed<P>;
 
 /// What a walk calls with each position and its moves, from any thread, and with a desk to work on.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
@@ -47,7 +44,7 @@ pub(super) struct LegalCount {
 /// positions share a key.
 pub(super) fn walk<P, D, F>(
     counts: &Counts,
-    starts: impl Iterator<Item = Result<Start<P>>>,
+    starts: impl Iterator<Item = Result<Keyed<P>>>,
     stop: &AtomicBool,
     visit: F,
 ) -> Result<u64>
@@ -122,7 +119,7 @@ impl<F> Walk<'_, F> {
         F: Visit<P, D>,
     {
         let mut own = D::default();
-        let (mut desk, mut moves, mut legal) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut scratch, mut legal) = (Scratch::default(), Vec::new());
         let (mut visited, mut illegal) = (0, 0);
         let (mut next, mut parts) = (Vec::new(), Vec::new());
         while !stack.is_empty() {
@@ -131,20 +128,20 @@ impl<F> Walk<'_, F> {
             parts.clear();
             parts.extend(next.iter().map(|line| self.finder.part(line.identity())));
             for (line, part) in next.iter().zip(&parts) {
-                let Some(place) = self.finder.find(*part, &mut desk, &mut moves)? else {
+                let Some(found) = self.finder.find(*part, &mut scratch)? else {
                     continue;
                 };
-                if !self.marks.set(place) {
+                if !self.marks.set(found.place) {
                     continue;
                 }
                 visited += 1;
                 legal.clear();
-                legal.extend(moves.iter().filter_map(|count| {
+                legal.extend(found.moves.iter().filter_map(|count| {
                     let mv = count.mv.to_move(line.position())?;
                     let stats = count.stats;
                     Some(LegalCount { mv, stats })
                 }));
-                illegal += (moves.len() - legal.len()) as u64;
+                illegal += (found.moves.len() - legal.len()) as u64;
                 (self.visit)(&mut own, line.position(), &legal)?;
                 for count in &legal {
                     stack.push(line.clone());

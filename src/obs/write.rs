@@ -1,7 +1,7 @@
 //! Writing a database.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, sync_channel},
@@ -16,13 +16,14 @@ use super::{
     Sql,
     info::Info,
     rows::{Packer, Rows, SortedRows, epd, for_each_row, whole},
-    walk::{LegalCount, Start, walk},
+    walk::{LegalCount, walk},
 };
 use crate::{
     error::{Error, Result},
-    output::AtomicFile,
-    position::{Rules, write_epd, write_uci},
-    tally::{Counts, Memory, Stats},
+    output::{AtomicFile, Finished},
+    position::{Keyed, Rules, write_epd, write_uci},
+    sort::Memory,
+    tally::{Counts, Stats},
 };
 
 /// What the standard's own tool makes, and the index that its document advises under another name, so that
@@ -88,27 +89,23 @@ pub(super) struct NewRow<'a> {
 }
 
 impl ObsWriter {
-    /// Starts a database.
+    /// Starts a database. If there is a file, `may_replace` judges it.
     ///
     /// # Errors
     ///
-    /// A file that exists, unless it is to be replaced, or a directory that may not be written.
-    pub fn create(path: impl Into<PathBuf>, replace: bool) -> Result<ObsWriter> {
-        let path = path.into();
-        if let Ok(metadata) = path.metadata() {
-            if !metadata.is_file() {
-                return Err(Error::file(path, "is no file: a database needs one"));
-            }
-            if !replace {
-                return Err(Error::file(
-                    path,
-                    "exists: remove it, or have it replaced with --force",
-                ));
-            }
+    /// A directory that cannot be written, a device or pipe, and what `may_replace` answers.
+    pub fn create(
+        path: impl AsRef<Path>,
+        may_replace: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<ObsWriter> {
+        let file = AtomicFile::create_over(path, may_replace)?;
+        if !file.is_seekable() {
+            return Err(Error::file(
+                file.target(),
+                "not a file: a database needs one",
+            ));
         }
-        Ok(ObsWriter {
-            file: AtomicFile::create(path)?,
-        })
+        Ok(ObsWriter { file })
     }
 
     /// The file that will be there.
@@ -126,11 +123,11 @@ impl ObsWriter {
     pub fn write<P: Rules>(
         self,
         counts: &Counts,
-        starts: impl Iterator<Item = Result<Start<P>>>,
+        starts: impl Iterator<Item = Result<Keyed<P>>>,
         info: &Info,
         memory: &Memory,
         stop: &AtomicBool,
-    ) -> Result<Written> {
+    ) -> Result<(Written, Finished)> {
         let rows = Rows::new(rayon::current_num_threads(), memory);
         let strays = walk(
             counts,
@@ -151,13 +148,14 @@ impl ObsWriter {
         )?;
         let rows = rows.sorted();
         let size = 2 * rows.size();
-        let written = self.insert_all(info, Columns::Counted, size, stop, |table| {
+        let (written, finished) = self.insert_all(info, Columns::Counted, size, stop, |table| {
             insert_sorted(rows, table, stop)
         })?;
-        Ok(Written {
+        let written = Written {
             rows: written,
             strays,
-        })
+        };
+        Ok((written, finished))
     }
 
     /// Writes the rows that `insert` inserts, in order, and that will take about `size` bytes; answers how
@@ -169,17 +167,17 @@ impl ObsWriter {
         size: u64,
         stop: &AtomicBool,
         insert: impl FnOnce(&mut BookTable<'_>) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<(u64, Finished)> {
         let target = self.file.target().to_owned();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(self.file.temporary_path(), flags)
-            .sql(&target, "write it")?;
+        let db =
+            Connection::open_with_flags(self.file.temporary_path(), flags).sql(&target, "write")?;
         let page_size = if size < LARGE { 4096 } else { 32768 };
         db.pragma_update(None, "page_size", page_size)
-            .sql(&target, "write it")?;
-        db.execute_batch(SETTINGS).sql(&target, "write it")?;
-        db.execute_batch(TABLES).sql(&target, "write it")?;
-        db.execute_batch("BEGIN").sql(&target, "write it")?;
+            .sql(&target, "write")?;
+        db.execute_batch(SETTINGS).sql(&target, "write")?;
+        db.execute_batch(TABLES).sql(&target, "write")?;
+        db.execute_batch("BEGIN").sql(&target, "write")?;
         let mut table = BookTable::new(&db, &target, columns)?;
         let flushed = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -198,16 +196,13 @@ impl ObsWriter {
         })?;
         let rows = table.rows;
         drop(table);
-        info.write(&db, rows).sql(&target, "write it")?;
-        db.execute_batch("COMMIT").sql(&target, "write it")?;
-        db.close()
-            .map_err(|(_, err)| err)
-            .sql(&target, "write it")?;
+        info.write(&db, rows).sql(&target, "write")?;
+        db.execute_batch("COMMIT").sql(&target, "write")?;
+        db.close().map_err(|(_, err)| err).sql(&target, "write")?;
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        self.file.commit()?;
-        Ok(rows)
+        Ok((rows, self.file.finish()?))
     }
 }
 
@@ -325,7 +320,7 @@ impl<'a> BookTable<'a> {
             db,
             target,
             columns,
-            many: many.sql(target, "write it")?,
+            many: many.sql(target, "write")?,
             rows: 0,
         })
     }
@@ -334,13 +329,13 @@ impl<'a> BookTable<'a> {
     pub(super) fn insert(&mut self, rows: &[NewRow<'_>]) -> Result<()> {
         let (whole, rest) = rows.as_chunks::<AT_ONCE>();
         for rows in whole {
-            insert(&mut self.many, self.columns, rows).sql(self.target, "write it")?;
+            insert(&mut self.many, self.columns, rows).sql(self.target, "write")?;
         }
         if !rest.is_empty() {
             self.db
                 .prepare(&self.columns.insertion(rest.len()))
                 .and_then(|mut few| insert(&mut few, self.columns, rest))
-                .sql(self.target, "write it")?;
+                .sql(self.target, "write")?;
         }
         self.rows += rows.len() as u64;
         Ok(())

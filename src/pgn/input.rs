@@ -153,17 +153,16 @@ impl Input {
             Some(path) => Box::new(Counting::new(open(path)?, &taken)),
             None => Box::new(Counting::new(io::stdin(), &taken)),
         };
-        let start = read_start(&mut source).at(path, "read it")?;
+        let start = read_start(&mut source).at(path, "read")?;
         let packing = Packing::detect(&start);
         if packing == Packing::Zip {
             let reader = match &self.path {
                 Some(path) => unzip(path, Counting::new(open(path)?, &taken))?,
                 None => {
                     // The table of contents of a zip archive stands at its end.
-                    let mut spool =
-                        tempfile::tempfile().at(path, "make a temporary file for it")?;
+                    let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
                     io::copy(&mut Cursor::new(start).chain(source), &mut spool)
-                        .at(path, "copy it to a temporary file")?;
+                        .at(path, "copy to a temporary file")?;
                     unzip(path, spool)?
                 }
             };
@@ -182,9 +181,9 @@ impl Input {
             ))),
             Packing::Bzip2 => Box::new(MultiBzDecoder::new(source)),
             Packing::Zstd => {
-                let mut decoder = zstd::Decoder::new(source).at(path, "unpack it")?;
+                let mut decoder = zstd::Decoder::new(source).at(path, "unpack")?;
                 // Archives made with --long need more than the default window.
-                decoder.window_log_max(31).at(path, "unpack it")?;
+                decoder.window_log_max(31).at(path, "unpack")?;
                 Box::new(decoder)
             }
             Packing::Zip => unreachable!("handled above"),
@@ -201,8 +200,8 @@ trait ReadSend: Read + Send {}
 impl<R: Read + Send> ReadSend for R {}
 
 fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).at(path, "open it")?;
-    let metadata = file.metadata().at(path, "open it")?;
+    let file = File::open(path).at(path, "open")?;
+    let metadata = file.metadata().at(path, "open")?;
     if metadata.is_dir() {
         return Err(Error::file(
             path,
@@ -331,7 +330,7 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let mut text = Vec::new();
         let mut stream = Input::file(&path).open()?;
-        stream.read_to_end(&mut text).at(&path, "unpack it")?;
+        stream.read_to_end(&mut text).at(&path, "unpack")?;
         Ok(text)
     }
 

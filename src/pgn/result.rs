@@ -1,5 +1,7 @@
 //! The result of a game.
 
+use shakmaty::Color;
+
 /// How a game ended, as its `Result` tag or its termination marker says.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum GameResult {
@@ -40,6 +42,16 @@ impl GameResult {
             "1/2" | "½-½" | "½–½" | "½" | "1/2–1/2" => Some(GameResult::Draw),
             _ => None,
         })
+    }
+
+    /// The side that won, `None` for a draw or an unknown result.
+    #[inline]
+    pub fn winner(self) -> Option<Color> {
+        match self {
+            GameResult::WhiteWins => Some(Color::White),
+            GameResult::BlackWins => Some(Color::Black),
+            GameResult::Draw | GameResult::Unknown => None,
+        }
     }
 
     /// The token of the PGN standard.

@@ -34,5 +34,5 @@ pub use self::{
     movement::{BookMove, uci, write_uci},
     notation::{MoveError, looks_like_move, read_move},
     rules::Rules,
-    variant::{UnknownVariant, Variant},
+    variant::{UnknownVariant, Variant, VariantChoice},
 };

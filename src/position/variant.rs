@@ -197,6 +197,68 @@ impl Variant {
     }
 }
 
+/// Which variant the games of a run or an index are of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum VariantChoice {
+    /// One variant; games of others are left out.
+    Only(Variant),
+    /// Each game is of the variant that its `Variant` tag names.
+    Auto,
+}
+
+impl VariantChoice {
+    /// What stands for [`Auto`](VariantChoice::Auto) in an index and on a command line.
+    pub const AUTO: &str = "auto";
+
+    /// The variant, if there is one for all games.
+    pub fn only(self) -> Option<Variant> {
+        match self {
+            VariantChoice::Only(variant) => Some(variant),
+            VariantChoice::Auto => None,
+        }
+    }
+
+    /// Whether games of standard chess and no others count.
+    pub fn is_standard(self) -> bool {
+        self == VariantChoice::default()
+    }
+}
+
+/// Standard chess.
+impl Default for VariantChoice {
+    fn default() -> VariantChoice {
+        VariantChoice::Only(Variant::Standard)
+    }
+}
+
+impl From<Variant> for VariantChoice {
+    fn from(variant: Variant) -> VariantChoice {
+        VariantChoice::Only(variant)
+    }
+}
+
+/// The name of the variant, or `auto`.
+impl fmt::Display for VariantChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VariantChoice::Only(variant) => variant.fmt(f),
+            VariantChoice::Auto => f.pad(VariantChoice::AUTO),
+        }
+    }
+}
+
+/// Reads the name of a variant, or `auto`.
+impl FromStr for VariantChoice {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<VariantChoice, UnknownVariant> {
+        match text {
+            VariantChoice::AUTO => Ok(VariantChoice::Auto),
+            name => name.parse().map(VariantChoice::Only),
+        }
+    }
+}
+
 /// The number of a set of rules, where the format gives it one.
 #[inline]
 pub(super) fn number_of(game: Game) -> Option<u64> {
@@ -207,6 +269,14 @@ pub(super) fn number_of(game: Game) -> Option<u64> {
         Game::Atomic => Some(12),
         Game::ThreeCheck => Some(13),
         Game::Horde | Game::KingOfTheHill | Game::RacingKings => None,
+    }
+}
+
+/// As its name in the protocol.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Variant {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

@@ -2,48 +2,53 @@
 
 use shakmaty::Color;
 
-use super::{
-    record::{self, SumUp},
-    shards::{Memory, Partition, SHARDS, Sealed, Shards},
-    stats::Stats,
+use super::{record::CountRecord, stats::Stats};
+use crate::{
+    error::Result,
+    position::BookMove,
+    sort::{Memory, Partition, SHARDS, Sealed, Shards},
 };
-use crate::{error::Result, position::BookMove};
 
 /// Counts being collected, from any number of threads.
 #[derive(Debug)]
 pub struct Tally {
-    shards: Shards<SumUp>,
+    shards: Shards<CountRecord>,
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// No counts yet.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
         }
     }
 
-    /// Counts a batch of [records](record) at once, which is how a lot is counted fast.
+    /// Adds a batch of records, which is the fast way to count.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written.
-    pub fn add_records(&self, records: &[u128]) -> Result<()> {
+    pub fn add_records(&self, records: &[CountRecord]) -> Result<()> {
         self.shards.append(&Partition::new(records))
     }
 
-    /// Counts games of one position and move.
+    /// Adds games of one position and move.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written.
     pub fn add(&self, key: u64, mv: BookMove, turn: Color, stats: Stats) -> Result<()> {
         let mut records = Vec::new();
-        record::extend(&mut records, key, mv, turn, stats);
+        CountRecord::extend(&mut records, key, mv, turn, stats);
         self.add_records(&records)
     }
 
-    /// Ends counting.
+    /// How many bytes of counts are in temporary files.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.shards.spilled_bytes()
+    }
+
+    /// Ends counting. Works on all threads of the rayon pool that it is called in.
     ///
     /// # Errors
     ///
@@ -55,7 +60,7 @@ impl Tally {
     }
 }
 
-/// A move of a position and how it did.
+/// A move of a position and its games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveCount {
     /// The move.
@@ -64,15 +69,57 @@ pub struct MoveCount {
     pub stats: Stats,
 }
 
+/// A position and its moves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PositionCount {
+    /// The key of the position.
+    pub key: u64,
+    /// The side to move.
+    pub turn: Color,
+    /// The moves in the order of their numbers.
+    pub moves: Vec<MoveCount>,
+}
+
 /// All counts, in the order of keys.
 #[derive(Debug)]
 pub struct Counts {
-    records: Sealed<SumUp>,
+    records: Sealed<CountRecord>,
 }
 
 impl Counts {
+    /// All positions in the order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// An item is an error if a temporary file cannot be read.
+    pub fn positions(&self) -> impl Iterator<Item = Result<PositionCount>> + '_ {
+        let mut records = (0..SHARDS)
+            .flat_map(|shard| self.records.records(shard))
+            .peekable();
+        std::iter::from_fn(move || {
+            let first = match records.next()? {
+                Ok(first) => first,
+                Err(err) => return Some(Err(err)),
+            };
+            let mut group = vec![first];
+            let same = |next: &Result<CountRecord>| {
+                next.as_ref().is_ok_and(|next| next.key() == first.key())
+            };
+            while let Some(Ok(record)) = records.next_if(same) {
+                group.push(record);
+            }
+            let mut moves = Vec::new();
+            move_counts(&group, &mut moves);
+            Some(Ok(PositionCount {
+                key: first.key(),
+                turn: first.turn(),
+                moves,
+            }))
+        })
+    }
+
     /// How many shards there are; one after the other they hold all positions in order.
-    pub fn shard_count(&self) -> usize {
+    pub(crate) fn shard_count(&self) -> usize {
         SHARDS
     }
 
@@ -82,44 +129,40 @@ impl Counts {
     /// # Errors
     ///
     /// A temporary file that cannot be read.
-    pub fn for_each_position(
+    pub(crate) fn for_each_position(
         &self,
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
         let mut moves: Vec<MoveCount> = Vec::new();
-        let same = |a, b| record::key(a) == record::key(b);
+        let same = |a: CountRecord, b: CountRecord| a.key() == b.key();
         self.records.for_each_group(shard, same, |records| {
             // Most positions have one move.
             if let [record] = *records {
-                let (mv, stats) = (record::book_move(record), record::stats(record));
-                f(
-                    record::key(record),
-                    record::turn(record),
-                    &[MoveCount { mv, stats }],
-                );
+                let (mv, stats) = (record.book_move(), record.stats());
+                f(record.key(), record.turn(), &[MoveCount { mv, stats }]);
                 return;
             }
             move_counts(records, &mut moves);
-            f(record::key(records[0]), record::turn(records[0]), &moves);
+            f(records[0].key(), records[0].turn(), &moves);
         })
     }
 
-    /// Whether memory did not suffice and a temporary file had to.
+    /// Whether memory did not suffice and counts are in temporary files.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
     }
 
-    pub(super) fn records(&self) -> &Sealed<SumUp> {
+    pub(super) fn records(&self) -> &Sealed<CountRecord> {
         &self.records
     }
 }
 
-/// Replaces `moves` with those that a position's records are of.
-pub(super) fn move_counts(records: &[u128], moves: &mut Vec<MoveCount>) {
+/// Replaces `moves` with those of the records of a position.
+pub(super) fn move_counts(records: &[CountRecord], moves: &mut Vec<MoveCount>) {
     moves.clear();
     for record in records {
-        let (mv, stats) = (record::book_move(*record), record::stats(*record));
+        let (mv, stats) = (record.book_move(), record.stats());
         match moves.last_mut() {
             Some(last) if last.mv == mv => last.stats += stats,
             _ => moves.push(MoveCount { mv, stats }),
@@ -129,6 +172,10 @@ pub(super) fn move_counts(records: &[u128], moves: &mut Vec<MoveCount>) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -144,15 +191,42 @@ mod tests {
         }
         tally.add(1 << 60, BookMove(6), Color::Black, many).unwrap();
         let counts = tally.seal().unwrap();
-        let mut seen = 0;
-        counts
-            .for_each_position(16, |key, turn, moves| {
-                assert_eq!((key, turn), (1 << 60, Color::Black));
-                assert_eq!(moves[0].stats, many + many);
-                assert_eq!(moves[1].stats, many);
-                seen += 1;
-            })
-            .unwrap();
-        assert_eq!(seen, 1);
+        let positions: Vec<PositionCount> = counts.positions().map(Result::unwrap).collect();
+        let [position] = &positions[..] else {
+            panic!("{positions:?}");
+        };
+        assert_eq!((position.key, position.turn), (1 << 60, Color::Black));
+        assert_eq!(position.moves[0].stats, many + many);
+        assert_eq!(position.moves[1].stats, many);
+    }
+
+    proptest! {
+        #[test]
+        fn counts_are_those_of_a_map(
+            games in proptest::collection::vec((0..9u64, 0..4u16, 0..40_000u64, 0..3u64), 0..400),
+            bytes in prop_oneof![Just(0usize), Just(1 << 20)],
+        ) {
+            let tally = Tally::new(Memory { bytes, ..Memory::default() });
+            let mut expected: BTreeMap<(u64, u16), Stats> = BTreeMap::new();
+            for (key, mv, wins, draws) in games {
+                // Keys in several shards, and some that share one.
+                let key = key.wrapping_mul(0x2545_f491_4f6c_dd1d) >> (key % 3);
+                let stats = Stats { wins, draws, losses: 1 };
+                tally.add(key, BookMove(mv), Color::White, stats).unwrap();
+                *expected.entry((key, mv)).or_default() += stats;
+            }
+            let counts = tally.seal().unwrap();
+            let mut found = BTreeMap::new();
+            let mut last = None;
+            for position in counts.positions() {
+                let position = position.unwrap();
+                prop_assert!(last < Some(position.key));
+                last = Some(position.key);
+                for count in position.moves {
+                    prop_assert!(found.insert((position.key, count.mv.0), count.stats).is_none());
+                }
+            }
+            prop_assert_eq!(found, expected);
+        }
     }
 }

@@ -6,10 +6,12 @@ use rayon::prelude::*;
 
 use super::{
     counts::{Counts, MoveCount, move_counts},
-    record,
-    shards::SHARDS,
+    record::CountRecord,
 };
-use crate::error::Result;
+use crate::{
+    error::Result,
+    sort::{Record, SHARDS},
+};
 
 /// Bits of a record that are below those that choose its shard.
 const SHARD_SHIFT: u32 = 120;
@@ -23,9 +25,9 @@ const PART_IN_FILE: u64 = 256;
 /// Finds the moves of a position by its key.
 ///
 /// Keys are spread evenly, so the bits below those of the shard tell within a few records where a key
-/// stands: a table of where each part begins is all there is to it.
+/// stands: a table of where each part begins suffices.
 #[derive(Debug)]
-pub struct Finder<'a> {
+pub(crate) struct Finder<'a> {
     counts: &'a Counts,
     shards: Vec<Parts>,
     positions: u64,
@@ -44,7 +46,7 @@ struct Parts {
 
 /// Where to look for a position.
 #[derive(Copy, Clone, Debug)]
-pub struct Part {
+pub(crate) struct Part {
     key: u64,
     shard: usize,
     start: u32,
@@ -53,9 +55,25 @@ pub struct Part {
 
 /// Where a position's records begin.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     shard: usize,
     record: usize,
+}
+
+/// A position that was found.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    /// Where its records begin.
+    pub place: Place,
+    /// Its moves in the order of their numbers.
+    pub moves: &'a [MoveCount],
+}
+
+/// Memory that a thread reuses from one look-up to the next.
+#[derive(Default, Debug)]
+pub(crate) struct Scratch {
+    records: Vec<CountRecord>,
+    moves: Vec<MoveCount>,
 }
 
 impl Counts {
@@ -64,7 +82,7 @@ impl Counts {
     /// # Errors
     ///
     /// A temporary file that cannot be read.
-    pub fn finder(&self) -> Result<Finder<'_>> {
+    pub(crate) fn finder(&self) -> Result<Finder<'_>> {
         let shards = (0..SHARDS)
             .into_par_iter()
             .map(|shard| Parts::new(self, shard))
@@ -89,8 +107,8 @@ impl Parts {
         let (mut seen, mut positions) = (0, 0);
         let mut last = None;
         records.for_each(shard, |record| {
-            positions += u64::from(last.replace(record::key(record)) != Some(record::key(record)));
-            while starts.len() <= part_of(record, bits) {
+            positions += u64::from(last.replace(record.key()) != Some(record.key()));
+            while starts.len() <= part_of(record.to_bits(), bits) {
                 starts.push(seen);
             }
             seen += 1;
@@ -115,8 +133,8 @@ impl Finder<'_> {
         self.positions
     }
 
-    /// Where to look for a position. Several of these are had sooner one after the other than each
-    /// before it is needed, since they all wait for memory.
+    /// Where to look for a position. A caller that asks for several parts before it looks into the first
+    /// overlaps their waits for memory.
     #[inline]
     pub fn part(&self, key: u64) -> Part {
         let lowest = u128::from(key) << 64;
@@ -131,18 +149,12 @@ impl Finder<'_> {
         }
     }
 
-    /// Replaces `moves` with those of a position, and says where it stands; `None` if it was not
-    /// counted. `desk` is for records that have to be read.
+    /// A position and its moves; `None` if it was not counted.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be read.
-    pub fn find(
-        &self,
-        part: Part,
-        desk: &mut Vec<u128>,
-        moves: &mut Vec<MoveCount>,
-    ) -> Result<Option<Place>> {
+    pub fn find<'s>(&self, part: Part, scratch: &'s mut Scratch) -> Result<Option<Found<'s>>> {
         let Part {
             key,
             shard,
@@ -150,19 +162,22 @@ impl Finder<'_> {
             end,
         } = part;
         let range = start as usize..end as usize;
-        let records = self.counts.records().range(shard, range, desk)?;
-        let Some(first) = records.iter().position(|at| record::key(*at) == key) else {
+        let records = self
+            .counts
+            .records()
+            .range(shard, range, &mut scratch.records)?;
+        let Some(first) = records.iter().position(|record| record.key() == key) else {
             return Ok(None);
         };
         let rest = &records[first..];
-        let len = rest
-            .iter()
-            .take_while(|at| record::key(**at) == key)
-            .count();
-        move_counts(&rest[..len], moves);
-        Ok(Some(Place {
-            shard,
-            record: start as usize + first,
+        let len = rest.iter().take_while(|record| record.key() == key).count();
+        move_counts(&rest[..len], &mut scratch.moves);
+        Ok(Some(Found {
+            place: Place {
+                shard,
+                record: start as usize + first,
+            },
+            moves: &scratch.moves,
         }))
     }
 
@@ -172,7 +187,7 @@ impl Finder<'_> {
             .shards
             .iter()
             .map(|parts| {
-                let records = parts.starts.last().copied().unwrap_or(0);
+                let records = *parts.starts.last().expect("the end is always there");
                 (0..records.div_ceil(u64::BITS))
                     .map(|_| AtomicU64::new(0))
                     .collect()
@@ -184,12 +199,12 @@ impl Finder<'_> {
 
 /// A mark for each position of a [`Finder`], a bit for each record.
 #[derive(Debug)]
-pub struct Marks {
+pub(crate) struct Marks {
     shards: Vec<Vec<AtomicU64>>,
 }
 
 impl Marks {
-    /// Marks a position, from any thread; tells whether it had no mark yet.
+    /// Marks a position, from any thread; `true` if it had no mark yet.
     pub fn set(&self, place: Place) -> bool {
         let word = &self.shards[place.shard][place.record / u64::BITS as usize];
         let bit = 1 << (place.record % u64::BITS as usize);
@@ -204,7 +219,8 @@ mod tests {
     use super::*;
     use crate::{
         position::BookMove,
-        tally::{Memory, Stats, Tally},
+        sort::Memory,
+        tally::{Stats, Tally},
     };
 
     #[test]
@@ -223,7 +239,7 @@ mod tests {
             for i in 1..60_000 {
                 for mv in 0..1 + i % 3 {
                     let mv = BookMove(mv as u16 + 1);
-                    records.push(record::pack(key(i), mv, Color::White, won));
+                    records.push(CountRecord::new(key(i), mv, Color::White, won));
                 }
             }
             tally.add_records(&records).unwrap();
@@ -232,18 +248,15 @@ mod tests {
             let finder = counts.finder().unwrap();
             assert_eq!(finder.positions(), 59_999);
             let marks = finder.marks();
-            let (mut desk, mut moves) = (Vec::new(), Vec::new());
+            let mut scratch = Scratch::default();
             for i in 1..60_000 {
-                let place = finder
-                    .find(finder.part(key(i)), &mut desk, &mut moves)
-                    .unwrap();
-                assert_eq!(moves.len() as u64, 1 + i % 3);
-                assert!(marks.set(place.unwrap()));
-                assert!(!marks.set(place.unwrap()));
-                let other = finder
-                    .find(finder.part(key(i) ^ 1), &mut desk, &mut moves)
-                    .unwrap();
-                assert_eq!(other, None);
+                let part = finder.part(key(i));
+                let found = finder.find(part, &mut scratch).unwrap().unwrap();
+                assert_eq!(found.moves.len() as u64, 1 + i % 3);
+                assert!(marks.set(found.place));
+                assert!(!marks.set(found.place));
+                let other = finder.part(key(i) ^ 1);
+                assert!(finder.find(other, &mut scratch).unwrap().is_none());
             }
         }
     }
@@ -253,8 +266,9 @@ mod tests {
         let counts = Tally::new(Memory::default()).seal().unwrap();
         let finder = counts.finder().unwrap();
         for key in [0, 1, u64::MAX] {
-            let found = finder.find(finder.part(key), &mut Vec::new(), &mut Vec::new());
-            assert_eq!(found.unwrap(), None);
+            let mut scratch = Scratch::default();
+            let found = finder.find(finder.part(key), &mut scratch);
+            assert!(found.unwrap().is_none());
         }
     }
 }

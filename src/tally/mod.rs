@@ -1,10 +1,8 @@
 //! Counting: wins, draws and losses per position and move, exact at any size, in bounded memory.
 //!
-//! A count is a 128-bit [record]: key, move and three numbers, so that the order of records
-//! is the order of keys and moves. Records go into [`Shards`] by the first bits of their key, are
-//! sorted and folded there when a shard is full, and go to a temporary file when folding does not
-//! make room. [sealing](Tally::seal) leaves one sorted sequence per shard; one shard after the other
-//! is the whole in order, without a big sort.
+//! A count is a 128-bit [record](CountRecord): key, move and three numbers, so that the order of records
+//! is the order of keys and moves. The external sorter collects, sorts and adds up records, in temporary
+//! files where memory does not suffice.
 //!
 //! ```
 //! use polybook::{position::BookMove, tally::{Memory, Stats, Tally}};
@@ -16,30 +14,23 @@
 //! tally.add(7, BookMove(796), Color::White, won)?;
 //! tally.add(7, BookMove(796), Color::White, drawn)?;
 //! let counts = tally.seal()?;
-//! let mut found = Vec::new();
-//! for shard in 0..counts.shard_count() {
-//!     counts.for_each_position(shard, |key, _turn, moves| found.push((key, moves.to_vec())))?;
-//! }
-//! assert_eq!(found[0].0, 7);
-//! assert_eq!(found[0].1[0].stats, Stats { wins: 1, draws: 1, losses: 0 });
+//! let positions = counts.positions().collect::<Result<Vec<_>, _>>()?;
+//! assert_eq!(positions[0].key, 7);
+//! assert_eq!(positions[0].moves[0].stats, Stats { wins: 1, draws: 1, losses: 0 });
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
 mod counts;
 mod filter;
 mod find;
-mod merge;
-pub mod record;
-mod run;
-mod shards;
-mod spool;
+mod record;
 mod stats;
 
+pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
-    counts::{Counts, MoveCount, Tally},
+    counts::{Counts, MoveCount, PositionCount, Tally},
     filter::MoveFilter,
-    find::{Finder, Marks, Part, Place},
-    shards::{BUCKETS, Fold, Memory, Partition, SHARDS, Sealed, Shards},
-    spool::{Spool, SpoolReader},
+    record::CountRecord,
     stats::Stats,
 };
+pub use crate::sort::Memory;

@@ -14,66 +14,92 @@
 
 use shakmaty::Color;
 
-use super::{
-    shards::{BUCKETS, Fold},
-    stats::Stats,
+use super::stats::Stats;
+use crate::{
+    position::BookMove,
+    sort::{BUCKETS, Fold, Record},
 };
-use crate::position::BookMove;
 
 const MAX_WINS: u64 = (1 << 15) - 1;
 const MAX_OTHER: u64 = (1 << 16) - 1;
 
-/// Everything but the numbers.
-const IDENTITY: u128 = !0 << 47;
+/// The bits that records of the same position, move and side to move share.
+const KIND: u128 = !0 << 47;
 
-/// The record of one game: its result seen from the side to move must be counted once in `stats`.
-#[inline]
-pub fn pack(key: u64, mv: BookMove, turn: Color, stats: Stats) -> u128 {
-    debug_assert!(stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER);
-    u128::from(key) << 64 | u128::from(low_bits(mv, turn, stats))
-}
+/// Games of one position and move. Records compare by key, then by move.
+///
+/// ```
+/// use polybook::{position::BookMove, tally::{CountRecord, Stats}};
+/// use shakmaty::Color;
+///
+/// let won = Stats { wins: 1, draws: 0, losses: 0 };
+/// let record = CountRecord::new(7, BookMove(796), Color::White, won);
+/// assert_eq!((record.key(), record.stats()), (7, won));
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CountRecord(u128);
 
-#[inline]
-fn low_bits(mv: BookMove, turn: Color, stats: Stats) -> u64 {
-    u64::from(mv.0) << 48
-        | u64::from(turn.is_black()) << 47
-        | stats.wins << 32
-        | stats.draws << 16
-        | stats.losses
-}
-
-/// Appends records of games of any number.
-pub fn extend(records: &mut Vec<u128>, key: u64, mv: BookMove, turn: Color, stats: Stats) {
-    split(stats, |part| records.push(pack(key, mv, turn, part)));
-}
-
-/// The key of a record.
-#[inline]
-pub fn key(record: u128) -> u64 {
-    (record >> 64) as u64
-}
-
-/// The move of a record.
-#[inline]
-pub fn book_move(record: u128) -> BookMove {
-    BookMove((record >> 48) as u16)
-}
-
-/// The side to move in the position of a record.
-#[inline]
-pub fn turn(record: u128) -> Color {
-    Color::from_white(record >> 47 & 1 == 0)
-}
-
-/// The numbers of a record.
-#[inline]
-pub fn stats(record: u128) -> Stats {
-    let low = record as u64;
-    Stats {
-        wins: low >> 32 & MAX_WINS,
-        draws: low >> 16 & MAX_OTHER,
-        losses: low & MAX_OTHER,
+impl CountRecord {
+    /// A record of few games: at most 32,767 wins, 65,535 draws and 65,535 losses.
+    /// [`extend`](CountRecord::extend) takes any numbers.
+    #[inline]
+    pub fn new(key: u64, mv: BookMove, turn: Color, stats: Stats) -> CountRecord {
+        debug_assert!(fits(stats));
+        let low = u64::from(mv.0) << 48
+            | u64::from(turn.is_black()) << 47
+            | stats.wins << 32
+            | stats.draws << 16
+            | stats.losses;
+        CountRecord(u128::from(key) << 64 | u128::from(low))
     }
+
+    /// Appends records of any number of games.
+    pub fn extend(
+        records: &mut Vec<CountRecord>,
+        key: u64,
+        mv: BookMove,
+        turn: Color,
+        stats: Stats,
+    ) {
+        split(stats, |part| {
+            records.push(CountRecord::new(key, mv, turn, part));
+        });
+    }
+
+    /// The key of the position.
+    #[inline]
+    pub fn key(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    /// The move.
+    #[inline]
+    pub fn book_move(self) -> BookMove {
+        BookMove((self.0 >> 48) as u16)
+    }
+
+    /// The side to move in the position.
+    #[inline]
+    pub fn turn(self) -> Color {
+        Color::from_white(self.0 >> 47 & 1 == 0)
+    }
+
+    /// The games, seen from the side to move.
+    #[inline]
+    pub fn stats(self) -> Stats {
+        let low = self.0 as u64;
+        Stats {
+            wins: low >> 32 & MAX_WINS,
+            draws: low >> 16 & MAX_OTHER,
+            losses: low & MAX_OTHER,
+        }
+    }
+}
+
+/// Whether one record has room for the numbers.
+#[inline]
+fn fits(stats: Stats) -> bool {
+    stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
 }
 
 /// Splits numbers of any size into those of records.
@@ -94,47 +120,65 @@ fn split(mut stats: Stats, mut emit: impl FnMut(Stats)) {
     }
 }
 
+impl Record for CountRecord {
+    type Fold = SumUp;
+
+    #[inline]
+    fn from_bits(bits: u128) -> CountRecord {
+        CountRecord(bits)
+    }
+
+    #[inline]
+    fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    #[inline]
+    fn shard(self) -> usize {
+        (self.0 >> 120) as usize
+    }
+
+    #[inline]
+    fn bucket(self) -> usize {
+        (self.0 >> 112) as usize & (BUCKETS - 1)
+    }
+}
+
 /// Adds the numbers of records with the same key and move.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
-    /// The identity and the numbers so far, `None` before the first record.
+    /// The kind of the records and the numbers so far, `None` before the first record.
     open: Option<(u128, Stats)>,
 }
 
 impl Fold for SumUp {
-    #[inline]
-    fn shard(record: u128) -> usize {
-        (record >> 120) as usize
-    }
+    type Record = CountRecord;
 
     #[inline]
-    fn bucket(record: u128) -> usize {
-        (record >> 112) as usize & (BUCKETS - 1)
-    }
-
-    #[inline]
-    fn take(&mut self, record: u128, out: &mut impl FnMut(u128)) {
-        let identity = record & IDENTITY;
+    fn take(&mut self, record: CountRecord, out: &mut impl FnMut(CountRecord)) {
+        let kind = record.0 & KIND;
         match &mut self.open {
-            Some((open, sum)) if *open == identity => *sum += stats(record),
+            Some((open, sum)) if *open == kind => *sum += record.stats(),
             _ => {
                 self.finish(out);
-                self.open = Some((identity, stats(record)));
+                self.open = Some((kind, record.stats()));
             }
         }
     }
 
     #[inline]
-    fn finish(&mut self, out: &mut impl FnMut(u128)) {
-        let Some((identity, sum)) = self.open.take() else {
+    fn finish(&mut self, out: &mut impl FnMut(CountRecord)) {
+        let Some((kind, sum)) = self.open.take() else {
             return;
         };
-        if sum.wins <= MAX_WINS && sum.draws <= MAX_OTHER && sum.losses <= MAX_OTHER {
-            out(identity | u128::from(sum.wins << 32 | sum.draws << 16 | sum.losses));
+        let record = |part: Stats| {
+            let numbers = part.wins << 32 | part.draws << 16 | part.losses;
+            CountRecord(kind | u128::from(numbers))
+        };
+        if fits(sum) {
+            out(record(sum));
         } else {
-            split(sum, |part| {
-                out(identity | u128::from(part.wins << 32 | part.draws << 16 | part.losses));
-            });
+            split(sum, |part| out(record(part)));
         }
     }
 }
@@ -148,23 +192,23 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_comes_back(
-            bits: u64, mv: u16, black: bool, wins in 0..=MAX_WINS, draws in 0..=MAX_OTHER, losses in 0..=MAX_OTHER,
+            key: u64, mv: u16, black: bool, wins in 0..=MAX_WINS, draws in 0..=MAX_OTHER, losses in 0..=MAX_OTHER,
         ) {
-            let numbers = Stats { wins, draws, losses };
-            let side = Color::from_white(!black);
-            let record = pack(bits, BookMove(mv), side, numbers);
-            prop_assert_eq!(key(record), bits);
-            prop_assert_eq!(book_move(record), BookMove(mv));
-            prop_assert_eq!(turn(record), side);
-            prop_assert_eq!(stats(record), numbers);
+            let stats = Stats { wins, draws, losses };
+            let turn = Color::from_white(!black);
+            let record = CountRecord::new(key, BookMove(mv), turn, stats);
+            prop_assert_eq!(record.key(), key);
+            prop_assert_eq!(record.book_move(), BookMove(mv));
+            prop_assert_eq!(record.turn(), turn);
+            prop_assert_eq!(record.stats(), stats);
         }
 
         #[test]
         fn split_numbers_add_up(wins in 0..1u64 << 22, draws in 0..1u64 << 22, losses in 0..1u64 << 22) {
-            let numbers = Stats { wins, draws, losses };
+            let stats = Stats { wins, draws, losses };
             let mut sum = Stats::default();
-            split(numbers, |part| sum += part);
-            prop_assert_eq!(sum, numbers);
+            split(stats, |part| sum += part);
+            prop_assert_eq!(sum, stats);
         }
     }
 }

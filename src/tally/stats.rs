@@ -4,31 +4,25 @@ use std::ops::{Add, AddAssign};
 
 use shakmaty::Color;
 
-use crate::pgn::GameResult;
-
 /// How many games were won, drawn and lost, seen from the side to move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Stats {
     /// Games that the side to move won.
     pub wins: u64,
-    /// Games that nobody won.
+    /// Games that neither side won.
     pub draws: u64,
     /// Games that the side to move lost.
     pub losses: u64,
 }
 
 impl Stats {
-    /// One game; one without a known result is a draw.
+    /// One game that `winner` won, or that neither side did.
     #[inline]
-    pub fn of_game(result: GameResult, turn: Color) -> Stats {
-        let (wins, draws, losses) = match (result, turn) {
-            (GameResult::Draw | GameResult::Unknown, _) => (0, 1, 0),
-            (GameResult::WhiteWins, Color::White) | (GameResult::BlackWins, Color::Black) => {
-                (1, 0, 0)
-            }
-            (GameResult::BlackWins, Color::White) | (GameResult::WhiteWins, Color::Black) => {
-                (0, 0, 1)
-            }
+    pub fn of_game(winner: Option<Color>, turn: Color) -> Stats {
+        let (wins, draws, losses) = match winner {
+            None => (0, 1, 0),
+            Some(winner) if winner == turn => (1, 0, 0),
+            Some(_) => (0, 0, 1),
         };
         Stats {
             wins,
@@ -43,10 +37,10 @@ impl Stats {
         self.wins + self.draws + self.losses
     }
 
-    /// The part of the points that the side to move made, from 0 to 1; 0 without games.
+    /// The share of the points that the side to move scored, from 0 to 1; 0 without games.
     ///
-    /// Computed in the very order in which Polyglot does, so that a bound such as 60 percent is met
-    /// by the same moves.
+    /// Computed in the order of operations of Polyglot, so that a bound such as 60 percent admits
+    /// the same moves.
     pub fn score(self) -> f64 {
         if self.games() == 0 {
             return 0.0;

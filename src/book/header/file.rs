@@ -28,21 +28,16 @@ pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader
 /// The operating system's, or [`HeaderError::BadFormat`].
 pub fn detect(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    let bad = |what| {
-        Err(Error::Header {
-            path: path.to_owned(),
-            source: HeaderError::BadFormat(what),
-        })
-    };
-    let file = File::open(path).at(path, "open it")?;
-    let size = file.metadata().at(path, "open it")?.len();
+    let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
+    let file = File::open(path).at(path, "open")?;
+    let size = file.metadata().at(path, "open")?.len();
     if !size.is_multiple_of(Entry::SIZE as u64) {
         return bad("its size is not a multiple of 16");
     }
     let mut start = Vec::new();
     file.take(10 * Entry::SIZE as u64)
         .read_to_end(&mut start)
-        .at(path, "read it")?;
+        .at(path, "read")?;
     let keys: Vec<&[u8]> = start.chunks_exact(Entry::SIZE).map(|r| &r[..8]).collect();
     if keys.is_sorted() {
         Ok(())
@@ -58,8 +53,8 @@ pub fn detect(path: impl AsRef<Path>) -> Result<()> {
 /// The operating system's.
 pub fn read_raw(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let path = path.as_ref();
-    let file = File::open(path).at(path, "open it")?;
-    let null = NullRecords::read(BufReader::new(file)).at(path, "read it")?;
+    let file = File::open(path).at(path, "open")?;
+    let null = NullRecords::read(BufReader::new(file)).at(path, "read")?;
     Ok(null.data)
 }
 
@@ -71,17 +66,14 @@ pub fn read_raw(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 /// ends it or it is not UTF-8. What it says is for [`parse`] to judge.
 pub fn read(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
-    let file = File::open(path).at(path, "open it")?;
-    let null = NullRecords::read(BufReader::new(file)).at(path, "read it")?;
+    let file = File::open(path).at(path, "open")?;
+    let null = NullRecords::read(BufReader::new(file)).at(path, "read")?;
     let text = null.text().map(str::to_owned);
     text.map_err(|source| in_file(path, source))
 }
 
 fn in_file(path: &Path, source: HeaderError) -> Error {
-    Error::Header {
-        path: path.to_owned(),
-        source,
-    }
+    Error::format(path, source)
 }
 
 /// Copies the book `from` to another file, with `header` in place of its own.
@@ -121,10 +113,7 @@ pub fn update(
     let path = path.as_ref();
     let mut header = match read(path) {
         Ok(text) => parse(&text).map_err(|source| in_file(path, source))?,
-        Err(Error::Header {
-            source: HeaderError::NoHeader,
-            ..
-        }) => Header {
+        Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Header {
             variants: vec!["normal".to_owned()],
             comment: DEFAULT_COMMENT.to_owned(),
         },
@@ -163,12 +152,12 @@ fn refuse_same(from: &Path, to: &Path) -> Result<()> {
 /// Writes the records of `from` behind `header`.
 fn rewrite(header: &[u8], from: &Path, to: &Path) -> Result<()> {
     detect(from)?;
-    let mut book = BufReader::new(File::open(from).at(from, "open it")?);
-    let null = NullRecords::read(&mut book).at(from, "read it")?;
-    book.seek(SeekFrom::Start(null.size)).at(from, "read it")?;
+    let mut book = BufReader::new(File::open(from).at(from, "open")?);
+    let null = NullRecords::read(&mut book).at(from, "read")?;
+    book.seek(SeekFrom::Start(null.size)).at(from, "read")?;
     let mut out = AtomicFile::create(to)?;
-    out.write_all(header).at(to, "write it")?;
-    io::copy(&mut book, &mut out).at(to, "write it")?;
+    out.write_all(header).at(to, "write")?;
+    io::copy(&mut book, &mut out).at(to, "write")?;
     out.commit()
 }
 
@@ -190,8 +179,8 @@ mod tests {
         assert!(
             read(&path)
                 .unwrap_err()
-                .to_string()
-                .contains("longer than 1 MiB")
+                .carried::<HeaderError>()
+                .is_some_and(|err| err.to_string().contains("longer than 1 MiB"))
         );
     }
 
@@ -221,8 +210,8 @@ mod tests {
         assert!(
             write("x", &path, &path)
                 .unwrap_err()
-                .to_string()
-                .contains("the same")
+                .carried::<HeaderError>()
+                .is_some_and(|err| *err == HeaderError::SameFile)
         );
     }
 

@@ -1,4 +1,4 @@
-//! Bytes that are written once and read in order, in memory until there are too many.
+//! Bytes that are written once and read in order: in memory first, past a limit in a temporary file.
 
 use std::{
     fs::File,
@@ -6,16 +6,17 @@ use std::{
     path::PathBuf,
 };
 
-use super::run::read_at;
-use crate::error::{At, Result};
+use crate::{
+    error::{At, Result},
+    positioned::read_exact_at,
+};
 
-/// Bytes that are appended before and behind are read or written at once.
+/// How many bytes are read or written at once.
 const BUFFER: usize = 1 << 14;
 
-/// A long row of bytes. Past the memory it may take, all of it goes to a temporary file without a
-/// name.
+/// A sequence of bytes. Past the memory it may take, all of it goes to a temporary file without a name.
 #[derive(Debug)]
-pub struct Spool {
+pub(crate) struct Spool {
     memory: usize,
     temp_dir: PathBuf,
     /// Bytes that are not in the file.
@@ -27,7 +28,7 @@ pub struct Spool {
 
 impl Spool {
     /// Keeps at most `memory` bytes in memory.
-    pub fn new(memory: usize, temp_dir: PathBuf) -> Spool {
+    pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> Spool {
         Spool {
             memory,
             temp_dir,
@@ -38,12 +39,12 @@ impl Spool {
     }
 
     /// How many bytes there are.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -52,7 +53,7 @@ impl Spool {
     /// # Errors
     ///
     /// A temporary file that cannot be written.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(bytes);
         let room = if self.file.is_some() {
             BUFFER
@@ -66,18 +67,18 @@ impl Spool {
             Some(file) => file,
             None => self.file.insert(
                 tempfile::tempfile_in(&self.temp_dir)
-                    .at(&self.temp_dir, "make a temporary file in it")?,
+                    .at(&self.temp_dir, "make a temporary file in")?,
             ),
         };
         file.write_all(&self.tail)
-            .at(&self.temp_dir, "write a temporary file in it")?;
+            .at(&self.temp_dir, "write a temporary file in")?;
         self.filed += self.tail.len() as u64;
         self.tail = Vec::with_capacity(2 * BUFFER);
         Ok(())
     }
 
     /// Reads from a place on.
-    pub fn reader(&self, start: u64) -> SpoolReader<'_> {
+    pub(crate) fn reader(&self, start: u64) -> SpoolReader<'_> {
         SpoolReader {
             spool: self,
             next: start,
@@ -89,7 +90,7 @@ impl Spool {
 
 /// Reads a [`Spool`] in order.
 #[derive(Debug)]
-pub struct SpoolReader<'a> {
+pub(crate) struct SpoolReader<'a> {
     spool: &'a Spool,
     /// The first byte behind the buffer.
     next: u64,
@@ -103,7 +104,7 @@ impl SpoolReader<'_> {
     /// # Errors
     ///
     /// A temporary file that cannot be read, or fewer bytes than asked for.
-    pub fn read_exact(&mut self, mut out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read_exact(&mut self, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             if self.at == self.buffer.len() {
                 self.fill()?;
@@ -124,8 +125,8 @@ impl SpoolReader<'_> {
             Some(file) if self.next < spool.filed => {
                 let some = (spool.filed - self.next).min(BUFFER as u64);
                 self.buffer.resize(some as usize, 0);
-                read_at(file, &mut self.buffer, self.next)
-                    .at(&spool.temp_dir, "read a temporary file in it")?;
+                read_exact_at(file, &mut self.buffer, self.next)
+                    .at(&spool.temp_dir, "read a temporary file in")?;
             }
             _ => {
                 let from = (self.next - spool.filed) as usize;
@@ -136,7 +137,7 @@ impl SpoolReader<'_> {
         }
         if self.buffer.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof))
-                .at(&spool.temp_dir, "read a temporary file in it");
+                .at(&spool.temp_dir, "read a temporary file in");
         }
         self.next += self.buffer.len() as u64;
         Ok(())

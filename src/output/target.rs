@@ -1,0 +1,196 @@
+//! Where an output goes, and what is there.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::error::{At, Error, Result};
+
+/// Where an output goes.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// As the caller named it.
+    name: PathBuf,
+    /// With links followed.
+    path: PathBuf,
+    /// What was there when the output was begun.
+    before: Option<Identity>,
+}
+
+impl Target {
+    /// Follows symbolic links to what will be replaced, if there is something.
+    pub(super) fn resolve(name: &Path) -> Result<Target> {
+        let path = match fs::metadata(name) {
+            Ok(_) => fs::canonicalize(name).at(name, "open")?,
+            Err(_) => name.to_owned(),
+        };
+        Ok(Target {
+            before: Identity::of(&path),
+            name: name.to_owned(),
+            path,
+        })
+    }
+
+    /// A device, pipe or standard output.
+    pub(super) fn special(path: PathBuf) -> Target {
+        Target {
+            name: path.clone(),
+            path,
+            before: None,
+        }
+    }
+
+    /// As the caller named it, for messages.
+    pub(super) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The path that is replaced.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there was something when the output was begun.
+    pub(super) fn exists(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// An error if something else is there now than when the output was begun. What is gone is no loss.
+    pub(super) fn check_unchanged(&self) -> io::Result<()> {
+        match Identity::of(&self.path) {
+            None => Ok(()),
+            now if now == self.before => Ok(()),
+            _ => Err(io::Error::other("another program wrote it meanwhile")),
+        }
+    }
+}
+
+/// Tells a file or directory from others, whatever its name.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+struct Identity {
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    #[cfg(unix)]
+    fn of(path: &Path) -> Option<Identity> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = fs::symlink_metadata(path).ok()?;
+        Some(Identity {
+            device: metadata.dev(),
+            number: metadata.ino(),
+        })
+    }
+
+    /// Windows tells files apart only while they are open; the time of creation comes close.
+    #[cfg(windows)]
+    fn of(path: &Path) -> Option<Identity> {
+        use std::os::windows::fs::MetadataExt;
+        let metadata = fs::symlink_metadata(path).ok()?;
+        Some(Identity {
+            device: 0,
+            number: metadata.creation_time(),
+        })
+    }
+}
+
+/// The directory that a path is in.
+pub(super) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Refuses outputs of which one is an input, lies in another, or is on the path of another, links followed.
+///
+/// # Errors
+///
+/// [`Error::File`] names the output.
+pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
+    let places: Vec<PathBuf> = outputs.iter().map(|path| resolved(path)).collect();
+    for (i, output) in places.iter().enumerate() {
+        let path = outputs[i];
+        if is_special(path) {
+            let twice = places[..i].contains(output);
+            if twice && path == Path::new("-") {
+                return Err(Error::file("standard output", "given for two outputs"));
+            }
+            continue;
+        }
+        for other in &places[..i] {
+            if other == output {
+                return Err(Error::file(path, "given for two outputs: name another"));
+            }
+            if output.starts_with(other) || other.starts_with(output) {
+                return Err(Error::file(path, "one output cannot lie in another"));
+            }
+        }
+        for input in inputs {
+            // What is in the directory of an output would go with it.
+            if resolved(input).starts_with(output) || is_same(input, path) {
+                return Err(Error::file(
+                    path,
+                    "both an input and an output: name another output",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether two names lead to one file, through hard links too.
+fn is_same(a: &Path, b: &Path) -> bool {
+    same_file::is_same_file(a, b).unwrap_or(false)
+}
+
+/// Whether a path is standard output, a device or a pipe, which several outputs may share.
+fn is_special(path: &Path) -> bool {
+    path == Path::new("-") || fs::metadata(path).is_ok_and(|at| !at.is_file() && !at.is_dir())
+}
+
+/// A path with its links followed, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    if let Ok(path) = fs::canonicalize(path) {
+        return path;
+    }
+    match (fs::canonicalize(parent(path)), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clashes_are_found_through_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("games.pgn"), "").unwrap();
+        fs::create_dir(at("index")).unwrap();
+        fs::write(at("index/inside.pgn"), "").unwrap();
+        fs::hard_link(at("games.pgn"), at("hard.bin")).unwrap();
+        let check = |outputs: &[&str], inputs: &[&str]| {
+            let outputs: Vec<PathBuf> = outputs.iter().map(|name| at(name)).collect();
+            let inputs: Vec<PathBuf> = inputs.iter().map(|name| at(name)).collect();
+            let outputs: Vec<&Path> = outputs.iter().map(PathBuf::as_path).collect();
+            let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+            refuse_clashes(&outputs, &inputs)
+        };
+        check(&["a.bin", "b"], &["games.pgn"]).unwrap();
+        for (outputs, inputs) in [
+            (&["a.bin", "a.bin"][..], &[][..]),
+            (&["a.bin", "index/../a.bin"], &[]),
+            (&["index", "index/a.bin"], &[]),
+            (&["games.pgn"], &["games.pgn"]),
+            (&["hard.bin"], &["games.pgn"]),
+            (&["index"], &["index/inside.pgn"]),
+        ] {
+            assert!(check(outputs, inputs).is_err(), "{outputs:?} {inputs:?}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Temporaries beside their targets, locked by the run that makes them.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, TryLockError},
+    path::Path,
+};
+
+use tempfile::{Builder, NamedTempFile, TempDir};
+
+use super::{
+    live::{Registered, Registering},
+    target::{Target, parent},
+};
+use crate::error::{At, Error, Result};
+
+/// How many random characters tell the temporaries of a target apart.
+const RANDOM: usize = 8;
+
+const SUFFIX: &str = ".part";
+
+/// A temporary that belongs to this run as long as the value lives.
+#[derive(Debug)]
+pub(super) struct Owned<T> {
+    temporary: T,
+    registered: Registered,
+    /// Keeps a directory locked. A file holds its lock itself.
+    lock: Option<File>,
+}
+
+impl<T> Owned<T> {
+    pub(super) fn get(&self) -> &T {
+        &self.temporary
+    }
+
+    /// The temporary without its owner. It is no longer removed when the program is stopped.
+    pub(super) fn into_inner(self) -> T {
+        drop((self.registered, self.lock));
+        self.temporary
+    }
+}
+
+/// A new file beside a target.
+pub(super) fn file_for(target: &Target) -> Result<Owned<NamedTempFile>> {
+    remove_abandoned(target)?;
+    let mut builder = Builder::new();
+    let prefix = prefix(target.path());
+    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let registering = Registering::begin();
+    let file = builder
+        .tempfile_in(parent(target.path()))
+        .at(target.name(), "make a file beside")?;
+    // Where files cannot be locked, only the name protects the temporary.
+    let _ = file.as_file().try_lock();
+    Ok(Owned {
+        registered: registering.enter(file.path())?,
+        temporary: file,
+        lock: None,
+    })
+}
+
+/// A new directory beside a target.
+pub(super) fn directory_for(target: &Target) -> Result<Owned<TempDir>> {
+    remove_abandoned(target)?;
+    let mut builder = Builder::new();
+    let prefix = prefix(target.path());
+    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o777));
+    }
+    let registering = Registering::begin();
+    let directory = builder
+        .tempdir_in(parent(target.path()))
+        .at(target.name(), "make a directory beside")?;
+    let lock = File::open(directory.path()).ok();
+    if let Some(lock) = &lock {
+        let _ = lock.try_lock();
+    }
+    Ok(Owned {
+        registered: registering.enter(directory.path())?,
+        temporary: directory,
+        lock,
+    })
+}
+
+/// What the names of the temporaries of a target begin with.
+fn prefix(target: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(target.file_name().unwrap_or_default());
+    prefix.push(".");
+    prefix
+}
+
+/// Removes the temporaries that runs for the target left behind; an error if one of the runs lives.
+fn remove_abandoned(target: &Target) -> Result<()> {
+    let prefix = prefix(target.path());
+    let Ok(entries) = fs::read_dir(parent(target.path())) else {
+        // Making the temporary will say why.
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        if !is_temporary(entry.file_name().as_encoded_bytes(), &prefix) {
+            continue;
+        }
+        let path = entry.path();
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let opened = File::options().read(true).write(!is_directory).open(&path);
+        let Ok(left) = opened else { continue };
+        match left.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::file(
+                    target.name(),
+                    "another run is writing it: wait for that run, or name another output",
+                ));
+            }
+            Err(TryLockError::Error(_)) => {}
+            // What cannot be removed does no harm.
+            Ok(()) if is_directory => drop(fs::remove_dir_all(&path)),
+            Ok(()) => drop(fs::remove_file(&path)),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is that of a temporary of the target with this prefix.
+fn is_temporary(name: &[u8], prefix: &OsString) -> bool {
+    name.strip_prefix(prefix.as_encoded_bytes())
+        .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()))
+        .is_some_and(|random| {
+            random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
+        })
+}

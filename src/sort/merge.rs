@@ -1,0 +1,148 @@
+//! Merging sorted sequences.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, binary_heap::PeekMut},
+};
+
+use crate::error::Result;
+
+use super::record::{Fold, Record};
+
+/// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
+///
+/// After an error the merge is at its end.
+pub(crate) struct Merge<I: Iterator<Item = Result<T>>, T: Ord> {
+    sequences: Vec<I>,
+    /// The next item of each sequence that has one, and which sequence it is.
+    heads: BinaryHeap<Reverse<(T, usize)>>,
+    /// The error that a sequence began with.
+    failed: Option<crate::error::Error>,
+}
+
+impl<I: Iterator<Item = Result<T>>, T: Ord> Merge<I, T> {
+    /// Merges `sequences`, reading the first item of each at once.
+    pub(crate) fn new(sequences: impl IntoIterator<Item = I>) -> Merge<I, T> {
+        let mut merge = Merge {
+            sequences: sequences.into_iter().collect(),
+            heads: BinaryHeap::new(),
+            failed: None,
+        };
+        for (which, sequence) in merge.sequences.iter_mut().enumerate() {
+            match sequence.next() {
+                Some(Ok(item)) => merge.heads.push(Reverse((item, which))),
+                Some(Err(err)) => {
+                    merge.failed.get_or_insert(err);
+                }
+                None => {}
+            }
+        }
+        merge
+    }
+
+    /// The smallest item that is left, which [`next`](Iterator::next) gives.
+    pub(crate) fn peek(&self) -> Option<&T> {
+        if self.failed.is_some() {
+            return None;
+        }
+        self.heads.peek().map(|Reverse((item, _))| item)
+    }
+}
+
+impl<I: Iterator<Item = Result<T>>, T: Ord> Iterator for Merge<I, T> {
+    type Item = Result<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<T>> {
+        if let Some(err) = self.failed.take() {
+            self.heads.clear();
+            return Some(Err(err));
+        }
+        let mut head = self.heads.peek_mut()?;
+        let which = head.0.1;
+        match self.sequences[which].next() {
+            Some(Ok(next)) => {
+                let Reverse((item, _)) = std::mem::replace(&mut *head, Reverse((next, which)));
+                Some(Ok(item))
+            }
+            Some(Err(err)) => {
+                drop(head);
+                self.heads.clear();
+                Some(Err(err))
+            }
+            None => {
+                let Reverse((item, _)) = PeekMut::pop(head);
+                Some(Ok(item))
+            }
+        }
+    }
+}
+
+/// Merges two sorted sequences in memory and folds the result.
+pub(super) fn merge_two<R: Record>(a: &[R], b: &[R]) -> Vec<R> {
+    let mut merged = Vec::with_capacity(a.len() + b.len());
+    let mut fold = R::Fold::default();
+    let mut out = |record| merged.push(record);
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() && j < b.len() {
+        if a[i] <= b[j] {
+            fold.take(a[i], &mut out);
+            i += 1;
+        } else {
+            fold.take(b[j], &mut out);
+            j += 1;
+        }
+    }
+    for record in a[i..].iter().chain(&b[j..]) {
+        fold.take(*record, &mut out);
+    }
+    fold.finish(&mut out);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::Error;
+
+    proptest! {
+        #[test]
+        fn everything_comes_once_and_in_order(mut sequences in proptest::collection::vec(
+            proptest::collection::vec(0..50u32, 0..30), 0..9,
+        )) {
+            for sequence in &mut sequences {
+                sequence.sort_unstable();
+            }
+            let mut expected = sequences.concat();
+            expected.sort_unstable();
+            let readers = sequences.iter().map(|sequence| sequence.iter().map(|item| Ok(*item)));
+            let mut merge = Merge::new(readers);
+            let mut found = Vec::new();
+            while let Some(next) = merge.peek().copied() {
+                prop_assert_eq!(merge.next().unwrap().unwrap(), next);
+                found.push(next);
+            }
+            prop_assert!(merge.next().is_none());
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_merge() {
+        for at in 0..3 {
+            let failing = (0..3).map(|i| {
+                if i == at {
+                    Err(Error::Interrupted)
+                } else {
+                    Ok(i)
+                }
+            });
+            let merge = Merge::new([failing]);
+            let found: Vec<Result<i32>> = merge.collect();
+            assert!(matches!(found.last(), Some(Err(Error::Interrupted))));
+            assert_eq!(found.iter().filter(|item| item.is_err()).count(), 1);
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! Collecting records in shards.
+
+use std::{
+    cell::RefCell,
+    sync::{Arc, Mutex, MutexGuard, TryLockError},
+};
+
+use rayon::prelude::*;
+
+use super::{
+    memory::Memory,
+    merge::{Merge, merge_two},
+    record::{BUCKETS, Fold, Record, SHARDS},
+    run::{Run, RunFile, RunReader},
+    sealed::{Sealed, SealedShard},
+};
+use crate::error::Result;
+
+/// Records in a block of those that were not sorted yet.
+const BLOCK: usize = 1024;
+
+/// The records that a shard may hold however little memory there is.
+const SMALLEST_QUOTA: usize = 64;
+
+/// How many runs are merged at once; more are merged in several rounds.
+const FAN_IN: usize = 64;
+
+/// How many neighbouring shards share a temporary file, so that few files are open however much spills.
+const SHARDS_PER_FILE: usize = 8;
+
+/// Records sorted into the order of their shards, ready to be [appended](Shards::append).
+#[derive(Debug)]
+pub(crate) struct Partition<R> {
+    records: Vec<R>,
+    /// Where the records of each shard begin, and the end.
+    starts: Vec<u32>,
+}
+
+impl<R: Record> Partition<R> {
+    /// Sorts `records` by shard; at most 2^32 of them.
+    pub(crate) fn new(records: &[R]) -> Partition<R> {
+        let mut starts = vec![0u32; SHARDS + 1];
+        for record in records {
+            starts[record.shard() + 1] += 1;
+        }
+        for shard in 0..SHARDS {
+            starts[shard + 1] += starts[shard];
+        }
+        let mut ends = starts.clone();
+        let mut sorted = vec![R::from_bits(0); records.len()];
+        for record in records {
+            let end = &mut ends[record.shard()];
+            sorted[*end as usize] = *record;
+            *end += 1;
+        }
+        Partition {
+            records: sorted,
+            starts,
+        }
+    }
+
+    fn shard(&self, shard: usize) -> &[R] {
+        &self.records[self.starts[shard] as usize..self.starts[shard + 1] as usize]
+    }
+}
+
+/// Records being collected. Any number of threads may append at the same time.
+#[derive(Debug)]
+pub(crate) struct Shards<R> {
+    shards: Vec<Mutex<Shard<R>>>,
+    files: Vec<Mutex<Option<Arc<RunFile>>>>,
+    /// How many records a shard may hold.
+    quota: usize,
+    memory: Memory,
+}
+
+/// The records of a shard.
+#[derive(Debug)]
+struct Shard<R> {
+    /// New records: full blocks and one that is filling.
+    blocks: Vec<Vec<R>>,
+    sorted: Vec<R>,
+    /// What was spilled to the file of the shard.
+    runs: Vec<Run>,
+}
+
+impl<R> Default for Shard<R> {
+    fn default() -> Shard<R> {
+        Shard {
+            blocks: Vec::new(),
+            sorted: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+}
+
+impl<R: Record> Shard<R> {
+    /// How many records are new.
+    fn unsorted(&self) -> usize {
+        self.blocks
+            .last()
+            .map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+    }
+
+    fn extend(&mut self, mut records: &[R]) {
+        while !records.is_empty() {
+            if self.blocks.last().is_none_or(|block| block.len() == BLOCK) {
+                self.blocks.push(Vec::with_capacity(BLOCK));
+            }
+            let block = self.blocks.last_mut().expect("a block was pushed");
+            let (now, later) = records.split_at((BLOCK - block.len()).min(records.len()));
+            block.extend_from_slice(now);
+            records = later;
+        }
+    }
+
+    /// Sorts the new records and merges them with those that are sorted.
+    fn compact(&mut self) {
+        let new = sorted(std::mem::take(&mut self.blocks));
+        if self.sorted.is_empty() {
+            self.sorted = new;
+        } else if !new.is_empty() {
+            self.sorted = merge_two(&self.sorted, &new);
+        }
+    }
+}
+
+impl<R: Record> Shards<R> {
+    /// No records yet.
+    pub(crate) fn new(memory: Memory) -> Shards<R> {
+        // A quarter is left for the unused ends of blocks and for what a compaction needs meanwhile.
+        let records = memory.bytes / size_of::<R>() / 4 * 3;
+        Shards {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            files: (0..SHARDS / SHARDS_PER_FILE)
+                .map(|_| Mutex::default())
+                .collect(),
+            quota: (records / SHARDS).max(SMALLEST_QUOTA),
+            memory,
+        }
+    }
+
+    /// Takes records, each into its shard.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(crate) fn append(&self, partition: &Partition<R>) -> Result<()> {
+        // A shard that another thread holds is left for later rather than waited for.
+        let mut busy = Vec::new();
+        for (number, shard) in self.shards.iter().enumerate() {
+            match shard.try_lock() {
+                Ok(shard) => self.extend(number, shard, partition.shard(number))?,
+                Err(TryLockError::WouldBlock) => busy.push(number),
+                Err(TryLockError::Poisoned(_)) => panic!("{LOCK}"),
+            }
+        }
+        for number in busy {
+            let shard = self.shards[number].lock().expect(LOCK);
+            self.extend(number, shard, partition.shard(number))?;
+        }
+        Ok(())
+    }
+
+    fn extend(
+        &self,
+        number: usize,
+        mut shard: MutexGuard<'_, Shard<R>>,
+        records: &[R],
+    ) -> Result<()> {
+        for chunk in records.chunks(self.quota / 2) {
+            shard.extend(chunk);
+            if shard.unsorted() + shard.sorted.len() >= self.quota {
+                shard.compact();
+                if shard.sorted.len() > self.quota / 2 {
+                    self.spill(number, &mut shard)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the sorted records of a shard to its file.
+    fn spill(&self, number: usize, shard: &mut Shard<R>) -> Result<()> {
+        let file = {
+            let mut file = self.files[number / SHARDS_PER_FILE].lock().expect(LOCK);
+            match &*file {
+                Some(file) => Arc::clone(file),
+                None => {
+                    let created = Arc::new(RunFile::create(&self.memory.temp_dir)?);
+                    Arc::clone(file.insert(created))
+                }
+            }
+        };
+        shard.runs.push(file.append(&shard.sorted)?);
+        shard.sorted = Vec::new();
+        Ok(())
+    }
+
+    /// How many bytes are in temporary files.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        let size = |file: &Mutex<Option<Arc<RunFile>>>| {
+            file.lock()
+                .expect(LOCK)
+                .as_ref()
+                .map_or(0, |file| file.size())
+        };
+        self.files.iter().map(size).sum()
+    }
+
+    /// Ends collecting: every shard becomes one sorted sequence. Works on all threads of the rayon
+    /// pool that it is called in.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read.
+    pub(crate) fn seal(mut self) -> Result<Sealed<R>> {
+        let mut shards: Vec<Shard<R>> = std::mem::take(&mut self.shards)
+            .into_iter()
+            .map(|shard| shard.into_inner().expect(LOCK))
+            .collect();
+        let groups: Vec<Vec<SealedShard<R>>> = shards
+            .par_chunks_mut(SHARDS_PER_FILE)
+            .enumerate()
+            .map(|(group, shards)| self.seal_group(group, shards))
+            .collect::<Result<_>>()?;
+        Ok(Sealed::new(groups.into_iter().flatten().collect()))
+    }
+
+    /// Seals the shards that share a file.
+    fn seal_group(&self, group: usize, shards: &mut [Shard<R>]) -> Result<Vec<SealedShard<R>>> {
+        for (i, shard) in shards.iter_mut().enumerate() {
+            shard.compact();
+            if !shard.runs.is_empty() && !shard.sorted.is_empty() {
+                self.spill(group * SHARDS_PER_FILE + i, shard)?;
+            }
+        }
+        let Some(file) = self.files[group].lock().expect(LOCK).take() else {
+            let in_memory =
+                |shard: &mut Shard<R>| SealedShard::Memory(std::mem::take(&mut shard.sorted));
+            return Ok(shards.iter_mut().map(in_memory).collect());
+        };
+        let mut merged = RunFile::create(&self.memory.temp_dir)?;
+        let mut runs = Vec::with_capacity(shards.len());
+        for shard in shards.iter() {
+            runs.push(match shard.runs[..] {
+                [] => None,
+                _ => Some(self.merge_runs(&file, &shard.runs, &mut merged)?),
+            });
+        }
+        let merged = Arc::new(merged);
+        Ok(shards
+            .iter_mut()
+            .zip(runs)
+            .map(|(shard, run)| match run {
+                Some(run) => SealedShard::File(Arc::clone(&merged), run),
+                None => SealedShard::Memory(std::mem::take(&mut shard.sorted)),
+            })
+            .collect())
+    }
+
+    /// Merges the runs of a shard into one at the end of `merged`, in several rounds where they are many.
+    fn merge_runs(&self, file: &RunFile, runs: &[Run], merged: &mut RunFile) -> Result<Run> {
+        if runs.len() <= FAN_IN {
+            return merge_into::<R>(file, runs, merged);
+        }
+        let mut round = RunFile::create(&self.memory.temp_dir)?;
+        let fewer = runs
+            .chunks(FAN_IN)
+            .map(|runs| merge_into::<R>(file, runs, &mut round))
+            .collect::<Result<Vec<Run>>>()?;
+        self.merge_runs(&round, &fewer, merged)
+    }
+}
+
+/// Why the locks of shards are never poisoned.
+const LOCK: &str = "a thread that panics ends the run";
+
+/// Merges and folds runs of one file into one at the end of another.
+fn merge_into<R: Record>(file: &RunFile, runs: &[Run], merged: &mut RunFile) -> Result<Run> {
+    let readers: Vec<RunReader<'_, R>> = runs.iter().map(|run| file.reader(*run)).collect();
+    let mut fold = R::Fold::default();
+    let mut writer = merged.start_run();
+    for record in Merge::new(readers) {
+        fold.take(record?, &mut |folded| writer.push(folded));
+        writer.flush_if_full()?;
+    }
+    fold.finish(&mut |folded| writer.push(folded));
+    writer.finish()
+}
+
+thread_local! {
+    /// Where the bits of records are sorted. Asking the system for new pages each time would take as long
+    /// as sorting.
+    static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+}
+
+/// All records of some blocks, sorted and folded.
+fn sorted<R: Record>(blocks: Vec<Vec<R>>) -> Vec<R> {
+    SCRATCH.with_borrow_mut(|scratch| {
+        sort_into(scratch, blocks);
+        let kept = fold_in_place::<R>(scratch);
+        scratch[..kept]
+            .iter()
+            .map(|bits| R::from_bits(*bits))
+            .collect()
+    })
+}
+
+/// Replaces `scratch` with the sorted records of `blocks`. They are distributed over the buckets first, so
+/// that only short parts are left to sort.
+fn sort_into<R: Record>(scratch: &mut Vec<u128>, blocks: Vec<Vec<R>>) {
+    let mut ends = [0usize; BUCKETS];
+    for record in blocks.iter().flatten() {
+        ends[record.bucket()] += 1;
+    }
+    let mut places = [0usize; BUCKETS];
+    let mut total = 0;
+    for (place, end) in places.iter_mut().zip(&mut ends) {
+        *place = total;
+        total += *end;
+        *end = total;
+    }
+    scratch.resize(total, 0);
+    for block in blocks {
+        for record in block {
+            let place = &mut places[record.bucket()];
+            scratch[*place] = record.to_bits();
+            *place += 1;
+        }
+    }
+    let mut start = 0;
+    for end in ends {
+        scratch[start..end].sort_unstable();
+        start = end;
+    }
+}
+
+/// Folds sorted records at the start of where they stand; answers how many are left.
+fn fold_in_place<R: Record>(records: &mut [u128]) -> usize {
+    let mut fold = R::Fold::default();
+    let mut kept = 0;
+    for at in 0..records.len() {
+        fold.take(R::from_bits(records[at]), &mut |folded| {
+            records[kept] = folded.to_bits();
+            kept += 1;
+        });
+    }
+    fold.finish(&mut |folded| {
+        records[kept] = folded.to_bits();
+        kept += 1;
+    });
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A record whose low 16 bits are added up.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    struct Sum(u128);
+
+    #[derive(Default)]
+    struct AddUp(Option<u128>);
+
+    impl Record for Sum {
+        type Fold = AddUp;
+
+        fn from_bits(bits: u128) -> Sum {
+            Sum(bits)
+        }
+
+        fn to_bits(self) -> u128 {
+            self.0
+        }
+
+        fn shard(self) -> usize {
+            (self.0 >> 120) as usize
+        }
+
+        fn bucket(self) -> usize {
+            (self.0 >> 112) as usize & (BUCKETS - 1)
+        }
+    }
+
+    impl Fold for AddUp {
+        type Record = Sum;
+
+        fn take(&mut self, record: Sum, out: &mut impl FnMut(Sum)) {
+            match &mut self.0 {
+                Some(open) if *open >> 16 == record.0 >> 16 => *open += record.0 & 0xffff,
+                _ => {
+                    self.finish(out);
+                    self.0 = Some(record.0);
+                }
+            }
+        }
+
+        fn finish(&mut self, out: &mut impl FnMut(Sum)) {
+            self.0.take().into_iter().for_each(|bits| out(Sum(bits)));
+        }
+    }
+
+    fn sealed_records(records: &[Sum], bytes: usize) -> (Vec<Sum>, bool) {
+        let shards = Shards::new(Memory {
+            bytes,
+            ..Memory::default()
+        });
+        for batch in records.chunks(1000) {
+            shards.append(&Partition::new(batch)).unwrap();
+        }
+        let sealed = shards.seal().unwrap();
+        let mut found = Vec::new();
+        for shard in 0..SHARDS {
+            sealed.for_each(shard, |record| found.push(record)).unwrap();
+        }
+        (found, sealed.is_spilled())
+    }
+
+    #[test]
+    fn spilling_changes_nothing() {
+        // Few kinds often and many seldom, in three shards, so that a shard spills many runs.
+        let mut state = 1u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            u128::from(state >> 33)
+        };
+        let records: Vec<Sum> = (0..600_000)
+            .map(|i| {
+                let kind = if i % 3 == 0 {
+                    next() % 40
+                } else {
+                    next() % 200_000
+                };
+                Sum(kind << 64 | (next() % 3) << 120 | 1)
+            })
+            .collect();
+        let (roomy, spilled) = sealed_records(&records, 1 << 30);
+        assert!(!spilled);
+        let (tight, spilled) = sealed_records(&records, 0);
+        assert!(spilled);
+        assert!(roomy.is_sorted());
+        assert_eq!(roomy, tight);
+        let counted: u128 = roomy.iter().map(|record| record.0 & 0xffff).sum();
+        assert_eq!(counted, 600_000);
+    }
+
+    #[test]
+    fn temporary_files_that_cannot_be_made_are_an_error() {
+        let shards = Shards::new(Memory {
+            bytes: 0,
+            temp_dir: "/nonexistent/directory".into(),
+        });
+        let records: Vec<Sum> = (0..10_000u128).map(|i| Sum(i << 64 | 1)).collect();
+        let err = shards.append(&Partition::new(&records)).unwrap_err();
+        assert!(err.to_string().contains("/nonexistent/directory"), "{err}");
+    }
+
+    proptest! {
+        #[test]
+        fn partitions_keep_every_record(mut records in proptest::collection::vec(any::<u128>().prop_map(Sum), 0..500)) {
+            let partition = Partition::new(&records);
+            let mut found: Vec<Sum> = (0..SHARDS).flat_map(|s| partition.shard(s).to_vec()).collect();
+            prop_assert!(found.is_sorted_by_key(|record| record.shard()));
+            found.sort_unstable();
+            records.sort_unstable();
+            prop_assert_eq!(found, records);
+        }
+    }
+}
