@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    sort::{BUCKETS, Fold, Memory, Partition, Record, SHARDS, Shards},
+    sort::{Fold, Memory, Partition, Record, SHARDS, Shards},
 };
 
 /// Records that are handed to the shards at once.
@@ -74,12 +74,9 @@ impl Record for Plain {
         self.0
     }
 
-    fn shard(self) -> usize {
-        (self.0 >> 120) as usize
-    }
-
-    fn bucket(self) -> usize {
-        (self.0 >> 112) as usize & (BUCKETS - 1)
+    /// Keys are spread evenly.
+    fn rank(self) -> u64 {
+        (self.0 >> 64) as u64
     }
 }
 
