@@ -9,7 +9,7 @@ use super::{Progress, Report};
 use crate::{
     book::{Provenance, Weighting},
     pgn::{Input, Selection},
-    position::{Variant, VariantChoice},
+    position::{PieceLetters, Variant, VariantChoice},
     sort::Memory,
 };
 
@@ -49,6 +49,8 @@ pub struct MakeBook {
     pub(super) variant: VariantChoice,
     pub(super) unfinished: Unfinished,
     pub(super) keep_prefix: bool,
+    pub(super) variations: bool,
+    pub(super) piece_letters: PieceLetters,
     pub(super) strict: bool,
     pub(super) weighting: Weighting,
     pub(super) comment: Option<String>,
@@ -78,6 +80,8 @@ impl MakeBook {
             variant: VariantChoice::default(),
             unfinished: Unfinished::default(),
             keep_prefix: false,
+            variations: false,
+            piece_letters: PieceLetters::default(),
             strict: false,
             weighting: Weighting::default(),
             comment: None,
@@ -149,6 +153,19 @@ impl MakeBook {
     /// Counts the moves before an illegal one instead of leaving the whole game out.
     pub fn keep_prefix(mut self, keep: bool) -> MakeBook {
         self.keep_prefix = keep;
+        self
+    }
+
+    /// Counts the moves of variations too, each variation once from where it branches, with the weight of a
+    /// draw. An index has the positions of main lines only. Default: no.
+    pub fn variations(mut self, wanted: bool) -> MakeBook {
+        self.variations = wanted;
+        self
+    }
+
+    /// The language whose piece letters moves may have beside the English ones. Default: English.
+    pub fn piece_letters(mut self, letters: PieceLetters) -> MakeBook {
+        self.piece_letters = letters;
         self
     }
 
@@ -251,6 +268,12 @@ impl MakeBook {
         }
         if self.keep_prefix {
             options.push("--keep-prefix".to_owned());
+        }
+        if self.variations {
+            options.push("--variations".to_owned());
+        }
+        if self.piece_letters != PieceLetters::default() {
+            options.push(format!("--piece-letters {}", self.piece_letters));
         }
         if !self.variant.is_standard() {
             options.push(format!("--variant {}", self.variant));
