@@ -81,6 +81,7 @@ impl Made {
         let last = read_move(&before, last.as_bytes()).unwrap();
         self.book
             .moves_of(&before)
+            .unwrap()
             .find(|entry| entry.mv == last.into())
             .map(|entry| entry.weight)
     }

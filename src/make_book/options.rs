@@ -7,10 +7,12 @@ use std::{
 
 use super::{Progress, Report};
 use crate::{
-    book::{Provenance, Weighting},
+    book::Weights,
     pgn::{Input, Selection},
     position::{PieceLetters, Variant, VariantChoice},
+    provenance::Provenance,
     sort::Memory,
+    tally::MoveFilter,
 };
 
 /// How games whose result is not known count.
@@ -52,7 +54,8 @@ pub struct MakeBook {
     pub(super) variations: bool,
     pub(super) piece_letters: PieceLetters,
     pub(super) strict: bool,
-    pub(super) weighting: Weighting,
+    pub(super) move_filter: MoveFilter,
+    pub(super) weights: Weights,
     pub(super) comment: Option<String>,
     pub(super) header: bool,
     pub(super) threads: usize,
@@ -83,7 +86,8 @@ impl MakeBook {
             variations: false,
             piece_letters: PieceLetters::default(),
             strict: false,
-            weighting: Weighting::default(),
+            move_filter: MoveFilter::default(),
+            weights: Weights::default(),
             comment: None,
             header: true,
             threads: 0,
@@ -175,15 +179,21 @@ impl MakeBook {
         self
     }
 
-    /// Which moves the book keeps and what they weigh.
-    pub fn weighting(mut self, weighting: Weighting) -> MakeBook {
-        self.weighting = weighting;
+    /// Which moves the book and the database keep.
+    pub fn move_filter(mut self, filter: MoveFilter) -> MakeBook {
+        self.move_filter = filter;
         self
     }
 
-    /// In how many games a move must have been played to be kept. Default: 3.
+    /// How much moves weigh in the book.
+    pub fn weights(mut self, weights: Weights) -> MakeBook {
+        self.weights = weights;
+        self
+    }
+
+    /// The fewest games in which a move must have been played to be kept. Default: 3.
     pub fn min_game(mut self, games: u64) -> MakeBook {
-        self.weighting.min_game = games;
+        self.move_filter.min_game = games;
         self
     }
 
