@@ -9,7 +9,7 @@ use std::{
 use super::read::Index;
 use crate::{
     error::{At, Error, Result},
-    pgn::{Cutter, GameReader, Input},
+    pgn::{Cutter, GameReader, Input, StreamOptions},
 };
 
 /// How much of a PGN is read at a time.
@@ -78,7 +78,7 @@ impl Index {
         if path == Path::new(STDIN) {
             return Ok(false);
         }
-        Ok(Input::file(path).open()?.is_packed)
+        Ok(Input::file(path).open(&StreamOptions::default())?.is_packed)
     }
 
     /// Where to look for a game.
@@ -123,7 +123,7 @@ fn open_at(path: &Path, start: u64) -> Result<Option<Box<dyn Read>>> {
             "is not where it was when it was indexed: put it back, or make the index again",
         ));
     }
-    let mut stream = Input::file(path).open()?;
+    let mut stream = Input::file(path).open(&StreamOptions::default())?;
     if stream.is_packed {
         let skipped = io::copy(&mut (&mut stream).take(start), &mut io::sink());
         let skipped = skipped.at(path, "unpack")?;
