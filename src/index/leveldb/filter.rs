@@ -52,7 +52,7 @@ impl FilterBuilder {
         let inverse = u64::MAX / u64::from(bits) + 1;
         let remainder = |hash: u32| {
             let fraction = inverse.wrapping_mul(u64::from(hash));
-            (u128::from(fraction) * u128::from(bits) >> 64) as usize
+            ((u128::from(fraction) * u128::from(bits)) >> 64) as usize
         };
         for hash in &self.hashes {
             let mut hash = *hash;
