@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::{
         pgn::{Batch, Input},
-        tally::Games,
+        provenance::Games,
     };
 
     /// The outcome of a batch of so many games, of which some were rejected.
