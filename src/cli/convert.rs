@@ -111,7 +111,7 @@ fn kind(args: &Args) -> Result<Kind, Usage> {
 
 fn configured(args: &Args) -> anyhow::Result<Convert> {
     let memory = Memory {
-        bytes: args.resources.memory,
+        bytes: args.resources.memory(),
         temp_dir: args.resources.temp_dir(),
     };
     let mut convert = Convert::new(Obs::open(&args.input)?)

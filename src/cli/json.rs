@@ -1,6 +1,8 @@
 //! Printing JSON documents.
 
+use serde::Serialize;
+
 /// Prints one document on a line of its own.
-pub fn print(document: &serde_json::Value) -> anyhow::Result<()> {
-    super::print(&format!("{document}\n"))
+pub fn print(document: &impl Serialize) -> anyhow::Result<()> {
+    super::print(&format!("{}\n", serde_json::to_string(document)?))
 }

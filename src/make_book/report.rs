@@ -15,6 +15,7 @@ use crate::{position::Variant, tally::Games};
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Rejection {
     /// The input.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub file: PathBuf,
     /// The number of the game in the input, from 0.
     pub game: u64,
@@ -68,6 +69,12 @@ pub struct Totals {
     /// Games that count, by their variant, unless only standard chess was asked for.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
     pub variants: BTreeMap<Variant, u64>,
+}
+
+/// A path as text. JSON has no other; what is not UTF-8 becomes U+FFFD.
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 #[cfg(feature = "serde")]
@@ -129,6 +136,7 @@ impl Report {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct BookReport {
     /// The file.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Its records, without the header.
     pub entries: u64,
@@ -143,6 +151,7 @@ pub struct BookReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct IndexReport {
     /// The directory.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Games of the inputs, all of which have a record.
     pub games: u64,
@@ -157,6 +166,7 @@ pub struct IndexReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ObsReport {
     /// The file.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Its rows, one for each move of each position.
     pub rows: u64,

@@ -4,6 +4,7 @@
 #![allow(dead_code)] // every test file uses its own part
 
 use std::{
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -29,44 +30,86 @@ pub fn polybook_in(dir: &Path) -> Command {
     command
 }
 
-/// Runs a command line, split at blanks, in a directory.
-pub fn run(dir: &Path, line: &str) -> Output {
-    polybook_in(dir)
-        .args(line.split_whitespace())
-        .output()
-        .unwrap()
+/// The arguments of a command line: a list, or one text that is split at blanks.
+pub trait Arguments {
+    fn list(&self) -> Vec<OsString>;
+}
+
+impl Arguments for &str {
+    fn list(&self) -> Vec<OsString> {
+        self.split_whitespace().map(OsString::from).collect()
+    }
+}
+
+impl Arguments for &String {
+    fn list(&self) -> Vec<OsString> {
+        self.as_str().list()
+    }
+}
+
+impl<T: AsRef<OsStr>> Arguments for &[T] {
+    fn list(&self) -> Vec<OsString> {
+        self.iter().map(|arg| arg.as_ref().to_owned()).collect()
+    }
+}
+
+impl<T: AsRef<OsStr>, const N: usize> Arguments for &[T; N] {
+    fn list(&self) -> Vec<OsString> {
+        self.as_slice().list()
+    }
+}
+
+impl<T: AsRef<OsStr>> Arguments for &Vec<T> {
+    fn list(&self) -> Vec<OsString> {
+        self.as_slice().list()
+    }
+}
+
+/// Arguments of different types, such as `args!["show", &book, "--json"]`.
+#[macro_export]
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => {
+        &[$(AsRef::<std::ffi::OsStr>::as_ref(&$arg).to_owned()),*]
+    };
+}
+
+/// Runs the binary in a directory.
+pub fn run(dir: &Path, args: impl Arguments) -> Output {
+    polybook_in(dir).args(args.list()).output().unwrap()
 }
 
 /// Runs a command line that must succeed; answers its standard output.
 #[track_caller]
-pub fn ok(dir: &Path, line: &str) -> String {
-    let output = run(dir, line);
+pub fn ok(dir: &Path, args: impl Arguments) -> String {
+    let output = run(dir, &args.list());
     assert!(
         output.status.success(),
-        "{line}: {}\n{}",
+        "{:?}: {}\n{}",
+        args.list(),
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a command line that must succeed and print a JSON document.
+/// Runs a command line that must succeed and print a JSON document and nothing else.
 #[track_caller]
-pub fn ok_json(dir: &Path, line: &str) -> serde_json::Value {
-    serde_json::from_str(&ok(dir, line)).unwrap()
+pub fn ok_json(dir: &Path, args: impl Arguments) -> serde_json::Value {
+    serde_json::from_str(&ok(dir, args)).unwrap()
 }
 
-/// Runs a command line that must fail with this status and one line on standard error, which is
-/// answered.
+/// Runs a command line that must fail with this status, nothing on standard output and one line on standard
+/// error, which is answered.
 #[track_caller]
-pub fn fails(dir: &Path, line: &str, status: i32) -> String {
-    let output = run(dir, line);
+pub fn fails(dir: &Path, args: impl Arguments, status: i32) -> String {
+    let output = run(dir, &args.list());
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{line}: {error}");
-    if status == 1 {
-        assert_eq!(error.lines().count(), 1, "{line}: {error}");
-    }
-    assert!(!error.contains("panicked"), "{line}: {error}");
+    let line = args.list();
+    assert_eq!(output.status.code(), Some(status), "{line:?}: {error}");
+    assert_eq!(error.lines().count(), 1, "{line:?}: {error}");
+    assert!(error.starts_with("polybook: "), "{line:?}: {error}");
+    assert!(!error.contains("internal error"), "{line:?}: {error}");
+    assert!(!error.contains("(os error"), "{line:?}: {error}");
     error
 }
 
