@@ -48,7 +48,8 @@ pub use self::{
     make_book::{MakeBook, Report},
 };
 
-/// The README's Rust code is compiled as a doctest.
+/// The Rust code of the documents is compiled as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/guide.md")]
+struct Documents;

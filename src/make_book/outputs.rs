@@ -96,8 +96,13 @@ impl MakeBook {
             self.progress.enter(Phase::Index, 0);
             let postings = indexed.postings.seal()?;
             let files = self.indexed_files(&indexed.first_ids)?;
-            let (written, index) =
-                writer.write(&postings, &indexed.records, &files, self.variant)?;
+            let (written, index) = writer.write(
+                &postings,
+                &indexed.records,
+                &files,
+                self.variant,
+                &self.stop,
+            )?;
             finished.push(index);
             report.index = Some(IndexReport {
                 path: self.leveldb.clone().expect("the run writes an index"),

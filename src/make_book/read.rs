@@ -1,11 +1,8 @@
 //! Reading the inputs: cutting them on one thread, replaying the batches on all.
 
-use std::{
-    io::ErrorKind,
-    sync::{
-        Arc, Condvar, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Condvar, Mutex,
+    atomic::{AtomicBool, Ordering},
 };
 
 use rayon::{Scope, ThreadPool};
@@ -20,9 +17,9 @@ use super::{
     starts::Starts,
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{Error, Result},
     index::{GameRecords, posting::Posting},
-    pgn::{Batch, Cutter, Input, Stream},
+    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     sort::{Memory, Partition, Shards},
     tally::Tally,
 };
@@ -114,8 +111,10 @@ impl<'a> Run<'a> {
         ];
         // Each kind of record that is collected gets its share.
         let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
+        let unpacking = options.inputs.iter();
+        let unpacking = unpacking.map(|input| input.unpacking_memory(options.memory));
         let memory = Memory {
-            bytes: options.memory / tables,
+            bytes: (options.memory - unpacking.max().unwrap_or(0)) / tables,
             temp_dir: options.temp_dir.clone(),
         };
         let [keys, identities, postings] = kinds;
@@ -137,15 +136,14 @@ impl<'a> Run<'a> {
     fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: u64) -> Result<()> {
         let mut number = 0;
         for (index, input) in self.options.inputs.iter().enumerate() {
-            let stream = input.open()?;
+            let stream = input.open(&StreamOptions {
+                stop: Arc::clone(&self.options.stop),
+                memory: input.unpacking_memory(self.options.memory),
+            })?;
             let taken = Arc::clone(&stream.taken);
             let (before, _) = self.options.progress.bytes();
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
-            let mut is_first = true;
             while let Some(batch) = next_batch(&mut cutter, input)? {
-                if std::mem::take(&mut is_first) {
-                    refuse_binary(input, &batch.text)?;
-                }
                 let so_far = before + taken.load(Ordering::Relaxed);
                 self.options.progress.set_bytes(so_far);
                 self.wait_for_place(number, in_flight);
@@ -224,35 +222,5 @@ impl<'a> Run<'a> {
 }
 
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
-    match cutter.next_batch() {
-        // An error without a number is the unpacker's or the cutter's, not the operating system's.
-        Err(err) if err.raw_os_error().is_none() && err.kind() != ErrorKind::OutOfMemory => {
-            Err(Error::file(
-                input.path(),
-                format!("damaged: {err}; unpack or download it again"),
-            ))
-        }
-        result => result.at(input.path(), "read"),
-    }
-}
-
-/// Refuses binary data before it is read as a sequence of odd games.
-fn refuse_binary(input: &Input, text: &[u8]) -> Result<()> {
-    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
-        return Err(Error::file(
-            input.path(),
-            "in UTF-16: convert it to UTF-8, for instance with iconv",
-        ));
-    }
-    let start = &text[..text.len().min(1 << 16)];
-    let has_tags = start.split(|byte| *byte == b'\n').any(|line| {
-        matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')
-    });
-    if start.contains(&0) && !has_tags {
-        return Err(Error::file(
-            input.path(),
-            "binary data, not PGN: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
-        ));
-    }
-    Ok(())
+    cutter.next_batch().map_err(|err| input.error(err))
 }

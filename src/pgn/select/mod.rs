@@ -1,9 +1,15 @@
 //! Choosing games by what their tags say.
 
-use std::{fmt, str::FromStr};
+mod date;
+mod eco;
+mod time_control;
+
+use std::borrow::Cow;
 
 use thiserror::Error;
 
+use self::time_control::estimated_seconds;
+pub use self::{date::Date, eco::EcoRange, time_control::TimeControlRange};
 use super::{GameResult, Tags};
 
 /// Which games count. The default is all of them.
@@ -53,15 +59,64 @@ pub struct Selection {
     pub time_control: Option<TimeControlRange>,
 }
 
-/// Why a condition could not be read.
+/// Why games cannot be chosen as asked.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("\"{text}\" is no {what}")]
-pub struct SelectionError {
-    text: String,
-    what: &'static str,
+#[non_exhaustive]
+pub enum SelectionError {
+    /// A condition cannot be read.
+    #[error("\"{text}\" is no {what}")]
+    Malformed {
+        /// The text that was given.
+        text: String,
+        /// What it should be, and how that is written.
+        what: &'static str,
+    },
+    /// The first day lies behind the last.
+    #[error("no game is played since {since} and until {until}: exchange the dates")]
+    Dates {
+        /// The first day.
+        since: Date,
+        /// The last day.
+        until: Date,
+    },
+    /// The lowest rating lies above the highest.
+    #[error("no rating is at least {min} and at most {max}: exchange the ratings")]
+    Ratings {
+        /// The lowest rating.
+        min: u32,
+        /// The highest rating.
+        max: u32,
+    },
 }
 
 impl Selection {
+    /// Makes sure that a game can meet all conditions.
+    ///
+    /// # Errors
+    ///
+    /// [`SelectionError::Dates`] and [`SelectionError::Ratings`] where two conditions exclude each other.
+    ///
+    /// ```
+    /// use polybook::pgn::Selection;
+    /// let mut selection = Selection { min_elo: Some(2000), ..Selection::default() };
+    /// assert!(selection.check().is_ok());
+    /// selection.max_elo = Some(1800);
+    /// assert!(selection.check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<(), SelectionError> {
+        if let (Some(since), Some(until)) = (self.since, self.until)
+            && until.is_before(since)
+        {
+            return Err(SelectionError::Dates { since, until });
+        }
+        if let (Some(min), Some(max)) = (self.min_elo, self.max_elo)
+            && max < min
+        {
+            return Err(SelectionError::Ratings { min, max });
+        }
+        Ok(())
+    }
+
     /// Whether the tags of a game meet all conditions that concern tags, the result aside.
     pub fn admits(&self, tags: &Tags<'_>) -> bool {
         self.admits_ratings(tags)
@@ -146,11 +201,8 @@ impl Selection {
 
     fn admits_names(&self, tags: &Tags<'_>) -> bool {
         let matches = |name: &[u8], part: &String| {
-            tags.get(name).is_some_and(|value| {
-                String::from_utf8_lossy(value)
-                    .to_lowercase()
-                    .contains(&part.to_lowercase())
-            })
+            tags.get(name)
+                .is_some_and(|value| decoded(value).to_lowercase().contains(&part.to_lowercase()))
         };
         self.player
             .as_ref()
@@ -166,207 +218,22 @@ impl Selection {
     }
 }
 
+/// The text of a tag, which is UTF-8 or else Latin-1, with a blank where it is broken over lines.
+fn decoded(value: &[u8]) -> Cow<'_, str> {
+    let text = match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => value.iter().map(|byte| char::from(*byte)).collect(),
+    };
+    if text.contains(['\n', '\r']) {
+        return text.replace("\r\n", " ").replace(['\n', '\r'], " ").into();
+    }
+    text
+}
+
 /// A rating; an empty value, `?`, `-` and `0` are none.
 fn rating(value: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(value).ok()?;
     text.trim().parse().ok().filter(|elo| *elo > 0)
-}
-
-/// A day, or a month or year of which the rest is not known.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Date {
-    year: Option<u16>,
-    month: Option<u8>,
-    day: Option<u8>,
-}
-
-impl Date {
-    /// The value of a `Date` tag, with `?` for what is not known. What is no date is all unknown.
-    pub fn of_tag(value: &[u8]) -> Date {
-        let mut parts = value
-            .split(|byte| b".-/".contains(byte))
-            .map(|part| std::str::from_utf8(part).ok().map(str::trim));
-        let mut next = || parts.next().flatten();
-        Date {
-            year: next().and_then(|text| text.parse().ok()).filter(|y| *y > 0),
-            month: next()
-                .and_then(|text| text.parse().ok())
-                .filter(|m| (1..=12).contains(m)),
-            day: next()
-                .and_then(|text| text.parse().ok())
-                .filter(|d| (1..=31).contains(d)),
-        }
-    }
-
-    /// Whether this is certainly before `other`: parts that either does not know decide nothing.
-    fn is_before(self, other: Date) -> bool {
-        let pairs = [
-            (self.year, other.year),
-            (self.month.map(u16::from), other.month.map(u16::from)),
-            (self.day.map(u16::from), other.day.map(u16::from)),
-        ];
-        for (ours, theirs) in pairs {
-            match (ours, theirs) {
-                (Some(ours), Some(theirs)) if ours != theirs => return ours < theirs,
-                (Some(_), Some(_)) => {}
-                _ => return false,
-            }
-        }
-        false
-    }
-}
-
-impl fmt::Display for Date {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.year {
-            Some(year) => write!(f, "{year:04}")?,
-            None => write!(f, "????")?,
-        }
-        for part in [self.month, self.day].into_iter().flatten() {
-            write!(f, ".{part:02}")?;
-        }
-        Ok(())
-    }
-}
-
-/// `YYYY`, `YYYY.MM` or `YYYY.MM.DD`.
-impl FromStr for Date {
-    type Err = SelectionError;
-
-    fn from_str(text: &str) -> Result<Date, SelectionError> {
-        let date = Date::of_tag(text.as_bytes());
-        let known = [
-            date.year.is_some(),
-            date.month.is_some(),
-            date.day.is_some(),
-        ];
-        let given = text.split(['.', '-', '/']).count();
-        if given > 3 || known[..given].contains(&false) {
-            return Err(SelectionError {
-                text: text.to_owned(),
-                what: "date: write YYYY, YYYY.MM or YYYY.MM.DD",
-            });
-        }
-        Ok(date)
-    }
-}
-
-/// A range of ECO codes: `B20-B99`, `C`, `A4`, `E60`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct EcoRange {
-    first: [u8; 3],
-    last: [u8; 3],
-}
-
-impl EcoRange {
-    /// Whether a code, further letters behind it or not, lies in the range.
-    pub fn contains(&self, eco: &[u8]) -> bool {
-        let Some(code) = eco.first_chunk::<3>() else {
-            return false;
-        };
-        let code = code.map(|byte| byte.to_ascii_uppercase());
-        (self.first..=self.last).contains(&code)
-    }
-}
-
-impl fmt::Display for EcoRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |code: &[u8; 3]| String::from_utf8_lossy(code).into_owned();
-        write!(f, "{}-{}", text(&self.first), text(&self.last))
-    }
-}
-
-impl FromStr for EcoRange {
-    type Err = SelectionError;
-
-    fn from_str(text: &str) -> Result<EcoRange, SelectionError> {
-        let error = || SelectionError {
-            text: text.to_owned(),
-            what: "range of ECO codes: write B20-B99, B2 or B",
-        };
-        let padded = |code: &str, filler: u8| {
-            let code = code.trim().as_bytes();
-            let well_formed = matches!(code, [b'A'..=b'E' | b'a'..=b'e', rest @ ..]
-                if rest.len() <= 2 && rest.iter().all(u8::is_ascii_digit));
-            well_formed.then(|| {
-                let mut full = [filler; 3];
-                full[..code.len()].copy_from_slice(code);
-                full.map(|byte| byte.to_ascii_uppercase())
-            })
-        };
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let range = EcoRange {
-            first: padded(first, b'0').ok_or_else(error)?,
-            last: padded(last, b'9').ok_or_else(error)?,
-        };
-        if range.first > range.last {
-            return Err(error());
-        }
-        Ok(range)
-    }
-}
-
-/// A range of time controls, in seconds that a player may expect for a game of 40 moves: `180-480`,
-/// `600-` or `-60`.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct TimeControlRange {
-    min: u64,
-    max: u64,
-}
-
-impl TimeControlRange {
-    /// Whether an estimate lies in the range, its ends among it.
-    pub fn contains(&self, seconds: u64) -> bool {
-        (self.min..=self.max).contains(&seconds)
-    }
-}
-
-impl fmt::Display for TimeControlRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-", self.min)?;
-        if self.max < u64::MAX {
-            write!(f, "{}", self.max)?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for TimeControlRange {
-    type Err = SelectionError;
-
-    fn from_str(text: &str) -> Result<TimeControlRange, SelectionError> {
-        let error = || SelectionError {
-            text: text.to_owned(),
-            what: "range of seconds: write 180-480, 600- or -60",
-        };
-        let (min, max) = text.split_once('-').ok_or_else(error)?;
-        let bound = |bound: &str, open: u64| match bound.trim() {
-            "" => Ok(open),
-            number => number.parse().map_err(|_| error()),
-        };
-        let range = TimeControlRange {
-            min: bound(min, 0)?,
-            max: bound(max, u64::MAX)?,
-        };
-        if range.min > range.max {
-            return Err(error());
-        }
-        Ok(range)
-    }
-}
-
-/// The seconds that a `TimeControl` tag gives a player for a game of 40 moves: those of the first
-/// period, and 40 increments. `-` and `?` say nothing.
-fn estimated_seconds(value: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(value).ok()?;
-    let first = text.split(':').next()?.trim();
-    let (base, increment) = first.split_once('+').unwrap_or((first, "0"));
-    let base = base
-        .split_once('/')
-        .map_or(base, |(_moves, seconds)| seconds);
-    let base: u64 = base.trim_start_matches('*').trim().parse().ok()?;
-    let increment: u64 = increment.trim().parse().ok()?;
-    Some(base.saturating_add(increment.saturating_mul(40)))
 }
 
 #[cfg(test)]
@@ -418,9 +285,52 @@ mod tests {
         assert!(admits(&days, &of("1990.05.02")) && admits(&days, &of("1990.06.??")));
         assert!(!admits(&days, &of("1990.05.01")) && !admits(&days, &of("1990.07.??")));
         assert!(admits(&days, &of("????.??.??")) && admits(&days, ""));
-        for wrong in ["", "90.13", "1990.00", "1990.1.2.3", "May 1990"] {
+        for wrong in [
+            "",
+            "90.13",
+            "1990.00",
+            "1990.1.2.3",
+            "May 1990",
+            "24",
+            "02024",
+            "2024.02.31",
+            "2023.02.29",
+            "1900.02.29",
+            "1990.04.31",
+        ] {
             assert!(wrong.parse::<Date>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn conditions_that_exclude_each_other() {
+        for (since, until, possible) in [
+            ("2024", "2024", true),
+            ("2024.06", "2024", true),
+            ("2024.02.29", "2024.03", true),
+            ("2024", "2023.12", false),
+            ("2024.06.02", "2024.06.01", false),
+        ] {
+            let selection = Selection {
+                since: Some(since.parse().unwrap()),
+                until: Some(until.parse().unwrap()),
+                ..Selection::default()
+            };
+            assert_eq!(selection.check().is_ok(), possible, "{since} {until}");
+        }
+    }
+
+    #[test]
+    fn names_in_latin_1_and_over_lines() {
+        let player = |name: &str| Selection {
+            player: Some(name.to_owned()),
+            ..Selection::default()
+        };
+        let mut games = GameReader::new(b"[White \"M\xdcLLER,\r\nHans\"] *");
+        assert!(games.next_game());
+        assert!(player("müller").admits(games.tags()));
+        assert!(player("Müller, Hans").admits(games.tags()));
+        assert!(!player("Möller").admits(games.tags()));
     }
 
     #[test]
