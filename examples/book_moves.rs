@@ -15,10 +15,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let book = Book::open(path)?;
     let total: u64 = book
-        .moves_of(&position)
+        .moves_of(&position)?
         .map(|entry| u64::from(entry.weight))
         .sum();
-    for entry in book.moves_of(&position) {
+    for entry in book.moves_of(&position)? {
         // A book may hold a move that is not legal here: two positions may share a key.
         let Some(san) = entry.mv.san(&position) else {
             continue;

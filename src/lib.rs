@@ -20,7 +20,7 @@
 //! assert_eq!(report.totals.games.rejected, 0);
 //!
 //! let book = Book::open(&bin)?;
-//! let best = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?).next();
+//! let best = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?)?.next();
 //! assert_eq!(best.map(|entry| entry.mv.to_string()).as_deref(), Some("b8c6"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -40,6 +40,7 @@ pub mod output;
 pub mod pgn;
 pub mod position;
 mod positioned;
+pub mod provenance;
 mod sort;
 pub mod tally;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    book::{MergePolicy, merge},
+    book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
 };
 
@@ -88,7 +88,7 @@ fn merge_books(
         PolicyArg::Sum => MergePolicy::Sum,
         PolicyArg::First => MergePolicy::First,
     };
-    let summary = merge(books, out, policy)?;
+    let summary = book::merge_books(books, out, policy)?;
     if !context.quiet {
         eprintln!(
             "{}: {} entries of {}, {} positions scaled down",
@@ -102,7 +102,7 @@ fn merge_books(
 }
 
 fn merge_databases(paths: &[PathBuf], out: PathBuf, context: Context) -> anyhow::Result<()> {
-    let (rows, database) = obs::merge(paths, ObsWriter::create(&out, |_| Ok(()))?)?;
+    let (rows, database) = obs::merge_databases(paths, ObsWriter::create(&out, |_| Ok(()))?)?;
     database.commit()?;
     if !context.quiet {
         for path in paths {

@@ -37,7 +37,7 @@ impl MakeBook {
     ) -> Result<Finished> {
         let met = report.totals.variants.keys().next().copied();
         let variant = self.variant.only().or(met).unwrap_or_default();
-        let info = Info::new(variant, self.provenance(report), &self.weighting);
+        let info = Info::new(variant, self.provenance(report), &self.move_filter);
         let memory = Memory {
             bytes: self.memory / 2,
             temp_dir: self.temp_dir.clone(),

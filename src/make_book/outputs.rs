@@ -8,7 +8,7 @@ use super::{
     report::{BookReport, IndexReport, Report},
 };
 use crate::{
-    book::{self, BookMaker, BookSummary},
+    book::{self, BookMaker},
     error::{At, Error, Result},
     index::{self, IndexWriter, IndexedFile},
     output::{AtomicFile, Finished, refuse_clashes},
@@ -75,13 +75,13 @@ impl MakeBook {
         // Positions that share a key are told apart where somebody may ask.
         let counts = keyed.as_ref().or(identities.as_ref());
         let maker = counts
-            .map(|counts| BookMaker::new(counts, &self.weighting))
+            .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))
             .transpose()?;
         let summary = maker.as_ref().map(BookMaker::summary).unwrap_or_default();
         report.positions = summary.positions;
         report.entries = summary.counted_entries;
         // A header that cannot be is known before anything is written.
-        let header = self.book_header(&report, &summary)?;
+        let header = self.book_header(maker.as_ref(), &report)?;
         self.refuse_if_stopped()?;
 
         let mut finished = Vec::new();
@@ -130,8 +130,12 @@ impl MakeBook {
     }
 
     /// The header of the book, `None` if it is to have none.
-    fn book_header(&self, report: &Report, summary: &BookSummary) -> Result<Option<String>> {
-        let Some(bin) = self.bin.as_ref().filter(|_| self.header) else {
+    fn book_header(
+        &self,
+        maker: Option<&BookMaker<'_>>,
+        report: &Report,
+    ) -> Result<Option<String>> {
+        let (Some(bin), Some(maker), true) = (&self.bin, maker, self.header) else {
             return Ok(None);
         };
         let met = &report.totals.variants;
@@ -140,8 +144,8 @@ impl MakeBook {
             VariantChoice::Auto if met.is_empty() => vec![Variant::Standard.name()],
             VariantChoice::Auto => met.keys().map(|met| met.name()).collect(),
         };
-        self.provenance(report)
-            .header(&variants, self.comment.as_deref(), &self.weighting, summary)
+        maker
+            .header(&variants, self.comment.as_deref(), &self.provenance(report))
             .map(Some)
             .map_err(|err| Error::format(bin, err))
     }

@@ -4,9 +4,9 @@ use rusqlite::{Connection, OptionalExtension};
 use shakmaty::Color;
 
 use crate::{
-    book::{Provenance, Weighting},
     position::Variant,
-    tally::Games,
+    provenance::{Games, Provenance},
+    tally::MoveFilter,
 };
 
 /// The version that the standard's own tool gives its databases.
@@ -29,13 +29,13 @@ pub struct Info {
     pub variant: String,
     /// Where the counts come from.
     pub provenance: Provenance,
-    /// Which moves are there. Only what [selects](Weighting::selects) moves is of use here.
-    pub selection: Weighting,
+    /// Which moves are there.
+    pub selection: MoveFilter,
 }
 
 impl Info {
     /// For a new database.
-    pub fn new(variant: Variant, provenance: Provenance, selection: &Weighting) -> Info {
+    pub fn new(variant: Variant, provenance: Provenance, selection: &MoveFilter) -> Info {
         Info {
             variant: match variant {
                 Variant::Standard => STANDARD.to_owned(),
@@ -43,14 +43,6 @@ impl Info {
             },
             provenance,
             selection: selection.clone(),
-        }
-    }
-
-    /// Every move that was counted is there.
-    pub(super) fn everything() -> Weighting {
-        Weighting {
-            min_game: 1,
-            ..Weighting::default()
         }
     }
 
@@ -97,7 +89,7 @@ impl Info {
             Ok(value.optional()?.flatten())
         };
         let number = |text: Option<String>| text.and_then(|text| text.trim().parse::<u64>().ok());
-        let mut selection = Info::everything();
+        let mut selection = MoveFilter::every_move();
         selection.min_game = number(value("MinGame")?).unwrap_or(1);
         selection.min_score = value("MinScore")?
             .and_then(|text| text.parse::<f64>().ok())

@@ -25,7 +25,7 @@ const AHEAD: usize = 1 << 12;
 ///
 /// Databases of different variants, one that cannot be read, or a file that cannot be written; there
 /// is none then.
-pub fn merge(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<(u64, Finished)> {
+pub fn merge_databases(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<(u64, Finished)> {
     let mut databases = Vec::with_capacity(inputs.len());
     for path in inputs {
         databases.push(Obs::open(path)?);

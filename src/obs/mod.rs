@@ -30,7 +30,7 @@ use std::{fs::File, io::Read, path::Path};
 
 pub use self::{
     info::Info,
-    merge::merge,
+    merge::merge_databases,
     read::{Obs, Row, legal_move},
     write::{ObsWriter, Written},
 };

@@ -21,15 +21,15 @@
 //! ```
 
 mod counts;
+mod filter;
 mod find;
-mod games;
 mod record;
 mod stats;
 
 pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
     counts::{Counts, MoveCount, PositionCount, Tally},
-    games::Games,
+    filter::MoveFilter,
     record::CountRecord,
     stats::Stats,
 };

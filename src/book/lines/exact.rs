@@ -12,17 +12,32 @@
 use shakmaty::{ByColor, Chess, Color, Move, Position, Role, Square};
 
 use super::{
-    lines::{Knowledge, Reachable, Seen},
-    open::Book,
+    knowledge::{Knowledge, Known},
+    seen::{Marks, Seen},
 };
-use crate::position::Keyed;
+use crate::{book::open::Book, error::Result, position::Keyed};
 
-/// Counts the positions in which a side can get to move, and the book knows them, as polyglot does.
-pub(super) fn reachable(book: &Book) -> Reachable {
+/// The positions that can be reached when a side makes any move it likes against replies after which
+/// the book knows a move.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Reachable {
+    /// For White, those on its lines among them.
+    pub white: u64,
+    /// For Black.
+    pub black: u64,
+}
+
+/// Counts the positions that a side can reach by any moves of its own, with all peculiarities of
+/// `polyglot info-book -exact`.
+///
+/// # Errors
+///
+/// A book that cannot be read, or whose keys do not ascend.
+pub fn reachable(book: &Book) -> Result<Reachable> {
     let mut walk = Walk {
-        knowledge: Knowledge::new(book),
+        knowledge: Knowledge::new(book)?,
         noted: Vec::new(),
-        reached: ByColor::default(),
+        reached: ByColor::new_with(|_| Marks::new(book)),
     };
     for (side, moves) in [
         (Color::White, OwnMoves::OfTheBook),
@@ -30,12 +45,12 @@ pub(super) fn reachable(book: &Book) -> Reachable {
         (Color::White, OwnMoves::Any),
         (Color::Black, OwnMoves::Any),
     ] {
-        walk.go(side, moves);
+        walk.go(side, moves)?;
     }
-    Reachable {
-        white: walk.reached.white.len() as u64,
-        black: walk.reached.black.len() as u64,
-    }
+    Ok(Reachable {
+        white: walk.reached.white.len(),
+        black: walk.reached.black.len(),
+    })
 }
 
 /// Which moves a side makes.
@@ -146,7 +161,7 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     )
 }
 
-/// A position of the present path and the moves from it that are still to be gone, the next last.
+/// A position of the present path and the moves from it that are still to be made, the next last.
 struct Node {
     at: Listed,
     moves: Vec<Move>,
@@ -154,17 +169,17 @@ struct Node {
 
 struct Walk<'a> {
     knowledge: Knowledge<'a>,
-    /// The keys noted for each ply of the path, whoever noted them.
+    /// The keys noted for each ply of the path, by this walk or an earlier one.
     noted: Vec<Option<u64>>,
     /// The positions in which a side was to move, known to the book.
-    reached: ByColor<Seen>,
+    reached: ByColor<Marks>,
 }
 
 impl Walk<'_> {
-    fn go(&mut self, side: Color, own: OwnMoves) {
-        let mut seen = Seen::default();
+    fn go(&mut self, side: Color, own: OwnMoves) -> Result<()> {
+        let mut seen = Seen::new(self.knowledge.book());
         let mut path: Vec<Node> = Vec::new();
-        path.extend(self.enter(Listed::start(), 0, side, own, &mut seen));
+        path.extend(self.enter(Listed::start(), 0, side, own, &mut seen)?);
         while let Some(node) = path.last_mut() {
             let Some(mv) = node.moves.pop() else {
                 path.pop();
@@ -173,8 +188,9 @@ impl Walk<'_> {
             let mut after = node.at.clone();
             after.play(mv);
             let ply = path.len();
-            path.extend(self.enter(after, ply, side, own, &mut seen));
+            path.extend(self.enter(after, ply, side, own, &mut seen)?);
         }
+        Ok(())
     }
 
     /// Comes to a position, and goes on from it unless it has been there.
@@ -185,50 +201,50 @@ impl Walk<'_> {
         side: Color,
         own: OwnMoves,
         seen: &mut Seen,
-    ) -> Option<Node> {
+    ) -> Result<Option<Node>> {
         let key = at.pos.key();
         if self.noted[..ply.min(self.noted.len())].contains(&Some(key)) {
-            return None;
+            return Ok(None);
         }
         if self.noted.len() <= ply {
             self.noted.resize(ply + 1, None);
         }
+        let known = self.knowledge.look_up(at.pos.clone())?;
         let ours = at.pos.position().turn() == side;
         if ours || own == OwnMoves::OfTheBook {
             self.noted[ply] = Some(key);
-            if seen.insert(key, ()).is_some() {
-                return None;
+            if !seen.insert(&known) {
+                return Ok(None);
             }
         }
         let mut moves = if !ours {
-            self.replies(&at)
+            self.replies(&at)?
         } else {
-            if self.knowledge.has_key(key) {
-                self.reached.get_mut(side).insert(key, ());
+            if let Some(place) = known.place {
+                self.reached.get_mut(side).insert(place);
             }
             match own {
-                OwnMoves::OfTheBook => self.knowledge.moves(&at.pos),
+                OwnMoves::OfTheBook => self.moves_of_the_book(&known)?,
                 OwnMoves::Any => at.moves(),
             }
         };
         moves.reverse();
-        Some(Node { at, moves })
+        Ok(Some(Node { at, moves }))
+    }
+
+    fn moves_of_the_book(&self, known: &Known<Chess>) -> Result<Vec<Move>> {
+        let choices = self.knowledge.choices(known)?;
+        Ok(choices.into_iter().map(|choice| choice.mv).collect())
     }
 
     /// The replies after which the book knows a move.
-    fn replies(&self, at: &Listed) -> Vec<Move> {
-        let known: Vec<Move> = self
-            .knowledge
-            .replies(&at.pos)
-            .into_iter()
-            .map(|(mv, _)| mv)
-            .collect();
+    fn replies(&self, at: &Listed) -> Result<Vec<Move>> {
+        let replies = self.knowledge.replies(&at.pos)?;
+        let known: Vec<Move> = replies.into_iter().map(|reply| reply.mv).collect();
         if known.len() < 2 {
-            return known;
+            return Ok(known);
         }
-        at.moves()
-            .into_iter()
-            .filter(|mv| known.contains(mv))
-            .collect()
+        let in_order = at.moves().into_iter();
+        Ok(in_order.filter(|mv| known.contains(mv)).collect())
     }
 }
