@@ -10,12 +10,15 @@ use std::{
 };
 
 use clap::error::ErrorKind as ClapErrorKind;
-use thiserror::Error;
+use polybook::{
+    Error,
+    position::{LineError, Variant},
+};
 
 use super::{input, signals, usage};
 
 /// The command line was wrong in a way that only the command itself could see.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
@@ -68,7 +71,7 @@ fn failure(err: &anyhow::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     match err.downcast_ref() {
-        Some(polybook::Error::Interrupted) => ExitCode::from(130),
+        Some(Error::Interrupted) => ExitCode::from(130),
         _ => ExitCode::FAILURE,
     }
 }
@@ -84,7 +87,10 @@ fn say(text: &str) {
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {
-        let text = without_numbers(&cause.to_string());
+        let text = match standard_stream(cause) {
+            Some(text) => text,
+            None => without_numbers(&cause.to_string()),
+        };
         if line.is_empty() {
             line.push_str(&text);
         } else if !line.ends_with(&text) {
@@ -92,8 +98,19 @@ fn one_line(err: &anyhow::Error) -> String {
             line.push_str(&text);
         }
     }
-    line.push_str(advice(err));
+    line.push_str(&advice(err));
     input::with_given_names(&line)
+}
+
+/// The text of an error of `-`, which only the command line knows as standard input or output.
+fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    match cause.downcast_ref()? {
+        Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
+            "write" => "cannot write standard output".to_owned(),
+            doing => format!("cannot {doing} standard input"),
+        }),
+        _ => None,
+    }
 }
 
 /// A text without the numbers that the operating system has for errors: " (os error 28)".
@@ -111,13 +128,23 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// The options that help, which the library does not know.
-fn advice(err: &anyhow::Error) -> &'static str {
-    match err.downcast_ref() {
-        Some(polybook::Error::Exists { .. }) => ": remove it, or replace it with --force",
-        Some(polybook::Error::Rejected(_)) => "; without --strict the game is left out",
-        _ => "",
+/// The options and commands that help, which the library does not know.
+fn advice(err: &anyhow::Error) -> String {
+    if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
+        return format!(": add --variant {}", Variant::Chess960);
     }
+    let advice = match err.downcast_ref() {
+        Some(Error::Exists { .. }) => ": remove it, or replace it with --force",
+        Some(Error::Rejected(_)) => "; without --strict the game is left out",
+        Some(Error::File { problem, .. }) if problem.ends_with("it is PGN") => {
+            ": polybook make-book makes a book of games"
+        }
+        Some(Error::File { problem, .. }) if problem.ends_with("it is an SQLite database") => {
+            ": polybook convert makes a book of an OOBS database"
+        }
+        _ => "",
+    };
+    advice.to_owned()
 }
 
 /// Whether the reader of standard output has left. Another output that breaks is an error.
@@ -126,8 +153,10 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|err| err.kind() == ErrorKind::BrokenPipe);
+    let is_standard_output =
+        |path: &Path| path == Path::new("-") || path == Path::new("standard output");
     let names_a_file = err.chain().any(|cause| {
-        matches!(cause.downcast_ref(), Some(polybook::Error::Io { path, .. }) if path != Path::new("standard output"))
+        matches!(cause.downcast_ref(), Some(Error::Io { path, .. }) if !is_standard_output(path))
     });
     is_broken && !names_a_file
 }
@@ -156,6 +185,12 @@ mod tests {
             one_line(&err),
             "cannot open a.pgn: No such file or directory"
         );
+        let err = anyhow!(Error::Io {
+            path: "-".into(),
+            doing: "write",
+            source: io::Error::other("full"),
+        });
+        assert_eq!(one_line(&err), "cannot write standard output: full");
         let err = anyhow!("b").context("a: b");
         assert_eq!(one_line(&err), "a: b");
     }
@@ -164,7 +199,7 @@ mod tests {
     fn only_standard_output_may_break() {
         let broken = || io::Error::from(ErrorKind::BrokenPipe);
         let at = |path: &str| {
-            anyhow!(polybook::Error::Io {
+            anyhow!(Error::Io {
                 path: path.into(),
                 doing: "write",
                 source: broken(),
@@ -172,6 +207,7 @@ mod tests {
         };
         assert!(is_broken_pipe(&super::super::not_printed(broken())));
         assert!(is_broken_pipe(&at("standard output")));
+        assert!(is_broken_pipe(&at("-")));
         assert!(!is_broken_pipe(&at("fifo")));
     }
 }

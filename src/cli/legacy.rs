@@ -83,7 +83,11 @@ pub fn as_written(message: &str, args: &[OsString]) -> String {
         .filter_map(|arg| arg.to_str()?.split('=').next())
         .filter(|arg| arg.len() > 2 && arg.starts_with('-') && !arg.starts_with("--"))
         .fold(message.to_owned(), |message, arg| {
-            message.replacen(&format!("argument '-{arg}'"), &format!("argument '{arg}'"), 1)
+            message.replacen(
+                &format!("argument '-{arg}'"),
+                &format!("argument '{arg}'"),
+                1,
+            )
         })
 }
 

@@ -5,12 +5,17 @@ use std::{
     time::Instant,
 };
 
-use polybook::{MakeBook, Report, make_book::Unfinished, pgn::Input, position::VariantChoice};
+use polybook::{
+    MakeBook, Report,
+    make_book::Unfinished,
+    pgn::{Input, Selection},
+    position::VariantChoice,
+};
 use serde::Serialize;
 
 use super::{
-    Context, errors::Usage, header::HeaderArgs, json, progress::Bar, resources::ResourceArgs,
-    selection::SelectionArgs, summary, weighting::WeightingArgs,
+    Context, errors::Usage, header::HeaderArgs, input::refuse_document_beside, json, progress::Bar,
+    resources::ResourceArgs, selection::SelectionArgs, summary, weighting::WeightingArgs,
 };
 
 /// Make a Polyglot opening book from games in PGN
@@ -89,8 +94,8 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Print what was done as a JSON document
-    #[arg(long)]
+    /// Print a JSON document
+    #[arg(long, help_heading = "Options")]
     json: bool,
 
     #[command(flatten)]
@@ -133,12 +138,14 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 /// The run that the arguments ask for.
 fn configured(args: Args) -> anyhow::Result<MakeBook> {
     check_standard_output(&args)?;
+    let selection = Selection::from(args.selection);
+    selection.check().map_err(|err| Usage(err.to_string()))?;
     let inputs = inputs(args.pgn, args.inputs)?;
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
         .force(args.force)
         .max_ply(args.max_ply)
-        .selection(args.selection.into())
+        .selection(selection)
         .unfinished(match args.unfinished {
             UnfinishedArg::Draw => Unfinished::Draw,
             UnfinishedArg::Skip => Unfinished::Skip,
@@ -172,15 +179,12 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
 
 /// Refuses what cannot go to standard output.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
-    let is_standard_output = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    if is_standard_output(&args.leveldb) {
+    if args.leveldb.as_deref() == Some(Path::new("-")) {
         let usage = "--leveldb - cannot be: an index is a directory; name one";
         return Err(Usage(usage.to_owned()));
     }
-    let outputs = [&args.bin, &args.obs];
-    if args.json && outputs.into_iter().any(is_standard_output) {
-        let usage = "--json and an output both go to standard output: name a file for the output";
-        return Err(Usage(usage.to_owned()));
+    for out in args.bin.iter().chain(&args.obs) {
+        refuse_document_beside(args.json, out)?;
     }
     Ok(())
 }

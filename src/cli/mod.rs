@@ -132,7 +132,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Moves(args) => moves::run(&args),
         Command::MergeBook(args) => merge_book::run(args, context),
         Command::Convert(args) => convert::run(&args, context),
-        Command::InfoBook(args) => info_book::run(&args),
+        Command::InfoBook(args) => info_book::run(&args, context),
         Command::DumpBook(args) => dump_book::run(&args, context),
         Command::Pgheader(args) => pgheader::run(&args),
         Command::Verify(args) => verify::run(&args, context),

@@ -46,6 +46,16 @@ impl Bar {
         Bar { done, painter }
     }
 
+    /// A bar of work whose size is not known.
+    pub fn named(context: Context, phase: &'static str) -> Bar {
+        let start = Instant::now();
+        Bar::new(context, move || State {
+            phase,
+            fraction: None,
+            detail: format!("{} s", start.elapsed().as_secs()),
+        })
+    }
+
     /// The bar of make-book.
     pub fn of_make_book(progress: Arc<Progress>, context: Context) -> Bar {
         let start = Instant::now();
@@ -96,7 +106,8 @@ pub fn clear() {
 fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
     let bar = ProgressBar::new(1000);
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-    let style = |template| ProgressStyle::with_template(template).expect("the template is constant");
+    let style =
+        |template| ProgressStyle::with_template(template).expect("the template is constant");
     let (known, unknown) = (
         style("{msg} [{bar:25}] {percent}%"),
         style("{spinner} {msg}"),
@@ -110,7 +121,11 @@ fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
         } = state();
         let left = fraction.and_then(|fraction| time_left(start.elapsed(), fraction));
         let left = left.map_or(String::new(), |left| format!(", {left} left"));
-        bar.set_style(if fraction.is_some() { known.clone() } else { unknown.clone() });
+        bar.set_style(if fraction.is_some() {
+            known.clone()
+        } else {
+            unknown.clone()
+        });
         bar.set_position((fraction.unwrap_or(0.0) * 1000.0) as u64);
         bar.set_message(format!("{phase}: {detail}{left}"));
         bar.tick();

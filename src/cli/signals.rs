@@ -21,7 +21,7 @@ use polybook::output::discard_all;
 /// Set when a signal ends the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Files of the command line's own that the end removes.
+/// Temporary directories of the command line's own, which the end removes.
 static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Starts the thread that receives signals.
@@ -71,7 +71,7 @@ fn end(status: i32) -> ! {
     discard_all();
     for path in temporaries().drain(..) {
         // The directory for temporary files is cleaned by the system too.
-        let _ = fs::remove_file(path);
+        let _ = fs::remove_dir_all(path);
     }
     // A terminal that takes no text must not hold up the end.
     let (said, told) = mpsc::channel();
@@ -92,7 +92,7 @@ pub fn give_way() {
     }
 }
 
-/// Enters a file that a signal removes.
+/// Enters a temporary directory that a signal removes.
 pub fn remove_at_end(path: &Path) {
     temporaries().push(path.to_owned());
 }

@@ -26,7 +26,11 @@ fn warnings(text: &mut String, report: &Report) {
     for rejection in report.rejected.iter().take(DESCRIBED) {
         let _ = writeln!(text, "rejected: {rejection}");
     }
-    let more = report.totals.games.rejected.saturating_sub(DESCRIBED as u64);
+    let more = report
+        .totals
+        .games
+        .rejected
+        .saturating_sub(DESCRIBED as u64);
     if more > 0 {
         let _ = writeln!(text, "rejected: and {more} more");
     }

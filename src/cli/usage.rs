@@ -58,8 +58,10 @@ fn folded_tip(tip: &str) -> String {
         .split_once(" exists: ")
         .or_else(|| tip.split_once(" exist: "));
     match similar {
+        // The most similar one comes last.
         Some((what, names)) if what.contains("similar") => {
-            format!(" (did you mean {}?)", names.replace("', '", "' or '"))
+            let name = names.rsplit(", ").next().unwrap_or(names);
+            format!(" (did you mean {name}?)")
         }
         _ => format!("; {tip}"),
     }
@@ -86,10 +88,7 @@ fn plain(text: &str) -> String {
             "the number is too large",
         ),
         ("invalid float literal", "write a number"),
-        (
-            " but none was supplied",
-            ", and none is given",
-        ),
+        (" but none was supplied", ", and none is given"),
     ];
     WORDS
         .iter()
