@@ -9,7 +9,7 @@
 use std::{collections::HashMap, env, error::Error};
 
 use polybook::{
-    pgn::{Cutter, GameReader, Input, Token},
+    pgn::{Cutter, GameEnd, GameReader, Input, StreamOptions, Token},
     position::{BookMove, Keyed, key, read_move},
     tally::{CountRecord, Memory, Stats, Tally},
 };
@@ -22,7 +22,7 @@ const FEWEST_GAMES: u64 = 3;
 fn main() -> Result<(), Box<dyn Error>> {
     let tally = Tally::new(Memory::default());
     for path in env::args().skip(1) {
-        let mut cutter = Cutter::new(Input::file(path).open()?, 1 << 20);
+        let mut cutter = Cutter::new(Input::file(path).open(&StreamOptions::default())?, 1 << 20);
         while let Some(batch) = cutter.next_batch()? {
             tally.add_records(&records_of(&batch.text))?;
         }
@@ -76,9 +76,16 @@ fn records_of(text: &[u8]) -> Vec<CountRecord> {
                         break None;
                     }
                 },
-                Token::Unreadable { .. } => {}
-                Token::End(result) => break Some(result.unwrap_or_default()),
-                Token::Broken(_) => break None,
+                // Nothing behind these can be replayed.
+                Token::Unreadable { .. } | Token::NullMove { .. } => {
+                    games.skip_moves();
+                    break None;
+                }
+                Token::BeginVariation | Token::EndVariation => {
+                    unreachable!("the reader passes over variations unless asked for them")
+                }
+                Token::End(GameEnd::Complete(result)) => break Some(result.unwrap_or_default()),
+                Token::End(GameEnd::Broken(_)) => break None,
             }
         };
         let Some(result) = result else { continue };

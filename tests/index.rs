@@ -63,6 +63,29 @@ fn a_front_end_finds_what_python_chess_finds() {
 }
 
 #[test]
+fn leveldb_itself_checks_and_compacts_an_index() {
+    let Some(python) = python(&["plyvel"]) else {
+        return;
+    };
+    let dir = temp();
+    let path = dir.path().join("idx");
+    let pgn = sample("selfplay.pgn").display().to_string();
+    ok(
+        dir.path(),
+        &format!("make-book -q --leveldb idx --index-stats {pgn}"),
+    );
+    let mut keys = keys_of_two_games();
+    let from_text = |moves| polybook::position::from_text(None, Some(moves)).unwrap();
+    keys.extend(
+        ["e4 c5", "d4 d5", "d4 Nf6", "c4"].map(|moves| polybook::position::key(&from_text(moves))),
+    );
+    let expected = answers(&path, &keys).unwrap();
+    run_python(&python, "compact.py", &[&path]);
+    assert!(contents(&path).keys().any(|name| name.ends_with(".log")));
+    assert_eq!(answers(&path, &keys).unwrap(), expected);
+}
+
+#[test]
 fn the_master_games_are_indexed_to_the_last() {
     let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
         return eprintln!("skipped: POLYBOOK_CORPUS is not set");
