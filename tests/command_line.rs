@@ -434,3 +434,74 @@ fn positions_that_books_leave_out_have_no_key() {
     let error = fails(dir.path(), args!["key", "--fen", fen], 1);
     assert!(error.contains("--variant fischerandom"), "{error}");
 }
+
+/// The phases appear on a terminal, and nothing appears elsewhere. A pipe as output holds the last phase up.
+#[cfg(unix)]
+#[test]
+fn progress_on_a_terminal() {
+    use std::{
+        io::Read,
+        sync::{Arc, Mutex},
+        thread,
+    };
+
+    let Some(python) = common::python(&["pty"]) else {
+        return;
+    };
+    let dir = temp();
+    fs::write(dir.path().join("many.pgn"), common::many_games()).unwrap();
+    let fifo = dir.path().join("book.fifo");
+    common::make_fifo(&fifo);
+    let spawn = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let mut child = std::process::Command::new(python)
+        .current_dir(dir.path())
+        .args(["-c", spawn, env!("CARGO_BIN_EXE_polybook")])
+        .args([
+            "make-book",
+            "--min-game",
+            "1",
+            "many.pgn",
+            "--bin",
+            "book.fifo",
+        ])
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let mut terminal = child.stdout.take().unwrap();
+    let screen = Arc::clone(&shown);
+    let watcher = thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+            screen.lock().unwrap().extend_from_slice(&buffer[..read]);
+        }
+    });
+    let has = |text: &str| String::from_utf8_lossy(&shown.lock().unwrap()).contains(text);
+    let mut book = fs::File::open(&fifo).unwrap();
+    book.read_exact(&mut [0; 16]).unwrap();
+    common::until("the last phase is shown", || has("writing the book: "));
+    book.read_to_end(&mut Vec::new()).unwrap();
+    assert!(child.wait().unwrap().success());
+    watcher.join().unwrap();
+    for part in ["1500 games", "games/s", "%"] {
+        assert!(has(part), "{part}");
+    }
+
+    for line in [
+        "make-book -q many.pgn",
+        "merge-book -q book.bin",
+        "info-book --bin book.bin",
+        "convert -q book.bin book.csv",
+    ] {
+        let output = run(dir.path(), line);
+        assert!(output.status.success(), "{line}");
+        assert!(output.stderr.is_empty(), "{line}");
+    }
+    let output = run(dir.path(), "make-book many.pgn");
+    assert!(
+        !output.stderr.contains(&0x1b),
+        "no bar where there is no terminal"
+    );
+}

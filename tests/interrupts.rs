@@ -9,16 +9,11 @@ use std::{
     io::{Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::OnceLock,
     thread,
     time::{Duration, Instant},
 };
 
-use common::{Arguments, fails, ok, polybook_in, sample, temp};
-use shakmaty::{Chess, Position, san::SanPlus};
-
-/// How long a loaded machine may take for what takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+use common::{Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until};
 
 /// How long the end may take. The rule is one second; a loaded machine gets more.
 const END: Duration = Duration::from_secs(5);
@@ -100,15 +95,6 @@ impl Drop for Running {
     }
 }
 
-#[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// The names in a directory.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
@@ -126,36 +112,6 @@ fn part(dir: &Path, target: &str) -> Option<PathBuf> {
         .into_iter()
         .find(|name| name.starts_with(&prefix) && name.ends_with(".part"));
     found.map(|name| dir.join(name))
-}
-
-fn make_fifo(path: &Path) {
-    let made = Command::new("mkfifo").arg(path).status().unwrap();
-    assert!(made.success());
-}
-
-/// Random games, enough that every phase takes a while.
-fn many_games() -> &'static str {
-    static GAMES: OnceLock<String> = OnceLock::new();
-    GAMES.get_or_init(|| {
-        let mut seed = 1_u64;
-        let mut text = String::new();
-        for game in 0..1500 {
-            text.push_str(&format!("[White \"{game}\"]\n[Result \"1-0\"]\n\n"));
-            let mut pos = Chess::default();
-            for _ in 0..60 {
-                let moves = pos.legal_moves();
-                if moves.is_empty() {
-                    break;
-                }
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let mv = moves[(seed >> 33) as usize % moves.len()];
-                text.push_str(&SanPlus::from_move_and_play_unchecked(&mut pos, mv).to_string());
-                text.push(' ');
-            }
-            text.push_str("1-0\n\n");
-        }
-        text
-    })
 }
 
 /// A directory with a book, an index and a database that a run would replace, and their bytes.

@@ -1,6 +1,6 @@
 //! `polybook convert`: other things made of a book.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use polybook::{
     book::Book,
@@ -102,7 +102,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = InputFile::of(&args.input)?;
     refuse_clashes(&[out], &[file.path()])?;
     input::refuse_document_beside(args.json, out)?;
-    let bar = Bar::named(context, "converting");
+    let bar = Bar::of_phase("converting", &Arc::default(), context);
     let converted = if obs::is_database(file.path())? {
         let convert = configured(args, &file)?;
         match format {

@@ -4,12 +4,14 @@ use std::{
     fs::File,
     io::{self, BufWriter, Read, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use polybook::{
     book::{Book, lines},
     output::{AtomicFile, refuse_clashes},
     position::Variant,
+    progress::Meter,
 };
 use shakmaty::Color;
 
@@ -76,8 +78,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_clashes(&[&out], &[file.path()])?;
     let book = Book::open_within(file.path(), IN_MEMORY)?;
     let mut text = AtomicFile::create_over(&out, check_replaceable)?;
-    let bar = Bar::named(context, "writing lines");
-    write(args, &book, &mut text)?;
+    let meter = Arc::default();
+    let bar = Bar::of_phase("writing lines", &meter, context);
+    write(args, &book, &mut text, &meter)?;
     drop(bar);
     text.commit()?;
     let out = input::output_name(&out);
@@ -104,7 +107,7 @@ fn check_replaceable(path: &Path) -> polybook::Result<()> {
     }
 }
 
-fn write(args: &Args, book: &Book, text: &mut AtomicFile) -> anyhow::Result<()> {
+fn write(args: &Args, book: &Book, text: &mut AtomicFile, meter: &Meter) -> anyhow::Result<()> {
     let color = match args.color {
         ColorArg::White => Color::White,
         ColorArg::Black => Color::Black,
@@ -119,7 +122,7 @@ fn write(args: &Args, book: &Book, text: &mut AtomicFile) -> anyhow::Result<()> 
         args.color.name()
     )
     .map_err(lines::DumpError::from)
-    .and_then(|()| lines::write(book, color, variant.start(), &mut writer))
+    .and_then(|()| lines::write(book, color, variant.start(), &mut writer, meter))
     .and_then(|()| Ok(writer.flush()?));
     written.map_err(|err| match err {
         lines::DumpError::Book(err) => err.into(),

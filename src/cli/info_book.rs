@@ -1,6 +1,6 @@
 //! `polybook info-book`: how many lines and positions a book has.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use polybook::book::{Book, lines};
 use serde::Serialize;
@@ -62,12 +62,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 fn counted(args: &Args, context: Context) -> anyhow::Result<Document> {
     let file = InputFile::of(&args.bin)?;
-    let _bar = Bar::named(context, "counting lines");
+    let meter = Arc::default();
+    let _bar = Bar::of_phase("counting lines", &meter, context);
     let book = Book::open_within(file.path(), IN_MEMORY)?;
-    let lines = lines::count(&book)?;
+    let lines = lines::count(&book, &meter)?;
     let signed = |number: u64| i64::try_from(number).expect("a book has fewer positions");
     let (white, black) = (signed(lines.white_positions), signed(lines.black_positions));
-    let reachable = args.exact.then(|| lines::reachable(&book)).transpose()?;
+    let reachable = args
+        .exact
+        .then(|| lines::reachable(&book, &meter))
+        .transpose()?;
     let exact = reachable.map(|reachable| (signed(reachable.white), signed(reachable.black)));
     let found = exact.unwrap_or((white, black));
     Ok(Document {

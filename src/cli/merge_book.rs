@@ -1,6 +1,9 @@
 //! `polybook merge-book`: one book of several, or one database.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use polybook::{
     book::{self, MergePolicy},
@@ -146,8 +149,9 @@ fn merge_books(
             context.tell(&format!("warning: {}: given twice\n", book.display()));
         }
     }
-    let bar = Bar::named(context, "merging");
-    let summary = book::merge_books(books, out, policy)?;
+    let meter = Arc::default();
+    let bar = Bar::of_phase("merging", &meter, context);
+    let summary = book::merge_books(books, out, policy, &meter)?;
     drop(bar);
     let name = input::output_name(out);
     context.tell(&format!(
@@ -164,7 +168,8 @@ fn merge_books(
 }
 
 fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::Result<Document> {
-    let bar = Bar::named(context, "merging");
+    // How many rows there are is not known.
+    let bar = Bar::of_phase("merging", &Arc::default(), context);
     let (rows, database) = obs::merge_databases(paths, ObsWriter::create(out, |_| Ok(()))?)?;
     database.commit()?;
     drop(bar);

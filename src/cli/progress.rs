@@ -11,7 +11,10 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use polybook::make_book::{Phase, Progress};
+use polybook::{
+    make_book::{Phase, Progress},
+    progress::Meter,
+};
 
 use super::Context;
 
@@ -46,12 +49,13 @@ impl Bar {
         Bar { done, painter }
     }
 
-    /// A bar of work whose size is not known.
-    pub fn named(context: Context, phase: &'static str) -> Bar {
+    /// A bar of work with one phase.
+    pub fn of_phase(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let start = Instant::now();
+        let meter = Arc::clone(meter);
         Bar::new(context, move || State {
             phase,
-            fraction: None,
+            fraction: meter.fraction(),
             detail: format!("{} s", start.elapsed().as_secs()),
         })
     }

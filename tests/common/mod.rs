@@ -7,9 +7,16 @@ use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     process::{Command, Output},
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
 };
 
+use shakmaty::{Chess, Position, san::SanPlus};
 use tempfile::TempDir;
+
+/// How long a loaded machine may take for what takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The sample games of the repository.
 pub fn sample(name: &str) -> PathBuf {
@@ -177,4 +184,46 @@ pub fn records(book: &Path) -> Vec<[u8; 16]> {
         .map(|record| record.try_into().unwrap())
         .filter(|record: &[u8; 16]| record[..8] != [0; 8])
         .collect()
+}
+
+/// Random games, enough that every phase takes a while.
+pub fn many_games() -> &'static str {
+    static GAMES: OnceLock<String> = OnceLock::new();
+    GAMES.get_or_init(|| {
+        let mut seed = 1_u64;
+        let mut text = String::new();
+        for game in 0..1500 {
+            text.push_str(&format!("[White \"{game}\"]\n[Result \"1-0\"]\n\n"));
+            let mut pos = Chess::default();
+            for _ in 0..60 {
+                let moves = pos.legal_moves();
+                if moves.is_empty() {
+                    break;
+                }
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let mv = moves[(seed >> 33) as usize % moves.len()];
+                text.push_str(&SanPlus::from_move_and_play_unchecked(&mut pos, mv).to_string());
+                text.push(' ');
+            }
+            text.push_str("1-0\n\n");
+        }
+        text
+    })
+}
+
+/// Waits until something is so, as long as a loaded machine may take.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Makes a named pipe.
+#[cfg(unix)]
+pub fn make_fifo(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
 }
