@@ -162,7 +162,7 @@ fn memory_and_threads_change_nothing() {
     make(dir.path(), "--min-game 1 --obs all.obs.db3");
     make(
         dir.path(),
-        "--min-game 1 --obs small.obs.db3 --memory 1KiB --threads 3",
+        "--min-game 1 --obs small.obs.db3 --memory 64KiB --threads 3",
     );
     make(
         dir.path(),

@@ -15,6 +15,7 @@ use crate::{position::Variant, provenance::Games};
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Rejection {
     /// The input.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub file: PathBuf,
     /// The number of the game in the input, from 0.
     pub game: u64,
@@ -100,6 +101,12 @@ impl Totals {
     }
 }
 
+/// A path as text. JSON has no other; what is not UTF-8 becomes U+FFFD.
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
 #[cfg(feature = "serde")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -165,6 +172,7 @@ impl Report {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct BookReport {
     /// The file.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Its records, without the header.
     pub entries: u64,
@@ -179,6 +187,7 @@ pub struct BookReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct IndexReport {
     /// The directory.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Games of the inputs, all of which have a record.
     pub games: u64,
@@ -193,6 +202,7 @@ pub struct IndexReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ObsReport {
     /// The file.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Its rows, one for each move of each position.
     pub rows: u64,
