@@ -80,6 +80,7 @@ impl MakeBook {
         let summary = maker.as_ref().map(BookMaker::summary).unwrap_or_default();
         report.positions = summary.positions;
         report.entries = summary.counted_entries;
+        self.check_moves(summary.entries, counts)?;
         // A header that cannot be is known before anything is written.
         let header = self.book_header(maker.as_ref(), &report)?;
         self.refuse_if_stopped()?;
