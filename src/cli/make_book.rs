@@ -9,7 +9,7 @@ use polybook::{
     MakeBook, Report,
     make_book::Unfinished,
     pgn::{Input, Selection},
-    position::VariantChoice,
+    position::{PieceLetters, VariantChoice},
 };
 use serde::Serialize;
 
@@ -95,6 +95,14 @@ pub struct Args {
     #[arg(long, help_heading = GAMES)]
     keep_prefix: bool,
 
+    /// Count the moves of variations too, each variation once from where it branches
+    #[arg(long, help_heading = GAMES)]
+    variations: bool,
+
+    /// Also read the piece letters of a language: de, nl, fr, es or it
+    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
+    piece_letters: PieceLetters,
+
     /// End the run at the first rejected game and write no output
     #[arg(long, help_heading = GAMES)]
     strict: bool,
@@ -162,6 +170,8 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
             UnfinishedArg::Skip => Unfinished::Skip,
         })
         .keep_prefix(args.keep_prefix)
+        .variations(args.variations)
+        .piece_letters(args.piece_letters)
         .strict(args.strict)
         .move_filter((&args.weighting).into())
         .weights((&args.weighting).into())
