@@ -75,6 +75,17 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --memory 512 x.pgn", "write the unit"),
         ("make-book --memory lots x.pgn", "64MiB"),
         ("make-book --leveldb - x.pgn", "directory"),
+        ("make-book --since 24 x.pgn", "24"),
+        ("make-book --since 2024.02.31 x.pgn", "2024.02.31"),
+        (
+            "make-book --since 2024 --until 2023.12 x.pgn",
+            "exchange the dates",
+        ),
+        (
+            "make-book --min-elo 2500 --max-elo 2000 x.pgn",
+            "exchange the ratings",
+        ),
+        ("make-book --min-score 101 x.pgn", "0 to 100"),
         ("make-book --json --bin - x.pgn", "standard output"),
         ("mkae-book", "did you mean 'make-book'?"),
         ("-q", "no command given; see polybook --help"),

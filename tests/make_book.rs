@@ -312,7 +312,6 @@ fn wrong_command_lines_have_status_2() {
         "make-book --time-control 5 x.pgn",
         "make-book --memory lots x.pgn",
         "no-such-command",
-        "",
     ] {
         fails(dir.path(), line, 2);
     }

@@ -14,9 +14,20 @@ use polybook::{
 use serde::Serialize;
 
 use super::{
-    Context, errors::Usage, header::HeaderArgs, input::refuse_document_beside, json, progress::Bar,
-    resources::ResourceArgs, selection::SelectionArgs, summary, weighting::WeightingArgs,
+    Context,
+    errors::Usage,
+    header::HeaderArgs,
+    input::refuse_document_beside,
+    json,
+    progress::Bar,
+    resources::ResourceArgs,
+    selection::{GAMES, SelectionArgs},
+    summary,
+    weighting::WeightingArgs,
 };
+
+/// The heading of the options that name outputs.
+const OUTPUTS: &str = "Outputs";
 
 /// Make a Polyglot opening book from games in PGN
 #[derive(clap::Args, Debug)]
@@ -45,24 +56,24 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pgn: Vec<PathBuf>,
 
-    /// Write the book here [default: book.bin if there is no other output]
-    #[arg(long, value_name = "FILE")]
+    /// Write the book to this file; - is standard output [default: book.bin if there is no other output]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     bin: Option<PathBuf>,
 
     /// Write the LevelDB index of games by position to this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
     /// Add statistics per position to the index
-    #[arg(long, requires = "leveldb")]
+    #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Write the moves that are kept with their wins, draws and losses to this OOBS database
-    #[arg(long, value_name = "FILE.obs.db3")]
+    /// Write the kept moves with their wins, draws and losses to this OOBS database
+    #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Replace an index or an OOBS database that exists
-    #[arg(long)]
+    /// Replace an index or an OOBS database that exists, and any file where the book goes
+    #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
     /// Write outputs even if no game counts or no move is kept
@@ -70,34 +81,34 @@ pub struct Args {
     allow_empty: bool,
 
     /// Half-moves of each game that count
-    #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY)]
+    #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = GAMES)]
     max_ply: usize,
 
     #[command(flatten)]
     weighting: WeightingArgs,
 
-    /// Count the games of this variant, or each game as the variant that it is
-    #[arg(long, value_name = "NAME|auto", default_value = "standard")]
+    /// Count the games of this variant; auto counts each game as the variant that its tag names
+    #[arg(long, value_name = "NAME|auto", default_value = "standard", help_heading = GAMES)]
     variant: VariantChoice,
 
     /// Games without a result count as a draw, or are left out
-    #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw)]
+    #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw, help_heading = GAMES)]
     unfinished: UnfinishedArg,
 
     /// Count the moves before an illegal one instead of leaving the game out
-    #[arg(long)]
+    #[arg(long, help_heading = GAMES)]
     keep_prefix: bool,
 
     /// Count the moves of variations too, each variation once from where it branches
-    #[arg(long)]
+    #[arg(long, help_heading = GAMES)]
     variations: bool,
 
     /// Also read the piece letters of a language: de, nl, fr, es or it
-    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English)]
+    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
     piece_letters: PieceLetters,
 
-    /// End the run at the first rejected game, without output
-    #[arg(long)]
+    /// End the run at the first rejected game and write no output
+    #[arg(long, help_heading = GAMES)]
     strict: bool,
 
     #[command(flatten)]

@@ -2,9 +2,12 @@
 
 use polybook::pgn::{Date, EcoRange, GameResult, Selection, TimeControlRange};
 
+/// The heading of the options that choose games.
+pub const GAMES: &str = "Which games count";
+
 /// Which games count.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Which games")]
+#[command(next_help_heading = GAMES)]
 pub struct SelectionArgs {
     /// Both players rated at least N; unrated games pass
     #[arg(long, value_name = "N")]
