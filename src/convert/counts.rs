@@ -5,14 +5,17 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::{Convert, PassedOver};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     obs::{Row, legal_move},
     position::{Variant, has_inner_castling_rook, key},
-    tally::{CountRecord, Counts, Tally},
+    tally::{CountBatch, Counts, Tally},
 };
 
 /// Rows that are read before they are looked at on all threads.
 const BATCH: usize = 1 << 16;
+
+/// Moves that may have more games than a few records hold. The largest collections have some thousands.
+const MOST_LARGE_COUNTS: usize = 1 << 18;
 
 /// What a database holds.
 pub(super) struct Counted {
@@ -25,7 +28,7 @@ pub(super) struct Counted {
 /// What some rows hold.
 #[derive(Default)]
 struct Found {
-    records: Vec<CountRecord>,
+    counts: CountBatch,
     starts: Vec<VariantPosition>,
     passed_over: PassedOver,
 }
@@ -45,11 +48,17 @@ impl Convert {
                 parts.map(|rows| count_rows(rows, variant)).collect()
             });
             for part in parts {
-                tally.add_records(&part.records)?;
+                tally.add_batch(&part.counts)?;
                 starts.extend(part.starts);
                 passed_over.add(part.passed_over);
             }
             batch.clear();
+            if tally.large_counts() > MOST_LARGE_COUNTS {
+                let problem = format!(
+                    "more than {MOST_LARGE_COUNTS} moves have over half a million games each, which cannot be"
+                );
+                return Err(Error::file(self.obs.path(), problem));
+            }
             Ok(())
         };
         self.obs.for_each(|row| {
@@ -103,7 +112,7 @@ fn count_rows(rows: &[Row], variant: Variant) -> Found {
                 continue;
             };
             if in_book {
-                CountRecord::extend(&mut found.records, key, mv, pos.turn(), row.stats);
+                found.counts.push(key, mv, pos.turn(), row.stats);
             }
         }
         if variant == Variant::Chess960 && is_start(&rows[0].epd) {

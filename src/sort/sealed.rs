@@ -27,36 +27,6 @@ impl<R: Record> Sealed<R> {
         Sealed { shards }
     }
 
-    /// Calls `f` with the groups of records of a shard that are of the `same` kind, in ascending order.
-    /// A callback, because groups in memory are handed over where they stand.
-    ///
-    /// # Errors
-    ///
-    /// A temporary file that cannot be read.
-    pub(crate) fn for_each_group(
-        &self,
-        shard: usize,
-        same: impl Fn(R, R) -> bool,
-        mut f: impl FnMut(&[R]),
-    ) -> Result<()> {
-        if let SealedShard::Memory(records) = &self.shards[shard] {
-            records.chunk_by(|a, b| same(*a, *b)).for_each(f);
-            return Ok(());
-        }
-        let mut group: Vec<R> = Vec::new();
-        self.for_each(shard, |record| {
-            if group.last().is_some_and(|last| !same(*last, record)) {
-                f(&group);
-                group.clear();
-            }
-            group.push(record);
-        })?;
-        if !group.is_empty() {
-            f(&group);
-        }
-        Ok(())
-    }
-
     /// Calls `f` with the records of a shard in ascending order.
     ///
     /// # Errors

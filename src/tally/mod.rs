@@ -20,6 +20,7 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
+mod batch;
 mod counts;
 mod find;
 mod games;
@@ -28,6 +29,7 @@ mod stats;
 
 pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
+    batch::CountBatch,
     counts::{Counts, MoveCount, PositionCount, Tally},
     games::Games,
     record::CountRecord,
