@@ -1,6 +1,9 @@
 //! `polybook merge-book`: one book of several, or one database.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
 
 use polybook::{
     book::{MergePolicy, merge},
@@ -102,9 +105,24 @@ fn merge_books(
 }
 
 fn merge_databases(paths: &[PathBuf], out: PathBuf, context: Context) -> anyhow::Result<()> {
-    let (rows, database) = obs::merge(paths, ObsWriter::create(&out, |_| Ok(()))?)?;
+    let writer = ObsWriter::create(&out, |_| Ok(()))?;
+    let never = AtomicBool::new(false);
+    let (merged, database) = obs::merge_databases(paths, writer, &std::env::temp_dir(), &never)?;
     database.commit()?;
     if !context.quiet {
+        for path in &merged.repeated {
+            eprintln!(
+                "warning: {}: named twice, so its games count twice",
+                path.display()
+            );
+        }
+        if let Some(example) = &merged.passed_over.example {
+            let rows = merged.passed_over.rows;
+            eprintln!(
+                "warning: {}: {rows} rows passed over: {example}",
+                out.display()
+            );
+        }
         for path in paths {
             let selection = Obs::open(path)?.info().selection.clone();
             let missing = selection.option_text();
@@ -120,7 +138,7 @@ fn merge_databases(paths: &[PathBuf], out: PathBuf, context: Context) -> anyhow:
                 );
             }
         }
-        eprintln!("{}: {rows} rows", out.display());
+        eprintln!("{}: {} rows", out.display(), merged.rows);
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 use rayon::{ThreadPool, prelude::*};
 use shakmaty::{Position, variant::VariantPosition};
 
-use super::{Convert, PassedOver};
+use super::Convert;
 use crate::{
     error::{Error, Result},
-    obs::{Row, legal_move},
+    obs::{PassedOver, Row, legal_move},
     position::{Variant, has_inner_castling_rook, key},
     tally::{CountBatch, Counts, Tally},
 };
@@ -61,34 +61,23 @@ impl Convert {
             }
             Ok(())
         };
-        self.obs.for_each(|row| {
+        let mut rows = self.obs.rows()?;
+        for row in &mut rows {
+            let row = row?;
             if row.is_active() {
                 batch.push(row);
             }
             if batch.len() == BATCH {
                 take(&mut batch)?;
             }
-            Ok(())
-        })?;
+        }
         take(&mut batch)?;
+        passed_over.add(rows.passed_over().clone());
         Ok(Counted {
             counts: pool.install(|| tally.seal())?,
             starts,
             passed_over,
         })
-    }
-}
-
-impl PassedOver {
-    pub(super) fn add(&mut self, other: PassedOver) {
-        self.rows += other.rows;
-        self.example = self.example.take().or(other.example);
-    }
-
-    pub(super) fn row(&mut self, row: &Row, reason: &str) {
-        self.rows += 1;
-        self.example
-            .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 }
 

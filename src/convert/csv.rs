@@ -5,11 +5,11 @@ use std::path::Path;
 
 use shakmaty::{Color, Position};
 
-use super::{Convert, Converted, PassedOver};
+use super::{Convert, Converted};
 use crate::{
     book::{Book, Entry, Scale, Scaling, Weighting},
     error::{At, Result},
-    obs::Row,
+    obs::{PassedOver, Row},
     output::AtomicFile,
     position::Variant,
 };
@@ -58,15 +58,15 @@ impl Convert {
         let weighting = self.narrowed();
         let mut largest = 0;
         if weighting.scale == Scale::Global {
-            self.obs.for_each(|row| {
+            for row in self.obs.rows()? {
+                let row = row?;
                 if row.is_active()
                     && let Some(turn) = turn(&row.epd)
                     && let Some(weight) = weighting.weight(turn, row.stats)
                 {
                     largest = largest.max(weight);
                 }
-                Ok(())
-            })?;
+            }
         }
         let mut table = Table {
             weighting: &weighting,
@@ -79,16 +79,18 @@ impl Convert {
         let mut out = BufWriter::with_capacity(1 << 16, &mut file);
         writeln!(out, "EPD,Move,Win,Draw,Loss,Weight").at(path, "write")?;
         let mut position: Vec<Row> = Vec::new();
-        self.obs.for_each_by_epd(|row| {
+        let mut rows = self.obs.rows_by_epd()?;
+        for row in &mut rows {
+            let row = row?;
             if position.first().is_some_and(|first| first.epd != row.epd) {
                 table.write(&mut position, &mut out)?;
             }
             if row.is_active() {
                 position.push(row);
             }
-            Ok(())
-        })?;
+        }
         table.write(&mut position, &mut out)?;
+        table.converted.passed_over.add(rows.passed_over().clone());
         out.flush().at(path, "write")?;
         drop(out);
         file.commit()?;

@@ -92,9 +92,11 @@ impl MakeBook {
 
         let mut finished = Vec::new();
         if let Some(writer) = outputs.obs {
+            let tables = keyed.iter().chain(&identities);
+            let memory = self.memory_for_rows(tables, indexed.is_some());
             let counts = identities.as_ref().or(keyed.as_ref());
             let counts = counts.expect("a run with a database counts moves");
-            finished.push(self.write_obs(writer, counts, &starts, &mut report)?);
+            finished.push(self.write_obs(writer, counts, &starts, &memory, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
             let postings = indexed.postings.seal()?;
@@ -126,29 +128,46 @@ impl MakeBook {
         Ok((report, finished))
     }
 
+    /// The memory that is left for sorting the rows of a database.
+    fn memory_for_rows<'a>(
+        &self,
+        tables: impl Iterator<Item = &'a Counts>,
+        has_index: bool,
+    ) -> Memory {
+        let counts: usize = tables.map(Counts::bytes_in_memory).sum();
+        // Finding positions takes a byte a record more.
+        let mut held = counts + counts / 8;
+        if has_index {
+            held += self.memory / 2;
+        }
+        let left = self.memory.saturating_sub(held).max(self.memory / 8);
+        Memory {
+            // The rest is for what sorting needs meanwhile.
+            bytes: left / 4 * 3,
+            temp_dir: self.temp_dir.clone(),
+        }
+    }
+
     /// Writes the OOBS database.
     fn write_obs(
         &self,
         writer: ObsWriter,
         counts: &Counts,
         starts: &Starts,
+        memory: &Memory,
         report: &mut Report,
     ) -> Result<Finished> {
         let met = report.totals.variants.keys().next().copied();
         let variant = self.variant.only().or(met).unwrap_or_default();
         let info = Info::new(variant, self.provenance(report), &self.weighting);
-        let memory = Memory {
-            bytes: self.memory / 2,
-            temp_dir: self.temp_dir.clone(),
-        };
         let path = self.obs.clone().expect("the run writes a database");
         let (written, database) = if variant == Variant::Standard {
             let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
             let all = once(Ok(Some(Chess::default()))).chain(others);
-            writer.write(counts, positions(all), &info, &memory, &self.stop)?
+            writer.write(counts, positions(all), &info, memory, &self.stop)?
         } else {
             let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
-            writer.write(counts, positions(others), &info, &memory, &self.stop)?
+            writer.write(counts, positions(others), &info, memory, &self.stop)?
         };
         if written.strays > 0 {
             report.warnings.push(format!(
