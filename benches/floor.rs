@@ -14,7 +14,7 @@ use std::{
 };
 
 use pgn_reader::{Reader, SanPlus, Visitor};
-use polybook::pgn::{Cutter, Input};
+use polybook::pgn::{Cutter, Input, StreamOptions};
 use shakmaty::{Chess, Position};
 
 struct Replay {
@@ -60,7 +60,7 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     let plies = AtomicU64::new(0);
     pool.in_place_scope(|scope| -> anyhow::Result<()> {
-        let mut cutter = Cutter::new(Input::file(path).open()?, 1 << 19);
+        let mut cutter = Cutter::new(Input::file(path).open(&StreamOptions::default())?, 1 << 19);
         while let Some(batch) = cutter.next_batch()? {
             let plies = &plies;
             scope.spawn(move |_| {

@@ -7,14 +7,14 @@ use std::{hint::black_box, io::Write, path::PathBuf};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use polybook::{
     MakeBook,
-    book::{Book, BookMaker, Weighting},
+    book::{Book, BookMaker, Weights},
     convert::Convert,
     index::Index,
     obs::Obs,
     output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, Token},
     position::{BookMove, Keyed, read_move, write_epd},
-    tally::{CountRecord, Memory, Stats, Tally},
+    tally::{CountRecord, Memory, MoveFilter, Stats, Tally},
 };
 use shakmaty::{Chess, Position};
 
@@ -174,16 +174,13 @@ fn books(c: &mut Criterion) {
     let tally = Tally::new(Memory::default());
     tally.add_records(&records(&pgn())).unwrap();
     let counts = tally.seal().unwrap();
-    let weighting = Weighting {
-        min_game: 1,
-        ..Weighting::default()
-    };
+    let (filter, weights) = (MoveFilter::every_move(), Weights::default());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("book.bin");
     let mut group = c.benchmark_group("book");
     group.bench_function("writing", |b| {
         b.iter(|| {
-            let maker = BookMaker::new(&counts, &weighting).unwrap();
+            let maker = BookMaker::new(&counts, &filter, &weights).unwrap();
             let mut file = AtomicFile::create(&path).unwrap();
             maker.write(None, &mut file).unwrap();
             file.commit().unwrap();
@@ -214,7 +211,7 @@ fn books(c: &mut Criterion) {
             |start| {
                 for i in 0..1000 {
                     let at = (start + i * 1_000_003) % keys.len();
-                    black_box(book.moves(keys[at]).next());
+                    black_box(book.moves(keys[at]).unwrap().next());
                 }
             },
             BatchSize::SmallInput,

@@ -20,23 +20,27 @@
 //! assert_eq!(report.totals.games.rejected, 0);
 //!
 //! let book = Book::open(&bin)?;
-//! let best = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?).next();
+//! let best = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?)?.next();
 //! assert_eq!(best.map(|entry| entry.mv.to_string()).as_deref(), Some("b8c6"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod book;
+#[cfg(feature = "obs")]
 pub mod convert;
 mod error;
 pub mod index;
 pub mod make_book;
+#[cfg(feature = "obs")]
 pub mod obs;
 pub mod output;
 pub mod pgn;
 pub mod position;
 mod positioned;
+pub mod provenance;
 mod sort;
 pub mod tally;
 
@@ -45,7 +49,8 @@ pub use self::{
     make_book::{MakeBook, Report},
 };
 
-/// The README's Rust code is compiled as a doctest.
+/// The Rust code of the documents is compiled as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/guide.md")]
+struct Documents;

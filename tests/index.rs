@@ -63,6 +63,29 @@ fn a_front_end_finds_what_python_chess_finds() {
 }
 
 #[test]
+fn leveldb_itself_checks_and_compacts_an_index() {
+    let Some(python) = python(&["plyvel"]) else {
+        return;
+    };
+    let dir = temp();
+    let path = dir.path().join("idx");
+    let pgn = sample("selfplay.pgn").display().to_string();
+    ok(
+        dir.path(),
+        &format!("make-book -q --leveldb idx --index-stats {pgn}"),
+    );
+    let mut keys = keys_of_two_games();
+    let from_text = |moves| polybook::position::from_text(None, Some(moves)).unwrap();
+    keys.extend(
+        ["e4 c5", "d4 d5", "d4 Nf6", "c4"].map(|moves| polybook::position::key(&from_text(moves))),
+    );
+    let expected = answers(&path, &keys).unwrap();
+    run_python(&python, "compact.py", &[&path]);
+    assert!(contents(&path).keys().any(|name| name.ends_with(".log")));
+    assert_eq!(answers(&path, &keys).unwrap(), expected);
+}
+
+#[test]
 fn the_master_games_are_indexed_to_the_last() {
     let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
         return eprintln!("skipped: POLYBOOK_CORPUS is not set");
@@ -373,7 +396,8 @@ fn what_is_no_index_says_what_it_is() {
     fs::create_dir(path.join("directory")).unwrap();
     write(path, "file", "x");
     for (name, expected) in [
-        ("directory", "no LevelDB"),
+        ("directory", "empty directory"),
+        (".", "no LevelDB"),
         ("file", "file"),
         ("missing", "does not exist"),
     ] {
@@ -470,7 +494,273 @@ fn a_changed_pgn_is_noticed() {
     );
     let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
     assert!(error.contains("has changed"), "{error}");
+    // Another game at the same place is noticed, too.
+    write(
+        dir.path(),
+        "games.pgn",
+        "[White \"A\"]\n\n1. e4 *\n\n[White \"C\"]\n\n1. e4 *\n",
+    );
+    ok(dir.path(), "game -q --leveldb idx 0");
+    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    assert!(error.contains("has changed"), "{error}");
+    write(dir.path(), "games.pgn", "[White \"A\"]\n\n");
+    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    assert!(error.contains("has changed"), "{error}");
     fs::remove_file(dir.path().join("games.pgn")).unwrap();
     let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
     assert!(error.contains("games.pgn"), "{error}");
+}
+
+/// What an index answers to a few questions, or the first error.
+fn answers(index: &Path, keys: &[u64]) -> polybook::Result<Vec<String>> {
+    let index = Index::open(index)?;
+    let files: Vec<_> = index.files().collect();
+    let mut answers = vec![format!(
+        "{} {files:?} {:?}",
+        index.game_count(),
+        index.variant()
+    )];
+    for id in 0..index.game_count() as u32 {
+        answers.push(format!("{:?}", index.header(id)?));
+    }
+    for key in keys {
+        answers.push(format!("{:?} {:?}", index.games(*key)?, index.stats(*key)?));
+    }
+    Ok(answers)
+}
+
+/// Flips every bit of an index, and cuts each of its files at every place: all answers are right, or
+/// there is an error that names the index.
+fn damage_everywhere(index: &Path, keys: &[u64], is_ours: bool) {
+    let expected = answers(index, keys).unwrap();
+    let check = |what: &str| match answers(index, keys) {
+        Ok(found) => assert_eq!(found, expected, "{what}"),
+        Err(err) => {
+            let err = err.to_string();
+            assert!(err.contains(index.to_str().unwrap()), "{what}: {err}");
+            assert!(!err.contains('\n'), "{what}: {err}");
+        }
+    };
+    for (name, mut bytes) in contents(index) {
+        if matches!(name.as_str(), "LOG" | "LOG.old" | "LOCK") {
+            continue;
+        }
+        for bit in 0..8 * bytes.len() {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(index.join(&name), &bytes).unwrap();
+            check(&format!("{name}, bit {bit}"));
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        // A log that ends behind a record is what a process leaves that was killed just then. Ours has
+        // a single record.
+        let may_end = !is_ours && (name.ends_with(".log") || name.starts_with("MANIFEST"));
+        for len in 0..bytes.len() {
+            fs::write(index.join(&name), &bytes[..len]).unwrap();
+            let answers = answers(index, keys);
+            assert!(answers.is_err() || may_end, "{name} cut at {len}");
+        }
+        fs::remove_file(index.join(&name)).unwrap();
+        assert!(answers(index, keys).is_err(), "{name} removed");
+        fs::write(index.join(&name), &bytes).unwrap();
+        assert_eq!(answers(index, keys).unwrap(), expected);
+    }
+}
+
+const TWO_GAMES: &str =
+    "[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n[White \"B\"]\n\n1. e4 *\n";
+
+/// The keys of the positions of those, and one that no game reached.
+fn keys_of_two_games() -> Vec<u64> {
+    ["", "e4", "e4 e5", "d4"]
+        .map(|moves| {
+            let position = polybook::position::from_text(None, Some(moves)).unwrap();
+            polybook::position::key(&position)
+        })
+        .to_vec()
+}
+
+#[test]
+fn every_bit_of_an_index_matters_or_not() {
+    let dir = temp();
+    write(dir.path(), "games.pgn", TWO_GAMES);
+    ok(
+        dir.path(),
+        "make-book -q --leveldb idx --index-stats games.pgn",
+    );
+    damage_everywhere(&dir.path().join("idx"), &keys_of_two_games(), true);
+}
+
+#[test]
+fn every_bit_of_a_database_that_leveldb_wrote_matters_or_not() {
+    let dir = temp();
+    write(dir.path(), "games.pgn", TWO_GAMES);
+    ok(dir.path(), "make-book -q --leveldb idx games.pgn");
+    let keys = keys_of_two_games();
+    let expected = answers(&dir.path().join("idx"), &keys).unwrap();
+
+    // The same entries: most in tables, some in the log.
+    let options = || rusty_leveldb::Options {
+        reuse_logs: false,
+        ..rusty_leveldb::Options::default()
+    };
+    let mut ours = rusty_leveldb::DB::open(dir.path().join("idx"), options()).unwrap();
+    let foreign_path = dir.path().join("foreign");
+    let mut foreign = rusty_leveldb::DB::open(&foreign_path, options()).unwrap();
+    let mut entries = ours.new_iter().unwrap();
+    let mut number = 0;
+    while let Some((key, value)) = rusty_leveldb::LdbIterator::next(&mut entries) {
+        foreign.put(&key, b"an older value").unwrap();
+        foreign.put(&key, &value).unwrap();
+        number += 1;
+        if number == 5 {
+            foreign.close().unwrap();
+            drop(foreign);
+            foreign = rusty_leveldb::DB::open(&foreign_path, options()).unwrap();
+        }
+    }
+    foreign.close().unwrap();
+    drop(foreign);
+    let files = contents(&foreign_path);
+    assert!(files.keys().any(|name| name.ends_with(".ldb")), "{files:?}");
+    assert!(files.keys().any(|name| name.ends_with(".log")), "{files:?}");
+    assert_eq!(answers(&foreign_path, &keys).unwrap(), expected);
+    damage_everywhere(&foreign_path, &keys, false);
+}
+
+#[test]
+fn an_open_index_outlives_its_directory() {
+    let dir = temp();
+    let pgn = sample("selfplay.pgn").display().to_string();
+    ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
+    let path = dir.path().join("idx");
+    let index = Index::open(&path).unwrap();
+    let start = polybook::position::key(&polybook::position::from_text(None, None).unwrap());
+    let check = || {
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    assert_eq!(index.games(start).unwrap().len(), 500);
+                    for id in 0..500 {
+                        index.header(id).unwrap();
+                    }
+                });
+            }
+        });
+    };
+    fs::remove_dir_all(&path).unwrap();
+    check();
+    write(dir.path(), "games.pgn", TWO_GAMES);
+    ok(dir.path(), "make-book -q --leveldb idx games.pgn");
+    check();
+    assert_eq!(Index::open(&path).unwrap().game_count(), 2);
+}
+
+#[test]
+fn malformed_values_are_named() {
+    let dir = temp();
+    let damaged = |key: &str, value: &str| {
+        let path = dir.path().join(format!("{key} {value}"));
+        let options = rusty_leveldb::Options::default();
+        let mut db = rusty_leveldb::DB::open(&path, options).unwrap();
+        for (key, value) in [
+            ("total_game_count", "3"),
+            ("game_0_data", "A|*|B|*|*|*|*|*|*|1||*|*|*"),
+            ("5", "0,2,"),
+            ("5_freq", "2"),
+            ("5_draws", "0"),
+            ("5_moves", "7,"),
+            ("5_white_score", "-1"),
+            (key, value),
+        ] {
+            db.put(key.as_bytes(), value.as_bytes()).unwrap();
+        }
+        db.close().unwrap();
+        let answer = || -> polybook::Result<()> {
+            let index = Index::open(&path)?;
+            index.header(0)?;
+            index.games(5)?;
+            index.stats(5)?;
+            Ok(())
+        };
+        answer()
+    };
+    damaged("5", "0,2,").unwrap();
+    for (key, value) in [
+        ("5", "2,0,"),
+        ("5", "0,2"),
+        ("5", "0,x,"),
+        ("5_freq", ""),
+        ("5_draws", "many"),
+        ("5_moves", "7"),
+        ("5_white_score", "1,"),
+        ("game_0_data", "A|*|B"),
+        ("total_game_count", "-3"),
+        ("pgn_file_count", "2"),
+        ("variant", "tiddlywinks"),
+    ] {
+        let err = damaged(key, value).unwrap_err().to_string();
+        let named = match key {
+            "pgn_file_count" => "pgn_file_0",
+            "variant" => "tiddlywinks",
+            _ => key,
+        };
+        assert!(err.contains(&format!("'{named}'")), "{key}: {err}");
+    }
+}
+
+#[test]
+fn what_may_be_replaced_is_an_index() {
+    use polybook::index::is_index;
+    let dir = temp();
+    let path = dir.path().join("idx");
+    assert!(!is_index(&path).unwrap());
+    fs::create_dir(&path).unwrap();
+    assert!(!is_index(&path).unwrap());
+    fs::remove_dir(&path).unwrap();
+    write(dir.path(), "games.pgn", TWO_GAMES);
+    ok(dir.path(), "make-book -q --leveldb idx games.pgn");
+    assert!(is_index(&path).unwrap());
+    // Not together with what is not its own.
+    write(&path, "games.pgn", TWO_GAMES);
+    assert!(!is_index(&path).unwrap());
+    fs::remove_file(path.join("games.pgn")).unwrap();
+    fs::write(path.join("000003.ldb"), "damaged").unwrap();
+    assert!(is_index(&path).is_err());
+
+    let other = dir.path().join("other");
+    let mut db = rusty_leveldb::DB::open(&other, rusty_leveldb::Options::default()).unwrap();
+    db.put(b"key", b"value").unwrap();
+    db.close().unwrap();
+    assert!(!is_index(&other).unwrap());
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = temp();
+    let pgn = dir
+        .path()
+        .join(std::ffi::OsStr::from_bytes(b"M\xfcller|games.pgn"));
+    fs::write(&pgn, TWO_GAMES).unwrap();
+    for extra in [None, Some(sample("famous.pgn"))] {
+        let path = dir.path().join(std::ffi::OsStr::from_bytes(b"idx \xff"));
+        let made = polybook_in(dir.path())
+            .args(["make-book", "-q", "--force", "--leveldb"])
+            .arg(&path)
+            .arg(&pgn)
+            .args(extra)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let index = Index::open(&path).unwrap();
+        assert_eq!(index.files().next(), Some((0, &*pgn)));
+        assert!(
+            TWO_GAMES.ends_with(
+                str::from_utf8(&index.text(1).unwrap())
+                    .unwrap()
+                    .trim_start()
+            )
+        );
+    }
 }

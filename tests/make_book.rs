@@ -17,8 +17,8 @@ fn selfplay() -> String {
     sample("selfplay.pgn").display().to_string()
 }
 
-/// One record, which is a book.
-const OLD_BOOK: &[u8; 16] = b"the old book....";
+/// A book of one record: e2e4 in the starting position.
+const OLD_BOOK: &[u8] = b"\x46\x3b\x96\x18\x16\x91\xfc\x9c\x03\x1c\0\x01\0\0\0\0";
 
 #[test]
 fn the_report_for_programs() {

@@ -54,6 +54,7 @@ impl Made {
         let found = self
             .book
             .moves_of(&before)
+            .unwrap()
             .find(|entry| entry.mv == last.into())
             .map(|entry| entry.weight);
         assert_eq!(found, Some(weight), "{line}");
@@ -334,7 +335,7 @@ fn games_from_a_position() {
     let made = make(text);
     made.games(1, 0);
     let pos = from_text(Some("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"), None).unwrap();
-    assert_eq!(made.book.moves_of(&pos).next().unwrap().weight, 2);
+    assert_eq!(made.book.moves_of(&pos).unwrap().next().unwrap().weight, 2);
     make("[FEN \"nonsense\"]\n\n1. e4 1-0\n\n1. d4 1-0").games(1, 1);
     make("[FEN \"\"]\n\n1. e4 1-0").games(1, 0).line("e4", 2);
 }

@@ -1,27 +1,29 @@
 //! Making a book from counts.
 
-use std::io::Write;
+use std::{cmp::Reverse, io::Write};
 
 use rayon::prelude::*;
+use shakmaty::Color;
 
 use super::{
     entry::Entry,
-    header,
-    weight::{Scale, Scaling, Weighting},
+    header::{self, HeaderError, PORTABLE_LENGTH},
+    weight::{Scale, Scaling, Weights},
 };
 use crate::{
     error::{At, Result},
     output::AtomicFile,
     position::BookMove,
-    tally::{Counts, MoveCount},
+    provenance::Provenance,
+    tally::{Counts, MoveCount, MoveFilter},
 };
-use shakmaty::Color;
 
 /// Chooses, weighs and writes the moves of counts.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
-    weighting: &'a Weighting,
+    filter: &'a MoveFilter,
+    weights: &'a Weights,
     summary: BookSummary,
     /// How many records each shard will have.
     lengths: Vec<u64>,
@@ -61,36 +63,44 @@ impl<'a> BookMaker<'a> {
     /// # Errors
     ///
     /// A temporary file of the counts that cannot be read.
-    pub fn new(counts: &'a Counts, weighting: &'a Weighting) -> Result<BookMaker<'a>> {
+    pub fn new(
+        counts: &'a Counts,
+        filter: &'a MoveFilter,
+        weights: &'a Weights,
+    ) -> Result<BookMaker<'a>> {
+        let mut maker = BookMaker {
+            counts,
+            filter,
+            weights,
+            summary: BookSummary::default(),
+            lengths: Vec::new(),
+        };
         let summaries = (0..counts.shard_count())
             .into_par_iter()
-            .map(|shard| {
-                let mut summary = BookSummary::default();
-                counts.for_each_position(shard, |key, turn, moves| {
-                    summary.positions += 1;
-                    summary.counted_entries += moves.len() as u64;
-                    for (_, weight) in kept(weighting, key, turn, moves) {
-                        summary.entries += 1;
-                        summary.largest_weight = summary.largest_weight.max(weight);
-                    }
-                })?;
-                Ok(summary)
-            })
+            .map(|shard| maker.summary_of(shard))
             .collect::<Result<Vec<BookSummary>>>()?;
-        let lengths = summaries.iter().map(|summary| summary.entries).collect();
-        let mut summary = summaries
+        maker.lengths = summaries.iter().map(|summary| summary.entries).collect();
+        maker.summary = summaries
             .into_iter()
             .fold(BookSummary::default(), BookSummary::join);
-        summary.scale = match weighting.scale {
-            Scale::Global => Scaling::new(summary.largest_weight).factor(),
+        maker.summary.scale = match weights.scale {
+            Scale::Global => Scaling::new(maker.summary.largest_weight).factor(),
             Scale::Position => 1.0,
         };
-        Ok(BookMaker {
-            counts,
-            weighting,
-            summary,
-            lengths,
-        })
+        Ok(maker)
+    }
+
+    fn summary_of(&self, shard: usize) -> Result<BookSummary> {
+        let mut summary = BookSummary::default();
+        self.counts.for_each_position(shard, |key, turn, moves| {
+            summary.positions += 1;
+            summary.counted_entries += moves.len() as u64;
+            for (_, weight) in self.kept(key, turn, moves) {
+                summary.entries += 1;
+                summary.largest_weight = summary.largest_weight.max(weight);
+            }
+        })?;
+        Ok(summary)
     }
 
     /// What the book will hold.
@@ -98,102 +108,177 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// Writes the book, but does not [commit](AtomicFile::commit) it: the header, if there is one, and the records in the order of their keys, then
-    /// of their weights from high to low, then of their moves.
+    /// The text of the book's header, with `comment`, or else with a comment that tells where the
+    /// counts come from and how moves were chosen and weighed.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::BadParameter`] for a variant or comment that no header can hold, and
+    /// [`HeaderError::TooLong`].
+    pub fn header<S: AsRef<str>>(
+        &self,
+        variants: &[S],
+        comment: Option<&str>,
+        provenance: &Provenance,
+    ) -> Result<String, HeaderError> {
+        let header = match comment {
+            Some(comment) => header::create(variants, comment)?,
+            None => header::create(variants, &self.comment(provenance))?,
+        };
+        // The null byte counts.
+        match header.len() + 1 {
+            length if length > PORTABLE_LENGTH => Err(HeaderError::TooLong(length)),
+            _ => Ok(header),
+        }
+    }
+
+    fn comment(&self, provenance: &Provenance) -> String {
+        let options = [self.filter.option_text(), self.weights.option_text()];
+        let origin = provenance.comment(&options.each_ref().map(String::as_str));
+        let formula = self.weights.formula();
+        let BookSummary {
+            scale,
+            largest_weight,
+            ..
+        } = self.summary;
+        let scale = match self.weights.scale {
+            Scale::Global => format!("{scale} (largest weight {largest_weight})"),
+            Scale::Position => "each position's own".to_owned(),
+        };
+        format!("{origin}\nWeight: {formula}\nScale: {scale}")
+    }
+
+    /// Writes the book, but does not [commit](AtomicFile::commit) it: the header, if there is one, and
+    /// the records in the order of their keys, then of their weights from high to low, then of their
+    /// moves.
     ///
     /// # Errors
     ///
     /// A file that cannot be written.
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile) -> Result<()> {
-        let path = out.target().to_owned();
         let header = header.map_or_else(Vec::new, header::create_raw);
-        out.write_all(&header).at(&path, "write")?;
-        let scaling = Scaling::new(self.summary.largest_weight);
-        let shards = self.counts.shard_count();
+        let target = out.target().to_owned();
+        out.write_all(&header).at(&target, "write")?;
         if out.is_seekable() {
-            // How long each shard gets is known, so all can be written at the same time.
-            let mut next = header.len() as u64;
-            let mut places = Vec::with_capacity(shards);
-            for length in &self.lengths {
-                places.push(next);
-                next += length * Entry::SIZE as u64;
-            }
-            let buffer = Vec::new;
-            (0..shards)
-                .into_par_iter()
-                .try_for_each_init(buffer, |records, shard| {
-                    self.records(shard, scaling, records)?;
-                    out.write_at(records, places[shard])
-                })?;
-        } else {
-            let mut records = Vec::new();
-            for shard in 0..shards {
-                self.records(shard, scaling, &mut records)?;
-                out.write_all(&records).at(&path, "write")?;
-            }
+            return self.write_in_parallel(header.len() as u64, out);
+        }
+        let mut records = Vec::new();
+        for shard in 0..self.counts.shard_count() {
+            self.records(shard, &mut records)?;
+            out.write_all(&records).at(&target, "write")?;
         }
         Ok(())
     }
 
-    /// Fills `bytes` with a shard's records.
-    fn records(&self, shard: usize, global: Scaling, bytes: &mut Vec<u8>) -> Result<()> {
+    /// Writes all shards at the same time from the byte `start` on, for it is known how long each is.
+    fn write_in_parallel(&self, start: u64, out: &AtomicFile) -> Result<()> {
+        let mut end = start;
+        let places: Vec<u64> = self
+            .lengths
+            .iter()
+            .map(|length| {
+                let place = end;
+                end += length * Entry::SIZE as u64;
+                place
+            })
+            .collect();
+        let buffer = Vec::new;
+        places
+            .into_par_iter()
+            .enumerate()
+            .try_for_each_init(buffer, |records, (shard, place)| {
+                self.records(shard, records)?;
+                out.write_at(records, place)
+            })
+    }
+
+    /// Replaces `bytes` with a shard's records.
+    fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         bytes.clear();
+        let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
         self.counts.for_each_position(shard, |key, turn, moves| {
-            // Most positions have one move, and nothing to put in order.
-            if let ([count], Scale::Global) = (moves, self.weighting.scale) {
-                let weight = self.weighting.weight(turn, count.stats);
-                if let (Some(weight), true) = (weight, key != 0) {
-                    let entry = Entry {
-                        key,
-                        mv: count.mv,
-                        weight: global.apply(weight),
-                        learn: 0,
-                    };
-                    bytes.extend_from_slice(&entry.to_bytes());
+            let kept = self.kept(key, turn, moves);
+            let scaling = match self.weights.scale {
+                Scale::Global => global,
+                Scale::Position => {
+                    let largest = kept.clone().map(|(_, weight)| weight).max();
+                    Scaling::new(largest.unwrap_or(0))
                 }
+            };
+            let scaled = kept.map(|(mv, weight)| Entry {
+                key,
+                mv,
+                weight: scaling.apply(weight),
+                learn: 0,
+            });
+            // Most positions have one move, and nothing to put in order.
+            if moves.len() == 1 {
+                scaled.for_each(|entry| bytes.extend_from_slice(&entry.to_bytes()));
                 return;
             }
-            let scaling = match self.weighting.scale {
-                Scale::Global => global,
-                Scale::Position => Scaling::new(
-                    kept(self.weighting, key, turn, moves)
-                        .map(|(_, weight)| weight)
-                        .max()
-                        .unwrap_or(0),
-                ),
-            };
             entries.clear();
-            entries.extend(
-                kept(self.weighting, key, turn, moves).map(|(mv, weight)| Entry {
-                    key,
-                    mv,
-                    weight: scaling.apply(weight),
-                    learn: 0,
-                }),
-            );
-            if entries.len() > 1 {
-                // Moves come in the order of their numbers, which a stable sort keeps.
-                entries.sort_by_key(|entry| std::cmp::Reverse(entry.weight));
-            }
+            entries.extend(scaled);
+            // Moves come in the order of their numbers, which a stable sort keeps.
+            entries.sort_by_key(|entry| Reverse(entry.weight));
             for entry in &entries {
                 bytes.extend_from_slice(&entry.to_bytes());
             }
         })
     }
+
+    /// The moves of a position that are kept, with their weights before scaling. The null key is the
+    /// header's and never a position's.
+    #[inline]
+    fn kept<'m>(
+        &self,
+        key: u64,
+        turn: Color,
+        moves: &'m [MoveCount],
+    ) -> impl Iterator<Item = (BookMove, u64)> + Clone + use<'m, '_> {
+        moves
+            .iter()
+            .filter(move |count| key != 0 && self.filter.selects(turn, count.stats))
+            .map(|count| (count.mv, self.weights.weight(count.stats)))
+            .filter(|(_, weight)| *weight > 0)
+    }
 }
 
-/// The moves of a position that are kept, with their weights before scaling. The null key is the
-/// header's and never a position's.
-#[inline]
-fn kept<'a>(
-    weighting: &'a Weighting,
-    key: u64,
-    turn: Color,
-    moves: &'a [MoveCount],
-) -> impl Iterator<Item = (BookMove, u64)> + 'a {
-    moves
-        .iter()
-        .filter(move |_| key != 0)
-        .filter_map(move |count| Some((count.mv, weighting.weight(turn, count.stats)?)))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        provenance::Games,
+        tally::{Memory, Tally},
+    };
+
+    fn header(comment: Option<&str>, provenance: &Provenance) -> Result<String, HeaderError> {
+        let counts = Tally::new(Memory::default()).seal().unwrap();
+        let (filter, weights) = (MoveFilter::default(), Weights::default());
+        let maker = BookMaker::new(&counts, &filter, &weights).unwrap();
+        maker.header(&["normal"], comment, provenance)
+    }
+
+    #[test]
+    fn the_comment_always_fits() {
+        let provenance = Provenance {
+            inputs: (0..500)
+                .map(|i| format!("\u{1F600}long name\n{i}.pgn"))
+                .collect(),
+            games: Some(Games::default()),
+            options: format!("--player {}", "x".repeat(5000)),
+        };
+        let header = header(None, &provenance).unwrap();
+        let comment = header::parse(&header).unwrap().comment;
+        assert_eq!(comment.lines().count(), 6);
+    }
+
+    #[test]
+    fn a_comment_of_ones_own_must_fit() {
+        let made = |length| header(Some(&"x".repeat(length)), &Provenance::default());
+        let rest = made(0).unwrap().len() + 1;
+        assert!(made(PORTABLE_LENGTH - rest).is_ok());
+        let err = made(PORTABLE_LENGTH - rest + 1).unwrap_err();
+        assert_eq!(err, HeaderError::TooLong(PORTABLE_LENGTH + 1));
+    }
 }

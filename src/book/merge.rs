@@ -1,19 +1,22 @@
 //! Merging books.
 
 use std::{
-    fs::File,
-    io::{BufReader, BufWriter, Read, Write},
+    cmp::{Ordering, Reverse},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
 use super::{
     entry::Entry,
-    header::{self, Header, HeaderError},
+    foreign::check_replaceable,
+    header::{self, HeaderError},
+    open::{Book, Records},
     weight::Scaling,
 };
 use crate::{
     error::{At, Error, Result},
     output::AtomicFile,
+    sort::Merge,
 };
 
 /// What becomes of a position that several books know.
@@ -43,85 +46,141 @@ pub struct MergeSummary {
 ///
 /// # Errors
 ///
-/// A book that cannot be read, is not sorted or cut short, or an output that cannot be written; there
-/// is none then.
-pub fn merge(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<MergeSummary> {
-    let mut books = Vec::with_capacity(inputs.len());
-    for path in inputs {
-        books.push(Source::open(path)?);
+/// A book that cannot be read, is not sorted or cut short, or an output that cannot be written; the
+/// output stays as it was then.
+pub fn merge_books(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<MergeSummary> {
+    let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
+    let header = merged_header(&books, out)?;
+    let mut file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
+    let mut merger = Merger {
+        policy,
+        position: Position::default(),
+        writer: BufWriter::with_capacity(1 << 16, &mut file),
+        summary: MergeSummary::default(),
+    };
+    let written = merger.writer.write_all(&header::create_raw(&header));
+    written.at(out, "write")?;
+    let records = books.iter().enumerate();
+    for record in Merge::new(records.map(|(number, book)| Ordered::new(number, book))) {
+        merger.take(record?).at(out, "write")?;
     }
-    let mut file = AtomicFile::create(out)?;
-    let header = merged_header(inputs, &books).map_err(|source| Error::format(out, source))?;
-    let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
-    writer
-        .write_all(&header::create_raw(&header))
-        .at(out, "write")?;
-
-    let mut summary = MergeSummary::default();
-    let mut entries: Vec<Entry> = Vec::new();
-    while let Some(key) = books.iter().filter_map(Source::key).min() {
-        entries.clear();
-        for book in &mut books {
-            if book.key() != Some(key) {
-                continue;
-            }
-            let known = policy == MergePolicy::First && !entries.is_empty();
-            while let Some(entry) = book.next.filter(|entry| entry.key == key) {
-                summary.read += 1;
-                if !known {
-                    entries.push(entry);
-                }
-                book.advance()?;
-            }
-        }
-        summary.scaled += u64::from(add_up(&mut entries));
-        summary.written += entries.len() as u64;
-        for entry in &entries {
-            writer.write_all(&entry.to_bytes()).at(out, "write")?;
-        }
-    }
-    writer.flush().at(out, "write")?;
-    drop(writer);
+    let summary = merger.finish().at(out, "write")?;
     file.commit()?;
     Ok(summary)
 }
 
-/// Adds up the weights of equal moves of a position and puts its records in order; tells whether they
-/// had to be scaled.
-fn add_up(entries: &mut Vec<Entry>) -> bool {
-    // A stable sort: of equal moves, that of the first book comes first.
-    entries.sort_by_key(|entry| entry.mv);
-    let mut sums: Vec<(Entry, u64)> = Vec::with_capacity(entries.len());
-    for entry in entries.drain(..) {
-        match sums.last_mut() {
-            Some((last, sum)) if last.mv == entry.mv => *sum += u64::from(entry.weight),
-            _ => sums.push((entry, u64::from(entry.weight))),
-        }
-    }
-    let largest = sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
-    let scaling = Scaling::new(largest);
-    entries.extend(sums.into_iter().map(|(entry, sum)| Entry {
-        // What was never to be played stays so.
-        weight: if sum == 0 { 0 } else { scaling.apply(sum) },
-        ..entry
-    }));
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.weight));
-    largest > u64::from(u16::MAX)
+/// Writes the records of all books, which it takes in the order of their keys.
+struct Merger<W> {
+    policy: MergePolicy,
+    position: Position,
+    writer: W,
+    summary: MergeSummary,
 }
 
-/// The variants of all books, and which books they were.
-fn merged_header(paths: &[PathBuf], books: &[Source]) -> Result<String, HeaderError> {
-    let mut variants: Vec<String> = Vec::new();
+impl<W: Write> Merger<W> {
+    fn take(&mut self, record: Numbered) -> io::Result<()> {
+        self.summary.read += 1;
+        if self.position.key() != Some(record.entry.key) {
+            self.end_position()?;
+        }
+        let is_of_first = self
+            .position
+            .first
+            .is_none_or(|first| first.book == record.book);
+        if self.policy == MergePolicy::Sum || is_of_first {
+            self.position.add(record);
+        }
+        Ok(())
+    }
+
+    fn end_position(&mut self) -> io::Result<()> {
+        let (entries, is_scaled) = self.position.take_entries();
+        self.summary.scaled += u64::from(is_scaled);
+        self.summary.written += entries.len() as u64;
+        for entry in entries {
+            self.writer.write_all(&entry.to_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<MergeSummary> {
+        self.end_position()?;
+        self.writer.flush()?;
+        Ok(self.summary)
+    }
+}
+
+/// The records of one position, from all books.
+#[derive(Default)]
+struct Position {
+    /// The first record, from the first book that knows the position.
+    first: Option<Numbered>,
+    /// Records, each with its weight or the sum of several.
+    sums: Vec<(Entry, u64)>,
+    /// How many of them are of different moves, in the order of moves.
+    folded: usize,
+}
+
+impl Position {
+    fn key(&self) -> Option<u64> {
+        self.first.map(|first| first.entry.key)
+    }
+
+    fn add(&mut self, record: Numbered) {
+        self.first.get_or_insert(record);
+        // However often moves are repeated, there are no more than so many.
+        if self.sums.len() >= (2 * self.folded).max(1024) {
+            self.fold();
+        }
+        self.sums.push((record.entry, record.entry.weight.into()));
+    }
+
+    /// Adds up the weights of equal moves.
+    fn fold(&mut self) {
+        // A stable sort: of equal moves, that of the first book comes first.
+        self.sums.sort_by_key(|(entry, _)| entry.mv);
+        self.sums.dedup_by(|(entry, weight), (first, sum)| {
+            let is_same = entry.mv == first.mv;
+            if is_same {
+                *sum += *weight;
+            }
+            is_same
+        });
+        self.folded = self.sums.len();
+    }
+
+    /// The records of the merged book in its order, and whether their weights had to be scaled.
+    fn take_entries(&mut self) -> (Vec<Entry>, bool) {
+        self.fold();
+        self.folded = 0;
+        self.first = None;
+        let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
+        let scaling = Scaling::new(largest);
+        let scaled = self.sums.drain(..).map(|(entry, sum)| Entry {
+            // A move that is never to be played stays so.
+            weight: if sum == 0 { 0 } else { scaling.apply(sum) },
+            ..entry
+        });
+        let mut entries: Vec<Entry> = scaled.collect();
+        entries.sort_by_key(|entry| Reverse(entry.weight));
+        (entries, largest > u64::from(u16::MAX))
+    }
+}
+
+/// The header of the result: the variants of all books, and which books they were.
+fn merged_header(books: &[Book], out: &Path) -> Result<String> {
+    let mut united: Vec<String> = Vec::new();
     for book in books {
-        for variant in &book.variants {
-            if !variants.contains(variant) {
-                variants.push(variant.clone());
+        for variant in variants(book)? {
+            if !united.contains(&variant) {
+                united.push(variant);
             }
         }
     }
-    let names: Vec<String> = paths
+    let names: Vec<String> = books
         .iter()
-        .map(|path| {
+        .map(|book| {
+            let path = book.path();
             let name = path.file_name().unwrap_or(path.as_os_str());
             name.to_string_lossy().replace(char::is_control, "?")
         })
@@ -135,75 +194,82 @@ fn merged_header(paths: &[PathBuf], books: &[Source]) -> Result<String, HeaderEr
         comment.push_str(if i == 0 { " " } else { ", " });
         comment.push_str(name);
     }
-    header::create(&variants, &comment)
+    header::create(&united, &comment).map_err(|source| Error::format(out, source))
 }
 
-/// A book being read.
-struct Source {
-    path: PathBuf,
-    book: BufReader<File>,
-    variants: Vec<String>,
-    next: Option<Entry>,
+/// A record and the number of its book. Records compare by key.
+#[derive(Copy, Clone, Debug)]
+struct Numbered {
+    entry: Entry,
+    book: usize,
+}
+
+impl Ord for Numbered {
+    fn cmp(&self, other: &Numbered) -> Ordering {
+        self.entry.key.cmp(&other.entry.key)
+    }
+}
+
+impl PartialOrd for Numbered {
+    fn partial_cmp(&self, other: &Numbered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Numbered {
+    fn eq(&self, other: &Numbered) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Numbered {}
+
+/// The records of a book without its header. A record out of order is an error.
+struct Ordered<'a> {
+    number: usize,
+    book: &'a Book,
+    records: Records<'a>,
     last_key: u64,
 }
 
-impl Source {
-    fn open(path: &Path) -> Result<Source> {
-        let variants = match header::read(path) {
-            Ok(text) => match header::parse(&text) {
-                Ok(Header { variants, .. }) => variants,
-                Err(source) => {
-                    return Err(Error::format(path, source));
-                }
-            },
-            // A book without a header is for normal chess.
-            Err(err) if err.carried() == Some(&HeaderError::NoHeader) => vec!["normal".to_owned()],
-            Err(err) => return Err(err),
-        };
-        let file = File::open(path).at(path, "open")?;
-        let mut source = Source {
-            path: path.to_owned(),
-            book: BufReader::with_capacity(1 << 16, file),
-            variants,
-            next: None,
+impl<'a> Ordered<'a> {
+    fn new(number: usize, book: &'a Book) -> Ordered<'a> {
+        Ordered {
+            number,
+            book,
+            records: book.iter(),
             last_key: 0,
-        };
-        source.advance()?;
-        while source.next.is_some_and(|entry| entry.key == 0) {
-            source.advance()?;
         }
-        Ok(source)
     }
+}
 
-    fn key(&self) -> Option<u64> {
-        self.next.map(|entry| entry.key)
-    }
+impl Iterator for Ordered<'_> {
+    type Item = Result<Numbered>;
 
-    fn advance(&mut self) -> Result<()> {
-        let mut record = Vec::with_capacity(Entry::SIZE);
-        (&mut self.book)
-            .take(Entry::SIZE as u64)
-            .read_to_end(&mut record)
-            .at(&self.path, "read")?;
-        self.next = match <[u8; Entry::SIZE]>::try_from(record) {
-            Ok(bytes) => Some(Entry::from_bytes(bytes)),
-            Err(rest) if rest.is_empty() => None,
-            Err(_) => {
-                return Err(Error::file(
-                    &self.path,
-                    "is no Polyglot book, or was cut short: its size is not a multiple of 16",
-                ));
+    fn next(&mut self) -> Option<Result<Numbered>> {
+        loop {
+            let entry = match self.records.next()? {
+                Ok(entry) => entry,
+                Err(err) => return Some(Err(err)),
+            };
+            if entry.key < self.last_key {
+                return Some(Err(self.book.unsorted()));
             }
-        };
-        let key = self.key().unwrap_or(u64::MAX);
-        if key < self.last_key {
-            return Err(Error::file(
-                &self.path,
-                "is not sorted: mend it with polybook verify --fix",
-            ));
+            self.last_key = entry.key;
+            if entry.key != 0 {
+                let book = self.number;
+                return Some(Ok(Numbered { entry, book }));
+            }
         }
-        self.last_key = key;
-        Ok(())
+    }
+}
+
+/// The variants that a book's header names. A book without a header is for normal chess.
+fn variants(book: &Book) -> Result<Vec<String>> {
+    match book.header() {
+        Ok(header) => Ok(header.variants),
+        Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Ok(vec!["normal".to_owned()]),
+        Err(err) => Err(err),
     }
 }
 
@@ -212,7 +278,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{book::Book, position::BookMove};
+    use crate::position::BookMove;
 
     fn entry(key: u64, mv: u16, weight: u16, learn: u32) -> Entry {
         Entry {
@@ -233,11 +299,14 @@ mod tests {
             paths.push(path);
         }
         let out = dir.path().join("out.bin");
-        let summary = merge(&paths, &out, policy).unwrap();
+        let summary = merge_books(&paths, &out, policy).unwrap();
         let book = Book::open(&out).unwrap();
         assert_eq!(book.header().unwrap().variants, ["normal"]);
         (
-            book.iter().filter(|entry| entry.key != 0).collect(),
+            book.iter()
+                .map(|entry| entry.unwrap())
+                .filter(|entry| entry.key != 0)
+                .collect(),
             summary,
         )
     }
@@ -290,6 +359,28 @@ mod tests {
     }
 
     #[test]
+    fn moves_repeated_without_end_are_folded() {
+        let repeated: Vec<Entry> = (0..200_000u32)
+            .map(|i| entry(1, (i % 3) as u16, 1, 0))
+            .collect();
+        let mut position = Position::default();
+        for entry in repeated {
+            position.add(Numbered { entry, book: 0 });
+            assert!(position.sums.len() <= 1024);
+        }
+        let (entries, is_scaled) = position.take_entries();
+        assert_eq!(
+            entries,
+            [
+                entry(1, 0, 65_535, 0),
+                entry(1, 1, 65_535, 0),
+                entry(1, 2, 65_534, 0)
+            ]
+        );
+        assert!(is_scaled);
+    }
+
+    #[test]
     fn what_cannot_be_merged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.bin");
@@ -302,7 +393,7 @@ mod tests {
             ),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            let err = merge(std::slice::from_ref(&path), &out, MergePolicy::Sum).unwrap_err();
+            let err = merge_books(std::slice::from_ref(&path), &out, MergePolicy::Sum).unwrap_err();
             assert!(err.to_string().contains(expected), "{err}");
             assert!(!out.exists());
         }

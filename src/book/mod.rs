@@ -1,52 +1,36 @@
-//! Polyglot books: [opening and probing](Book) them, their [header], making them from
-//! [counts](crate::tally::Counts), [merging](merge), [checking](faults) and [listing their lines](lines).
+//! Polyglot books: [opening and searching](Book) them, their [header], making them from
+//! [counts](crate::tally::Counts), [merging](merge_books), [checking](faults) and [listing their
+//! lines](lines).
 //!
 //! ```no_run
 //! use polybook::{book::Book, position::key};
 //!
 //! let book = Book::open("performance.bin")?;
-//! for entry in book.moves(key(&shakmaty::Chess::default())) {
+//! for entry in book.moves(key(&shakmaty::Chess::default()))? {
 //!     println!("{} {}", entry.mv, entry.weight);
 //! }
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
-use std::path::Path;
-
 mod entry;
-mod exact;
+mod foreign;
 pub mod header;
 pub mod lines;
 mod make;
 mod merge;
 mod open;
-mod provenance;
+mod search;
+mod sorter;
 mod verify;
 mod weight;
 
+pub(crate) use self::foreign::check_replaceable;
 pub use self::{
     entry::Entry,
+    foreign::is_book_or_empty,
     make::{BookMaker, BookSummary},
-    merge::{MergePolicy, MergeSummary, merge},
-    open::{Book, Moves},
-    provenance::{Provenance, ProvenanceError},
+    merge::{MergePolicy, MergeSummary, merge_books},
+    open::{Book, Moves, Records},
     verify::{Fault, faults, fix},
-    weight::{Factors, Scale, Scaling, Weighting},
+    weight::{Factors, Scale, Scaling, Weights},
 };
-use crate::error::{Error, Result};
-
-/// Whether a book may be written where a file is already: over an empty file or a book always, over another
-/// file with `force`.
-///
-/// # Errors
-///
-/// [`Error::File`] says why not.
-pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
-    if force || header::detect(path).is_ok() {
-        return Ok(());
-    }
-    Err(Error::file(
-        path,
-        "exists and is not a Polyglot book: name another file",
-    ))
-}

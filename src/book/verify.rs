@@ -1,16 +1,24 @@
-//! Checking a book, and mending one.
+//! Checking a book, and fixing one.
 
-use std::{fmt, io::Write, path::Path};
+use std::{
+    cmp::Reverse,
+    fmt,
+    fs::File,
+    io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
 
 use super::{
     entry::Entry,
-    header::{self, HeaderError},
-    open::Book,
+    foreign::refuse_foreign,
+    header::{self, Header, HeaderError, NullRecords},
+    sorter::Sorter,
 };
 use crate::{
     error::{At, Result},
     output::AtomicFile,
     position::{BookMove, Variant},
+    tally::Memory,
 };
 
 /// Something wrong with a book.
@@ -29,28 +37,28 @@ pub enum Fault {
         /// How many records have a smaller key than the one before.
         count: u64,
         /// The number of the first of them, from 0.
-        first: usize,
+        first: u64,
     },
     /// Null records stand behind others.
     StrayNull {
         /// How many.
         count: u64,
         /// The first of them.
-        first: usize,
+        first: u64,
     },
     /// A move stands more than once in a position.
     Twice {
         /// How many records are too many.
         count: u64,
         /// The first of them.
-        first: usize,
+        first: u64,
     },
     /// Moves that cannot be moves.
     Move {
         /// How many.
         count: u64,
         /// The first of them.
-        first: usize,
+        first: u64,
     },
 }
 
@@ -89,36 +97,132 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Counts faults of a kind.
-#[derive(Default)]
-struct Tally {
-    count: u64,
-    first: usize,
+/// Looks for everything that is wrong with a book. Nothing found means that every program reads it as
+/// it is meant. Reads the book once from start to end, and sorts it within `memory` if its keys do not
+/// ascend.
+///
+/// # Errors
+///
+/// A file that cannot be read or is no book at all, or a temporary file that cannot be written.
+pub fn faults(path: impl AsRef<Path>, memory: &Memory) -> Result<Vec<Fault>> {
+    let book = Checked::open(path.as_ref())?;
+    let mut faults = Vec::new();
+    if book.rest > 0 {
+        faults.push(Fault::Size { rest: book.rest });
+    }
+    let text = book.null.text();
+    match text.and_then(header::parse) {
+        Ok(_) | Err(HeaderError::NoHeader) => {}
+        Err(err) => faults.push(Fault::Header(err)),
+    }
+    let mut found = Found::default();
+    book.for_each_record(|index, entry| {
+        found.record(index, entry, book.is_move);
+        Ok(())
+    })?;
+    if found.order.count > 0 {
+        // Repeated moves need not be neighbours.
+        found.repeated = repeated_anywhere(&book, memory)?;
+    }
+    faults.extend(found.faults());
+    Ok(faults)
 }
 
-impl Tally {
-    fn note(&mut self, index: usize) {
-        if self.count == 0 {
-            self.first = index;
+/// Writes a book without faults: records sorted, of equal moves the heaviest, what is no move left
+/// out, the header kept if it is a good one. Of equal moves of equal weight it keeps the largest
+/// `learn`. Sorts within `memory`.
+///
+/// # Errors
+///
+/// A file that cannot be read or is no book at all, or an output or temporary file that cannot be
+/// written; the output stays as it was then.
+pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
+    let book = Checked::open(path.as_ref())?;
+    let mut sorter = Sorter::new(memory);
+    book.for_each_record(|_, entry| match entry.key {
+        0 => Ok(()),
+        _ if !(book.is_move)(entry.mv) => Ok(()),
+        _ => sorter.push(heaviest_first(entry)),
+    })?;
+    let mut file = AtomicFile::create(out)?;
+    let mut writer = BufWriter::with_capacity(BUFFER, &mut file);
+    if let Ok(text) = book.null.text()
+        && header::parse(text).is_ok()
+    {
+        let header = header::create_raw(text);
+        writer.write_all(&header).at(out, "write")?;
+    }
+    let mut position: Vec<Entry> = Vec::new();
+    sorter.for_each(|record| {
+        let entry = from_heaviest_first(record);
+        if position.first().is_some_and(|first| first.key != entry.key) {
+            write_position(&mut position, &mut writer).at(out, "write")?;
         }
-        self.count += 1;
+        if position.last().is_none_or(|last| last.mv != entry.mv) {
+            position.push(entry);
+        }
+        Ok(())
+    })?;
+    write_position(&mut position, &mut writer)
+        .and_then(|()| writer.flush())
+        .at(out, "write")?;
+    drop(writer);
+    file.commit()
+}
+
+/// Bytes that are read or written at once.
+const BUFFER: usize = 1 << 16;
+
+/// A file of records, whatever is wrong with them.
+struct Checked<'a> {
+    path: &'a Path,
+    file: File,
+    null: NullRecords,
+    /// Whether the bits of a move can be one in this book.
+    is_move: fn(BookMove) -> bool,
+    /// Bytes behind the last whole record.
+    rest: usize,
+}
+
+impl Checked<'_> {
+    fn open(path: &Path) -> Result<Checked<'_>> {
+        let file = File::open(path).at(path, "open")?;
+        refuse_foreign(&file, path)?;
+        let size = file.metadata().at(path, "read")?.len();
+        let null = NullRecords::read(BufReader::new(&file)).at(path, "read")?;
+        Ok(Checked {
+            is_move: move_check(null.text().and_then(header::parse).ok()),
+            path,
+            file,
+            null,
+            rest: (size % Entry::SIZE as u64) as usize,
+        })
     }
 
-    fn fault(self, make: fn(u64, usize) -> Fault) -> Option<Fault> {
-        (self.count > 0).then(|| make(self.count, self.first))
+    /// Calls `f` with each record behind the header and its number, until it answers an error.
+    fn for_each_record(&self, mut f: impl FnMut(u64, Entry) -> Result<()>) -> Result<()> {
+        let start = SeekFrom::Start(self.null.size);
+        (&self.file).seek(start).at(self.path, "read")?;
+        let mut reader = BufReader::with_capacity(BUFFER, &self.file);
+        let mut record = [0; Entry::SIZE];
+        for index in self.null.size / Entry::SIZE as u64.. {
+            match reader.read_exact(&mut record) {
+                Err(err) if err.kind() == ErrorKind::UnexpectedEof => break,
+                read => read.at(self.path, "read")?,
+            }
+            f(index, Entry::from_bytes(record))?;
+        }
+        Ok(())
     }
 }
 
 /// Whether the bits of a move can be one, in a book with this header. Only the variants know drops and
 /// kings made of pawns.
-fn move_check(whole: &[u8]) -> fn(BookMove) -> bool {
-    let header = header::extract(whole).and_then(|(text, _)| header::parse(&text));
-    let is_for_variants = header.is_ok_and(|header| {
-        let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
-        header
-            .variants
-            .iter()
-            .any(|name| !chess.contains(&name.as_str()))
+fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
+    let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
+    let is_for_variants = header.is_some_and(|header| {
+        let mut variants = header.variants.iter();
+        variants.any(|name| !chess.contains(&name.as_str()))
     });
     if is_for_variants {
         BookMove::is_well_formed
@@ -127,164 +231,314 @@ fn move_check(whole: &[u8]) -> fn(BookMove) -> bool {
     }
 }
 
-/// Looks for everything that is wrong with the bytes of a book. Nothing found means that every program
-/// reads it as it is meant.
-pub fn faults(bytes: &[u8]) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let (whole, rest) = whole_records(bytes);
-    if rest > 0 {
-        faults.push(Fault::Size { rest });
-    }
-    let header_size = match header::extract(whole) {
-        Ok((text, size)) => {
-            if let Err(err) = header::parse(&text) {
-                faults.push(Fault::Header(err));
-            }
-            size
-        }
-        Err(HeaderError::NoHeader) => 0,
-        Err(err) => {
-            faults.push(Fault::Header(err));
-            null_size(whole)
-        }
-    };
-    let is_move = move_check(whole);
-    let first_record = header_size / Entry::SIZE;
-    let entries: Vec<Entry> = whole[header_size..]
-        .chunks_exact(Entry::SIZE)
-        .filter_map(|record| Some(Entry::from_bytes(*record.first_chunk()?)))
-        .collect();
+/// The faults of a kind.
+#[derive(Default)]
+struct Kind {
+    count: u64,
+    first: u64,
+}
 
-    let (mut order, mut null, mut twice, mut moves) = (
-        Tally::default(),
-        Tally::default(),
-        Tally::default(),
-        Tally::default(),
-    );
-    for (index, entry) in entries.iter().enumerate() {
-        if index > 0 && entry.key < entries[index - 1].key {
-            order.note(first_record + index);
+impl Kind {
+    fn note(&mut self, index: u64) {
+        self.first = match self.count {
+            0 => index,
+            _ => self.first.min(index),
+        };
+        self.count += 1;
+    }
+
+    fn fault(self, make: fn(u64, u64) -> Fault) -> Option<Fault> {
+        (self.count > 0).then(|| make(self.count, self.first))
+    }
+}
+
+/// What is wrong with the records of a book.
+#[derive(Default)]
+struct Found {
+    order: Kind,
+    null: Kind,
+    /// Moves that a record before of the same position has, if keys ascend.
+    repeated: Kind,
+    moves: Kind,
+    last_key: u64,
+    /// The moves of the present position, by their numbers.
+    seen: MoveSet,
+}
+
+impl Found {
+    fn record(&mut self, index: u64, entry: Entry, is_move: fn(BookMove) -> bool) {
+        if entry.key < self.last_key {
+            self.order.note(index);
         }
         if entry.key == 0 {
-            null.note(first_record + index);
+            self.null.note(index);
         }
         if !is_move(entry.mv) {
-            moves.note(first_record + index);
+            self.moves.note(index);
+        }
+        if entry.key != self.last_key {
+            self.seen.clear();
+        }
+        if !self.seen.insert(entry.mv) {
+            self.repeated.note(index);
+        }
+        self.last_key = entry.key;
+    }
+
+    fn faults(self) -> impl Iterator<Item = Fault> {
+        let faults = [
+            self.order
+                .fault(|count, first| Fault::Order { count, first }),
+            self.null
+                .fault(|count, first| Fault::StrayNull { count, first }),
+            self.repeated
+                .fault(|count, first| Fault::Twice { count, first }),
+            self.moves
+                .fault(|count, first| Fault::Move { count, first }),
+        ];
+        faults.into_iter().flatten()
+    }
+}
+
+/// A set of moves, at most 65536 of them.
+#[derive(Default)]
+struct MoveSet {
+    moves: Vec<u16>,
+    /// A bit for each move, once there are many.
+    bits: Vec<u64>,
+}
+
+impl MoveSet {
+    /// Sets of so many moves are searched through.
+    const FEW: usize = 64;
+
+    fn clear(&mut self) {
+        for mv in self.moves.drain(..) {
+            if let Some(bits) = self.bits.get_mut(usize::from(mv / 64)) {
+                *bits = 0;
+            }
         }
     }
-    let mut sorted: Vec<(u64, u16, usize)> = entries
-        .iter()
-        .enumerate()
-        .map(|(index, entry)| (entry.key, entry.mv.0, index))
-        .collect();
-    sorted.sort_unstable();
-    let mut repeated: Vec<usize> = sorted
-        .windows(2)
-        .filter(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1))
-        .map(|pair| pair[1].2)
-        .collect();
-    repeated.sort_unstable();
-    for index in repeated {
-        twice.note(first_record + index);
+
+    /// Adds a move; answers whether it was not in the set.
+    fn insert(&mut self, mv: BookMove) -> bool {
+        let BookMove(mv) = mv;
+        if self.moves.len() <= MoveSet::FEW {
+            let is_new = !self.moves.contains(&mv);
+            if is_new {
+                self.moves.push(mv);
+            }
+            return is_new;
+        }
+        self.bits.resize(1 << 10, 0);
+        if self.moves.len() == MoveSet::FEW + 1 {
+            for mv in &self.moves {
+                self.bits[usize::from(mv / 64)] |= 1 << (mv % 64);
+            }
+        }
+        let bits = &mut self.bits[usize::from(mv / 64)];
+        let is_new = *bits & 1 << (mv % 64) == 0;
+        if is_new {
+            *bits |= 1 << (mv % 64);
+            self.moves.push(mv);
+        }
+        is_new
     }
-    faults.extend(order.fault(|count, first| Fault::Order { count, first }));
-    faults.extend(null.fault(|count, first| Fault::StrayNull { count, first }));
-    faults.extend(twice.fault(|count, first| Fault::Twice { count, first }));
-    faults.extend(moves.fault(|count, first| Fault::Move { count, first }));
-    faults
 }
 
-/// Writes a book without faults: records sorted, of equal moves the heaviest, what is no move left
-/// out, the header kept if it is a good one.
-///
-/// # Errors
-///
-/// A file that cannot be written; there is none then.
-pub fn fix(bytes: &[u8], out: &Path) -> Result<()> {
-    let (whole, _) = whole_records(bytes);
-    let is_move = move_check(whole);
-    let header = match header::extract(whole) {
-        Ok((text, _)) if header::parse(&text).is_ok() => header::create_raw(&text),
-        _ => Vec::new(),
-    };
-    let mut entries: Vec<Entry> = Book::from_bytes(whole.to_vec())
-        .iter()
-        .flat_map(|book| book.iter().collect::<Vec<_>>())
-        .filter(|entry| entry.key != 0 && is_move(entry.mv))
-        .collect();
-    entries.sort_by_key(|entry| (entry.key, entry.mv, std::cmp::Reverse(entry.weight)));
-    entries.dedup_by_key(|entry| (entry.key, entry.mv));
-    entries.sort_by_key(|entry| (entry.key, std::cmp::Reverse(entry.weight), entry.mv));
-    let mut file = AtomicFile::create(out)?;
-    let records: Vec<u8> = entries.iter().flat_map(|entry| entry.to_bytes()).collect();
-    file.write_all(&header).at(out, "write")?;
-    file.write_all(&records).at(out, "write")?;
-    file.commit()
+/// The records that repeat a move of their position, wherever in the book the other record is.
+fn repeated_anywhere(book: &Checked<'_>, memory: &Memory) -> Result<Kind> {
+    let mut sorter = Sorter::new(memory);
+    book.for_each_record(|index, entry| {
+        sorter.push(u128::from(entry.key) << 64 | u128::from(entry.mv.0) << 48 | u128::from(index))
+    })?;
+    let mut repeated = Kind::default();
+    let mut last = None;
+    sorter.for_each(|record| {
+        let key_and_move = record >> 48;
+        if last.replace(key_and_move) == Some(key_and_move) {
+            repeated.note(record as u64 & INDEX);
+        }
+        Ok(())
+    })?;
+    Ok(repeated)
 }
 
-fn whole_records(bytes: &[u8]) -> (&[u8], usize) {
-    let rest = bytes.len() % Entry::SIZE;
-    (&bytes[..bytes.len() - rest], rest)
+/// The bits of a record's number behind its key and move: enough for 4 petabytes.
+const INDEX: u64 = (1 << 48) - 1;
+
+/// A record as a number whose order is that of keys and moves, of equal moves the heaviest first, then
+/// the one with the largest `learn`.
+fn heaviest_first(entry: Entry) -> u128 {
+    u128::from_be_bytes(entry.to_bytes()) ^ u128::from(BELOW_MOVE)
 }
 
-/// The bytes of the null records at the start.
-fn null_size(records: &[u8]) -> usize {
-    records
-        .chunks_exact(Entry::SIZE)
-        .take_while(|record| record[..8] == [0; 8])
-        .count()
-        * Entry::SIZE
+/// The record that [`heaviest_first`] made a number of.
+fn from_heaviest_first(record: u128) -> Entry {
+    Entry::from_bytes((record ^ u128::from(BELOW_MOVE)).to_be_bytes())
+}
+
+/// The bits of weight and `learn`.
+const BELOW_MOVE: u64 = (1 << 48) - 1;
+
+/// Writes the records of a position in the order of books.
+fn write_position(entries: &mut Vec<Entry>, out: &mut impl Write) -> io::Result<()> {
+    entries.sort_by_key(|entry| Reverse(entry.weight));
+    for entry in entries.drain(..) {
+        out.write_all(&entry.to_bytes())?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;
-    use crate::position::BookMove;
+
+    fn record(key: u64, mv: u16, weight: u16, learn: u32) -> [u8; Entry::SIZE] {
+        let entry = Entry {
+            key,
+            mv: BookMove(mv),
+            weight,
+            learn,
+        };
+        entry.to_bytes()
+    }
 
     fn bytes(entries: &[(u64, u16)]) -> Vec<u8> {
-        let record = |(key, mv): &(u64, u16)| {
-            let entry = Entry {
-                key: *key,
-                mv: BookMove(*mv),
-                weight: 1,
-                learn: 0,
-            };
-            entry.to_bytes()
-        };
+        let record = |(key, mv): &(u64, u16)| record(*key, *mv, 1, 0);
         entries.iter().flat_map(record).collect()
+    }
+
+    /// The faults of a file of these bytes, found with all and with no memory.
+    fn faults_of(bytes: &[u8]) -> Vec<Fault> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        fs::write(&path, bytes).unwrap();
+        let found = faults(&path, &Memory::default()).unwrap();
+        assert_eq!(faults(&path, &none()).unwrap(), found);
+        found
+    }
+
+    fn none() -> Memory {
+        Memory {
+            bytes: 0,
+            ..Memory::default()
+        }
+    }
+
+    fn fixed(bytes: &[u8], memory: &Memory) -> Vec<u8> {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("book.bin"), dir.path().join("fixed.bin"));
+        fs::write(&path, bytes).unwrap();
+        fix(&path, &out, memory).unwrap();
+        fs::read(out).unwrap()
     }
 
     #[test]
     fn each_fault_is_found() {
-        assert_eq!(faults(&bytes(&[(1, 1), (1, 2), (2, 1)])), []);
-        assert_eq!(faults(&[]), []);
-        assert_eq!(faults(&[0; 3]), [Fault::Size { rest: 3 }]);
+        assert_eq!(faults_of(&bytes(&[(1, 1), (1, 2), (2, 1)])), []);
+        assert_eq!(faults_of(&[]), []);
+        assert_eq!(faults_of(&[0; 3]), [Fault::Size { rest: 3 }]);
         assert_eq!(
-            faults(&bytes(&[(2, 1), (1, 1)])),
+            faults_of(&bytes(&[(2, 1), (1, 1)])),
             [Fault::Order { count: 1, first: 1 }]
         );
         assert_eq!(
-            faults(&bytes(&[(1, 1), (1, 2), (1, 1)])),
+            faults_of(&bytes(&[(1, 1), (1, 2), (1, 1)])),
             [Fault::Twice { count: 1, first: 2 }]
         );
         assert_eq!(
-            faults(&bytes(&[(1, 0), (2, 0x7001)])),
+            faults_of(&bytes(&[(1, 0), (2, 0x7001)])),
             [Fault::Move { count: 2, first: 0 }]
         );
-        let null = faults(&bytes(&[(1, 1), (0, 1)]));
+        let null = faults_of(&bytes(&[(1, 1), (0, 1)]));
         assert!(
             null.contains(&Fault::StrayNull { count: 1, first: 1 }),
             "{null:?}"
         );
         let header = header::create_raw("@PG@\n1.0\nx");
-        assert!(matches!(faults(&header)[..], [Fault::Header(_)]));
+        assert!(matches!(faults_of(&header)[..], [Fault::Header(_)]));
         let good = header::create_raw(&header::create(&["normal"], "x").unwrap());
-        assert_eq!(faults(&[good, bytes(&[(1, 1)])].concat()), []);
+        assert_eq!(faults_of(&[good, bytes(&[(1, 1)])].concat()), []);
+    }
+
+    #[test]
+    fn moves_repeated_far_apart_are_found() {
+        let mut entries: Vec<(u64, u16)> = (1..=1000).rev().map(|key| (key << 40, 1)).collect();
+        entries.extend([(500 << 40, 1), (900 << 40, 1), (1 << 40, 2)]);
+        let found = faults_of(&bytes(&entries));
+        let twice = Fault::Twice {
+            count: 2,
+            first: 1000,
+        };
+        assert!(found.contains(&twice), "{found:?}");
+    }
+
+    #[test]
+    fn positions_of_all_moves_there_are() {
+        let mut entries: Vec<(u64, u16)> = (0..=u16::MAX).map(|mv| (7, mv)).collect();
+        entries.extend([(7, 3), (7, 40_000), (8, 3), (8, 40_000), (8, 3)]);
+        let found = faults_of(&bytes(&entries));
+        let twice = Fault::Twice {
+            count: 3,
+            first: 1 << 16,
+        };
+        assert!(found.contains(&twice), "{found:?}");
+    }
+
+    #[test]
+    fn the_heaviest_of_equal_moves_stays() {
+        let book = [
+            record(1, 1, 5, 0),
+            record(1, 1, 9, 3),
+            record(1, 1, 9, 4),
+            record(1, 2, 20, 0),
+        ];
+        let expected = [record(1, 2, 20, 0), record(1, 1, 9, 4)];
+        assert_eq!(fixed(&book.concat(), &none()), expected.concat());
+    }
+
+    #[test]
+    fn what_is_no_book_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("games.pgn"), dir.path().join("out.bin"));
+        fs::write(&path, "[Event \"x\"]\n\n1. e4 e5 *\n").unwrap();
+        let err = faults(&path, &none()).unwrap_err().to_string();
+        assert!(err.contains("it is PGN"), "{err}");
+        assert!(fix(&path, &out, &none()).is_err());
+        assert!(!out.exists());
+    }
+
+    /// What [`faults`] answers of repeated moves, found the simple way.
+    fn repeated(entries: &[(u64, u16)]) -> Option<Fault> {
+        let mut seen = std::collections::HashSet::new();
+        let places: Vec<usize> = (0..entries.len())
+            .filter(|i| !seen.insert(entries[*i]))
+            .collect();
+        let first = *places.first()? as u64;
+        Some(Fault::Twice {
+            count: places.len() as u64,
+            first,
+        })
     }
 
     proptest! {
+        #[test]
+        fn repeated_moves_are_counted_in_any_order(
+            mut entries in proptest::collection::vec((1..9u64, 1..20u16), 0..200), is_sorted: bool,
+        ) {
+            if is_sorted {
+                entries.sort_by_key(|entry| entry.0);
+            }
+            let found = faults_of(&bytes(&entries));
+            let twice = found.into_iter().find(|fault| matches!(fault, Fault::Twice { .. }));
+            prop_assert_eq!(twice, repeated(&entries));
+        }
+
         #[test]
         fn what_is_fixed_has_no_faults(
             header in proptest::option::of("[a-z\n]{0,30}"),
@@ -293,15 +547,9 @@ mod tests {
         ) {
             let header = header.map_or(Vec::new(), |text| header::create_raw(&text));
             let book = [header, bytes(&entries), rest].concat();
-            let dir = tempfile::tempdir().unwrap();
-            let path = dir.path().join("fixed.bin");
-            fix(&book, &path).unwrap();
-            prop_assert_eq!(faults(&std::fs::read(path).unwrap()), []);
-        }
-
-        #[test]
-        fn any_bytes_are_judged(bytes: Vec<u8>) {
-            let _ = faults(&bytes);
+            let fixed_book = fixed(&book, &Memory::default());
+            prop_assert_eq!(fixed(&book, &none()), &fixed_book[..]);
+            prop_assert_eq!(faults_of(&fixed_book), []);
         }
     }
 }

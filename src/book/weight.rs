@@ -1,6 +1,4 @@
-//! Which moves a book keeps, and what they weigh.
-
-use shakmaty::Color;
+//! What moves weigh in a book.
 
 use crate::tally::Stats;
 
@@ -48,113 +46,59 @@ pub enum Scale {
     Position,
 }
 
-/// Which moves are kept and how they are weighed. The default is Polyglot's.
+/// How much moves weigh. The default is Polyglot's.
 ///
 /// ```
-/// use polybook::{book::Weighting, tally::Stats};
-/// use shakmaty::Color;
+/// use polybook::{book::Weights, tally::Stats};
 ///
-/// let weighting = Weighting::default();
-/// let stats = Stats { wins: 2, draws: 1, losses: 4 };
-/// assert_eq!(weighting.weight(Color::White, stats), Some(5));
-/// let seldom = Stats { wins: 2, draws: 0, losses: 0 };
-/// assert_eq!(weighting.weight(Color::White, seldom), None);
+/// let weights = Weights::default();
+/// assert_eq!(weights.weight(Stats { wins: 2, draws: 1, losses: 4 }), 5);
+/// assert_eq!(weights.weight(Stats { wins: 0, draws: 0, losses: 4 }), 0);
 /// ```
-#[derive(Clone, PartialEq, Debug)]
-pub struct Weighting {
-    /// In how many games a move must have been played.
-    pub min_game: u64,
-    /// How many percent of the points it must have made, from 0 to 100.
-    pub min_score: f64,
-    /// Keep the moves of one side only.
-    pub only: Option<Color>,
-    /// Give every kept move weight 1.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Weights {
+    /// Give every move weight 1.
     pub uniform: bool,
-    /// What results are worth.
+    /// What results add to a weight.
     pub factors: Factors,
     /// What large weights are scaled against.
     pub scale: Scale,
 }
 
-impl Default for Weighting {
-    fn default() -> Weighting {
-        Weighting {
-            min_game: 3,
-            min_score: 0.0,
-            only: None,
-            uniform: false,
-            factors: Factors::default(),
-            scale: Scale::Global,
-        }
-    }
-}
-
-impl Weighting {
-    /// The weight of a move before scaling, `None` if it is not kept. A move that its results give no
-    /// weight is not kept, whether weights are uniform or not.
+impl Weights {
+    /// The weight of a move before scaling. A move whose results add up to 0 weighs 0 even if weights
+    /// are uniform, and a book does not keep it.
     #[inline]
-    pub fn weight(&self, turn: Color, stats: Stats) -> Option<u64> {
+    pub fn weight(&self, stats: Stats) -> u64 {
         let weight = self.factors.weight(stats);
-        if weight == 0 || !self.selects(turn, stats) {
-            return None;
-        }
-        Some(if self.uniform { 1 } else { weight })
+        if self.uniform { weight.min(1) } else { weight }
     }
 
-    /// Whether a move is kept, whatever it weighs.
-    #[inline]
-    pub fn selects(&self, turn: Color, stats: Stats) -> bool {
-        stats.games() >= self.min_game
-            && self.only.is_none_or(|only| only == turn)
-            && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
-    }
-
-    /// Keeps a move only if the other keeps it too. What that weighs does not matter.
-    pub fn narrowed_by(&mut self, other: &Weighting) {
-        self.min_game = self.min_game.max(other.min_game);
-        self.min_score = self.min_score.max(other.min_score);
-        self.only = self.only.or(other.only);
-    }
-
-    /// The options that are not the defaults, as they are written on a command line.
+    /// What differs from the defaults, spelled as options of the command line. Book headers store
+    /// this text, so it is part of their format.
     pub fn option_text(&self) -> String {
-        let mut options = Vec::new();
-        let mut say = |text: String| options.push(text);
-        let Weighting {
-            min_game,
-            min_score,
-            only,
+        let Weights {
             uniform,
             factors,
             scale,
         } = self;
-        if *min_game != Weighting::default().min_game {
-            say(format!("--min-game {min_game}"));
-        }
-        if *min_score > 0.0 {
-            say(format!("--min-score {min_score}"));
-        }
-        match only {
-            Some(Color::White) => say("--only-white".to_owned()),
-            Some(Color::Black) => say("--only-black".to_owned()),
-            None => {}
-        }
+        let mut options = Vec::new();
         if *uniform {
-            say("--uniform".to_owned());
+            options.push("--uniform".to_owned());
         }
         let Factors { win, draw, loss } = *factors;
         if *factors != Factors::default() {
-            say(format!(
+            options.push(format!(
                 "--win-factor {win} --draw-factor {draw} --loss-factor {loss}"
             ));
         }
         if *scale == Scale::Position {
-            say("--scale position".to_owned());
+            options.push("--scale position".to_owned());
         }
         options.join(" ")
     }
 
-    /// The weight formula in words.
+    /// The weight formula in words, as book headers store it.
     pub fn formula(&self) -> String {
         if self.uniform {
             return "1 for every move".to_owned();
@@ -217,47 +161,29 @@ mod tests {
     };
 
     #[test]
-    fn bounds_are_met_exactly() {
-        let mut weighting = Weighting {
-            min_score: 60.0,
-            ..Weighting::default()
-        };
-        assert_eq!(weighting.weight(Color::White, STATS), Some(6));
-        weighting.min_score = 60.1;
-        assert_eq!(weighting.weight(Color::White, STATS), None);
-        weighting.min_score = 0.0;
-        weighting.min_game = 5;
-        assert!(weighting.weight(Color::White, STATS).is_some());
-        weighting.min_game = 6;
-        assert!(weighting.weight(Color::White, STATS).is_none());
-    }
-
-    #[test]
-    fn sides_and_factors() {
-        let weighting = Weighting {
-            only: Some(Color::Black),
+    fn factors_add_up() {
+        let weights = Weights {
             factors: Factors {
                 win: 10,
                 draw: 5,
                 loss: 1,
             },
-            ..Weighting::default()
+            ..Weights::default()
         };
-        assert_eq!(weighting.weight(Color::Black, STATS), Some(32));
-        assert_eq!(weighting.weight(Color::White, STATS), None);
+        assert_eq!(weights.weight(STATS), 32);
     }
 
     #[test]
-    fn a_lost_move_is_not_kept_even_with_uniform_weights() {
+    fn a_lost_move_has_no_weight_even_with_uniform_weights() {
         let lost = Stats {
             losses: 9,
             ..Stats::default()
         };
-        let weighting = Weighting {
+        let weights = Weights {
             uniform: true,
-            ..Weighting::default()
+            ..Weights::default()
         };
-        assert_eq!(weighting.weight(Color::White, lost), None);
-        assert_eq!(weighting.weight(Color::White, STATS), Some(1));
+        assert_eq!(weights.weight(lost), 0);
+        assert_eq!(weights.weight(STATS), 1);
     }
 }

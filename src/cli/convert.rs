@@ -115,7 +115,8 @@ fn configured(args: &Args) -> anyhow::Result<Convert> {
         temp_dir: args.resources.temp_dir(),
     };
     let mut convert = Convert::new(Obs::open(&args.input)?)
-        .weighting((&args.weighting).into())
+        .move_filter((&args.weighting).into())
+        .weights((&args.weighting).into())
         .with_header(!args.header.no_header)
         .threads(args.resources.threads())
         .memory(memory);

@@ -5,7 +5,6 @@ use std::{
     path::PathBuf,
 };
 
-use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
     output::AtomicFile,
@@ -14,6 +13,9 @@ use polybook::{
 use shakmaty::Color;
 
 use super::{Context, position::header_variant};
+
+/// Books up to so many bytes are read into memory, where positions are found fastest.
+pub const IN_MEMORY: u64 = 1 << 29;
 
 /// Write the lines of a book for one side as text
 #[derive(clap::Args, Debug)]
@@ -54,7 +56,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         ColorArg::White => (Color::White, "white"),
         ColorArg::Black => (Color::Black, "black"),
     };
-    let book = Book::open(&args.bin)?;
+    let book = Book::open_within(&args.bin, IN_MEMORY)?;
     let start = args
         .variant
         .or(header_variant(&book))
@@ -68,14 +70,23 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if out.as_os_str() == "-" {
         let mut stdout = BufWriter::new(std::io::stdout().lock());
         stdout.write_all(title.as_bytes())?;
-        return Ok(lines::write(&book, color, start, stdout)?);
+        return lines::write(&book, color, start, stdout).map_err(|err| match err {
+            lines::DumpError::Book(err) => err.into(),
+            lines::DumpError::Write(err) => err.into(),
+        });
     }
     let mut file = AtomicFile::create(&out)?;
     let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
     writer
         .write_all(title.as_bytes())
+        .map_err(lines::DumpError::from)
         .and_then(|()| lines::write(&book, color, start, &mut writer))
-        .with_context(|| format!("{}: cannot write it", out.display()))?;
+        .map_err(|err| match err {
+            lines::DumpError::Book(err) => anyhow::Error::from(err),
+            lines::DumpError::Write(err) => {
+                anyhow::Error::from(err).context(format!("{}: cannot write it", out.display()))
+            }
+        })?;
     drop(writer);
     file.commit()?;
     if !context.quiet {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use polybook::book::{Book, lines};
 use serde_json::json;
 
-use super::json;
+use super::{dump_book::IN_MEMORY, json};
 
 /// Count the lines and positions of a book
 #[derive(clap::Args, Debug)]
@@ -33,9 +33,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let book = Book::open(&args.bin)?;
-    let lines = lines::count(&book);
-    let reachable = args.exact.then(|| lines::reachable(&book));
+    let book = Book::open_within(&args.bin, IN_MEMORY)?;
+    let lines = lines::count(&book)?;
+    let reachable = args.exact.then(|| lines::reachable(&book)).transpose()?;
     let found = reachable.map_or(
         (lines.white_positions, lines.black_positions),
         |reachable| (reachable.white, reachable.black),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use polybook::{
-    book::{MergePolicy, merge},
+    book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
 };
 
@@ -91,7 +91,7 @@ fn merge_books(
         PolicyArg::Sum => MergePolicy::Sum,
         PolicyArg::First => MergePolicy::First,
     };
-    let summary = merge(books, out, policy)?;
+    let summary = book::merge_books(books, out, policy)?;
     if !context.quiet {
         eprintln!(
             "{}: {} entries of {}, {} positions scaled down",

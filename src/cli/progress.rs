@@ -11,7 +11,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use polybook::make_book::Progress;
+use polybook::make_book::{Phase, Progress};
 
 /// Shows how far a run is until it is dropped.
 pub struct Bar {
@@ -47,7 +47,7 @@ fn paint(progress: &Progress, done: &AtomicBool) {
     let bar = ProgressBar::new(0);
     let known = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg}";
     let unknown = "{spinner} {bytes} {bytes_per_sec}, {msg}";
-    let total = || progress.total.load(Ordering::Relaxed);
+    let total = || progress.bytes().1.unwrap_or(0);
     let mut styled = None;
     while !done.load(Ordering::Relaxed) {
         let template = if total() > 0 { known } else { unknown };
@@ -58,9 +58,9 @@ fn paint(progress: &Progress, done: &AtomicBool) {
             }
         }
         bar.set_length(total());
-        bar.set_position(progress.taken.load(Ordering::Relaxed));
-        let games = progress.games.load(Ordering::Relaxed);
-        bar.set_message(if progress.writing.load(Ordering::Relaxed) {
+        bar.set_position(progress.bytes().0);
+        let games = progress.games();
+        bar.set_message(if progress.phase() > Phase::Reading {
             format!("{games} games, writing")
         } else {
             format!("{games} games")

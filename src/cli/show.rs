@@ -3,13 +3,13 @@
 use std::{fmt::Write, path::PathBuf};
 
 use polybook::{
-    book::{Book, Scaling, Weighting},
+    book::{Book, Scaling, Weights},
     obs::{self, Obs},
     position::key,
     tally::Stats,
 };
 use serde_json::json;
-use shakmaty::{EnPassantMode, Position, fen::Fen, variant::VariantPosition};
+use shakmaty::{EnPassantMode, fen::Fen, variant::VariantPosition};
 
 use super::{
     json,
@@ -75,7 +75,7 @@ struct Games {
 fn of_book(args: &Args) -> anyhow::Result<Shown> {
     let book = Book::open(&args.book)?;
     let pos = args.position.position_of(header_variant(&book))?;
-    let moves = book.moves_of(&pos).map(|entry| ShownMove {
+    let moves = book.moves_of(&pos)?.map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
         weight: entry.weight,
@@ -94,22 +94,20 @@ fn of_database(args: &Args) -> anyhow::Result<Shown> {
     let obs = Obs::open(&args.book)?;
     let pos = args.position.position_of(obs.info().variant.parse().ok())?;
     let rows = obs.moves(&pos)?;
-    let weighting = Weighting {
-        min_game: 1,
-        ..Weighting::default()
-    };
-    let scaling = Scaling::new(obs.largest_weight(weighting.factors)?);
+    let weights = Weights::default();
+    let scaling = Scaling::new(obs.largest_weight(weights.factors)?);
     let mut moves = Vec::with_capacity(rows.len());
     for row in rows {
-        let weight = weighting.weight(pos.turn(), row.stats);
+        let weight = weights.weight(row.stats);
         let legal = obs::legal_move(&pos, &row.mv);
         moves.push(ShownMove {
             uci: row.mv.clone(),
             san: legal.and_then(|mv| mv.san(&pos)),
             // What is not to be played gets into no book.
-            weight: match weight {
-                Some(weight) if row.is_active() => scaling.apply(weight),
-                _ => 0,
+            weight: if weight > 0 && row.is_active() {
+                scaling.apply(weight)
+            } else {
+                0
             },
             learn: 0,
             games: Some(Games {

@@ -1,9 +1,11 @@
 //! `polybook verify`: whether a book is in order.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
-use polybook::book::{faults, fix};
+use polybook::{
+    book::{Book, faults, fix},
+    tally::Memory,
+};
 
 use super::Context;
 
@@ -27,14 +29,15 @@ pub struct Args {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let name = args.book.display();
-    let bytes = fs::read(&args.book).with_context(|| format!("{name}: cannot read it"))?;
-    let faults = faults(&bytes);
+    let memory = Memory::default();
+    let faults = faults(&args.book, &memory)?;
     if faults.is_empty() && !context.quiet {
-        eprintln!("{name}: in order, {} records", bytes.len() / 16);
+        let records = Book::open(&args.book)?.len();
+        eprintln!("{name}: in order, {records} records");
     }
     let listed: Vec<String> = faults.iter().map(|fault| fault.to_string()).collect();
     if let Some(out) = &args.fix {
-        fix(&bytes, out)?;
+        fix(&args.book, out, &memory)?;
         if !context.quiet {
             for fault in listed {
                 eprintln!("{name}: {fault}");

@@ -1,17 +1,20 @@
 //! Which moves a book keeps and what they weigh, for the commands that make one.
 
-use polybook::book::{Factors, Scale, Weighting};
+use polybook::{
+    book::{Factors, Scale, Weights},
+    tally::MoveFilter,
+};
 use shakmaty::Color;
 
 /// Which moves are kept and what they weigh.
 #[derive(clap::Args, Debug)]
 pub struct WeightingArgs {
     /// Keep a move when at least N games played it in that position
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = MoveFilter::default().min_game)]
     min_game: u64,
 
     /// ... and it scored at least P percent for the side that played it
-    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
+    #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = percent)]
     min_score: f64,
 
     /// Keep White's moves only
@@ -27,15 +30,15 @@ pub struct WeightingArgs {
     uniform: bool,
 
     /// What a win of the side to move adds to the weight
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = Factors::default().win)]
     win_factor: u32,
 
     /// What a draw adds to the weight
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = Factors::default().draw)]
     draw_factor: u32,
 
     /// What a loss adds to the weight
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = Factors::default().loss)]
     loss_factor: u32,
 
     /// What weights over 65535 are scaled against: the largest of the book or of their position
@@ -56,9 +59,9 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-impl From<&WeightingArgs> for Weighting {
-    fn from(args: &WeightingArgs) -> Weighting {
-        Weighting {
+impl From<&WeightingArgs> for MoveFilter {
+    fn from(args: &WeightingArgs) -> MoveFilter {
+        MoveFilter {
             min_game: args.min_game,
             min_score: args.min_score,
             only: match (args.only_white, args.only_black) {
@@ -66,6 +69,13 @@ impl From<&WeightingArgs> for Weighting {
                 (_, true) => Some(Color::Black),
                 _ => None,
             },
+        }
+    }
+}
+
+impl From<&WeightingArgs> for Weights {
+    fn from(args: &WeightingArgs) -> Weights {
+        Weights {
             uniform: args.uniform,
             factors: Factors {
                 win: args.win_factor,

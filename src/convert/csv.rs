@@ -1,17 +1,17 @@
 //! Tables of books, for spreadsheets and scripts.
 
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::{io, path::Path};
 
 use shakmaty::{Color, Position};
 
 use super::{Convert, Converted};
 use crate::{
-    book::{Book, Entry, Scale, Scaling, Weighting},
+    book::{Book, Entry, Scale, Scaling, Weights},
     error::{At, Result},
     obs::{PassedOver, Row},
     output::AtomicFile,
     position::Variant,
+    tally::MoveFilter,
 };
 
 /// Writes the records of a Polyglot book as a table: key (16 hex digits), move (castling as the king
@@ -21,25 +21,27 @@ use crate::{
 ///
 /// A book that cannot be read or a file that cannot be written.
 pub fn book_to_csv(book: &Book, path: &Path) -> Result<Converted> {
-    let mut file = AtomicFile::create(path)?;
-    let mut out = BufWriter::with_capacity(1 << 16, &mut file);
+    let mut csv = Csv::create(path, &["Key", "Move", "Weight", "Learn"])?;
     let mut entries = 0;
-    let doing = "write";
-    writeln!(out, "Key,Move,Weight,Learn").at(path, doing)?;
-    // The null key is the header's.
-    for entry in book.iter().filter(|entry| entry.key != 0) {
+    for entry in book {
         let Entry {
             key,
             mv,
             weight,
             learn,
-        } = entry;
-        writeln!(out, "{key:016x},{mv},{weight},{learn}").at(path, doing)?;
+        } = entry?;
+        // The null key is the header's.
+        if key == 0 {
+            continue;
+        }
+        csv.text(&format!("{key:016x}"))?;
+        csv.text(&mv.to_string())?;
+        csv.number(weight.into())?;
+        csv.number(learn.into())?;
+        csv.end_row()?;
         entries += 1;
     }
-    out.flush().at(path, doing)?;
-    drop(out);
-    file.commit()?;
+    csv.commit()?;
     Ok(Converted {
         entries,
         ..Converted::default()
@@ -48,68 +50,70 @@ pub fn book_to_csv(book: &Book, path: &Path) -> Result<Converted> {
 
 impl Convert {
     /// Writes the rows that are selected as a table, in the order of EPDs: EPD, move, wins, draws and
-    /// losses of the side to move, and the weight that the move has in a book, 0 if it is too bad for one.
+    /// losses of the side to move, and the weight that the move has in a book, 0 if a book leaves it
+    /// out.
     ///
     /// # Errors
     ///
     /// A database that cannot be read or a file that cannot be written.
     pub fn to_csv(&self, path: &Path) -> Result<Converted> {
         let variant = self.played_variant()?;
-        let weighting = self.narrowed();
-        let mut largest = 0;
-        if weighting.scale == Scale::Global {
-            for row in self.obs.rows()? {
-                let row = row?;
-                if row.is_active()
-                    && let Some(turn) = turn(&row.epd)
-                    && let Some(weight) = weighting.weight(turn, row.stats)
-                {
-                    largest = largest.max(weight);
-                }
-            }
-        }
+        let filter = self.narrowed();
         let mut table = Table {
-            weighting: &weighting,
+            scaling: self.global_scaling(&filter)?,
+            filter: &filter,
+            weights: &self.weights,
             variant,
-            path,
-            scaling: Scaling::new(largest),
+            csv: Csv::create(path, &["EPD", "Move", "Win", "Draw", "Loss", "Weight"])?,
             converted: Converted::default(),
         };
-        let mut file = AtomicFile::create(path)?;
-        let mut out = BufWriter::with_capacity(1 << 16, &mut file);
-        writeln!(out, "EPD,Move,Win,Draw,Loss,Weight").at(path, "write")?;
         let mut position: Vec<Row> = Vec::new();
         let mut rows = self.obs.rows_by_epd()?;
         for row in &mut rows {
             let row = row?;
             if position.first().is_some_and(|first| first.epd != row.epd) {
-                table.write(&mut position, &mut out)?;
+                table.write(&mut position)?;
             }
             if row.is_active() {
                 position.push(row);
             }
         }
-        table.write(&mut position, &mut out)?;
+        table.write(&mut position)?;
         table.converted.passed_over.add(rows.passed_over().clone());
-        out.flush().at(path, "write")?;
-        drop(out);
-        file.commit()?;
+        table.csv.commit()?;
         Ok(table.converted)
+    }
+
+    /// The scaling of all weights together. Where each position has its own, it is not needed.
+    fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
+        let mut largest = 0;
+        if self.weights.scale == Scale::Global {
+            for row in self.obs.rows()? {
+                let row = row?;
+                if row.is_active()
+                    && turn(&row.epd).is_some_and(|turn| filter.selects(turn, row.stats))
+                {
+                    largest = largest.max(self.weights.weight(row.stats));
+                }
+            }
+        }
+        Ok(Scaling::new(largest))
     }
 }
 
-/// A table being written.
+/// The table of a database.
 struct Table<'a> {
-    weighting: &'a Weighting,
+    filter: &'a MoveFilter,
+    weights: &'a Weights,
     variant: Variant,
-    path: &'a Path,
     scaling: Scaling,
+    csv: Csv<'a>,
     converted: Converted,
 }
 
 impl Table<'_> {
     /// Writes the rows of a position, the most games first.
-    fn write(&mut self, rows: &mut Vec<Row>, out: &mut impl Write) -> Result<()> {
+    fn write(&mut self, rows: &mut Vec<Row>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());
         };
@@ -124,30 +128,27 @@ impl Table<'_> {
                 return Ok(());
             }
         };
+        rows.retain(|row| self.filter.selects(turn, row.stats));
         rows.sort_by(Row::by_games);
-        let weights = rows
-            .iter()
-            .filter_map(|row| self.weighting.weight(turn, row.stats));
-        let scaling = match self.weighting.scale {
+        let scaling = match self.weights.scale {
             Scale::Global => self.scaling,
-            Scale::Position => Scaling::new(weights.max().unwrap_or(0)),
+            Scale::Position => {
+                let weights = rows.iter().map(|row| self.weights.weight(row.stats));
+                Scaling::new(weights.max().unwrap_or(0))
+            }
         };
         for row in rows.drain(..) {
-            if !self.weighting.selects(turn, row.stats) {
-                continue;
+            let weight = match self.weights.weight(row.stats) {
+                0 => 0,
+                weight => scaling.apply(weight),
+            };
+            self.csv.text(&row.epd)?;
+            self.csv.text(&row.mv)?;
+            for number in [row.stats.wins, row.stats.draws, row.stats.losses] {
+                self.csv.number(number)?;
             }
-            let weight = self.weighting.weight(turn, row.stats);
-            writeln!(
-                out,
-                "{},{},{},{},{},{}",
-                quoted(&row.epd),
-                quoted(&row.mv),
-                row.stats.wins,
-                row.stats.draws,
-                row.stats.losses,
-                weight.map_or(0, |weight| scaling.apply(weight))
-            )
-            .at(self.path, "write")?;
+            self.csv.number(weight.into())?;
+            self.csv.end_row()?;
             self.converted.entries += 1;
         }
         Ok(())
@@ -163,22 +164,46 @@ fn turn(epd: &str) -> Option<Color> {
     }
 }
 
-/// A value that may hold anything, as RFC 4180 has it.
-fn quoted(value: &str) -> String {
-    if value.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", value.replace('"', "\"\""))
-    } else {
-        value.to_owned()
-    }
+/// A file of comma-separated values that replaces its target when it is committed.
+struct Csv<'a> {
+    path: &'a Path,
+    writer: csv::Writer<AtomicFile>,
+    digits: itoa::Buffer,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<'a> Csv<'a> {
+    fn create(path: &'a Path, columns: &[&str]) -> Result<Csv<'a>> {
+        let mut writer = csv::WriterBuilder::new()
+            .buffer_capacity(1 << 16)
+            .from_writer(AtomicFile::create(path)?);
+        writer
+            .write_record(columns)
+            .map_err(io::Error::from)
+            .at(path, "write")?;
+        Ok(Csv {
+            path,
+            writer,
+            digits: itoa::Buffer::new(),
+        })
+    }
 
-    #[test]
-    fn odd_values_are_quoted() {
-        assert_eq!(quoted("e2e4"), "e2e4");
-        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+    fn text(&mut self, text: &str) -> Result<()> {
+        let written = self.writer.write_field(text);
+        written.map_err(io::Error::from).at(self.path, "write")
+    }
+
+    fn number(&mut self, number: u64) -> Result<()> {
+        let written = self.writer.write_field(self.digits.format(number));
+        written.map_err(io::Error::from).at(self.path, "write")
+    }
+
+    fn end_row(&mut self) -> Result<()> {
+        let written = self.writer.write_record(None::<&[u8]>);
+        written.map_err(io::Error::from).at(self.path, "write")
+    }
+
+    fn commit(self) -> Result<()> {
+        let flushed = self.writer.into_inner().map_err(|err| err.into_error());
+        flushed.at(self.path, "write")?.commit()
     }
 }

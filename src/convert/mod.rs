@@ -25,12 +25,12 @@ use self::counts::Counted;
 pub use self::csv::book_to_csv;
 pub use crate::obs::PassedOver;
 use crate::{
-    book::{BookMaker, BookSummary, Weighting},
+    book::{BookMaker, BookSummary, Weights},
     error::{Error, Result},
     obs::Obs,
     output::AtomicFile,
     position::Variant,
-    tally::Memory,
+    tally::{Memory, MoveFilter},
 };
 
 /// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
@@ -40,7 +40,8 @@ use crate::{
 pub struct Convert {
     obs: Obs,
     variant: Option<Variant>,
-    weighting: Weighting,
+    move_filter: MoveFilter,
+    weights: Weights,
     comment: Option<String>,
     header: bool,
     threads: usize,
@@ -64,7 +65,8 @@ impl Convert {
         Convert {
             obs,
             variant: None,
-            weighting: Weighting::default(),
+            move_filter: MoveFilter::default(),
+            weights: Weights::default(),
             comment: None,
             header: true,
             threads: 0,
@@ -78,9 +80,15 @@ impl Convert {
         self
     }
 
-    /// Which moves are kept and what they weigh. Moves that are not in the database stay out.
-    pub fn weighting(mut self, weighting: Weighting) -> Convert {
-        self.weighting = weighting;
+    /// Which moves of the database are kept.
+    pub fn move_filter(mut self, filter: MoveFilter) -> Convert {
+        self.move_filter = filter;
+        self
+    }
+
+    /// How much moves weigh.
+    pub fn weights(mut self, weights: Weights) -> Convert {
+        self.weights = weights;
         self
     }
 
@@ -130,10 +138,18 @@ impl Convert {
             passed_over,
             ..
         } = self.count(variant, &pool)?;
-        let weighting = self.narrowed();
-        let maker = pool.install(|| BookMaker::new(&counts, &weighting))?;
+        let filter = self.narrowed();
+        let weights = &self.weights;
+        let maker = pool.install(|| BookMaker::new(&counts, &filter, weights))?;
         let summary = maker.summary();
-        let header = self.book_header(variant, &weighting, &summary)?;
+        let header = self
+            .header
+            .then(|| {
+                let provenance = &self.obs.info().provenance;
+                maker.header(&[variant.name()], self.comment.as_deref(), provenance)
+            })
+            .transpose()
+            .map_err(|source| Error::format(path, source))?;
         pool.install(|| maker.write(header.as_deref(), &mut bin))?;
         bin.commit()?;
         Ok(Converted {
@@ -141,28 +157,6 @@ impl Convert {
             book: Some(summary),
             passed_over,
         })
-    }
-
-    /// The header of a book, `None` if it is to have none.
-    fn book_header(
-        &self,
-        variant: Variant,
-        weighting: &Weighting,
-        summary: &BookSummary,
-    ) -> Result<Option<String>> {
-        if !self.header {
-            return Ok(None);
-        }
-        let provenance = &self.obs.info().provenance;
-        provenance
-            .header(
-                &[variant.name()],
-                self.comment.as_deref(),
-                weighting,
-                summary,
-            )
-            .map(Some)
-            .map_err(|err| Error::file("--comment", err.to_string()))
     }
 
     /// The variant whose rules hold.
@@ -182,10 +176,10 @@ impl Convert {
     }
 
     /// What is kept of what the database has.
-    fn narrowed(&self) -> Weighting {
-        let mut weighting = self.weighting.clone();
-        weighting.narrowed_by(&self.obs.info().selection);
-        weighting
+    fn narrowed(&self) -> MoveFilter {
+        let mut filter = self.move_filter.clone();
+        filter.narrowed_by(&self.obs.info().selection);
+        filter
     }
 
     fn pool(&self) -> Result<ThreadPool> {

@@ -10,11 +10,11 @@ use shakmaty::{EnPassantMode, Move, Position, fen::Fen, san::SanPlus, variant::V
 
 use super::{Convert, Converted, counts::Counted};
 use crate::{
-    book::Weighting,
+    book::Weights,
     error::{At, Error, Result},
     output::AtomicFile,
     position::{Keyed, Variant, write_epd},
-    tally::{Finder, Scratch},
+    tally::{Finder, MoveFilter, Scratch},
 };
 
 /// More lines than anybody plays are a mistake.
@@ -34,7 +34,8 @@ struct Line {
 /// What the suites are made of.
 struct Tree<'a> {
     finder: Finder<'a>,
-    weighting: Weighting,
+    filter: MoveFilter,
+    weights: &'a Weights,
     scratch: Scratch,
 }
 
@@ -47,9 +48,12 @@ impl Tree<'_> {
         };
         let turn = line.position().turn();
         let kept = found.moves.iter().filter_map(|count| {
-            self.weighting.weight(turn, count.stats)?;
+            let stats = count.stats;
+            if !self.filter.selects(turn, stats) || self.weights.weight(stats) == 0 {
+                return None;
+            }
             let mv = count.mv.to_move(line.position())?;
-            Some((mv, count.stats.games()))
+            Some((mv, stats.games()))
         });
         Ok(kept.collect())
     }
@@ -238,7 +242,8 @@ impl Convert {
         };
         let mut tree = Tree {
             finder: pool.install(|| counts.finder())?,
-            weighting: self.narrowed(),
+            filter: self.narrowed(),
+            weights: &self.weights,
             scratch: Scratch::default(),
         };
         let mut out = BufWriter::with_capacity(1 << 16, &mut file);

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use super::layout;
+use super::{entries::Entries, layout};
 use crate::{
     error::Result,
     sort::{Spool, SpoolReader},
@@ -51,36 +51,51 @@ impl GameRecords {
         Ok(())
     }
 
-    /// Calls `f` with the key and the value of each record in the order of the index.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-        let mut sequences = Vec::new();
-        for (digits, start) in self.starts.iter().enumerate() {
-            let digits = digits as u32 + 1;
+    /// The records in the order of the index.
+    pub(crate) fn walk(&self) -> GameWalk<'_> {
+        let sequence = |(digits, start): (usize, &u64)| {
+            let (first, behind) = match digits {
+                0 => (0, 10),
+                _ => (10_u64.pow(digits as u32), 10_u64.pow(digits as u32 + 1)),
+            };
             let mut sequence = Sequence {
-                id: if digits == 1 {
-                    0
-                } else {
-                    10_u64.pow(digits - 1)
-                },
-                end: self.count.min(10_u64.pow(digits)),
+                id: first,
+                end: self.count.min(behind),
                 key: Vec::new(),
                 reader: self.spool.reader(*start),
             };
             sequence.name();
-            sequences.push(sequence);
+            sequence
+        };
+        GameWalk {
+            sequences: self.starts.iter().enumerate().map(sequence).collect(),
+            value: Vec::new(),
         }
-        let mut value = Vec::new();
+    }
+}
+
+/// The records of games in the order of the index.
+pub(crate) struct GameWalk<'a> {
+    sequences: Vec<Sequence<'a>>,
+    value: Vec<u8>,
+}
+
+impl GameWalk<'_> {
+    /// Appends entries until they have `size` bytes or all records have come.
+    pub(super) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         // At most ten sequences: looking at all of them is as good as anything.
-        while let Some(first) = sequences
-            .iter_mut()
-            .filter(|sequence| sequence.id < sequence.end)
-            .min_by(|a, b| a.key.cmp(&b.key))
+        while entries.held() < size
+            && let Some(first) = self
+                .sequences
+                .iter_mut()
+                .filter(|sequence| sequence.id < sequence.end)
+                .min_by(|a, b| a.key.cmp(&b.key))
         {
             let mut length = [0; 4];
             first.reader.read_exact(&mut length)?;
-            value.resize(u32::from_le_bytes(length) as usize, 0);
-            first.reader.read_exact(&mut value)?;
-            f(&first.key, &value)?;
+            self.value.resize(u32::from_le_bytes(length) as usize, 0);
+            first.reader.read_exact(&mut self.value)?;
+            entries.push(&first.key, &self.value);
             first.id += 1;
             first.name();
         }
@@ -98,13 +113,15 @@ struct Sequence<'a> {
 
 impl Sequence<'_> {
     fn name(&mut self) {
-        self.key = layout::game_key(self.id as u32);
+        self.key.clear();
+        layout::put_game_key(&mut self.key, self.id as u32);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::entries::Value;
 
     #[test]
     fn records_leave_in_the_order_of_their_keys() {
@@ -117,12 +134,20 @@ mod tests {
                     .unwrap();
             }
             let mut found = Vec::new();
-            records
-                .for_each(|key, value| {
-                    found.push((key.to_vec(), value.to_vec()));
-                    Ok(())
-                })
-                .unwrap();
+            let mut walk = records.walk();
+            loop {
+                let mut entries = Entries::default();
+                walk.fill(&mut entries, 1000).unwrap();
+                if entries.len() == 0 {
+                    break;
+                }
+                found.extend((0..entries.len()).map(|number| {
+                    let Value::Bytes(value) = entries.value(number) else {
+                        unreachable!("records are short");
+                    };
+                    (entries.key(number).to_vec(), value.to_vec())
+                }));
+            }
             let mut expected: Vec<_> = (0..count)
                 .map(|id| (layout::game_key(id), format!("record {id}").into_bytes()))
                 .collect();

@@ -16,7 +16,7 @@ use shakmaty::Color;
 
 use crate::{
     position::BookMove,
-    sort::{BUCKETS, Fold, Record},
+    sort::{Fold, Record},
 };
 
 const LONGEST: u32 = 20;
@@ -118,13 +118,8 @@ impl Record for Posting {
     }
 
     #[inline]
-    fn shard(self) -> usize {
-        (self.share_before() >> 56) as usize
-    }
-
-    #[inline]
-    fn bucket(self) -> usize {
-        (self.share_before() >> 48) as usize & (BUCKETS - 1)
+    fn rank(self) -> u64 {
+        self.share_before()
     }
 }
 
@@ -178,7 +173,7 @@ mod tests {
             let pack = |key: &u64| Posting::new(*key, 0, BookMove::NONE, None);
             keys.sort_by_key(|key| key.to_string());
             prop_assert!(keys.is_sorted_by_key(pack));
-            let place = |key: &u64| (pack(key).shard(), pack(key).bucket());
+            let place = |key: &u64| (pack(key).shard(), pack(key).bucket(11));
             prop_assert!(keys.is_sorted_by_key(place));
             prop_assert!(keys.iter().all(|key| place(key).0 < SHARDS));
         }

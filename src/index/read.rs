@@ -1,30 +1,32 @@
 //! Opening an index and asking it.
 
 use std::{
-    cell::RefCell,
     collections::BTreeMap,
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    rc::Rc,
 };
 
-use rusty_leveldb::{DB, Options, env::Env};
-
 use super::{
-    env::Overlay,
-    layout::{self, GameHeader, GameIds, PositionStats},
-    table,
+    layout::{self, GameHeader, GameIds, PositionStats, StatsKeys},
+    leveldb::Database,
+    replace::{holds_database, is_empty_directory},
 };
 use crate::{
     error::{Error, Result},
     position::VariantChoice,
 };
 
-/// An index that is open for reading. It is never changed, and others may read it at the same time.
+/// An index that is open for reading, by any number of threads.
+///
+/// It is never changed, and other programs may read it at the same time. The index goes on answering
+/// when it is replaced or removed: its files are held open. Only an index of more tables (of a megabyte
+/// each) than half the process may have open files can give an error then.
+///
+/// Everything read is covered by checksums, which are verified. A damaged index is an error, never an
+/// answer that leaves something out.
 pub struct Index {
     path: PathBuf,
-    db: RefCell<DB>,
+    database: Database,
     games: u64,
     variant: VariantChoice,
     /// The inputs by the ids of their first games.
@@ -48,57 +50,26 @@ impl Index {
     /// What is no index, is one of another layout, or is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Index> {
         let path = path.as_ref();
-        if !path.join("CURRENT").is_file() {
-            let problem = if path.is_dir() {
-                "is no index: there is no LevelDB database in it"
-            } else if path.exists() {
-                "is no index but a file: name a directory that make-book --leveldb made"
-            } else {
-                "does not exist"
-            };
-            return Err(Error::file(path, problem));
+        if !holds_database(path) {
+            return Err(no_database(path));
         }
-        let env: Rc<Box<dyn Env>> = Rc::new(Box::new(Overlay::over_disk()));
-        let options = Options {
-            create_if_missing: false,
-            ..table::options(env)
-        };
-        let db = guarded(path, || DB::open(path, options))?.map_err(|err| {
-            Error::file(path, format!("is damaged, or no LevelDB database: {err}"))
-        })?;
         let mut index = Index {
             path: path.to_owned(),
-            db: RefCell::new(db),
+            database: Database::open(path)?,
             games: 0,
             variant: VariantChoice::default(),
             files: BTreeMap::new(),
         };
-        if index.get(layout::NUM_PASSES)?.is_some() {
+        if index.database.get(layout::NUM_PASSES)?.is_some() {
             return Err(Error::file(
                 path,
-                "is an index of another layout (it has numPasses): make a new one with make-book --leveldb",
+                "is an index of another layout (it has numPasses): make a new one with make-book",
             ));
         }
-        if let Some(name) = index.get(layout::VARIANT)? {
-            let name = String::from_utf8_lossy(&name);
-            index.variant = name.parse().map_err(|_| {
-                let name = name.escape_debug();
-                Error::file(
-                    path,
-                    format!("of an unknown variant, \"{name}\": a newer polybook may read it"),
-                )
-            })?;
-        }
         index.games = index
-            .get(layout::TOTAL_GAMES)?
-            .as_deref()
-            .and_then(layout::parse_number)
-            .ok_or_else(|| {
-                Error::file(
-                    path,
-                    "is a LevelDB database but no game index: total_game_count is missing",
-                )
-            })?;
+            .parsed(layout::TOTAL_GAMES, layout::parse_number)?
+            .ok_or_else(|| Error::file(path, no_total(&index.database)))?;
+        index.variant = index.read_variant()?;
         index.files = index.read_files()?;
         Ok(index)
     }
@@ -123,21 +94,40 @@ impl Index {
         self.files.iter().map(|(id, path)| (*id, path.as_path()))
     }
 
+    fn read_variant(&self) -> Result<VariantChoice> {
+        let Some(name) = self.database.get(layout::VARIANT)? else {
+            return Ok(VariantChoice::default());
+        };
+        let variant = str::from_utf8(&name)
+            .ok()
+            .and_then(|name| name.parse().ok());
+        let unknown = || {
+            let name = name.escape_ascii();
+            Error::file(
+                &self.path,
+                format!(
+                    "holds games of the variant '{name}', which this version of polybook does not know"
+                ),
+            )
+        };
+        variant.ok_or_else(unknown)
+    }
+
     fn read_files(&self) -> Result<BTreeMap<u64, PathBuf>> {
         let mut files = BTreeMap::new();
-        let count: usize = self
-            .get(layout::FILE_COUNT)?
-            .as_deref()
-            .and_then(layout::parse_number)
-            .unwrap_or(0);
+        let count = self.parsed(layout::FILE_COUNT, layout::parse_number)?;
+        let count: usize = count.unwrap_or(0);
         for number in 0..count {
-            let value = self.get(&layout::file_key(number))?;
-            let Some((id, path)) = value.as_deref().and_then(layout::parse_file_value) else {
-                return Err(Error::file(&self.path, "is damaged: an input is missing"));
-            };
-            files.insert(id, path_of(path));
+            let key = layout::file_key(number);
+            let (id, path) = self.required(&key, |value| {
+                let (id, path) = layout::parse_file_value(value)?;
+                Some((id, path_of(path)))
+            })?;
+            files.insert(id, path);
         }
-        if let (true, Some(path)) = (files.is_empty(), self.get(layout::FILE_NAME)?) {
+        if count == 0
+            && let Some(path) = self.database.get(layout::FILE_NAME)?
+        {
             files.insert(0, path_of(&path));
         }
         Ok(files)
@@ -149,8 +139,9 @@ impl Index {
     ///
     /// A damaged index.
     pub fn games(&self, key: u64) -> Result<GameIds> {
-        let value = self.get(key.to_string().as_bytes())?;
-        Ok(GameIds::new(value.unwrap_or_default()))
+        let key = layout::position_key(key);
+        let value = self.database.get(&key)?.unwrap_or_default();
+        GameIds::parse(value).ok_or_else(|| self.malformed(&key))
     }
 
     /// What the index says of a game.
@@ -160,22 +151,17 @@ impl Index {
     /// An id that no game has, or a damaged index.
     pub fn header(&self, id: u32) -> Result<GameHeader> {
         if u64::from(id) >= self.games {
-            return Err(Error::file(
-                &self.path,
-                format!(
-                    "has no game {id}: ids go from 0 to {}",
-                    self.games.saturating_sub(1)
-                ),
-            ));
+            let problem = match self.games.checked_sub(1) {
+                Some(last) => format!("has no game {id}: ids go from 0 to {last}"),
+                None => format!("has no game {id}: it has no games"),
+            };
+            return Err(Error::file(&self.path, problem));
         }
-        self.get(&layout::game_key(id))?
+        let key = layout::game_key(id);
+        let record = self.database.get(&key)?;
+        record
             .and_then(GameHeader::parse)
-            .ok_or_else(|| {
-                Error::file(
-                    &self.path,
-                    format!("is damaged: the record of game {id} is missing"),
-                )
-            })
+            .ok_or_else(|| self.malformed(&key))
     }
 
     /// The statistics of a position; `None` if no game reached it or the index was made without them.
@@ -184,7 +170,16 @@ impl Index {
     ///
     /// A damaged index.
     pub fn stats(&self, key: u64) -> Result<Option<PositionStats>> {
-        PositionStats::read(key, |key| self.get(key))
+        let keys = StatsKeys::new(key);
+        let Some(games) = self.parsed(&keys.freq, layout::parse_number)? else {
+            return Ok(None);
+        };
+        Ok(Some(PositionStats {
+            games,
+            white_score: self.required(&keys.white_score, layout::parse_number)?,
+            draws: self.required(&keys.draws, layout::parse_number)?,
+            moves: self.required(&keys.moves, layout::parse_moves)?,
+        }))
     }
 
     /// The input that a game stands in, and the id of the input's first game.
@@ -193,7 +188,7 @@ impl Index {
             .range(..=u64::from(id))
             .next_back()
             .map(|(first, path)| (path.as_path(), *first))
-            .ok_or_else(|| Error::file(&self.path, "is damaged: the PGN file is not named"))
+            .ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
     /// The id behind the last game of the input that begins with `first`.
@@ -204,16 +199,51 @@ impl Index {
             .map_or(self.games, |(next, _)| *next)
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let value = guarded(&self.path, || self.db.borrow_mut().get(key))?;
-        Ok(value.map(|bytes| bytes.to_vec()))
+    /// What `parse` makes of a key's value, `None` if the key is absent.
+    fn parsed<T>(&self, key: &[u8], parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<Option<T>> {
+        let value = self.database.get(key)?;
+        value
+            .map(|value| parse(&value).ok_or_else(|| self.malformed(key)))
+            .transpose()
+    }
+
+    /// The same of a key that must be there.
+    fn required<T>(&self, key: &[u8], parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
+        self.parsed(key, parse)?.ok_or_else(|| self.malformed(key))
+    }
+
+    fn malformed(&self, key: &[u8]) -> Error {
+        let key = key.escape_ascii();
+        Error::file(
+            &self.path,
+            format!(
+                "is damaged: the value of '{key}' is missing or malformed; make the index again"
+            ),
+        )
     }
 }
 
-/// `rusty-leveldb` panics at some kinds of damage. To whoever asks, that is an error like others.
-fn guarded<T>(path: &Path, f: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f))
-        .map_err(|_| Error::file(path, "is damaged: make a new one with make-book --leveldb"))
+/// Why there is no database at a path.
+fn no_database(path: &Path) -> Error {
+    let problem = if is_empty_directory(path) {
+        "is no index but an empty directory: name a directory that make-book made"
+    } else if path.is_dir() {
+        "is no index: there is no LevelDB database in it"
+    } else if path.exists() {
+        "is no index but a file: name a directory that make-book made"
+    } else {
+        "does not exist"
+    };
+    Error::file(path, problem)
+}
+
+/// Why a database counts no games.
+fn no_total(database: &Database) -> &'static str {
+    if database.is_empty() {
+        "is an empty LevelDB database: make the index again"
+    } else {
+        "is a LevelDB database but no game index: total_game_count is missing"
+    }
 }
 
 #[cfg(unix)]
@@ -225,4 +255,15 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 #[cfg(not(unix))]
 fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_shared_by_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Index>();
+    }
 }

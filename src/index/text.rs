@@ -9,8 +9,11 @@ use std::{
 use super::read::Index;
 use crate::{
     error::{At, Error, Result},
-    pgn::{GameReader, Input},
+    pgn::{Cutter, GameReader, Input, StreamOptions},
 };
+
+/// How much of a PGN is read at a time.
+const READ_SIZE: usize = 1 << 16;
 
 /// How the index names standard input.
 const STDIN: &str = "-";
@@ -27,32 +30,41 @@ impl Index {
     /// An id that no game has, a damaged index, or a PGN that is not there any more or has changed.
     pub fn text(&self, id: u32) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
+        if path == Path::new(STDIN) {
+            return Err(Error::file(
+                path,
+                "the games were read from standard input: their text is not kept",
+            ));
+        }
         let place = self.place(id, first)?;
-        let region = read_region(path, place.start, place.end)?;
-        let mut games = GameReader::new(&region);
         let changed = || {
             Error::file(
                 path,
-                format!("has changed since it was indexed: game {id} is not where it was"),
+                format!(
+                    "has changed since it was indexed: game {id} is not where it was; make the index again"
+                ),
             )
         };
-        for _ in 0..=place.games_before {
-            if !games.next_game() {
-                return Err(changed());
+        let Some(stream) = open_at(path, place.start)? else {
+            return Err(changed());
+        };
+        let limit = place
+            .end
+            .map_or(u64::MAX, |end| end.saturating_sub(place.start));
+        let found = nth_game(stream.take(limit), place.games_before, READ_SIZE);
+        let (start, text) = match found {
+            // What the operating system did not say, an unpacker or the cutter did.
+            Err(err) if err.raw_os_error().is_none() => {
+                return Err(Error::file(path, format!("damaged: {err}")));
             }
-            games.skip_moves();
-        }
-        // Tags must begin just there; a game without has nothing to tell it by.
-        let start = games.game_offset();
-        if place.games_before == 0 && place.has_tags && start != 0 {
+            found => found.at(path, "read")?.ok_or_else(changed)?,
+        };
+        // Tags must begin just there, and be those that were indexed; a game without has nothing to
+        // tell it by.
+        if place.has_tags && (start != 0 || !self.header(id)?.is_of(&text)) {
             return Err(changed());
         }
-        let end = if games.next_game() {
-            games.game_offset()
-        } else {
-            region.len()
-        };
-        Ok(region[start..end].to_vec())
+        Ok(text)
     }
 
     /// Whether the input of a game is packed, so that everything before the game has to be unpacked to
@@ -66,7 +78,7 @@ impl Index {
         if path == Path::new(STDIN) {
             return Ok(false);
         }
-        Ok(Input::file(path).open()?.is_packed)
+        Ok(Input::file(path).open(&StreamOptions::default())?.is_packed)
     }
 
     /// Where to look for a game.
@@ -103,28 +115,117 @@ struct Place {
     has_tags: bool,
 }
 
-/// Bytes `start..end` of an input, unpacked; to its end if that is not known.
-fn read_region(path: &Path, start: u64, end: Option<u64>) -> Result<Vec<u8>> {
-    if path == Path::new(STDIN) {
+/// Opens an input at a byte of its unpacked text; `None` if it ends before that.
+fn open_at(path: &Path, start: u64) -> Result<Option<Box<dyn Read>>> {
+    if !path.exists() {
         return Err(Error::file(
             path,
-            "the games were read from standard input: their text is not kept",
+            "is not where it was when it was indexed: put it back, or make the index again",
         ));
     }
-    let stream = Input::file(path).open()?;
-    let mut region = Vec::new();
-    let limit = end.map_or(u64::MAX, |end| end.saturating_sub(start));
+    let mut stream = Input::file(path).open(&StreamOptions::default())?;
     if stream.is_packed {
-        let mut stream = stream;
-        io::copy(&mut (&mut stream).take(start), &mut io::sink()).at(path, "unpack")?;
-        stream
-            .take(limit)
-            .read_to_end(&mut region)
-            .at(path, "unpack")?;
-    } else {
-        let mut file = File::open(path).at(path, "open")?;
-        file.seek(SeekFrom::Start(start)).at(path, "read")?;
-        file.take(limit).read_to_end(&mut region).at(path, "read")?;
+        let skipped = io::copy(&mut (&mut stream).take(start), &mut io::sink());
+        let skipped = skipped.at(path, "unpack")?;
+        return Ok((skipped == start).then_some(Box::new(stream)));
     }
-    Ok(region)
+    let mut file = File::open(path).at(path, "open")?;
+    let end = file.seek(SeekFrom::End(0)).at(path, "read")?;
+    file.seek(SeekFrom::Start(start)).at(path, "read")?;
+    Ok((start < end).then_some(Box::new(file)))
+}
+
+/// Where the game behind the first `before` begins in the stream, and its text up to the next
+/// game. Never more is held than that game and a batch of about `read_size` bytes.
+fn nth_game(
+    stream: impl Read,
+    mut before: u64,
+    read_size: usize,
+) -> io::Result<Option<(u64, Vec<u8>)>> {
+    let mut cutter = Cutter::new(stream, read_size);
+    let mut found: Option<(u64, Vec<u8>)> = None;
+    while let Some(batch) = cutter.next_batch()? {
+        // Where the text of the game that was found goes on in this batch.
+        let mut rest = 0;
+        let mut games = GameReader::new(&batch.text);
+        while games.next_game() {
+            let start = games.game_offset();
+            match &mut found {
+                Some((_, text)) => {
+                    text.extend_from_slice(&batch.text[rest..start]);
+                    return Ok(found);
+                }
+                None if before > 0 => before -= 1,
+                None => {
+                    found = Some((batch.offset + start as u64, Vec::new()));
+                    rest = start;
+                }
+            }
+            games.skip_moves();
+        }
+        if let Some((_, text)) = &mut found {
+            text.extend_from_slice(&batch.text[rest..]);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PIECES: [&str; 9] = [
+        "[Event \"A\"]\n[White \"B\"]\n\n1. e4 e5 1-0\n\n",
+        "[Event \"C\"]\n\n1. d4 { a comment\n[Event \"no\"]\n } *\n",
+        "1. c4 c5 *\n",
+        "\n\n",
+        "{ between the games }\n",
+        "; to the end of the line\n",
+        "% escaped\n",
+        "[Event \"D\"]\n[Site \"E\"]\n1. f4",
+        "0-1\n",
+    ];
+
+    proptest! {
+        #[test]
+        fn a_game_is_the_same_however_it_is_read(pieces in proptest::collection::vec(0..PIECES.len(), 0..20), number in 0..12u64) {
+            let text: String = pieces.iter().map(|piece| PIECES[*piece]).collect();
+            let whole = nth_game(text.as_bytes(), number, 1 << 20).unwrap();
+            for read_size in [1, 16, 100] {
+                prop_assert_eq!(&nth_game(text.as_bytes(), number, read_size).unwrap(), &whole);
+            }
+            if let Some((start, game)) = whole {
+                prop_assert!(text.as_bytes()[start as usize..].starts_with(&game));
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_a_game_is_not_read() {
+        /// Games without an end, and how often more of them was asked for.
+        struct Endless(usize);
+        impl Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.0 += 1;
+                let games = "[Event \"A\"]\n\n1. e4 *\n\n".as_bytes();
+                Ok(games
+                    .iter()
+                    .cycle()
+                    .zip(buffer)
+                    .map(|(from, to)| *to = *from)
+                    .count())
+            }
+        }
+        let mut games = Endless(0);
+        let (start, _) = nth_game(&mut games, 1, 1000).unwrap().unwrap();
+        assert_eq!(start, 22);
+        assert!(games.0 < 100);
+
+        // A game that does not end is refused instead of read to the end of the memory.
+        let endless = io::repeat(b'x');
+        let err = nth_game("1. e4 {".as_bytes().chain(endless), 0, READ_SIZE).unwrap_err();
+        assert_eq!(err.kind(), io::ErrorKind::InvalidData);
+    }
 }

@@ -1,30 +1,38 @@
-//! Writing the index: everything is put in the order of the keys, once.
+//! Writing the index: all entries in the order of their keys, made and written on all threads.
+//!
+//! The entries go in waves of a few megabytes. While the pool writes the tables of one wave, it makes
+//! the entries of the next; between the two, one thread cuts the entries into tables. So the tables
+//! depend neither on the threads nor on the size of a wave.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError, mpsc},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use rayon::Scope;
-use shakmaty::Color;
+use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    layout::{self, PositionStats},
-    manifest::{self, TableFile},
+    entries::Entries,
+    games::GameWalk,
+    layout,
+    leveldb::{TableFile, manifest},
+    positions::{Piece, PositionEntries, pieces},
     posting::Posting,
-    table::{self, Entries},
+    tables::{Table, TableCutter},
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{Error, Result},
     output::{AtomicDir, Finished},
     position::VariantChoice,
-    sort::{SHARDS, Sealed},
+    sort::Sealed,
 };
 
-/// About how many bytes of entries go into a table.
-const TABLE_SIZE: usize = 1 << 20;
+/// How many postings make a wave. With statistics, each may be a position with 200 bytes of entries.
+const WAVE: usize = 1 << 16;
+
+/// How many bytes of game records make a wave.
+const RECORDS_WAVE: usize = 8 << 20;
 
 /// Writes an index beside its target.
 #[derive(Debug)]
@@ -64,45 +72,119 @@ impl IndexWriter {
         })
     }
 
-    /// Writes everything. The index is complete then, but not in place. Must be called in a rayon pool, on whose threads
-    /// the tables are made while this one goes through the entries.
+    /// Writes everything. The index is complete then, but not in place. Uses the rayon pool it is called
+    /// in.
+    ///
+    /// # Errors
+    ///
+    /// A disk that cannot take it, a temporary file that cannot be read, [`Error::Interrupted`] when
+    /// `stop` is set.
     pub(crate) fn write(
         self,
         postings: &Sealed<Posting>,
         games: &GameRecords,
         files: &[IndexedFile],
         variant: VariantChoice,
+        stop: &AtomicBool,
     ) -> Result<(IndexSummary, Finished)> {
-        let tables = Mutex::new(Vec::new());
-        let failure = Mutex::new(None);
-        let summary = rayon::in_place_scope(|scope| {
-            let mut sink = TableSink::new(scope, self.directory.path(), &tables, &failure);
-            let mut summary = PostingWriter::new(self.with_stats).write(postings, &mut sink)?;
-            games.for_each(|key, value| sink.put(key, value))?;
-            for (key, value) in file_entries(files, games.len(), variant) {
-                sink.put(&key, &value)?;
+        let threads = rayon::current_num_threads();
+        let mut source = Source {
+            postings,
+            with_stats: self.with_stats,
+            pieces: pieces(postings, WAVE / (4 * threads).clamp(8, 128)),
+            games: games.walk(),
+            files: Some(file_entries(files, games.len(), variant)),
+        };
+        let mut summary = IndexSummary {
+            games: games.len(),
+            ..IndexSummary::default()
+        };
+        let mut cutter = TableCutter::new();
+        let mut written = Vec::new();
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
             }
-            sink.finish();
-            summary.games = games.len();
-            Ok(summary)
-        })?;
-        if let Some(err) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(err);
+            let tables = cutter.take_tables();
+            let (files, wave) = rayon::join(
+                || self.write_tables(tables, postings),
+                || source.next_wave(),
+            );
+            written.extend(files?);
+            match wave? {
+                Wave::Positions(made) => {
+                    for positions in made {
+                        summary.positions += positions.positions;
+                        summary.postings += positions.games;
+                        cutter.push_positions(positions);
+                    }
+                }
+                Wave::Entries(entries) => cutter.push(entries),
+                Wave::End => break,
+            }
         }
-        let mut tables: Vec<TableFile> =
-            tables.into_inner().unwrap_or_else(PoisonError::into_inner);
-        tables.sort_by_key(|table| table.number);
-        manifest::write(self.directory.path(), &tables)?;
+        cutter.finish();
+        written.extend(self.write_tables(cutter.take_tables(), postings)?);
+        manifest::write(self.directory.path(), &written)?;
         Ok((summary, self.directory.finish()?))
+    }
+
+    fn write_tables(
+        &self,
+        tables: Vec<Table>,
+        postings: &Sealed<Posting>,
+    ) -> Result<Vec<TableFile>> {
+        tables
+            .into_par_iter()
+            .map(|table| table.write(self.directory.path(), postings))
+            .collect()
+    }
+}
+
+/// Makes all entries of an index, in order.
+struct Source<'a, P> {
+    postings: &'a Sealed<Posting>,
+    with_stats: bool,
+    pieces: P,
+    games: GameWalk<'a>,
+    files: Option<Entries>,
+}
+
+/// The next entries.
+enum Wave {
+    Positions(Vec<PositionEntries>),
+    Entries(Entries),
+    End,
+}
+
+impl<P: Iterator<Item = Piece>> Source<'_, P> {
+    fn next_wave(&mut self) -> Result<Wave> {
+        let mut postings = 0;
+        let mut wave = Vec::new();
+        while postings < WAVE
+            && let Some(piece) = self.pieces.next()
+        {
+            postings += piece.len();
+            wave.push(piece);
+        }
+        if !wave.is_empty() {
+            let made = wave
+                .par_iter()
+                .map(|piece| piece.entries(self.postings, self.with_stats))
+                .collect::<Result<_>>()?;
+            return Ok(Wave::Positions(made));
+        }
+        let mut records = Entries::default();
+        self.games.fill(&mut records, RECORDS_WAVE)?;
+        if records.len() > 0 {
+            return Ok(Wave::Entries(records));
+        }
+        Ok(self.files.take().map_or(Wave::End, Wave::Entries))
     }
 }
 
 /// The entries that tell of the inputs, in order.
-fn file_entries(
-    files: &[IndexedFile],
-    games: u64,
-    variant: VariantChoice,
-) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn file_entries(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Entries {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];
     if let Some(first) = files.first() {
@@ -121,223 +203,17 @@ fn file_entries(
         entries.push((layout::VARIANT.to_vec(), name));
     }
     entries.sort();
-    entries
-}
-
-/// Turns sorted postings into the entries of positions.
-struct PostingWriter {
-    with_stats: bool,
-    summary: IndexSummary,
-    number: Vec<u8>,
-    value: Vec<u8>,
-    stats: PositionStats,
-    last_id: Option<u32>,
-    /// Statistics that wait until all numbers that begin with theirs have passed, the longest last.
-    waiting: Vec<(Vec<u8>, PositionStats)>,
-}
-
-impl PostingWriter {
-    fn new(with_stats: bool) -> PostingWriter {
-        PostingWriter {
-            with_stats,
-            summary: IndexSummary::default(),
-            number: Vec::new(),
-            value: Vec::new(),
-            stats: PositionStats::default(),
-            last_id: None,
-            waiting: Vec::new(),
-        }
+    let mut sorted = Entries::default();
+    for (key, value) in entries {
+        sorted.push(&key, &value);
     }
-
-    fn write(
-        mut self,
-        postings: &Sealed<Posting>,
-        sink: &mut TableSink<'_, '_>,
-    ) -> Result<IndexSummary> {
-        let mut open = None;
-        for shard in 0..SHARDS {
-            let mut failed = Ok(());
-            postings.for_each(shard, |record| {
-                let position = record.position();
-                if open != Some(position) {
-                    if open.is_some() && failed.is_ok() {
-                        failed = self.close(sink);
-                    }
-                    open = Some(position);
-                    self.begin(record.key());
-                }
-                self.add(record);
-            })?;
-            failed?;
-        }
-        if open.is_some() {
-            self.close(sink)?;
-        }
-        self.release(None, sink)?;
-        Ok(self.summary)
-    }
-
-    fn begin(&mut self, key: u64) {
-        let mut buffer = itoa::Buffer::new();
-        self.number.clear();
-        self.number.extend_from_slice(buffer.format(key).as_bytes());
-        self.value.clear();
-        self.stats = PositionStats::default();
-        self.last_id = None;
-    }
-
-    fn add(&mut self, record: Posting) {
-        let id = record.id();
-        if self.last_id != Some(id) {
-            self.last_id = Some(id);
-            layout::write_id(&mut self.value, id);
-            self.stats.games += 1;
-            match record.winner() {
-                Some(Color::White) => self.stats.white_score += 1,
-                Some(Color::Black) => self.stats.white_score -= 1,
-                None => self.stats.draws += 1,
-            }
-        }
-        if self.with_stats {
-            let mv = record.book_move();
-            if mv != crate::position::BookMove::NONE {
-                self.stats.moves.push(mv);
-            }
-        }
-    }
-
-    fn close(&mut self, sink: &mut TableSink<'_, '_>) -> Result<()> {
-        self.summary.positions += 1;
-        self.summary.postings += self.stats.games;
-        if self.with_stats {
-            let number = self.number.clone();
-            self.release(Some(&number), sink)?;
-            let mut stats = std::mem::take(&mut self.stats);
-            stats.moves.sort_unstable();
-            stats.moves.dedup();
-            self.waiting.push((number, stats));
-        }
-        sink.put(&self.number, &self.value)
-    }
-
-    /// Puts the statistics whose turn it is before `next`.
-    fn release(&mut self, next: Option<&[u8]>, sink: &mut TableSink<'_, '_>) -> Result<()> {
-        while let Some((number, stats)) = self
-            .waiting
-            .pop_if(|(number, _)| next.is_none_or(|next| layout::ends_before(number, next)))
-        {
-            for (key, value) in stats.entries(&number) {
-                sink.put(&key, &value)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Takes entries in order and has tables made of them.
-struct TableSink<'a, 'scope> {
-    scope: &'a Scope<'scope>,
-    directory: &'scope Path,
-    tables: &'scope Mutex<Vec<TableFile>>,
-    failure: &'scope Mutex<Option<Error>>,
-    entries: Entries,
-    next_number: u64,
-    /// A place for each table that may be in the making.
-    places: mpsc::SyncSender<()>,
-    freed: std::sync::Arc<Mutex<mpsc::Receiver<()>>>,
-}
-
-impl<'a, 'scope> TableSink<'a, 'scope> {
-    fn new(
-        scope: &'a Scope<'scope>,
-        directory: &'scope Path,
-        tables: &'scope Mutex<Vec<TableFile>>,
-        failure: &'scope Mutex<Option<Error>>,
-    ) -> TableSink<'a, 'scope> {
-        let (places, freed) = mpsc::sync_channel(rayon::current_num_threads() + 1);
-        TableSink {
-            scope,
-            directory,
-            tables,
-            failure,
-            entries: Entries::default(),
-            next_number: manifest::FIRST_TABLE,
-            places,
-            freed: std::sync::Arc::new(Mutex::new(freed)),
-        }
-    }
-
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.entries.push(key, value);
-        if self.entries.size() >= TABLE_SIZE {
-            self.make_table();
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(err) = failure.take() {
-                return Err(err);
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) {
-        self.make_table();
-    }
-
-    fn make_table(&mut self) {
-        if self.entries.len() == 0 {
-            return;
-        }
-        let entries = std::mem::take(&mut self.entries);
-        let number = self.next_number;
-        self.next_number += 1;
-        self.wait_for_place();
-        let (directory, tables, failure) = (self.directory, self.tables, self.failure);
-        let freed = std::sync::Arc::clone(&self.freed);
-        self.scope.spawn(move |_| {
-            match write_table(directory, number, &entries) {
-                Ok(table) => tables
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(table),
-                Err(err) => {
-                    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    failure.get_or_insert(err);
-                }
-            }
-            drop(entries);
-            let freed = freed.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = freed.recv();
-        });
-    }
-
-    /// Waits until a table may be made, and makes one meanwhile if this is a thread of the pool: with
-    /// one thread there is nobody else to.
-    fn wait_for_place(&self) {
-        while self.places.try_send(()).is_err() {
-            match rayon::yield_now() {
-                Some(rayon::Yield::Executed) => {}
-                _ => std::thread::yield_now(),
-            }
-        }
-    }
-}
-
-fn write_table(directory: &Path, number: u64, entries: &Entries) -> Result<TableFile> {
-    let path = directory.join(TableFile::name(number));
-    let table = table::build(entries)
-        .map_err(|err| Error::file(&path, format!("cannot make the table: {err}")))?;
-    fs::write(&path, &table).at(&path, "write")?;
-    Ok(TableFile {
-        number,
-        size: table.len() as u64,
-        entries: entries.len() as u64,
-        first_key: entries.first_key().to_vec(),
-        last_key: entries.last_key().to_vec(),
-    })
+    sorted
 }
 
 #[cfg(test)]
 mod tests {
+    use shakmaty::Color;
+
     use super::*;
     use crate::{
         index::Index,
@@ -372,7 +248,13 @@ mod tests {
         let writer = IndexWriter::create(&target, with_stats, |_| Ok(())).unwrap();
         let sealed = shards.seal().unwrap();
         let (_, index) = writer
-            .write(&sealed, &games_, &[], VariantChoice::default())
+            .write(
+                &sealed,
+                &games_,
+                &[],
+                VariantChoice::default(),
+                &AtomicBool::new(false),
+            )
             .unwrap();
         index.commit().unwrap();
         let index = Index::open(&target).unwrap();

@@ -2,57 +2,34 @@
 //! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
 //! order behind them.
 
+#[cfg(feature = "obs")]
+mod database;
 mod job;
 mod options;
 mod outputs;
+mod progress;
 mod read;
 mod replay;
 mod report;
 mod sequence;
+mod space;
 mod starts;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use rayon::ThreadPoolBuilder;
 
 pub use self::{
     options::{MakeBook, Unfinished},
+    progress::{Phase, Progress},
     report::{BookReport, IndexReport, ObsReport, Rejection, Report, Totals},
 };
 use crate::{
     error::{Error, Result},
     output::commit_all,
+    pgn::Input,
     position::VariantChoice,
 };
-
-/// How far a run has come, for another thread that shows it.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Bytes read from the inputs.
-    pub taken: AtomicU64,
-    /// Bytes of all inputs, 0 if that is not known.
-    pub total: AtomicU64,
-    /// Games read.
-    pub games: AtomicU64,
-    /// Set when all games are read and the outputs are being written.
-    pub writing: AtomicBool,
-}
-
-impl Progress {
-    /// Sets everything back to the start of a run.
-    fn reset(&self) {
-        let Progress {
-            taken,
-            total,
-            games,
-            writing,
-        } = self;
-        for number in [taken, total, games] {
-            number.store(0, Ordering::Relaxed);
-        }
-        writing.store(false, Ordering::Relaxed);
-    }
-}
 
 impl MakeBook {
     /// Reads the games and makes the outputs. Each run begins anew.
@@ -63,7 +40,7 @@ impl MakeBook {
     /// rejected game if the run is [strict](MakeBook::strict), or [`Error::Interrupted`]. No output is
     /// changed then, unless an output could not be put in place after another was, which the error says.
     pub fn run(&self) -> Result<Report> {
-        self.progress.reset();
+        self.begin_progress();
         self.check()?;
         let outputs = self.begin_outputs()?;
         let pool = ThreadPoolBuilder::new()
@@ -72,11 +49,31 @@ impl MakeBook {
             .build()
             .map_err(|err| Error::file("threads", err.to_string()))?;
         let collected = self.collect(&pool)?;
-        self.progress.writing.store(true, Ordering::Relaxed);
-        let (report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
+        let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
         self.refuse_if_stopped()?;
         commit_all(finished)?;
+        report.warnings.splice(0..0, self.repeated_inputs());
+        self.progress.enter(Phase::Book, 1);
+        self.progress.advance(1);
         Ok(report)
+    }
+
+    /// Begins the progress with what is known before anything is read: how long phases take compared with
+    /// reading, measured on games of masters.
+    fn begin_progress(&self) {
+        let total = self.inputs.iter().map(Input::size).sum::<Option<u64>>();
+        let reading = 100;
+        let if_wanted = |wanted: bool, cost: u64| if wanted { cost } else { 0 };
+        self.progress.begin(
+            total,
+            [
+                reading,
+                10,
+                if_wanted(self.obs.is_some(), 300),
+                if_wanted(self.leveldb.is_some(), 150),
+                if_wanted(self.bin.is_some(), 20),
+            ],
+        );
     }
 
     /// Refuses what would fail after an hour of counting.
@@ -102,6 +99,25 @@ impl MakeBook {
             ));
         }
         Ok(())
+    }
+
+    /// A warning for each input that was named before.
+    fn repeated_inputs(&self) -> Vec<String> {
+        let is_same = |a: &Input, b: &Input| {
+            let both_stdin = a.is_stdin() && b.is_stdin();
+            both_stdin || same_file::is_same_file(a.path(), b.path()).unwrap_or(false)
+        };
+        let repeated = self
+            .inputs
+            .iter()
+            .enumerate()
+            .filter(|(i, input)| self.inputs[..*i].iter().any(|other| is_same(input, other)));
+        repeated
+            .map(|(_, input)| {
+                let path = input.path().display();
+                format!("{path}: named twice, so its games count twice")
+            })
+            .collect()
     }
 
     fn refuse_if_stopped(&self) -> Result<()> {

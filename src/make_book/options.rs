@@ -7,10 +7,12 @@ use std::{
 
 use super::{Progress, Report};
 use crate::{
-    book::{Provenance, Weighting},
+    book::Weights,
     pgn::{Input, Selection},
     position::{Variant, VariantChoice},
+    provenance::Provenance,
     sort::Memory,
+    tally::MoveFilter,
 };
 
 /// How games whose result is not known count.
@@ -50,7 +52,8 @@ pub struct MakeBook {
     pub(super) unfinished: Unfinished,
     pub(super) keep_prefix: bool,
     pub(super) strict: bool,
-    pub(super) weighting: Weighting,
+    pub(super) move_filter: MoveFilter,
+    pub(super) weights: Weights,
     pub(super) comment: Option<String>,
     pub(super) header: bool,
     pub(super) threads: usize,
@@ -79,7 +82,8 @@ impl MakeBook {
             unfinished: Unfinished::default(),
             keep_prefix: false,
             strict: false,
-            weighting: Weighting::default(),
+            move_filter: MoveFilter::default(),
+            weights: Weights::default(),
             comment: None,
             header: true,
             threads: 0,
@@ -109,6 +113,7 @@ impl MakeBook {
     }
 
     /// Writes an [OOBS database](crate::obs) to this file.
+    #[cfg(feature = "obs")]
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.obs = Some(path.into());
         self
@@ -157,15 +162,21 @@ impl MakeBook {
         self
     }
 
-    /// Which moves the book keeps and what they weigh.
-    pub fn weighting(mut self, weighting: Weighting) -> MakeBook {
-        self.weighting = weighting;
+    /// Which moves the book and the database keep.
+    pub fn move_filter(mut self, filter: MoveFilter) -> MakeBook {
+        self.move_filter = filter;
         self
     }
 
-    /// In how many games a move must have been played to be kept. Default: 3.
+    /// How much moves weigh in the book.
+    pub fn weights(mut self, weights: Weights) -> MakeBook {
+        self.weights = weights;
+        self
+    }
+
+    /// The fewest games in which a move must have been played to be kept. Default: 3.
     pub fn min_game(mut self, games: u64) -> MakeBook {
-        self.weighting.min_game = games;
+        self.move_filter.min_game = games;
         self
     }
 

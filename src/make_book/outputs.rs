@@ -1,31 +1,27 @@
 //! The outputs of a run: begun before anything is read, put in place together as the last act.
 
-use std::{iter::once, path::Path};
-
-use shakmaty::Chess;
+use std::path::Path;
 
 use super::{
-    MakeBook,
+    MakeBook, Phase,
     read::Collected,
-    report::{BookReport, IndexReport, ObsReport, Report},
-    starts::Starts,
+    report::{BookReport, IndexReport, Report},
 };
 use crate::{
-    book::{self, BookMaker, BookSummary},
+    book::{self, BookMaker},
     error::{At, Error, Result},
     index::{self, IndexWriter, IndexedFile},
-    obs::{self, Info, ObsWriter},
     output::{AtomicFile, Finished, refuse_clashes},
-    position::{Keyed, Rules, Variant, VariantChoice, parse_fen},
-    sort::Memory,
-    tally::{Counts, Tally},
+    position::{Variant, VariantChoice},
+    tally::Tally,
 };
 
 /// The outputs that a run writes.
 pub(super) struct Outputs {
     bin: Option<AtomicFile>,
     index: Option<IndexWriter>,
-    obs: Option<ObsWriter>,
+    #[cfg(feature = "obs")]
+    obs: Option<crate::obs::ObsWriter>,
 }
 
 impl MakeBook {
@@ -55,11 +51,8 @@ impl MakeBook {
                     })
                 })
                 .transpose()?,
-            obs: self
-                .obs
-                .as_ref()
-                .map(|path| ObsWriter::create(path, |old| obs::check_replaceable(old, self.force)))
-                .transpose()?,
+            #[cfg(feature = "obs")]
+            obs: self.begin_obs()?,
         })
     }
 
@@ -76,33 +69,42 @@ impl MakeBook {
             index: indexed,
             mut report,
         } = collected;
+        self.progress.enter(Phase::Sorting, 0);
         let keyed = tally.map(Tally::seal).transpose()?;
         let identities = identities.map(Tally::seal).transpose()?;
         // Positions that share a key are told apart where somebody may ask.
         let counts = keyed.as_ref().or(identities.as_ref());
         let maker = counts
-            .map(|counts| BookMaker::new(counts, &self.weighting))
+            .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))
             .transpose()?;
         let summary = maker.as_ref().map(BookMaker::summary).unwrap_or_default();
         report.positions = summary.positions;
         report.entries = summary.counted_entries;
         // A header that cannot be is known before anything is written.
-        let header = self.book_header(&report, &summary)?;
+        let header = self.book_header(maker.as_ref(), &report)?;
         self.refuse_if_stopped()?;
 
         let mut finished = Vec::new();
+        #[cfg(feature = "obs")]
         if let Some(writer) = outputs.obs {
             let tables = keyed.iter().chain(&identities);
             let memory = self.memory_for_rows(tables, indexed.is_some());
             let counts = identities.as_ref().or(keyed.as_ref());
             let counts = counts.expect("a run with a database counts moves");
+            self.progress.enter(Phase::Database, 0);
             finished.push(self.write_obs(writer, counts, &starts, &memory, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
+            self.progress.enter(Phase::Index, 0);
             let postings = indexed.postings.seal()?;
             let files = self.indexed_files(&indexed.first_ids)?;
-            let (written, index) =
-                writer.write(&postings, &indexed.records, &files, self.variant)?;
+            let (written, index) = writer.write(
+                &postings,
+                &indexed.records,
+                &files,
+                self.variant,
+                &self.stop,
+            )?;
             finished.push(index);
             report.index = Some(IndexReport {
                 path: self.leveldb.clone().expect("the run writes an index"),
@@ -113,6 +115,7 @@ impl MakeBook {
         }
         self.refuse_if_stopped()?;
         if let (Some(mut bin), Some(maker)) = (outputs.bin, maker) {
+            self.progress.enter(Phase::Book, 0);
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.
@@ -128,64 +131,13 @@ impl MakeBook {
         Ok((report, finished))
     }
 
-    /// The memory that is left for sorting the rows of a database.
-    fn memory_for_rows<'a>(
-        &self,
-        tables: impl Iterator<Item = &'a Counts>,
-        has_index: bool,
-    ) -> Memory {
-        let counts: usize = tables.map(Counts::bytes_in_memory).sum();
-        // Finding positions takes a byte a record more.
-        let mut held = counts + counts / 8;
-        if has_index {
-            held += self.memory / 2;
-        }
-        let left = self.memory.saturating_sub(held).max(self.memory / 8);
-        Memory {
-            // The rest is for what sorting needs meanwhile.
-            bytes: left / 4 * 3,
-            temp_dir: self.temp_dir.clone(),
-        }
-    }
-
-    /// Writes the OOBS database.
-    fn write_obs(
-        &self,
-        writer: ObsWriter,
-        counts: &Counts,
-        starts: &Starts,
-        memory: &Memory,
-        report: &mut Report,
-    ) -> Result<Finished> {
-        let met = report.totals.variants.keys().next().copied();
-        let variant = self.variant.only().or(met).unwrap_or_default();
-        let info = Info::new(variant, self.provenance(report), &self.weighting);
-        let path = self.obs.clone().expect("the run writes a database");
-        let (written, database) = if variant == Variant::Standard {
-            let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
-            let all = once(Ok(Some(Chess::default()))).chain(others);
-            writer.write(counts, positions(all), &info, memory, &self.stop)?
-        } else {
-            let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
-            writer.write(counts, positions(others), &info, memory, &self.stop)?
-        };
-        if written.strays > 0 {
-            report.warnings.push(format!(
-                "{}: {} positions or moves are missing, because two positions share a key",
-                path.display(),
-                written.strays
-            ));
-        }
-        report.obs = Some(ObsReport {
-            path,
-            rows: written.rows,
-        });
-        Ok(database)
-    }
-
     /// The header of the book, `None` if it is to have none.
-    fn book_header(&self, report: &Report, summary: &BookSummary) -> Result<Option<String>> {
-        let Some(bin) = self.bin.as_ref().filter(|_| self.header) else {
+    fn book_header(
+        &self,
+        maker: Option<&BookMaker<'_>>,
+        report: &Report,
+    ) -> Result<Option<String>> {
+        let (Some(bin), Some(maker), true) = (&self.bin, maker, self.header) else {
             return Ok(None);
         };
         let met = &report.totals.variants;
@@ -194,8 +146,8 @@ impl MakeBook {
             VariantChoice::Auto if met.is_empty() => vec![Variant::Standard.name()],
             VariantChoice::Auto => met.keys().map(|met| met.name()).collect(),
         };
-        self.provenance(report)
-            .header(&variants, self.comment.as_deref(), &self.weighting, summary)
+        maker
+            .header(&variants, self.comment.as_deref(), &self.provenance(report))
             .map(Some)
             .map_err(|err| Error::format(bin, err))
     }
@@ -218,11 +170,4 @@ impl MakeBook {
             })
             .collect()
     }
-}
-
-/// The starts that could be read, which are all: they were written from positions.
-fn positions<P: Rules>(
-    starts: impl Iterator<Item = Result<Option<P>>>,
-) -> impl Iterator<Item = Result<Keyed<P>>> {
-    starts.filter_map(|start| start.map(|start| start.map(Keyed::new)).transpose())
 }

@@ -1,11 +1,8 @@
 //! Reading the inputs: cutting them on one thread, replaying the batches on all.
 
-use std::{
-    io::ErrorKind,
-    sync::{
-        Arc, Condvar, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Condvar, Mutex,
+    atomic::{AtomicBool, Ordering},
 };
 
 use rayon::{Scope, ThreadPool};
@@ -16,12 +13,13 @@ use super::{
     replay::Replayer,
     report::Report,
     sequence::{Sequenced, Sequencer},
+    space::TemporarySpace,
     starts::Starts,
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{Error, Result},
     index::{GameRecords, posting::Posting},
-    pgn::{Batch, Cutter, Input, Stream},
+    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     sort::{Memory, Partition, Shards},
     tally::Tally,
 };
@@ -59,10 +57,6 @@ impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
     pub(super) fn collect(&self, pool: &ThreadPool) -> Result<Collected> {
         let run = Run::new(self);
-        let total = self.inputs.iter().map(Input::size).sum::<Option<u64>>();
-        self.progress
-            .total
-            .store(total.unwrap_or(0), Ordering::Relaxed);
         let in_flight = 2 * pool.current_num_threads() as u64;
         pool.in_place_scope(|scope| run.read_inputs(scope, in_flight))?;
         if let Some(failure) = run.failure.into_inner().expect(LOCK) {
@@ -99,6 +93,7 @@ struct Run<'a> {
     tally: Option<Tally>,
     identities: Option<Tally>,
     postings: Option<Shards<Posting>>,
+    space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
     /// Signalled when the results of a batch are in order.
     placed: Condvar,
@@ -116,8 +111,10 @@ impl<'a> Run<'a> {
         ];
         // Each kind of record that is collected gets its share.
         let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
+        let unpacking = options.inputs.iter();
+        let unpacking = unpacking.map(|input| input.unpacking_memory(options.memory));
         let memory = Memory {
-            bytes: options.memory / tables,
+            bytes: (options.memory - unpacking.max().unwrap_or(0)) / tables,
             temp_dir: options.temp_dir.clone(),
         };
         let [keys, identities, postings] = kinds;
@@ -126,6 +123,7 @@ impl<'a> Run<'a> {
             tally: keys.then(|| Tally::new(memory.clone())),
             identities: identities.then(|| Tally::new(memory.clone())),
             postings: postings.then(|| Shards::new(memory)),
+            space: TemporarySpace::new(options.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options)),
             placed: Condvar::new(),
             failure: Mutex::new(None),
@@ -138,22 +136,22 @@ impl<'a> Run<'a> {
     fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: u64) -> Result<()> {
         let mut number = 0;
         for (index, input) in self.options.inputs.iter().enumerate() {
-            let stream = input.open()?;
+            let stream = input.open(&StreamOptions {
+                stop: Arc::clone(&self.options.stop),
+                memory: input.unpacking_memory(self.options.memory),
+            })?;
             let taken = Arc::clone(&stream.taken);
-            let before = self.options.progress.taken.load(Ordering::Relaxed);
+            let (before, _) = self.options.progress.bytes();
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
-            let mut is_first = true;
             while let Some(batch) = next_batch(&mut cutter, input)? {
-                if std::mem::take(&mut is_first) {
-                    refuse_binary(input, &batch.text)?;
-                }
                 let so_far = before + taken.load(Ordering::Relaxed);
-                self.options.progress.taken.store(so_far, Ordering::Relaxed);
+                self.options.progress.set_bytes(so_far);
                 self.wait_for_place(number, in_flight);
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 self.options.refuse_if_stopped()?;
+                self.check_space()?;
                 let job = Job {
                     batch,
                     number,
@@ -179,6 +177,15 @@ impl<'a> Run<'a> {
         drop(self.placed.wait_while(sequencer, is_full).expect(LOCK));
     }
 
+    /// Ends the run early if the temporary files will not fit.
+    fn check_space(&self) -> Result<()> {
+        let tallies = [&self.tally, &self.identities].into_iter().flatten();
+        let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
+        let postings = self.postings.as_ref().map_or(0, Shards::spilled_bytes);
+        let read = self.options.progress.phase_fraction();
+        self.space.check(counts + postings, read)
+    }
+
     fn fail(&self, err: Error) {
         self.failure.lock().expect(LOCK).get_or_insert(err);
         // Under the lock, so that the reader cannot miss it between its look and its wait.
@@ -199,10 +206,7 @@ impl<'a> Run<'a> {
         if let Some(identities) = &self.identities {
             identities.add_records(&std::mem::take(&mut outcome.identity_records))?;
         }
-        self.options
-            .progress
-            .games
-            .fetch_add(outcome.totals.games.read, Ordering::Relaxed);
+        self.options.progress.add_games(outcome.totals.games.read);
         let placed = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
         self.placed.notify_all();
         if let Some(shards) = &self.postings {
@@ -218,35 +222,5 @@ impl<'a> Run<'a> {
 }
 
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
-    match cutter.next_batch() {
-        // An error without a number is the unpacker's or the cutter's, not the operating system's.
-        Err(err) if err.raw_os_error().is_none() && err.kind() != ErrorKind::OutOfMemory => {
-            Err(Error::file(
-                input.path(),
-                format!("damaged: {err}; unpack or download it again"),
-            ))
-        }
-        result => result.at(input.path(), "read"),
-    }
-}
-
-/// Refuses binary data before it is read as a sequence of odd games.
-fn refuse_binary(input: &Input, text: &[u8]) -> Result<()> {
-    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
-        return Err(Error::file(
-            input.path(),
-            "in UTF-16: convert it to UTF-8, for instance with iconv",
-        ));
-    }
-    let start = &text[..text.len().min(1 << 16)];
-    let has_tags = start.split(|byte| *byte == b'\n').any(|line| {
-        matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')
-    });
-    if start.contains(&0) && !has_tags {
-        return Err(Error::file(
-            input.path(),
-            "binary data, not PGN: name a PGN file, plain or packed with gzip, bzip2, zstd or zip",
-        ));
-    }
-    Ok(())
+    cutter.next_batch().map_err(|err| input.error(err))
 }

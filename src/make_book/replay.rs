@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     index::{layout, posting::Posting},
-    pgn::{GameReader, GameResult, Tags, Token},
+    pgn::{GameEnd, GameReader, GameResult, Tags, Token},
     position::{
         BookMove, Keyed, LineError, Rules, Variant, VariantChoice, has_inner_castling_rook,
         parse_fen, read_move, write_epd,
@@ -304,7 +304,10 @@ impl<'a> Replayer<'a> {
             }
             let (text, offset) = match games.next_token() {
                 Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
-                end => break end,
+                Token::NullMove { .. } => break games.skip_moves(),
+                // Only given where they are wanted.
+                Token::BeginVariation | Token::EndVariation => continue,
+                Token::End(end) => break end,
             };
             match read_move(pos.position(), text) {
                 Ok(mv) => {
@@ -349,10 +352,10 @@ impl<'a> Replayer<'a> {
         ending
     }
 
-    fn end_of_game(&self, end: Token<'_>) -> Ending {
+    fn end_of_game(&self, end: GameEnd) -> Ending {
         let (marker, problem) = match end {
-            Token::End(marker) => (marker, None),
-            Token::Broken(flaw) => {
+            GameEnd::Complete(marker) => (marker, None),
+            GameEnd::Broken(flaw) => {
                 let problem = Problem {
                     offset: flaw.offset,
                     ply: self.line.len(),
@@ -361,7 +364,6 @@ impl<'a> Replayer<'a> {
                 };
                 (None, Some(problem))
             }
-            Token::Move { .. } | Token::Unreadable { .. } => (None, None),
         };
         Ending {
             marker,

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{position::Variant, tally::Games};
+use crate::{position::Variant, provenance::Games};
 
 /// A game that could not be replayed to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -215,3 +215,128 @@ fn refuse_several_variants(path: &Path, met: &BTreeMap<Variant, u64>) -> Result<
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        pgn::{Batch, Input},
+        provenance::Games,
+    };
+
+    /// The outcome of a batch of so many games, of which some were rejected.
+    fn outcome(games: u64, rejected: &[u64]) -> Outcome {
+        let mut outcome = Outcome {
+            recognised: true,
+            has_text: true,
+            rejected: rejected
+                .iter()
+                .map(|game| Rejection {
+                    file: "games.pgn".into(),
+                    game: *game,
+                    offset: 0,
+                    ply: 0,
+                    mv: String::new(),
+                    reason: String::new(),
+                })
+                .collect(),
+            ..Outcome::default()
+        };
+        outcome.totals.games = Games {
+            read: games,
+            counted: games - rejected.len() as u64,
+            filtered: 0,
+            rejected: rejected.len() as u64,
+        };
+        for _ in 0..games {
+            outcome.game_records.extend(b"record");
+            outcome.record_lengths.push(6);
+        }
+        outcome
+    }
+
+    fn job(number: u64, input: usize) -> Job {
+        let batch = Batch {
+            text: Vec::new(),
+            offset: 0,
+        };
+        Job {
+            batch,
+            number,
+            input,
+        }
+    }
+
+    fn options() -> MakeBook {
+        MakeBook::new(["a.pgn", "b.pgn"].map(Input::file)).leveldb("index")
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_completion_changes_nothing(
+            order in Just((0..12u64).collect::<Vec<_>>()).prop_shuffle(),
+            games in proptest::collection::vec(1..5u64, 12),
+        ) {
+            let options = options();
+            let run = |order: &[u64]| {
+                let mut sequencer = Sequencer::new(&options);
+                let mut first_ids = BTreeMap::new();
+                for number in order {
+                    let games = games[*number as usize];
+                    // The first seven batches are of the first input.
+                    let job = job(*number, usize::from(*number >= 7));
+                    let before = sequencer.in_order();
+                    let placed = sequencer.submit(&job, outcome(games, &[games - 1])).unwrap();
+                    assert_eq!(placed.len() as u64, sequencer.in_order() - before);
+                    for (number, placed) in (before..).zip(placed) {
+                        first_ids.insert(number, placed.first_id);
+                    }
+                }
+                assert_eq!(sequencer.in_order(), 12);
+                let sequenced = sequencer.finish().unwrap();
+                (sequenced.report, sequenced.first_ids, first_ids)
+            };
+            let shuffled = run(&order);
+            prop_assert_eq!(&shuffled, &run(&(0..12).collect::<Vec<_>>()));
+            let (report, first_ids, batches) = shuffled;
+            let before: Vec<u64> = (0..12).map(|i| games[..i].iter().sum()).collect();
+            prop_assert_eq!(first_ids, vec![0, before[7]]);
+            prop_assert_eq!(report.rejected[8].game, before[8] - before[7] + games[8] - 1);
+            prop_assert!(batches.into_values().map(u64::from).eq(before));
+        }
+    }
+
+    #[test]
+    fn a_strict_run_ends_with_the_first_rejected_game() {
+        let options = options().strict(true);
+        let mut sequencer = Sequencer::new(&options);
+        // The later batch is complete first, and does not decide.
+        assert!(sequencer.submit(&job(1, 0), outcome(3, &[0])).is_ok());
+        let err = sequencer
+            .submit(&job(0, 0), outcome(3, &[2]))
+            .err()
+            .unwrap();
+        assert_eq!(err.carried::<Rejection>().unwrap().game, 2);
+    }
+
+    #[test]
+    fn an_input_without_games_is_an_error() {
+        let options = options();
+        let mut sequencer = Sequencer::new(&options);
+        let text = Outcome {
+            has_text: true,
+            ..Outcome::default()
+        };
+        sequencer.submit(&job(0, 1), text).unwrap();
+        assert!(
+            sequencer
+                .finish()
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("b.pgn")
+        );
+    }
+}

@@ -7,10 +7,10 @@ use shakmaty::Color;
 
 use super::error::{ObsError, Sql};
 use crate::{
-    book::{Provenance, Weighting},
     error::Result,
     position::Variant,
-    tally::Games,
+    provenance::{Games, Provenance},
+    tally::MoveFilter,
 };
 
 /// The version that the standard's own tool gives its databases.
@@ -36,13 +36,13 @@ pub struct Info {
     pub variant: String,
     /// Where the counts come from.
     pub provenance: Provenance,
-    /// Which moves are there. Only what [selects](Weighting::selects) moves is of use here.
-    pub selection: Weighting,
+    /// Which moves are there.
+    pub selection: MoveFilter,
 }
 
 impl Info {
     /// For a new database.
-    pub fn new(variant: Variant, provenance: Provenance, selection: &Weighting) -> Info {
+    pub fn new(variant: Variant, provenance: Provenance, selection: &MoveFilter) -> Info {
         Info {
             variant: match variant {
                 Variant::Standard => STANDARD.to_owned(),
@@ -50,14 +50,6 @@ impl Info {
             },
             provenance,
             selection: selection.clone(),
-        }
-    }
-
-    /// Every move that was counted is there.
-    pub(super) fn everything() -> Weighting {
-        Weighting {
-            min_game: 1,
-            ..Weighting::default()
         }
     }
 
@@ -107,7 +99,7 @@ impl Info {
                     inputs: vec![name.to_string_lossy().into_owned()],
                     ..Provenance::default()
                 },
-                selection: Info::everything(),
+                selection: MoveFilter::every_move(),
             });
         }
         let own = || -> Result<Info, ObsError> {
@@ -188,8 +180,8 @@ impl Rows {
     }
 
     /// Which moves are there.
-    fn selection(&self) -> Result<Weighting, ObsError> {
-        let mut selection = Info::everything();
+    fn selection(&self) -> Result<MoveFilter, ObsError> {
+        let mut selection = MoveFilter::every_move();
         if let Some(min_game) = self.parsed("MinGame", |text| text.parse().ok())? {
             selection.min_game = min_game;
         }

@@ -80,7 +80,7 @@ impl ObsWriter {
         self.file.target()
     }
 
-    /// Writes the moves that are [selected](crate::book::Weighting::selects) of all positions that the
+    /// Writes the moves that are [selected](crate::tally::MoveFilter::selects) of all positions that the
     /// counted moves lead to from `starts`, ordered by EPD and then by games. Rows are sorted in `memory`.
     /// Works on all threads of the rayon pool that it is called in.
     ///

@@ -1,4 +1,4 @@
-//! Where a `{` comment ends, and whether somebody forgot to close it.
+//! Where a `{` comment ends, and whether it is closed at all.
 //!
 //! A comment may hold anything, line breaks, blank lines and tag pairs among it. Only if it is never
 //! closed may the tags in it be the next game's. It counts as never closed if, after a line in it
@@ -17,7 +17,7 @@ pub(super) const REACH: usize = 1 << 20;
 pub(super) enum CommentEnd {
     /// Just after its closing brace.
     Closed(usize),
-    /// Nobody closed it. The next game begins here, or the text ends.
+    /// It is not closed. The next game begins here, or the text ends.
     Unclosed(usize),
 }
 

@@ -3,22 +3,29 @@
 //! The cutter does not read games. It looks backwards from the end of what it has for a line that
 //! begins the tags of a game and is certainly in no comment: the nearest brace before it closes one.
 //! What lies before that line is a batch, which can be read without knowing anything of the rest.
-//! Only where that finds nothing (no tags, a comment that nobody closed) are games read to see where
+//! Only where that finds nothing (no tags, a comment that is not closed) are games read to see where
 //! they end, so the batches are cut where the games are, whatever the sizes in which the stream
 //! comes.
 
 use std::io::{self, Read};
 
-use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
+use memchr::{memchr2, memrchr, memrchr2};
 
 use super::{
     comment::REACH,
-    game::{GameReader, Token},
-    tags::is_tag_start,
+    game::GameReader,
+    tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
 };
 
 /// The longest stretch of text without the start of a game that is read: 16 MiB.
 pub const LONGEST_GAME: usize = 16 << 20;
+
+/// What follows a game by this much cannot change where it ends.
+const CERTAIN: usize = if REACH > LONGEST_CONTINUATION {
+    REACH
+} else {
+    LONGEST_CONTINUATION
+};
 
 /// How many starts of games are tried before games are read to find one.
 const TRIES: usize = 64;
@@ -158,6 +165,7 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
             };
             let before_comment = behind_comments.split(|byte| *byte == b';').next();
             return has_tag(line)
+                || closing_quote(line).is_some()
                 || line.ends_with(b"]")
                 || before_comment.is_none_or(|text| text.trim_ascii().is_empty());
         }
@@ -168,25 +176,18 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether a tag begins anywhere in a line.
-fn has_tag(line: &[u8]) -> bool {
-    memchr_iter(b'[', line).any(|at| is_tag_start(line, at))
-}
-
 /// The end of the last game that can be read whole, so far from the end of the text that what follows
 /// cannot change it.
 fn read_boundary(text: &[u8]) -> Option<usize> {
-    let certain = text.len().checked_sub(REACH)?;
+    let certain = text.len().checked_sub(CERTAIN)?;
     let mut games = GameReader::new(text);
     let mut boundary = None;
     while games.next_game() {
-        let end = games.skip_moves();
+        games.skip_moves();
         if games.offset() > certain {
             break;
         }
-        if matches!(end, Token::End(_) | Token::Broken(_)) {
-            boundary = Some(games.offset());
-        }
+        boundary = Some(games.offset());
     }
     boundary.filter(|at| *at > 0)
 }
@@ -196,6 +197,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pgn::{GameEnd, Token};
 
     /// Hands out a few bytes at a time, as a pipe does.
     struct Dribble<'a>(&'a [u8], usize);
@@ -220,15 +222,20 @@ mod tests {
             let mut reader = GameReader::new(&batch.text);
             while reader.next_game() {
                 let start = batch.offset + reader.game_offset() as u64;
-                let mut moves = String::new();
+                let mut moves = format!("{:?} ", reader.tags());
                 loop {
                     match reader.next_token() {
                         Token::Move { text, .. } | Token::Unreadable { text, .. } => {
                             moves += &String::from_utf8_lossy(text);
                             moves.push(' ');
                         }
-                        Token::End(result) => break moves += &format!("{result:?}"),
-                        Token::Broken(flaw) => break moves += flaw.reason,
+                        Token::NullMove { .. } => moves += "-- ",
+                        Token::BeginVariation => moves += "( ",
+                        Token::EndVariation => moves += ") ",
+                        Token::End(GameEnd::Complete(result)) => {
+                            break moves += &format!("{result:?}");
+                        }
+                        Token::End(GameEnd::Broken(flaw)) => break moves += flaw.reason,
                     }
                 }
                 found.push((start, moves));
@@ -292,6 +299,8 @@ mod tests {
                     Just("\n"), Just("[Event \"x\"]\n"), Just("[White \"y\"]"), Just("{"), Just("}"),
                     Just("("), Just(")"), Just(";"), Just("%"), Just("1-0"), Just("*"), Just(" e4 "),
                     Just("1. d4"), Just("\r\n"), Just("[%clk 1]"), Just("["), Just("\""), Just("\u{feff}"),
+                    Just("[Site \"a\n"), Just("b\"]"), Just("c\"]\n"), Just("\"]"), Just(" Qg20-1 "), Just("\n{ d\"] "),
+                    Just("--"), Just("1/2"), Just("\u{2013}"), Just("\u{a0}"),
                 ],
                 0..60,
             ),

@@ -1,58 +1,35 @@
-//! Reading one game after another from a stretch of PGN.
+//! Reading one game after another from a stretch of PGN: where games begin, and their tags. Their moves
+//! are read in [`movetext`](super::movetext) and passed over in [`skip`](super::skip).
 
 use super::{
     comment::{CommentEnd, Comments},
     result::GameResult,
     tags::{Tags, is_tag_start, line_end, read_tag},
+    word::{first_word, no_break_space, without_marks},
 };
 use crate::position::looks_like_move;
-
-/// What the movetext holds next.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Token<'a> {
-    /// A move of the main line as it is written, without marks such as `!?`.
-    Move {
-        /// The bytes of the move.
-        text: &'a [u8],
-        /// Where they stand in the text.
-        offset: usize,
-    },
-    /// Text that can be neither a move nor anything else that movetext holds.
-    Unreadable {
-        /// The bytes up to the next blank.
-        text: &'a [u8],
-        /// Where they stand in the text.
-        offset: usize,
-    },
-    /// The game is over: its termination marker, `None` if it has none.
-    End(Option<GameResult>),
-    /// The game cannot be read any further.
-    Broken(Flaw),
-}
-
-/// Damage that ends a game before its time.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Flaw {
-    /// What is wrong.
-    pub reason: &'static str,
-    /// Where it begins in the text.
-    pub offset: usize,
-}
 
 /// Reads the games of a stretch of PGN that begins and ends at game boundaries.
 ///
 /// After [`next_game`](GameReader::next_game) the tags are known; then
-/// [`next_token`](GameReader::next_token) gives the main line until it answers [`Token::End`] or
-/// [`Token::Broken`]. [`skip_moves`](GameReader::skip_moves) does the rest of a game at once.
+/// [`next_token`](GameReader::next_token) gives the main line until it answers
+/// [`Token::End`](super::Token::End). [`skip_moves`](GameReader::skip_moves) passes over the rest of a
+/// game at once.
 #[derive(Debug)]
 pub struct GameReader<'a> {
-    text: &'a [u8],
-    at: usize,
+    pub(super) text: &'a [u8],
+    pub(super) at: usize,
     tags: Tags<'a>,
-    game: usize,
+    pub(super) game: usize,
     first_tag: Option<usize>,
     stray_text: Option<usize>,
-    comments: Comments,
+    pub(super) comments: Comments,
+    /// Whether the moves of variations are wanted.
+    pub(super) with_variations: bool,
+    /// How many variations enclose the place that has been reached. Always 0 if none are wanted.
+    pub(super) depth: usize,
+    /// Where the outermost of them ends.
+    pub(super) variation_end: usize,
 }
 
 impl<'a> GameReader<'a> {
@@ -66,7 +43,18 @@ impl<'a> GameReader<'a> {
             first_tag: None,
             stray_text: None,
             comments: Comments::default(),
+            with_variations: false,
+            depth: 0,
+            variation_end: 0,
         }
+    }
+
+    /// Whether [`next_token`](GameReader::next_token) gives the moves of variations too, between
+    /// [`Token::BeginVariation`](super::Token::BeginVariation) and
+    /// [`Token::EndVariation`](super::Token::EndVariation). Default: no, variations are passed over.
+    pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
+        self.with_variations = wanted;
+        self
     }
 
     /// The tags of the present game.
@@ -125,8 +113,11 @@ impl<'a> GameReader<'a> {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c => self.at += 1,
-                // A byte order mark, wherever files with one were joined.
+                // A byte order mark: files with one were joined here.
                 0xef if self.text[self.at..].starts_with(b"\xef\xbb\xbf") => self.at += 3,
+                0xc2 | 0xa0 if no_break_space(&self.text[self.at..]) > 0 => {
+                    self.at += no_break_space(&self.text[self.at..]);
+                }
                 b';' => self.at = line_end(self.text, self.at),
                 b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
                 b'{' => {
@@ -139,7 +130,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    fn is_line_start(&self) -> bool {
+    pub(super) fn is_line_start(&self) -> bool {
         self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r')
     }
 
@@ -156,21 +147,12 @@ impl<'a> GameReader<'a> {
         while matches!(self.text.get(at), Some(b'.' | b' ' | b'\n' | b'\r')) {
             at += 1;
         }
-        let word = self.word(at);
+        let word = first_word(&self.text[at..]);
         GameResult::from_marker(word).is_some()
             || looks_like_move(without_marks(word))
             || word.first() == Some(&b'*')
             // A move number with its dot, whatever follows.
             || (at > self.at && self.text[self.at..at].contains(&b'.'))
-    }
-
-    /// The bytes at `at` up to the next blank.
-    fn word(&self, at: usize) -> &'a [u8] {
-        let rest = &self.text[at..];
-        let end = rest
-            .iter()
-            .position(|byte| byte.is_ascii_whitespace() || b"{}()[];".contains(byte));
-        &rest[..end.unwrap_or(rest.len())]
     }
 
     /// Tag pairs, one or several a line, with blank, escaped and comment lines among them.
@@ -210,337 +192,14 @@ impl<'a> GameReader<'a> {
             blank_line = breaks > 1;
         }
     }
-
-    /// The next move of the main line, or how the game ends.
-    #[inline]
-    pub fn next_token(&mut self) -> Token<'a> {
-        loop {
-            let Some(&byte) = self.text.get(self.at) else {
-                return Token::End(None);
-            };
-            match byte {
-                b' ' | b'\n' | b'\r' | b'.' | b'\t' | 0x0b | 0x0c => self.at += 1,
-                b'a'..=b'z' | b'A'..=b'Z' | b'@' => {
-                    if let Some(token) = self.read_move() {
-                        return token;
-                    }
-                }
-                b'0'..=b'9' => {
-                    if let Some(token) = self.read_number() {
-                        return token;
-                    }
-                }
-                b'{' => match self.comments.end_of(self.text, self.at) {
-                    CommentEnd::Closed(end) => self.at = end,
-                    CommentEnd::Unclosed(next) => {
-                        return self.broken("comment is not closed", next);
-                    }
-                },
-                b'(' => {
-                    if let Err(broken) = self.skip_variation() {
-                        return broken;
-                    }
-                }
-                b'!' | b'?' | b')' | b'}' => self.at += 1,
-                b'$' => {
-                    self.at += 1;
-                    while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
-                        self.at += 1;
-                    }
-                }
-                b';' => self.at = line_end(self.text, self.at),
-                b'*' => {
-                    self.at += 1;
-                    return Token::End(Some(GameResult::Unknown));
-                }
-                b'[' if is_tag_start(self.text, self.at) => return Token::End(None),
-                b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
-                _ => {
-                    if let Some(token) = self.read_sign() {
-                        return token;
-                    }
-                }
-            }
-        }
-    }
-
-    fn broken(&mut self, reason: &'static str, next: usize) -> Token<'a> {
-        let offset = self.at;
-        self.at = next;
-        Token::Broken(Flaw { reason, offset })
-    }
-
-    #[inline]
-    fn read_move(&mut self) -> Option<Token<'a>> {
-        let offset = self.at;
-        let mut end = offset + 1;
-        while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
-            end += 1;
-        }
-        let mut text = &self.text[offset..end];
-        self.at = end;
-        // `e8(Q)`
-        if let [b'(', b'N' | b'B' | b'R' | b'Q', b')', ..] = self.text[end..] {
-            self.at = end + 3;
-            text = &self.text[offset..self.at];
-        }
-        // `exd6 e.p.`
-        if matches!(text, b"e" | b"ep") && self.text[offset..].starts_with(b"e.p.") {
-            self.at = offset + 4;
-            return None;
-        }
-        if matches!(text, b"ep" | b"N" | b"D") {
-            return None;
-        }
-        Some(Token::Move { text, offset })
-    }
-
-    /// A move number, a termination marker, or castling written with zeros.
-    #[inline]
-    fn read_number(&mut self) -> Option<Token<'a>> {
-        let offset = self.at;
-        let mut end = offset + 1;
-        while self.text.get(end).is_some_and(u8::is_ascii_digit) {
-            end += 1;
-        }
-        match self.text.get(end) {
-            Some(b'-' | b'/' | 0xe2) => {}
-            _ => {
-                // The common case: a number, its dots, and often the move right behind.
-                self.at = end;
-                return None;
-            }
-        }
-        let word = self.word(offset);
-        if let Some(result) = GameResult::from_marker(word) {
-            self.at = offset + word.len();
-            return Some(Token::End(Some(result)));
-        }
-        // A marker with something stuck to it, such as `1-0,` or `0-1[`.
-        for token in [&b"1/2-1/2"[..], b"1-0", b"0-1"] {
-            let next = self.text.get(offset + token.len());
-            if self.text[offset..].starts_with(token) && !next.is_some_and(|b| is_move_byte(*b)) {
-                self.at = offset + token.len();
-                return Some(Token::End(GameResult::from_token(token)));
-            }
-        }
-        let mut end = offset;
-        while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
-            end += 1;
-        }
-        self.at = end;
-        let text = &self.text[offset..end];
-        if text.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        Some(if text.starts_with(b"0-0") {
-            Token::Move { text, offset }
-        } else {
-            Token::Unreadable { text, offset }
-        })
-    }
-
-    /// Signs that annotators leave behind a move, such as `+-` or `=`; anything else is no movetext.
-    #[cold]
-    fn read_sign(&mut self) -> Option<Token<'a>> {
-        let offset = self.at;
-        let text = self.word(offset);
-        self.at = offset + text.len().max(1);
-        let text = &self.text[offset..self.at];
-        if let Some(result) = GameResult::from_marker(text) {
-            return Some(Token::End(Some(result)));
-        }
-        let is_annotation = match std::str::from_utf8(text) {
-            Ok("--") => false,
-            Ok(sign) => sign.chars().all(|c| {
-                "+-=/~<>!?#,'\"\u{2213}\u{b1}\u{221e}\u{2a72}\u{2a71}\u{feff}".contains(c)
-            }),
-            Err(_) => false,
-        };
-        (!is_annotation).then_some(Token::Unreadable { text, offset })
-    }
-
-    /// Jumps over a variation and all variations in it.
-    fn skip_variation(&mut self) -> Result<(), Token<'a>> {
-        let open = self.at;
-        let unclosed = |at| {
-            Token::Broken(Flaw {
-                reason: "variation is not closed",
-                offset: at,
-            })
-        };
-        let mut depth = 0usize;
-        while let Some(&byte) = self.text.get(self.at) {
-            match byte {
-                b'(' => depth += 1,
-                b')' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        self.at += 1;
-                        return Ok(());
-                    }
-                }
-                b'{' => match self.comments.end_of(self.text, self.at) {
-                    CommentEnd::Closed(end) => {
-                        self.at = end;
-                        continue;
-                    }
-                    CommentEnd::Unclosed(next) => {
-                        return Err(self.broken("comment is not closed", next));
-                    }
-                },
-                b';' => {
-                    self.at = line_end(self.text, self.at);
-                    continue;
-                }
-                b'%' if self.is_line_start() => {
-                    self.at = line_end(self.text, self.at);
-                    continue;
-                }
-                b'[' if is_tag_start(self.text, self.at) => return Err(unclosed(open)),
-                b'\n' | b'\r' if self.is_end_of_game_line() => return Err(unclosed(open)),
-                _ => {}
-            }
-            self.at += 1;
-        }
-        Err(unclosed(open))
-    }
-
-    /// Whether the line that breaks here ends in a termination marker and a blank line follows: in a
-    /// variation, a sign that nobody closed it.
-    fn is_end_of_game_line(&self) -> bool {
-        let rest = &self.text[self.at..];
-        let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
-        let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
-        let next_is_blank = matches!(rest.first(), None | Some(b'\n' | b'\r'));
-        next_is_blank
-            && self.text[..self.at]
-                .rsplit(u8::is_ascii_whitespace)
-                .next()
-                .is_some_and(|word| GameResult::from_token(word).is_some())
-    }
-
-    /// Goes to the end of the present game without looking at its moves. Answers what
-    /// [`next_token`](GameReader::next_token) would have at the end, never a move.
-    pub fn skip_moves(&mut self) -> Token<'a> {
-        loop {
-            // Nothing but these bytes can end a game or hide what seems to.
-            while let Some(&byte) = self.text.get(self.at) {
-                if ENDS_OR_HIDES[usize::from(byte)] {
-                    break;
-                }
-                self.at += 1;
-            }
-            match self.text.get(self.at) {
-                None => return Token::End(None),
-                Some(b'-' | b'/' | 0xe2 | 0xc2) => {
-                    let stop = self.at;
-                    let start = self.word_start();
-                    if self.text[start].is_ascii_digit() || self.text[start] >= 0x80 {
-                        self.at = start;
-                        if let end @ (Token::End(_) | Token::Broken(_)) = self.next_token() {
-                            return end;
-                        }
-                    }
-                    // The word may have ended before, but here must be no second stop.
-                    self.at = self.at.max(stop + 1);
-                }
-                Some(_) => {
-                    let before = self.at;
-                    match self.skip_one() {
-                        Some(end) => return end,
-                        None => self.at = self.at.max(before + 1),
-                    }
-                }
-            }
-        }
-    }
-
-    /// One of the bytes that [`skip_moves`](GameReader::skip_moves) stops at.
-    fn skip_one(&mut self) -> Option<Token<'a>> {
-        match self.text[self.at] {
-            b'{' => match self.comments.end_of(self.text, self.at) {
-                CommentEnd::Closed(end) => self.at = end,
-                CommentEnd::Unclosed(next) => {
-                    return Some(self.broken("comment is not closed", next));
-                }
-            },
-            b'(' => return self.skip_variation().err(),
-            b';' => self.at = line_end(self.text, self.at),
-            b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
-            b'*' => {
-                self.at += 1;
-                return Some(Token::End(Some(GameResult::Unknown)));
-            }
-            b'[' if is_tag_start(self.text, self.at) => return Some(Token::End(None)),
-            _ => {}
-        }
-        None
-    }
-
-    /// Where the word begins that the present byte is part of.
-    fn word_start(&self) -> usize {
-        let before = &self.text[self.game..self.at];
-        let length = before
-            .iter()
-            .rev()
-            .take_while(|byte| !byte.is_ascii_whitespace() && !b"{}()[];.".contains(byte))
-            .count();
-        self.at - length
-    }
-
-    /// Counts the half-moves from here to the end of the game; answers how it ends as well.
-    pub fn count_moves(&mut self) -> (usize, Token<'a>) {
-        let mut plies = 0;
-        loop {
-            match self.next_token() {
-                Token::Move { .. } | Token::Unreadable { .. } => plies += 1,
-                end => return (plies, end),
-            }
-        }
-    }
 }
-
-/// A move without the marks that a bad or good one gets.
-fn without_marks(word: &[u8]) -> &[u8] {
-    let end = word.iter().rposition(|byte| !b"!?".contains(byte));
-    &word[..end.map_or(0, |last| last + 1)]
-}
-
-/// The bytes of which a move is made, after its first.
-#[inline]
-fn is_move_byte(byte: u8) -> bool {
-    MOVE_BYTE[usize::from(byte)]
-}
-
-const MOVE_BYTE: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let b = byte as u8;
-        table[byte] = b.is_ascii_alphanumeric()
-            || matches!(b, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_');
-        byte += 1;
-    }
-    table
-};
-
-const ENDS_OR_HIDES: [bool; 256] = {
-    let mut table = [false; 256];
-    let bytes = b"{(;%*[-/\xe2\xc2";
-    let mut i = 0;
-    while i < bytes.len() {
-        table[bytes[i] as usize] = true;
-        i += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pgn::Token;
 
     /// Every game is read by `f`; answers how many there are. Ends, whatever the text.
     fn games(text: &[u8], f: impl Fn(&mut GameReader<'_>)) -> usize {

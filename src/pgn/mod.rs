@@ -3,10 +3,10 @@
 //!
 //! PGN is read as it is found. A game begins with its tags, or, if it has none, with its first move
 //! or move number; it ends with its termination marker, or where the next tags begin. Comments and
-//! variations that nobody closed cost the game they stand in and none after it.
+//! variations that are not closed cost the game they stand in and none after it.
 //!
 //! ```
-//! use polybook::pgn::{GameReader, GameResult, Token};
+//! use polybook::pgn::{GameEnd, GameReader, GameResult, Token};
 //!
 //! let mut games = GameReader::new(b"[White \"Morphy\"]\n\n1. e4 {best} e5 (1... c5) 2. Nf3 1-0");
 //! assert!(games.next_game());
@@ -15,11 +15,12 @@
 //! let end = loop {
 //!     match games.next_token() {
 //!         Token::Move { text, .. } => moves.push(text),
-//!         end => break end,
+//!         Token::End(end) => break end,
+//!         odd => panic!("{odd:?}"),
 //!     }
 //! };
 //! assert_eq!(moves, [&b"e4"[..], b"e5", b"Nf3"]);
-//! assert_eq!(end, Token::End(Some(GameResult::WhiteWins)));
+//! assert_eq!(end, GameEnd::Complete(Some(GameResult::WhiteWins)));
 //! assert!(!games.next_game());
 //! ```
 
@@ -27,15 +28,20 @@ mod comment;
 mod cut;
 mod game;
 mod input;
+mod movetext;
 mod result;
 mod select;
+mod skip;
 mod tags;
+mod token;
+mod word;
 
 pub use self::{
     cut::{Batch, Cutter, LONGEST_GAME},
-    game::{Flaw, GameReader, Token},
-    input::{Input, Stream},
+    game::GameReader,
+    input::{Input, Stream, StreamOptions},
     result::GameResult,
     select::{Date, EcoRange, Selection, SelectionError, TimeControlRange},
     tags::{Tag, Tags},
+    token::{Flaw, GameEnd, Token},
 };

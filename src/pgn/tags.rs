@@ -1,20 +1,56 @@
 //! Tag pairs: `[White "Morphy, Paul"]`.
 //!
-//! A tag never reaches past its line, so one that nobody closed costs at most itself. Quotes inside
-//! a value need no backslash: the value ends at the quote that a `]` or the end of the line follows.
+//! A tag ends with its line, so one that is not closed costs at most itself. Only a value that is closed
+//! on one of the next lines, before anything that looks like another tag, a blank line or the end of a
+//! game, was broken over lines. Quotes inside a value need no backslash: the value ends at the quote
+//! that a `]` or the end of the line follows.
 
-use memchr::{memchr2, memchr3};
+use memchr::{memchr_iter, memchr2, memchr3};
+
+use super::result::GameResult;
+
+/// How far behind its first line a value that is broken over lines may be closed: 1 MiB.
+pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
+
+/// How many tags of a game are kept whatever their names are.
+const KEPT: usize = 256;
+
+/// The names that are kept however many tags stand before them: those that choosing, replaying and
+/// indexing games ask for.
+const ALWAYS_KEPT: [&[u8]; 18] = [
+    b"Event",
+    b"Site",
+    b"Date",
+    b"Round",
+    b"White",
+    b"Black",
+    b"Result",
+    b"WhiteElo",
+    b"BlackElo",
+    b"ECO",
+    b"FEN",
+    b"SetUp",
+    b"Variant",
+    b"TimeControl",
+    b"UTCDate",
+    b"PlyCount",
+    b"EventDate",
+    b"EventType",
+];
 
 /// A tag pair, its bytes as they stand in the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
     /// The name, letters and digits mostly.
     pub name: &'a [u8],
-    /// What stands between the quotes, escapes left as they are.
+    /// What stands between the quotes, escapes and line breaks left as they are.
     pub value: &'a [u8],
 }
 
 /// The tags of one game, in the order of the file.
+///
+/// Of a game with more than 256 tags, those behind are kept only if their names stand among the first
+/// or are among those that polybook itself reads, so that memory stays bounded.
 #[derive(Clone, Default, Debug)]
 pub struct Tags<'a>(Vec<Tag<'a>>);
 
@@ -44,7 +80,13 @@ impl<'a> Tags<'a> {
     }
 
     pub(super) fn push(&mut self, tag: Tag<'a>) {
-        self.0.push(tag);
+        if self.0.len() < KEPT {
+            self.0.push(tag);
+        } else if let Some(known) = self.0.iter_mut().rev().find(|it| it.name == tag.name) {
+            known.value = tag.value;
+        } else if ALWAYS_KEPT.contains(&tag.name) {
+            self.0.push(tag);
+        }
     }
 
     /// Whether a name is among the first of the tags.
@@ -94,7 +136,8 @@ pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
             return Some(unclosed(text, name, start, text.len()));
         };
         if text[found] != b'"' {
-            return Some(unclosed(text, name, start, found));
+            let broken = value_over_lines(text, name, start, found);
+            return broken.or_else(|| Some(unclosed(text, name, start, found)));
         }
         at = found + 1;
         if is_escaped(text, start, found) {
@@ -124,7 +167,70 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// A tag whose value nobody closed: it is the rest of the line.
+/// A tag whose value goes on behind the line that ends at `first_end`, and is closed there.
+#[cold]
+fn value_over_lines<'a>(
+    text: &'a [u8],
+    name: &'a [u8],
+    start: usize,
+    first_end: usize,
+) -> Option<(Tag<'a>, usize)> {
+    let limit = text.len().min(first_end + LONGEST_CONTINUATION);
+    let mut at = next_line(text, first_end);
+    while at < limit {
+        let end = line_end(&text[..limit], at);
+        let line = &text[at..end];
+        let closed = closing_quote(line);
+        let is_value = match closed {
+            Some((quote, _)) => !has_tag(&line[..=quote]),
+            None => !line.trim_ascii().is_empty() && !has_tag(line) && !ends_game(line),
+        };
+        if !is_value {
+            return None;
+        }
+        if let Some((quote, behind)) = closed {
+            let value = &text[start..at + quote];
+            return Some((Tag { name, value }, at + behind));
+        }
+        at = next_line(text, end);
+    }
+    None
+}
+
+/// Where the line begins behind one that ends at `end`.
+fn next_line(text: &[u8], end: usize) -> usize {
+    match text[end..] {
+        [b'\r', b'\n', ..] => end + 2,
+        [_, ..] => end + 1,
+        [] => end,
+    }
+}
+
+/// The quote in a line that closes the value of a tag and is followed by its bracket, and where the line
+/// goes on behind the bracket.
+pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
+    memchr_iter(b'"', line)
+        .filter(|quote| !is_escaped(line, 0, *quote))
+        .find_map(|quote| {
+            let behind = &line[quote + 1..];
+            let blanks = behind.iter().take_while(|byte| b" \t".contains(byte));
+            let bracket = quote + 1 + blanks.count();
+            (line.get(bracket) == Some(&b']')).then_some((quote, bracket + 1))
+        })
+}
+
+/// Whether a tag begins anywhere in a line.
+pub(super) fn has_tag(line: &[u8]) -> bool {
+    memchr_iter(b'[', line).any(|at| is_tag_start(line, at))
+}
+
+/// Whether the last word of a line is a termination marker.
+fn ends_game(line: &[u8]) -> bool {
+    let mut words = line.trim_ascii_end().rsplit(u8::is_ascii_whitespace);
+    words.next().and_then(GameResult::from_token).is_some()
+}
+
+/// A tag whose value is not closed: it is the rest of the line.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);
@@ -186,6 +292,63 @@ mod tests {
             "A",
             "\n[Black \"B\"]",
         );
+    }
+
+    #[test]
+    fn a_value_may_be_broken_over_lines() {
+        assert_tag(
+            "[Event \"a\nb\"]\n[Black \"B\"]",
+            "Event",
+            "a\nb",
+            "\n[Black \"B\"]",
+        );
+        assert_tag(
+            "[Event \"a\r\nb\r\n\"c\" d\" ]x",
+            "Event",
+            "a\r\nb\r\n\"c\" d",
+            "x",
+        );
+        assert_tag(
+            r#"[Event "a
+\"b\"]"]"#,
+            "Event",
+            "a\n\\\"b\\\"]",
+            "",
+        );
+        for rest in [
+            "\n\nb\"]",
+            "\n[b \"]\"]",
+            "\nx [B \"b\"]",
+            "\n1. e4 1-0\n1. d4 {\"]",
+            "\nb\" ",
+            "",
+        ] {
+            assert_tag(&format!("[Event \"a{rest}"), "Event", "a", rest);
+        }
+        let long = "x\n".repeat(LONGEST_CONTINUATION / 2 + 1);
+        let rest = format!("\n{long}\"]");
+        assert_tag(&format!("[Event \"a{rest}"), "Event", "a", &rest);
+    }
+
+    #[test]
+    fn the_last_value_wins_and_tags_are_bounded() {
+        let names: Vec<String> = (0..3 * KEPT).map(|i| format!("x{i}")).collect();
+        let mut tags = Tags::default();
+        let mut push = |name, value| {
+            tags.push(Tag { name, value });
+        };
+        for name in &names {
+            push(name.as_bytes(), b"1");
+        }
+        for _ in 0..1000 {
+            push(b"x3", b"2");
+            push(b"FEN", b"3");
+        }
+        push(b"FEN", b"4");
+        assert_eq!(tags.get(b"x3"), Some(&b"2"[..]));
+        assert_eq!(tags.get(b"FEN"), Some(&b"4"[..]));
+        assert_eq!(tags.get(names[2 * KEPT].as_bytes()), None);
+        assert_eq!(tags.iter().len(), KEPT + 1);
     }
 
     #[test]

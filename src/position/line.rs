@@ -16,6 +16,15 @@ pub enum LineError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The FEN has castling rights that only Chess960 knows.
+    #[error(
+        "FEN \"{fen}\": its castling rights are those of Chess960: read it as the variant {}",
+        Variant::Chess960
+    )]
+    Chess960 {
+        /// The text that was given.
+        fen: String,
+    },
     /// A move of the line could not be played.
     #[error("move {number} of the line, \"{text}\": {reason} in {fen}")]
     Move {
@@ -34,7 +43,8 @@ pub enum LineError {
 ///
 /// # Errors
 ///
-/// [`LineError::Fen`] if it is malformed or no game could reach it.
+/// [`LineError::Fen`] if it is malformed or no game could reach it, [`LineError::Chess960`] if it is of
+/// that variant.
 pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
     Variant::Standard.parse_fen(text).map(standard)
 }
@@ -42,10 +52,21 @@ pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
 /// A position of standard chess as its own type.
 fn standard(pos: VariantPosition) -> Chess {
     match pos {
-        VariantPosition::Chess(pos) => pos,
-        // A variant makes positions of its own only.
-        _ => Chess::default(),
+        VariantPosition::Chess(pos) => Some(pos),
+        _ => None,
     }
+    .expect("a variant makes positions of its own only")
+}
+
+/// The position in which a game of standard chess starts that has this `FEN` tag, and whether castling
+/// rights were dropped, as [`Variant::game_start`] has it for all variants.
+///
+/// # Errors
+///
+/// As of [`parse_fen`].
+pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
+    let (start, dropped) = Variant::Standard.game_start(fen)?;
+    Ok((standard(start), dropped))
 }
 
 /// The position after the moves of `line` from `fen`, each of them optional: neither means the

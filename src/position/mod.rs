@@ -19,18 +19,23 @@
 
 mod epd;
 mod key;
+mod letters;
 mod line;
 mod movement;
 mod notation;
 mod quick;
 mod random;
 mod rules;
+mod spelling;
+#[cfg(test)]
+mod spellings;
 mod variant;
 
 pub use self::{
     epd::write_epd,
     key::{Keyed, has_inner_castling_rook, key},
-    line::{LineError, from_text, parse_fen},
+    letters::{PieceLetters, UnknownLetters},
+    line::{LineError, from_text, game_start, parse_fen},
     movement::{BookMove, uci, write_uci},
     notation::{MoveError, looks_like_move, read_move},
     rules::Rules,

@@ -32,6 +32,9 @@ use shakmaty::{
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BookMove(pub u16);
 
+/// The last code that names a promotion.
+const LAST_PROMOTION: u16 = 5;
+
 /// The promotion code of a drop.
 const DROP: u16 = 9;
 
@@ -49,18 +52,22 @@ impl BookMove {
         square(self.0)
     }
 
-    /// The piece a pawn becomes, `Err` for a code that the format gives no meaning.
-    #[allow(clippy::result_unit_err)]
-    pub fn promotion(self) -> Result<Option<Role>, ()> {
+    /// The piece that a pawn becomes. `None` if the move is no promotion, and for a code that the format
+    /// gives no meaning, which [no well-formed move](BookMove::is_well_formed) has.
+    pub fn promotion(self) -> Option<Role> {
         match self.0 >> 12 {
-            0 => Ok(None),
-            1 => Ok(Some(Role::Knight)),
-            2 => Ok(Some(Role::Bishop)),
-            3 => Ok(Some(Role::Rook)),
-            4 => Ok(Some(Role::Queen)),
-            5 => Ok(Some(Role::King)),
-            _ => Err(()),
+            1 => Some(Role::Knight),
+            2 => Some(Role::Bishop),
+            3 => Some(Role::Rook),
+            4 => Some(Role::Queen),
+            5 => Some(Role::King),
+            _ => None,
         }
+    }
+
+    /// Whether the move is a step of a piece, a promotion or not, as far as its code tells.
+    fn is_step(self) -> bool {
+        self.0 >> 12 <= LAST_PROMOTION
     }
 
     /// The piece that is dropped, `None` if the move is no drop.
@@ -78,7 +85,7 @@ impl BookMove {
     /// Whether the bits can be a move of some variant at all: two different squares and a known
     /// promotion, or a drop.
     pub fn is_well_formed(self) -> bool {
-        let is_step = self.from_square() != self.to_square() && self.promotion().is_ok();
+        let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
     }
 
@@ -97,7 +104,10 @@ impl BookMove {
             let mv = Move::Put { role, to };
             return pos.san_candidates(role, to).contains(&mv).then_some(mv);
         }
-        let promotion = self.promotion().ok()?;
+        if !self.is_step() {
+            return None;
+        }
+        let promotion = self.promotion();
         let role = pos.board().role_at(from)?;
         if role == Role::King && promotion.is_none() {
             let castling = |side| pos.castling_moves(side).first().copied();
@@ -191,9 +201,9 @@ impl fmt::Display for BookMove {
         }
         write!(f, "{}{}", self.from_square(), self.to_square())?;
         match self.promotion() {
-            Ok(None) => Ok(()),
-            Ok(Some(role)) => write!(f, "{}", role.char()),
-            Err(()) => write!(f, "?"),
+            Some(role) => write!(f, "{}", role.char()),
+            None if self.is_step() => Ok(()),
+            None => write!(f, "?"),
         }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! Strict SAN is what almost every game holds, and is tried first. What else is found in the wild,
 //! and what Polyglot has always read, comes after it: `Nd5` for a capture and `Nxd5` for none,
-//! `ed5`, `e8Q` and `e8=q`, `Ng1-f3` and `g1f3`, castling as `0-0`, `e1g1` or `e1h1`.
+//! `ed5`, `e8Q` and `e8=q`, `Ng1-f3` and `g1f3`, castling as `0-0`, `OO`, `e1g1` or `e1h1`, `nf3`, and
+//! all that [tidying a spelling](super::spelling) makes one of these. No spelling is ever played as a move
+//! that it does not describe.
 
-use shakmaty::{CastlingSide, File, Move, Position, Rank, Role, Square, san::San};
+use shakmaty::{CastlingSide, File, Move, Position, Rank, Role, Square, attacks, san::San};
 use thiserror::Error;
 
-use super::Rules;
+use super::{Rules, spelling::Spelling};
 
 /// Why a written move is no move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
@@ -48,18 +50,57 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 
 #[cold]
 fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
-    if let Some(mv) = San::from_ascii(text)
-        .ok()
-        .and_then(|san| san.to_move(pos).ok())
+    // `bb4` may mean the bishop.
+    if !text.starts_with(b"bb")
+        && let Some(mv) = San::from_ascii(text)
+            .ok()
+            .and_then(|san| san.to_move(pos).ok())
     {
         return Ok(mv);
     }
+    let spelling = Spelling::new(text).ok_or(MoveError::Unreadable)?;
+    let mv = match *spelling.text() {
+        [b'b', b'1'..=b'8', ..] => find(pos, spelling.text()),
+        [b'b', ..] => find_pawn_or_bishop(pos, spelling.text()),
+        _ => find(pos, spelling.text()),
+    }?;
+    if spelling.en_passant && !mv.is_en_passant() {
+        return Err(MoveError::Illegal);
+    }
+    Ok(mv)
+}
+
+/// The one legal move that is written like this.
+fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Written::parse(text).ok_or(MoveError::Unreadable)?.find(pos)
+}
+
+/// A move that begins with `b` is one of a pawn, or, where no pawn of the file can be meant, one of a
+/// bishop.
+fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
+    let pawn = find(pos, text);
+    let with_letter = [&b"B"[..], &text[1..]].concat();
+    match (pawn, find(pos, &with_letter)) {
+        (Ok(pawn), Ok(_)) if !pawn.is_capture() => Err(MoveError::Ambiguous),
+        (Ok(pawn), _) => Ok(pawn),
+        // `be2f3` has not the form of a pawn's move.
+        (Err(MoveError::Unreadable), bishop @ Ok(_)) => bishop,
+        (Err(_), Ok(bishop)) if !may_mean_pawn(pos, bishop.to()) => Ok(bishop),
+        (Err(err), _) => Err(err),
+    }
+}
+
+/// Whether a pawn of the b-file goes to a square, were it not for checks and pins.
+fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
+    pos.our(Role::Pawn).into_iter().any(|pawn| {
+        pawn.file() == File::B
+            && (to.file() == File::B || attacks::pawn_attacks(pos.turn(), pawn).contains(to))
+    })
 }
 
 /// Whether the text has the form of a move, legal or not.
 pub fn looks_like_move(text: &[u8]) -> bool {
-    Written::parse(without_check(text)).is_some()
+    Spelling::new(text).is_some_and(|spelling| Written::parse(spelling.text()).is_some())
 }
 
 fn without_check(text: &[u8]) -> &[u8] {
@@ -89,8 +130,10 @@ enum Written {
 impl Written {
     fn parse(text: &[u8]) -> Option<Written> {
         match text {
-            b"O-O" | b"0-0" | b"o-o" => return Some(Written::Castle(CastlingSide::KingSide)),
-            b"O-O-O" | b"0-0-0" | b"o-o-o" => {
+            b"O-O" | b"0-0" | b"o-o" | b"OO" | b"oo" => {
+                return Some(Written::Castle(CastlingSide::KingSide));
+            }
+            b"O-O-O" | b"0-0-0" | b"o-o-o" | b"OOO" | b"ooo" => {
                 return Some(Written::Castle(CastlingSide::QueenSide));
             }
             [role, b'@', square @ ..] => {
@@ -110,14 +153,15 @@ impl Written {
 
         let (role, rest) = match text {
             [
-                letter @ (b'P' | b'N' | b'B' | b'R' | b'Q' | b'K'),
+                // A `b` is a file.
+                letter @ (b'P' | b'N' | b'B' | b'R' | b'Q' | b'K' | b'p' | b'n' | b'r' | b'q'
+                | b'k'),
                 rest @ ..,
-            ] => (role_of(*letter), rest),
+            ] => (role_of(letter.to_ascii_uppercase()), rest),
             _ => (None, text),
         };
         let (promotion, rest) = match rest {
             [rest @ .., b'=', letter] => (Some(role_of(letter.to_ascii_uppercase())?), rest),
-            [rest @ .., b'(', letter, b')'] => (Some(role_of(letter.to_ascii_uppercase())?), rest),
             [head @ .., letter]
                 if letter.is_ascii_alphabetic() && matches!(head.last(), Some(b'1'..=b'8')) =>
             {
@@ -169,13 +213,15 @@ impl Written {
                 promotion,
             } => {
                 let from = file.zip(rank).map(|(f, r)| Square::from_coords(f, r));
-                if let Some(castle) = from.and_then(|from| castling_by_squares(pos, from, to)) {
+                if role.is_none_or(|role| role == Role::King)
+                    && promotion.is_none()
+                    && let Some(castle) = from.and_then(|from| castling_by_squares(pos, from, to))
+                {
                     return Ok(castle);
                 }
                 // With the square of origin given, the piece is whatever stands there.
-                let role = from
-                    .and_then(|from| pos.board().role_at(from))
-                    .or(role)
+                let role = role
+                    .or_else(|| from.and_then(|from| pos.board().role_at(from)))
                     .unwrap_or(Role::Pawn);
                 let mut candidates = pos.san_candidates(role, to);
                 candidates.retain(|mv| {
@@ -184,6 +230,8 @@ impl Written {
                             file.is_none_or(|file| file == from.file())
                                 && rank.is_none_or(|rank| rank == from.rank())
                         })
+                        // Castling is never written like a step.
+                        && !mv.is_castle()
                         // A pawn's capture names its file: `d5` is never `exd5`.
                         && (role != Role::Pawn || file.is_some() || !mv.is_capture())
                 });
@@ -279,6 +327,32 @@ mod tests {
         let fen = "4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1";
         assert_reads(fen, &["O-O", "0-0", "o-o", "e1g1", "e1h1", "Ke1g1"], "O-O");
         assert_reads(fen, &["O-O-O", "0-0-0", "e1c1", "e1a1", "O-O-O+"], "O-O-O");
+    }
+
+    #[test]
+    fn a_piece_that_stands_elsewhere_is_not_moved() {
+        let pos = position("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1");
+        for text in ["Ra1b2", "Qa1b1", "Re1g1", "Re1e2", "e1g1=Q", "O-O-", "bb1"] {
+            assert!(read_move(&pos, text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lower_case_bishops_come_after_pawns() {
+        let fen = "4k3/8/8/8/2p5/1P6/4B3/4K3 w - - 0 1";
+        assert_reads(fen, &["bxc4", "bc4"], "bxc4");
+        assert_reads(fen, &["bf3", "be2f3"], "Bf3");
+        // The pawn is pinned, and still meant.
+        let pinned = "1r5k/8/8/8/8/2b5/1P6/1K2B3 w - - 0 1";
+        assert_reads(pinned, &["Bxc3", "be1c3"], "Bxc3+");
+        assert!(read_move(&position(pinned), b"bxc3").is_err());
+        let push = "4k3/8/8/8/8/1P6/3B4/4K3 w - - 0 1";
+        assert_eq!(
+            read_move(&position(push), b"bb4"),
+            Err(MoveError::Ambiguous)
+        );
+        assert_reads(push, &["b4", "b3b4", "pb4"], "b4");
+        assert_reads(push, &["kf1", "Kf1", "ke1-f1"], "Kf1");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use shakmaty::{
-    CastlingMode, EnPassantMode, Position, PositionError, Setup,
+    CastlingMode, Color, EnPassantMode, File, Position, PositionError, PositionErrorKinds, Setup,
     fen::Fen,
     variant::{Variant as Game, VariantPosition},
 };
@@ -22,14 +22,14 @@ use super::line::{LineError, play_line};
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum Variant {
-    /// What everybody plays, from the usual position or another.
+    /// Chess by the usual rules, from the usual position or another.
     #[default]
     Standard,
     /// Chess from one of 960 positions, with castling from wherever king and rook stand.
     Chess960,
     /// Captured pieces change sides and may be dropped.
     Crazyhouse,
-    /// Whoever has lost all pieces wins. The same moves as in [`Giveaway`](Variant::Giveaway).
+    /// The side that has lost all pieces wins. The same moves as in [`Giveaway`](Variant::Giveaway).
     Suicide,
     /// Suicide with another rule for stalemate; also called antichess.
     Giveaway,
@@ -68,7 +68,7 @@ impl Variant {
     ];
 
     /// The name in the Chess Engine Communication Protocol, which is also that of a book's header.
-    /// (The last three have none there, and go by what everybody calls them.)
+    /// (The last three have none there, and go by their usual names.)
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -137,7 +137,7 @@ impl Variant {
             Variant::Chess960 => {
                 let setup = start.to_setup(EnPassantMode::Always);
                 let start = VariantPosition::from_setup(Game::Chess, setup, CastlingMode::Chess960);
-                start.unwrap_or_default()
+                start.expect("the usual position is one of the 960")
             }
             _ => start,
         }
@@ -148,30 +148,68 @@ impl Variant {
     ///
     /// # Errors
     ///
-    /// [`LineError::Fen`] if it is malformed or its position impossible.
+    /// [`LineError::Fen`] if it is malformed or its position impossible, [`LineError::Chess960`] if it is
+    /// one of standard chess only but for its castling rights.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
+        match self.game_start(text)? {
+            (pos, false) => Ok(pos),
+            (_, true) => Err(LineError::Fen {
+                fen: text.to_owned(),
+                reason: "castling rights without king and rook in their places".to_owned(),
+            }),
+        }
+    }
+
+    /// The position in which a game starts that has this `FEN` tag. Many programs forget to take castling
+    /// rights out of a position when they set it up; rights that cannot be are dropped, and the second
+    /// answer says whether some were.
+    ///
+    /// # Errors
+    ///
+    /// [`LineError::Fen`] if the FEN is malformed or its position impossible, [`LineError::Chess960`] if it
+    /// has castling rights that only Chess960 knows.
+    ///
+    /// ```
+    /// use polybook::position::Variant;
+    /// let (start, dropped) = Variant::Standard.game_start("4k3/8/8/8/8/8/8/R3K3 w KQ - 0 1")?;
+    /// assert!(dropped);
+    /// assert_eq!(start, Variant::Standard.parse_fen("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1")?);
+    /// # Ok::<(), polybook::position::LineError>(())
+    /// ```
+    pub fn game_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         let error = |reason: String| LineError::Fen {
             fen: text.to_owned(),
             reason,
         };
-        let fen: Fen = text.trim().parse().map_err(|err| error(format!("{err}")))?;
+        // A tag may be broken over lines.
+        let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        let fen: Fen = line.parse().map_err(|err| error(format!("{err}")))?;
         let setup = Setup::from(fen);
         let mode = match self {
             Variant::Standard => CastlingMode::Standard,
             Variant::Chess960 => CastlingMode::Chess960,
             _ => CastlingMode::detect(&setup),
         };
-        let pos = VariantPosition::from_setup(self.game(), setup, mode);
-        let pos = match self.game() {
-            // Nobody castles there, whatever a FEN says.
-            Game::Antichess => pos.or_else(PositionError::ignore_invalid_castling_rights),
-            _ => pos,
-        };
+        if self == Variant::Standard && is_chess960(&setup, &line) {
+            return Err(LineError::Chess960 {
+                fen: text.to_owned(),
+            });
+        }
         // Many programs write an en passant square that no pawn can reach, and composed positions
         // have as many queens as they like.
-        pos.or_else(PositionError::ignore_invalid_ep_square)
-            .or_else(PositionError::ignore_too_much_material)
-            .map_err(|err| error(format!("{err}")))
+        let pos = VariantPosition::from_setup(self.game(), setup, mode)
+            .or_else(PositionError::ignore_invalid_ep_square)
+            .or_else(PositionError::ignore_too_much_material);
+        match pos {
+            Ok(pos) => Ok((pos, false)),
+            Err(err) => {
+                // In suicide chess, which has no castling, the rights mean nothing anyway.
+                let is_news = self.game() != Game::Antichess;
+                err.ignore_invalid_castling_rights()
+                    .map(|pos| (pos, is_news))
+                    .map_err(|err| error(format!("{err}")))
+            }
+        }
     }
 
     /// The position after the moves of `line` from `fen`, each of them optional, as
@@ -195,6 +233,36 @@ impl Variant {
         let start = fen.map_or_else(|| Ok(self.start()), |fen| self.parse_fen(fen))?;
         play_line(start, line.unwrap_or_default())
     }
+}
+
+/// Whether a FEN has castling rights that only Chess960 knows, rather than wrong ones: those of a king
+/// off the e-file, or by the files of rooks.
+fn is_chess960(setup: &Setup, fen: &str) -> bool {
+    let rights = fen.split(' ').nth(2).unwrap_or_default();
+    let names_files = rights
+        .bytes()
+        .any(|right| matches!(right, b'A'..=b'H' | b'a'..=b'h'));
+    let king_elsewhere = |color: Color| {
+        let castles = setup
+            .castling_rights
+            .into_iter()
+            .any(|rook| rook.rank() == color.backrank());
+        let king = setup.board.king_of(color);
+        castles
+            && king.is_some_and(|king| king.rank() == color.backrank() && king.file() != File::E)
+    };
+    let is_odd = names_files || Color::ALL.into_iter().any(king_elsewhere);
+    is_odd
+        && VariantPosition::from_setup(Game::Chess, setup.clone(), CastlingMode::Standard)
+            .is_err_and(|err| {
+                err.kinds()
+                    .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
+            })
+        && !VariantPosition::from_setup(Game::Chess, setup.clone(), CastlingMode::Chess960)
+            .is_err_and(|err| {
+                err.kinds()
+                    .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
+            })
 }
 
 /// Which variant the games of a run or an index are of.
@@ -361,6 +429,34 @@ mod tests {
     }
 
     #[test]
+    fn impossible_castling_rights_are_dropped() {
+        let board = "r3k3/8/8/8/8/8/8/1R2K2R w";
+        for (rights, left, dropped) in [
+            ("Kq", "Kq", false),
+            ("KQkq", "Kq", true),
+            ("Qk", "-", true),
+            ("K", "K", false),
+        ] {
+            let fen = format!("{board} {rights} - 0 1");
+            let (pos, was_dropped) = Variant::Standard.game_start(&fen).unwrap();
+            let expected = Variant::Standard.parse_fen(&format!("{board} {left} - 0 1"));
+            assert_eq!((pos, was_dropped), (expected.unwrap(), dropped), "{rights}");
+            assert_eq!(
+                Variant::Standard.parse_fen(&fen).is_err(),
+                dropped,
+                "{rights}"
+            );
+        }
+        // The king has moved: no castling at all.
+        let (pos, dropped) = Variant::Standard
+            .game_start("4k3/8/8/8/8/8/4K3/R6R w KQ - 0 1")
+            .unwrap();
+        assert!(dropped && pos.castles().is_empty());
+        let broken = "r3k3/8/8/8/8/8/8/1R2K2R\r\nw Kq\n- 0 1";
+        assert!(Variant::Standard.parse_fen(broken).is_ok());
+    }
+
+    #[test]
     fn both_spellings_of_castling_rights() {
         let x = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9";
         let shredder = x.replace("HFhf", "KQkq");
@@ -369,6 +465,9 @@ mod tests {
             variant.parse_fen(x).unwrap(),
             variant.parse_fen(&shredder).unwrap()
         );
-        assert!(Variant::Standard.parse_fen(x).is_err());
+        for fen in [x, &shredder] {
+            let err = Variant::Standard.game_start(fen).unwrap_err();
+            assert!(matches!(err, LineError::Chess960 { .. }), "{err}");
+        }
     }
 }

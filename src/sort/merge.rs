@@ -5,9 +5,7 @@ use std::{
     collections::{BinaryHeap, binary_heap::PeekMut},
 };
 
-use crate::error::Result;
-
-use super::record::{Fold, Record};
+use crate::error::{Error, Result};
 
 /// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
 ///
@@ -17,7 +15,7 @@ pub(crate) struct Merge<I: Iterator<Item = Result<T>>, T: Ord> {
     /// The next item of each sequence that has one, and which sequence it is.
     heads: BinaryHeap<Reverse<(T, usize)>>,
     /// The error that a sequence began with.
-    failed: Option<crate::error::Error>,
+    failed: Option<Error>,
 }
 
 impl<I: Iterator<Item = Result<T>>, T: Ord> Merge<I, T> {
@@ -78,34 +76,11 @@ impl<I: Iterator<Item = Result<T>>, T: Ord> Iterator for Merge<I, T> {
     }
 }
 
-/// Merges two sorted sequences in memory and folds the result.
-pub(super) fn merge_two<R: Record>(a: &[R], b: &[R]) -> Vec<R> {
-    let mut merged = Vec::with_capacity(a.len() + b.len());
-    let mut fold = R::Fold::default();
-    let mut out = |record| merged.push(record);
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() && j < b.len() {
-        if a[i] <= b[j] {
-            fold.take(a[i], &mut out);
-            i += 1;
-        } else {
-            fold.take(b[j], &mut out);
-            j += 1;
-        }
-    }
-    for record in a[i..].iter().chain(&b[j..]) {
-        fold.take(*record, &mut out);
-    }
-    fold.finish(&mut out);
-    merged
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::Error;
 
     proptest! {
         #[test]

@@ -9,6 +9,8 @@
 //! Sorting the few thousand records of a shard in the cache and folding neighbours beats a hash map per
 //! shard, which waits for memory at each count; and a sorted run is just what a spill needs.
 
+mod blocks;
+mod compact;
 mod memory;
 mod merge;
 mod record;
@@ -20,7 +22,7 @@ mod spool;
 pub use self::memory::Memory;
 pub(crate) use self::{
     merge::Merge,
-    record::{BUCKETS, Fold, Record, SHARDS},
+    record::{Fold, Record, SHARDS},
     sealed::Sealed,
     shards::{Partition, Shards},
     spool::{Spool, SpoolReader},

@@ -5,9 +5,6 @@ use std::fmt::Debug;
 /// How many shards there are.
 pub(crate) const SHARDS: usize = 256;
 
-/// Into how many parts the new records of a shard are divided before they are sorted.
-pub(crate) const BUCKETS: usize = 256;
-
 /// A record of 128 bits. Records compare as their bits do.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// What becomes of several records of one kind.
@@ -19,12 +16,23 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// The bits of the record.
     fn to_bits(self) -> u128;
 
-    /// The shard of the record, under [`SHARDS`]. It never falls when the record grows.
-    fn shard(self) -> usize;
+    /// Where the record stands among all, as a number that is spread about evenly over 64 bits. It never falls
+    /// when the record grows.
+    fn rank(self) -> u64;
 
-    /// The bucket of the record in its shard, under [`BUCKETS`]. Within a shard it never falls when the
-    /// record grows.
-    fn bucket(self) -> usize;
+    /// The shard of the record, under [`SHARDS`].
+    #[inline]
+    fn shard(self) -> usize {
+        (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
+    }
+
+    /// The part of its shard that the record is in, of 2^`bits`.
+    #[inline]
+    fn bucket(self, bits: u32) -> usize {
+        let below_shard = self.rank() << SHARDS.ilog2();
+        // In two steps, because no bits at all would be too long a shift.
+        (below_shard >> 1 >> (u64::BITS - 1 - bits)) as usize
+    }
 }
 
 /// Joins records of one kind that follow one another in sorted order.

@@ -54,18 +54,30 @@ impl RunFile {
         })
     }
 
-    /// Appends sorted records as a run.
-    pub(super) fn append<R: Record>(&self, records: &[R]) -> Result<Run> {
-        let len = records.len() as u64;
+    /// How many bytes the file has.
+    pub(super) fn size(&self) -> u64 {
+        self.end.load(Ordering::Relaxed) * RECORD as u64
+    }
+
+    /// Appends `len` sorted records as a run.
+    pub(super) fn append<R: Record>(
+        &self,
+        len: usize,
+        records: impl IntoIterator<Item = R>,
+    ) -> Result<Run> {
+        let len = len as u64;
         let start = self.end.fetch_add(len, Ordering::Relaxed);
         let mut buffer = Vec::with_capacity(BUFFER);
-        for (i, chunk) in records.chunks(BUFFER / RECORD).enumerate() {
-            buffer.clear();
-            for record in chunk {
-                buffer.extend_from_slice(&record.to_bits().to_le_bytes());
+        let mut at = start;
+        for record in records {
+            buffer.extend_from_slice(&record.to_bits().to_le_bytes());
+            if buffer.len() == BUFFER {
+                self.write(&buffer, at)?;
+                at += (BUFFER / RECORD) as u64;
+                buffer.clear();
             }
-            self.write(&buffer, start + (i * (BUFFER / RECORD)) as u64)?;
         }
+        self.write(&buffer, at)?;
         Ok(Run { start, len })
     }
 

@@ -3,10 +3,14 @@
 use std::{ops::Range, sync::Arc};
 
 use super::{
+    blocks::Blocks,
     record::Record,
     run::{Run, RunFile},
 };
 use crate::error::Result;
+
+/// How many records of a file are handed over at once.
+const BUFFER: usize = 1024;
 
 /// All records, sorted and folded, shard by shard.
 #[derive(Debug)]
@@ -17,7 +21,7 @@ pub(crate) struct Sealed<R> {
 /// The records of a shard.
 #[derive(Debug)]
 pub(super) enum SealedShard<R> {
-    Memory(Vec<R>),
+    Memory(Blocks<R>),
     /// One run of a file that neighbouring shards share.
     File(Arc<RunFile>, Run),
 }
@@ -27,27 +31,80 @@ impl<R: Record> Sealed<R> {
         Sealed { shards }
     }
 
+    /// Calls `f` with the groups of records of a shard that are of the `same` kind, in ascending order.
+    /// A callback, because groups in memory are handed over where they stand.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub(crate) fn for_each_group(
+        &self,
+        shard: usize,
+        same: impl Fn(R, R) -> bool,
+        mut f: impl FnMut(&[R]),
+    ) -> Result<()> {
+        // A group that ends with its block, or with the buffer of a file, may go on in the next.
+        let mut open: Vec<R> = Vec::new();
+        self.for_each_slice(shard, |mut records| {
+            if let Some(last) = open.last().copied() {
+                let more = records
+                    .iter()
+                    .take_while(|record| same(last, **record))
+                    .count();
+                open.extend_from_slice(&records[..more]);
+                records = &records[more..];
+                if records.is_empty() {
+                    return;
+                }
+                f(&open);
+                open.clear();
+            }
+            let mut groups = records.chunk_by(|a, b| same(*a, *b)).peekable();
+            while let Some(group) = groups.next() {
+                match groups.peek() {
+                    Some(_) => f(group),
+                    None => open.extend_from_slice(group),
+                }
+            }
+        })?;
+        if !open.is_empty() {
+            f(&open);
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with the records of a shard in ascending order, many at a time.
+    fn for_each_slice(&self, shard: usize, mut f: impl FnMut(&[R])) -> Result<()> {
+        match &self.shards[shard] {
+            SealedShard::Memory(records) => records.slices().for_each(f),
+            SealedShard::File(file, run) => {
+                let mut buffer = Vec::with_capacity(BUFFER);
+                for record in file.reader(*run) {
+                    buffer.push(record?);
+                    if buffer.len() == BUFFER {
+                        f(&buffer);
+                        buffer.clear();
+                    }
+                }
+                f(&buffer);
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `f` with the records of a shard in ascending order.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be read.
     pub(crate) fn for_each(&self, shard: usize, mut f: impl FnMut(R)) -> Result<()> {
-        match &self.shards[shard] {
-            SealedShard::Memory(records) => records.iter().copied().for_each(f),
-            SealedShard::File(file, run) => {
-                for record in file.reader(*run) {
-                    f(record?);
-                }
-            }
-        }
-        Ok(())
+        self.for_each_slice(shard, |records| records.iter().copied().for_each(&mut f))
     }
 
     /// The records of a shard in ascending order.
     pub(crate) fn records(&self, shard: usize) -> Box<dyn Iterator<Item = Result<R>> + '_> {
         match &self.shards[shard] {
-            SealedShard::Memory(records) => Box::new(records.iter().copied().map(Ok)),
+            SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
             SealedShard::File(file, run) => Box::new(file.reader(*run)),
         }
     }
@@ -60,15 +117,12 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// The records of a shard that is in memory.
-    pub(crate) fn in_memory(&self, shard: usize) -> Option<&[R]> {
-        match &self.shards[shard] {
-            SealedShard::Memory(records) => Some(records),
-            SealedShard::File(..) => None,
-        }
+    /// Whether a shard is in memory.
+    pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
+        matches!(self.shards[shard], SealedShard::Memory(_))
     }
 
-    /// Some records of a shard, read into `buffer` if they are not in memory.
+    /// Some records of a shard, read into `buffer` if they are not in one place in memory.
     pub(crate) fn range<'a>(
         &'a self,
         shard: usize,
@@ -76,7 +130,7 @@ impl<R: Record> Sealed<R> {
         buffer: &'a mut Vec<R>,
     ) -> Result<&'a [R]> {
         match &self.shards[shard] {
-            SealedShard::Memory(records) => Ok(&records[range]),
+            SealedShard::Memory(records) => Ok(records.range(range, buffer)),
             SealedShard::File(file, run) => {
                 file.read(*run, range, buffer)?;
                 Ok(buffer)

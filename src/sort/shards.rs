@@ -1,23 +1,19 @@
 //! Collecting records in shards.
 
-use std::{
-    cell::RefCell,
-    sync::{Arc, Mutex, MutexGuard, TryLockError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use rayon::prelude::*;
 
 use super::{
+    blocks::{Blocks, Pool},
+    compact::compact,
     memory::Memory,
-    merge::{Merge, merge_two},
-    record::{BUCKETS, Fold, Record, SHARDS},
+    merge::Merge,
+    record::{Fold, Record, SHARDS},
     run::{Run, RunFile, RunReader},
     sealed::{Sealed, SealedShard},
 };
 use crate::error::Result;
-
-/// Records in a block of those that were not sorted yet.
-const BLOCK: usize = 1024;
 
 /// The records that a shard may hold however little memory there is.
 const SMALLEST_QUOTA: usize = 64;
@@ -68,6 +64,7 @@ impl<R: Record> Partition<R> {
 #[derive(Debug)]
 pub(crate) struct Shards<R> {
     shards: Vec<Mutex<Shard<R>>>,
+    pool: Pool<R>,
     files: Vec<Mutex<Option<Arc<RunFile>>>>,
     /// How many records a shard may hold.
     quota: usize,
@@ -77,9 +74,8 @@ pub(crate) struct Shards<R> {
 /// The records of a shard.
 #[derive(Debug)]
 struct Shard<R> {
-    /// New records: full blocks and one that is filling.
-    blocks: Vec<Vec<R>>,
-    sorted: Vec<R>,
+    new: Blocks<R>,
+    sorted: Blocks<R>,
     /// What was spilled to the file of the shard.
     runs: Vec<Run>,
 }
@@ -87,41 +83,21 @@ struct Shard<R> {
 impl<R> Default for Shard<R> {
     fn default() -> Shard<R> {
         Shard {
-            blocks: Vec::new(),
-            sorted: Vec::new(),
+            new: Blocks::default(),
+            sorted: Blocks::default(),
             runs: Vec::new(),
         }
     }
 }
 
 impl<R: Record> Shard<R> {
-    /// How many records are new.
-    fn unsorted(&self) -> usize {
-        self.blocks
-            .last()
-            .map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
-    }
-
-    fn extend(&mut self, mut records: &[R]) {
-        while !records.is_empty() {
-            if self.blocks.last().is_none_or(|block| block.len() == BLOCK) {
-                self.blocks.push(Vec::with_capacity(BLOCK));
-            }
-            let block = self.blocks.last_mut().expect("a block was pushed");
-            let (now, later) = records.split_at((BLOCK - block.len()).min(records.len()));
-            block.extend_from_slice(now);
-            records = later;
-        }
-    }
-
     /// Sorts the new records and merges them with those that are sorted.
-    fn compact(&mut self) {
-        let new = sorted(std::mem::take(&mut self.blocks));
-        if self.sorted.is_empty() {
-            self.sorted = new;
-        } else if !new.is_empty() {
-            self.sorted = merge_two(&self.sorted, &new);
-        }
+    fn compact(&mut self, pool: &Pool<R>) {
+        let (new, sorted) = (
+            std::mem::take(&mut self.new),
+            std::mem::take(&mut self.sorted),
+        );
+        self.sorted = compact(new, sorted, pool);
     }
 }
 
@@ -130,12 +106,14 @@ impl<R: Record> Shards<R> {
     pub(crate) fn new(memory: Memory) -> Shards<R> {
         // A quarter is left for the unused ends of blocks and for what a compaction needs meanwhile.
         let records = memory.bytes / size_of::<R>() / 4 * 3;
+        let quota = (records / SHARDS).max(SMALLEST_QUOTA);
         Shards {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            pool: Pool::new(quota),
             files: (0..SHARDS / SHARDS_PER_FILE)
                 .map(|_| Mutex::default())
                 .collect(),
-            quota: (records / SHARDS).max(SMALLEST_QUOTA),
+            quota,
             memory,
         }
     }
@@ -169,9 +147,9 @@ impl<R: Record> Shards<R> {
         records: &[R],
     ) -> Result<()> {
         for chunk in records.chunks(self.quota / 2) {
-            shard.extend(chunk);
-            if shard.unsorted() + shard.sorted.len() >= self.quota {
-                shard.compact();
+            shard.new.extend(chunk, &self.pool);
+            if shard.new.len() + shard.sorted.len() >= self.quota {
+                shard.compact(&self.pool);
                 if shard.sorted.len() > self.quota / 2 {
                     self.spill(number, &mut shard)?;
                 }
@@ -192,9 +170,21 @@ impl<R: Record> Shards<R> {
                 }
             }
         };
-        shard.runs.push(file.append(&shard.sorted)?);
-        shard.sorted = Vec::new();
+        let sorted = std::mem::take(&mut shard.sorted);
+        shard.runs.push(file.append(sorted.len(), sorted.iter())?);
+        self.pool.give_back(sorted.into_blocks());
         Ok(())
+    }
+
+    /// How many bytes are in temporary files.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        let size = |file: &Mutex<Option<Arc<RunFile>>>| {
+            file.lock()
+                .expect(LOCK)
+                .as_ref()
+                .map_or(0, |file| file.size())
+        };
+        self.files.iter().map(size).sum()
     }
 
     /// Ends collecting: every shard becomes one sorted sequence. Works on all threads of the rayon
@@ -219,7 +209,7 @@ impl<R: Record> Shards<R> {
     /// Seals the shards that share a file.
     fn seal_group(&self, group: usize, shards: &mut [Shard<R>]) -> Result<Vec<SealedShard<R>>> {
         for (i, shard) in shards.iter_mut().enumerate() {
-            shard.compact();
+            shard.compact(&self.pool);
             if !shard.runs.is_empty() && !shard.sorted.is_empty() {
                 self.spill(group * SHARDS_PER_FILE + i, shard)?;
             }
@@ -278,70 +268,6 @@ fn merge_into<R: Record>(file: &RunFile, runs: &[Run], merged: &mut RunFile) -> 
     writer.finish()
 }
 
-thread_local! {
-    /// Where the bits of records are sorted. Asking the system for new pages each time would take as long
-    /// as sorting.
-    static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
-}
-
-/// All records of some blocks, sorted and folded.
-fn sorted<R: Record>(blocks: Vec<Vec<R>>) -> Vec<R> {
-    SCRATCH.with_borrow_mut(|scratch| {
-        sort_into(scratch, blocks);
-        let kept = fold_in_place::<R>(scratch);
-        scratch[..kept]
-            .iter()
-            .map(|bits| R::from_bits(*bits))
-            .collect()
-    })
-}
-
-/// Replaces `scratch` with the sorted records of `blocks`. They are distributed over the buckets first, so
-/// that only short parts are left to sort.
-fn sort_into<R: Record>(scratch: &mut Vec<u128>, blocks: Vec<Vec<R>>) {
-    let mut ends = [0usize; BUCKETS];
-    for record in blocks.iter().flatten() {
-        ends[record.bucket()] += 1;
-    }
-    let mut places = [0usize; BUCKETS];
-    let mut total = 0;
-    for (place, end) in places.iter_mut().zip(&mut ends) {
-        *place = total;
-        total += *end;
-        *end = total;
-    }
-    scratch.resize(total, 0);
-    for block in blocks {
-        for record in block {
-            let place = &mut places[record.bucket()];
-            scratch[*place] = record.to_bits();
-            *place += 1;
-        }
-    }
-    let mut start = 0;
-    for end in ends {
-        scratch[start..end].sort_unstable();
-        start = end;
-    }
-}
-
-/// Folds sorted records at the start of where they stand; answers how many are left.
-fn fold_in_place<R: Record>(records: &mut [u128]) -> usize {
-    let mut fold = R::Fold::default();
-    let mut kept = 0;
-    for at in 0..records.len() {
-        fold.take(R::from_bits(records[at]), &mut |folded| {
-            records[kept] = folded.to_bits();
-            kept += 1;
-        });
-    }
-    fold.finish(&mut |folded| {
-        records[kept] = folded.to_bits();
-        kept += 1;
-    });
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -366,12 +292,8 @@ mod tests {
             self.0
         }
 
-        fn shard(self) -> usize {
-            (self.0 >> 120) as usize
-        }
-
-        fn bucket(self) -> usize {
-            (self.0 >> 112) as usize & (BUCKETS - 1)
+        fn rank(self) -> u64 {
+            (self.0 >> 64) as u64
         }
     }
 

@@ -72,6 +72,11 @@ impl Tally {
         self.large.lock().expect(LOCK).len()
     }
 
+    /// How many bytes of counts are in temporary files.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.shards.spilled_bytes()
+    }
+
     /// Ends counting. Works on all threads of the rayon pool that it is called in.
     ///
     /// # Errors
@@ -160,13 +165,14 @@ impl Counts {
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
-        let mut moves: Vec<MoveCount> = Vec::new();
-        let Some(records) = self.records.in_memory(shard) else {
+        if !self.records.is_in_memory(shard) {
             return self.for_each_position_in_file(shard, f);
-        };
-        for records in records.chunk_by(|a, b| a.key() == b.key()) {
-            // Most positions have one move.
-            match *records {
+        }
+        let mut moves: Vec<MoveCount> = Vec::new();
+        let same = |a: CountRecord, b: CountRecord| a.key() == b.key();
+        self.records
+            .for_each_group(shard, same, |records| match *records {
+                // Most positions have one move.
                 [record] if self.large.is_empty() => {
                     let (mv, stats) = (record.book_move(), record.stats());
                     f(record.key(), record.turn(), &[MoveCount { mv, stats }]);
@@ -175,9 +181,7 @@ impl Counts {
                     self.move_counts(records, &mut moves);
                     f(records[0].key(), records[0].turn(), &moves);
                 }
-            }
-        }
-        Ok(())
+            })
     }
 
     /// Does the same with a shard in a temporary file. However many records a position has, only its moves
@@ -212,11 +216,11 @@ impl Counts {
     }
 
     /// About how many bytes of memory the counts take.
-    pub(crate) fn bytes_in_memory(&self) -> usize {
-        (0..SHARDS)
-            .filter_map(|shard| self.records.in_memory(shard))
-            .map(size_of_val)
-            .sum()
+    #[cfg(feature = "obs")]
+    pub(crate) fn bytes_in_memory(&self) -> u64 {
+        let in_memory = (0..SHARDS).filter(|shard| self.records.is_in_memory(*shard));
+        let records: u64 = in_memory.map(|shard| self.records.shard_len(shard)).sum();
+        records * size_of::<CountRecord>() as u64
     }
 
     pub(super) fn records(&self) -> &Sealed<CountRecord> {

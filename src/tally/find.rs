@@ -98,9 +98,10 @@ impl Counts {
 impl Parts {
     fn new(counts: &Counts, shard: usize) -> Result<Parts> {
         let records = counts.records();
-        let part = match records.in_memory(shard) {
-            Some(_) => PART_IN_MEMORY,
-            None => PART_IN_FILE,
+        let part = if records.is_in_memory(shard) {
+            PART_IN_MEMORY
+        } else {
+            PART_IN_FILE
         };
         let bits = (records.shard_len(shard) / part).max(1).ilog2().min(32);
         let mut starts = Vec::with_capacity((1 << bits) + 1);

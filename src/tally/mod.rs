@@ -22,8 +22,8 @@
 
 mod batch;
 mod counts;
+mod filter;
 mod find;
-mod games;
 mod record;
 mod stats;
 
@@ -31,7 +31,7 @@ pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
     batch::CountBatch,
     counts::{Counts, MoveCount, PositionCount, Tally},
-    games::Games,
+    filter::MoveFilter,
     record::CountRecord,
     stats::Stats,
 };

@@ -17,7 +17,7 @@ use shakmaty::Color;
 use super::stats::Stats;
 use crate::{
     position::BookMove,
-    sort::{BUCKETS, Fold, Record},
+    sort::{Fold, Record},
 };
 
 const MAX_WINS: u64 = (1 << 15) - 1;
@@ -140,14 +140,10 @@ impl Record for CountRecord {
         self.0
     }
 
+    /// Keys are spread evenly.
     #[inline]
-    fn shard(self) -> usize {
-        (self.0 >> 120) as usize
-    }
-
-    #[inline]
-    fn bucket(self) -> usize {
-        (self.0 >> 112) as usize & (BUCKETS - 1)
+    fn rank(self) -> u64 {
+        self.key()
     }
 }
 

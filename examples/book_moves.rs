@@ -1,0 +1,30 @@
+//! What a book plays in a position: each move with how often the book chooses it.
+//!
+//! ```sh
+//! cargo run --release --example book_moves -- book.bin "1. e4 c5"
+//! ```
+
+use std::{env, error::Error};
+
+use polybook::{book::Book, position::from_text};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = env::args().skip(1);
+    let path = args.next().ok_or("usage: book_moves BOOK [MOVES]")?;
+    let position = from_text(None, args.next().as_deref())?;
+
+    let book = Book::open(path)?;
+    let total: u64 = book
+        .moves_of(&position)?
+        .map(|entry| u64::from(entry.weight))
+        .sum();
+    for entry in book.moves_of(&position)? {
+        // A book may hold a move that is not legal here: two positions may share a key.
+        let Some(san) = entry.mv.san(&position) else {
+            continue;
+        };
+        let percent = 100.0 * f64::from(entry.weight) / total as f64;
+        println!("{san:<7} {percent:5.1}%");
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! Indexes the games of a PGN and prints those that reached a position, whatever their move order.
+//!
+//! ```sh
+//! cargo run --release --example games_of_position -- data/famous.pgn "1. e4 e5 2. Nf3 d6"
+//! ```
+
+use std::{env, error::Error};
+
+use polybook::{
+    MakeBook,
+    index::Index,
+    pgn::Input,
+    position::{from_text, key},
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = env::args().skip(1);
+    let pgn = args
+        .next()
+        .ok_or("usage: games_of_position FILE.pgn [MOVES]")?;
+    let position = from_text(None, args.next().as_deref())?;
+
+    // A program that asks again would keep the index; this one makes it for one question.
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("games.idx");
+    MakeBook::new([Input::file(pgn)]).leveldb(&path).run()?;
+
+    let index = Index::open(&path)?;
+    let ids = index.games(key(&position))?;
+    println!("{} of {} games", ids.len(), index.game_count());
+    for id in ids.iter() {
+        let game = index.header(id)?;
+        println!("{} - {} {}", game.white(), game.black(), game.result());
+    }
+    Ok(())
+}

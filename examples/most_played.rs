@@ -1,0 +1,103 @@
+//! The line that games play most: from the starting position, always the move that most games chose.
+//!
+//! This reads, replays and counts with the parts that `MakeBook` joins, to show them one by one.
+//!
+//! ```sh
+//! cargo run --release --example most_played -- data/selfplay.pgn data/famous.pgn
+//! ```
+
+use std::{collections::HashMap, env, error::Error};
+
+use polybook::{
+    pgn::{Cutter, GameEnd, GameReader, Input, StreamOptions, Token},
+    position::{BookMove, Keyed, key, read_move},
+    tally::{CountRecord, Memory, Stats, Tally},
+};
+use shakmaty::{Chess, Position, san::San};
+
+/// A line ends after this many half-moves, or where fewer games than this go on together.
+const LONGEST: usize = 30;
+const FEWEST_GAMES: u64 = 3;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let tally = Tally::new(Memory::default());
+    for path in env::args().skip(1) {
+        let mut cutter = Cutter::new(Input::file(path).open(&StreamOptions::default())?, 1 << 20);
+        while let Some(batch) = cutter.next_batch()? {
+            tally.add_records(&records_of(&batch.text))?;
+        }
+    }
+
+    // The most played move of each position, with its number of games.
+    let counts = tally.seal()?;
+    let mut most_played: HashMap<u64, (BookMove, u64)> = HashMap::new();
+    for position in counts.positions() {
+        let position = position?;
+        let moves = position.moves.iter();
+        let games = moves.map(|count| (count.mv, count.stats.games()));
+        if let Some(most) = games.max_by_key(|(_, games)| *games)
+            && most.1 >= FEWEST_GAMES
+        {
+            most_played.insert(position.key, most);
+        }
+    }
+
+    let mut position = Chess::default();
+    for _ in 0..LONGEST {
+        let Some((book_move, games)) = most_played.get(&key(&position)) else {
+            break;
+        };
+        let mv = book_move.to_move(&position).expect("games played it here");
+        let san = San::from_move(&position, mv);
+        let number = position.fullmoves();
+        let dots = position.turn().fold_wb(".", "...");
+        println!("{:<12} {games:>6} games", format!("{number}{dots} {san}"));
+        position.play_unchecked(mv);
+    }
+    Ok(())
+}
+
+/// The moves of all games of a stretch of PGN with their results. A game with an illegal move is left out.
+fn records_of(text: &[u8]) -> Vec<CountRecord> {
+    let mut records = Vec::new();
+    let mut games = GameReader::new(text);
+    while games.next_game() {
+        let mut played = Vec::new();
+        let mut line = Keyed::new(Chess::default());
+        let result = loop {
+            match games.next_token() {
+                Token::Move { text, .. } => match read_move(line.position(), text) {
+                    Ok(mv) => {
+                        played.push((line.key(), BookMove::from(mv), line.position().turn()));
+                        line.play(mv);
+                    }
+                    Err(_) => {
+                        games.skip_moves();
+                        break None;
+                    }
+                },
+                // Nothing behind these can be replayed.
+                Token::Unreadable { .. } | Token::NullMove { .. } => {
+                    games.skip_moves();
+                    break None;
+                }
+                Token::BeginVariation | Token::EndVariation => {
+                    unreachable!("the reader passes over variations unless asked for them")
+                }
+                Token::End(GameEnd::Complete(result)) => break Some(result.unwrap_or_default()),
+                Token::End(GameEnd::Broken(_)) => break None,
+            }
+        };
+        let Some(result) = result else { continue };
+        for (key, mv, turn) in played {
+            CountRecord::extend(
+                &mut records,
+                key,
+                mv,
+                turn,
+                Stats::of_game(result.winner(), turn),
+            );
+        }
+    }
+    records
+}

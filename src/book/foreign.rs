@@ -1,0 +1,215 @@
+//! Files that are no books, told from their content.
+
+use std::{
+    fs::File,
+    io::{self, BufReader},
+    path::Path,
+};
+
+use super::{
+    entry::Entry,
+    header::{self, HeaderError, NullRecords},
+};
+use crate::{
+    error::{At, Error, Result},
+    positioned::read_exact_at,
+};
+
+/// Bytes of a file's start that tell what it is.
+const START: u64 = 512;
+
+/// Records of each place of a file that are looked at.
+const SAMPLE: u64 = 64;
+
+/// Refuses a file that is something else than a book, and says what it is.
+pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
+    let size = file.metadata().at(path, "read")?.len();
+    let mut start = vec![0; size.min(START) as usize];
+    read_exact_at(file, &mut start, 0).at(path, "read")?;
+    refuse_foreign_start(&start, path)
+}
+
+/// The same, for bytes that a file begins with.
+pub(super) fn refuse_foreign_start(start: &[u8], path: &Path) -> Result<()> {
+    match kind(&start[..start.len().min(START as usize)]) {
+        Some(kind) => {
+            let problem = format!("is no Polyglot book: it is {kind}");
+            Err(Error::file(path, problem))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a file is that begins so, if that is known and no book.
+fn kind(start: &[u8]) -> Option<&'static str> {
+    const MAGICS: &[(&[u8], &str)] = &[
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"\x1f\x8b\x08", "compressed with gzip"),
+        (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
+        (b"\xfd7zXZ\0", "compressed with xz"),
+        (b"BZh", "compressed with bzip2"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"PAR1", "a Parquet file"),
+    ];
+    let magic = MAGICS.iter().find(|(magic, _)| start.starts_with(magic));
+    if let Some((_, kind)) = magic {
+        return Some(kind);
+    }
+    if !is_text(start) {
+        return None;
+    }
+    let text = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start);
+    let begins_tags = text.trim_ascii_start().starts_with(b"[");
+    Some(if begins_tags { "PGN" } else { "text" })
+}
+
+/// Whether bytes are text: no control characters, nearly all ASCII. A single record may look so by
+/// chance, and is text only if it ends a line.
+fn is_text(bytes: &[u8]) -> bool {
+    let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
+    let is_short = bytes.len() <= Entry::SIZE;
+    !bytes.is_empty()
+        && bytes.iter().all(is_printable)
+        && bytes.iter().filter(|byte| !byte.is_ascii()).count() <= bytes.len() / 10
+        && (!is_short || bytes.ends_with(b"\n"))
+}
+
+/// Whether a book may be written where a file is already: over an empty file or a book always, over
+/// another file with `force`.
+///
+/// # Errors
+///
+/// [`Error::File`] says why not.
+pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
+    if force || is_book_or_empty(path)? {
+        return Ok(());
+    }
+    let problem = "exists and is not a Polyglot book: name another file";
+    Err(Error::file(path, problem))
+}
+
+/// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few
+/// records only: a book has whole records whose keys ascend at its start, middle and end, and they hold
+/// moves; null records are a header.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
+    let path = path.as_ref();
+    let file = File::open(path).at(path, "open")?;
+    let metadata = file.metadata().at(path, "open")?;
+    if !metadata.is_file() || !metadata.len().is_multiple_of(Entry::SIZE as u64) {
+        return Ok(false);
+    }
+    looks_like_a_book(&file, metadata.len() / Entry::SIZE as u64).at(path, "read")
+}
+
+fn looks_like_a_book(file: &File, len: u64) -> io::Result<bool> {
+    let null = NullRecords::read(BufReader::new(file))?;
+    match null.text() {
+        Ok(text) if text.starts_with(header::MAGIC) => {}
+        Err(HeaderError::NoHeader) => {}
+        _ => return Ok(false),
+    }
+    let first = null.size / Entry::SIZE as u64;
+    let sample = (len - first).min(SAMPLE);
+    for start in [first, first + (len - first - sample) / 2, len - sample] {
+        let mut bytes = vec![0; sample as usize * Entry::SIZE];
+        read_exact_at(file, &mut bytes, start * Entry::SIZE as u64)?;
+        let entries: Vec<Entry> = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| Entry::from_bytes(*bytes))
+            .collect();
+        let are_records = entries
+            .iter()
+            .all(|entry| entry.key != 0 && entry.mv.is_well_formed());
+        if !are_records || !entries.is_sorted_by_key(|entry| entry.key) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{book::Book, position::BookMove};
+
+    fn records(keys: impl IntoIterator<Item = u64>) -> Vec<u8> {
+        let entry = |key| Entry {
+            key,
+            mv: BookMove(0o1434),
+            weight: 1,
+            learn: 0,
+        };
+        keys.into_iter()
+            .flat_map(|key| entry(key).to_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn books_and_nothing_else_may_be_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let judged = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            is_book_or_empty(&path).unwrap()
+        };
+        let header = header::create_raw(&header::create(&["normal"], "x").unwrap());
+        let long: Vec<u8> = records((1..3000).map(|i| i << 50));
+        for book in [
+            Vec::new(),
+            records([7]),
+            records([1, 1, 2]),
+            long.clone(),
+            header.clone(),
+            [&header[..], &long].concat(),
+        ] {
+            assert!(judged(&book), "{} bytes", book.len());
+        }
+        let middle_out_of_order = [&long[..24_000], &records([1]), &long[24_000..]].concat();
+        let sqlite = [b"SQLite format 3\0", &[0x10, 0, 1, 1][..], &[0; 4076]].concat();
+        for other in [
+            b"x".to_vec(),
+            b"sixteen letters\n".to_vec(),
+            vec![0; 4096],
+            records([2, 1]),
+            [records([1]), vec![0; 16]].concat(),
+            middle_out_of_order,
+            sqlite,
+            header::create_raw("something else"),
+            "[Event \"x\"]\n".repeat(16).into_bytes(),
+        ] {
+            assert!(!judged(&other), "{:?}", &other[..other.len().min(32)]);
+        }
+        assert!(!is_book_or_empty(dir.path()).unwrap());
+        assert!(is_book_or_empty(dir.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn other_files_are_named_as_what_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for (bytes, kind) in [
+            (&b"SQLite format 3\0more"[..], "SQLite"),
+            (b"[Event \"Casual\"]\n\n1. e4 *\n", "PGN"),
+            (b"\xef\xbb\xbf\n[Event \"Casual\"]\n\n1. e4 *\n", "PGN"),
+            (b"Notes on my openings\n", "text"),
+            (b"\x1f\x8b\x08\0\0\0", "gzip"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            for opened in [Book::open(&path), Book::read(&path)] {
+                let err = opened.unwrap_err().to_string();
+                assert!(
+                    err.contains("is no Polyglot book") && err.contains(kind),
+                    "{err}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The headers of books in files.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use super::{
+    error::HeaderError,
+    null_records::{NullRecords, create_raw},
+    text::{Header, create, parse},
+};
+use crate::{
+    book::entry::Entry,
+    error::{At, Error, Result},
+    output::AtomicFile,
+};
+
+/// The comment of a header that [`update`] adds without being given one.
+pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
+
+/// Whether a file looks like a Polyglot book: its size is that of records, and the keys of the first
+/// of them ascend.
+///
+/// # Errors
+///
+/// The operating system's, or [`HeaderError::BadFormat`].
+pub fn detect(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
+    let file = File::open(path).at(path, "open")?;
+    let size = file.metadata().at(path, "open")?.len();
+    if !size.is_multiple_of(Entry::SIZE as u64) {
+        return bad("its size is not a multiple of 16");
+    }
+    let mut start = Vec::new();
+    file.take(10 * Entry::SIZE as u64)
+        .read_to_end(&mut start)
+        .at(path, "read")?;
+    let keys: Vec<&[u8]> = start.chunks_exact(Entry::SIZE).map(|r| &r[..8]).collect();
+    if keys.is_sorted() {
+        Ok(())
+    } else {
+        bad("its keys do not ascend")
+    }
+}
+
+/// The data in the null records of a book, empty if there are none.
+///
+/// # Errors
+///
+/// The operating system's.
+pub fn read_raw(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let path = path.as_ref();
+    let file = File::open(path).at(path, "open")?;
+    let null = NullRecords::read(BufReader::new(file)).at(path, "read")?;
+    Ok(null.data)
+}
+
+/// The text of a book's header.
+///
+/// # Errors
+///
+/// The operating system's, [`HeaderError::NoHeader`], or [`HeaderError::BadHeader`] if no null byte
+/// ends it or it is not UTF-8. What it says is for [`parse`] to judge.
+pub fn read(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    let file = File::open(path).at(path, "open")?;
+    let null = NullRecords::read(BufReader::new(file)).at(path, "read")?;
+    let text = null.text().map(str::to_owned);
+    text.map_err(|source| in_file(path, source))
+}
+
+fn in_file(path: &Path, source: HeaderError) -> Error {
+    Error::format(path, source)
+}
+
+/// Copies the book `from` to another file, with `header` in place of its own.
+///
+/// # Errors
+///
+/// The operating system's, [`HeaderError::BadFormat`] for what is no book, and
+/// [`HeaderError::SameFile`]. The output is there whole or not at all.
+pub fn write(header: &str, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    refuse_same(from, to)?;
+    rewrite(&create_raw(header), from, to)
+}
+
+/// Copies the book `from` to another file without its header.
+///
+/// # Errors
+///
+/// As [`write()`].
+pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    refuse_same(from, to)?;
+    rewrite(&[], from, to)
+}
+
+/// Replaces the header of a book in place. `None` leaves the variants or the comment as they are, or
+/// as they are in a default header where there is none.
+///
+/// # Errors
+///
+/// As [`write()`], and [`HeaderError::BadHeader`] if the present header is malformed.
+pub fn update(
+    path: impl AsRef<Path>,
+    variants: Option<&[String]>,
+    comment: Option<&str>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let mut header = match read(path) {
+        Ok(text) => parse(&text).map_err(|source| in_file(path, source))?,
+        Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Header {
+            variants: vec!["normal".to_owned()],
+            comment: DEFAULT_COMMENT.to_owned(),
+        },
+        Err(err) => return Err(err),
+    };
+    if let Some(variants) = variants {
+        header.variants = variants.to_vec();
+    }
+    if let Some(comment) = comment {
+        header.comment = comment.to_owned();
+    }
+    let text = create(&header.variants, &header.comment).map_err(|source| in_file(path, source))?;
+    rewrite(&create_raw(&text), path, path)
+}
+
+/// Removes the header of a book in place.
+///
+/// # Errors
+///
+/// As [`write()`].
+pub fn remove(path: impl AsRef<Path>) -> Result<()> {
+    rewrite(&[], path.as_ref(), path.as_ref())
+}
+
+fn refuse_same(from: &Path, to: &Path) -> Result<()> {
+    let same = match (from.canonicalize(), to.canonicalize()) {
+        (Ok(from), Ok(to)) => from == to,
+        _ => from == to,
+    };
+    if same {
+        return Err(in_file(to, HeaderError::SameFile));
+    }
+    Ok(())
+}
+
+/// Writes the records of `from` behind `header`.
+fn rewrite(header: &[u8], from: &Path, to: &Path) -> Result<()> {
+    detect(from)?;
+    let mut book = BufReader::new(File::open(from).at(from, "open")?);
+    let null = NullRecords::read(&mut book).at(from, "read")?;
+    book.seek(SeekFrom::Start(null.size)).at(from, "read")?;
+    let mut out = AtomicFile::create(to)?;
+    out.write_all(header).at(to, "write")?;
+    io::copy(&mut book, &mut out).at(to, "write")?;
+    out.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::header::{LONGEST, PORTABLE_LENGTH};
+
+    #[test]
+    fn long_headers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        for length in [PORTABLE_LENGTH, LONGEST - 100] {
+            let text = create(&["normal"], &"x".repeat(length)).unwrap();
+            std::fs::write(&path, create_raw(&text)).unwrap();
+            assert_eq!(read(&path).unwrap(), text);
+        }
+        std::fs::write(&path, create_raw(&"x".repeat(LONGEST))).unwrap();
+        assert!(
+            read(&path)
+                .unwrap_err()
+                .carried::<HeaderError>()
+                .is_some_and(|err| err.to_string().contains("longer than 1 MiB"))
+        );
+    }
+
+    #[test]
+    fn records_survive_headers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        let records: Vec<u8> = (0..320u32).map(|i| (i / 16) as u8 + 1).collect();
+        std::fs::write(&path, &records).unwrap();
+        update(&path, None, None).unwrap();
+        assert_eq!(
+            parse(&read(&path).unwrap()).unwrap().comment,
+            DEFAULT_COMMENT
+        );
+        update(&path, Some(&["atomic".to_owned()]), None).unwrap();
+        update(&path, None, Some("two\nlines")).unwrap();
+        let header = parse(&read(&path).unwrap()).unwrap();
+        assert_eq!(header.variants, ["atomic"]);
+        assert_eq!(header.comment, "two\nlines");
+        remove(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), records);
+
+        let other = dir.path().join("other.bin");
+        write("@PG@\n1.0\n1\n0\n", &path, &other).unwrap();
+        delete(&other, &path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), records);
+        assert!(
+            write("x", &path, &path)
+                .unwrap_err()
+                .carried::<HeaderError>()
+                .is_some_and(|err| *err == HeaderError::SameFile)
+        );
+    }
+
+    #[test]
+    fn what_is_no_book_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        for bytes in [&b"x"[..], &[[9u8; 16], [8; 16]].concat()] {
+            std::fs::write(&path, bytes).unwrap();
+            assert!(update(&path, None, None).is_err());
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        }
+    }
+}

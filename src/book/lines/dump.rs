@@ -1,0 +1,342 @@
+//! Writing the lines of a book as text.
+
+use std::io::{self, Write};
+
+use rustc_hash::FxHashMap;
+use shakmaty::{Color, san::SanPlus};
+
+use super::knowledge::{Choice, Knowledge, Reply};
+use crate::{
+    book::open::Book,
+    error::Error,
+    position::{Keyed, Rules, uci},
+};
+
+/// Why lines cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// The book cannot be read, or its keys do not ascend.
+    #[error(transparent)]
+    Book(#[from] Error),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+/// Writes the lines of a side, one numbered line each, with the percentage of each of its moves. The
+/// side's moves come in the order of the book, the opponent's in that of their UCI text. Lines begin
+/// at `start`.
+///
+/// # Errors
+///
+/// A book that cannot be read or whose keys do not ascend, or an output that cannot be written.
+pub fn write<P: Rules>(
+    book: &Book,
+    side: Color,
+    start: P,
+    out: impl Write,
+) -> Result<(), DumpError> {
+    LineWriter {
+        knowledge: Knowledge::new(book)?,
+        side,
+        out,
+        path: Vec::new(),
+        on_path: FxHashMap::default(),
+        seen: FxHashMap::default(),
+        line: 1,
+    }
+    .write(start)
+}
+
+/// A position on the present line and the moves from it that are still to be made.
+struct Node<P> {
+    pos: Keyed<P>,
+    /// The next ones last.
+    moves: Vec<Choice>,
+    /// Whether any move led on from here.
+    has_moves: bool,
+    /// The move that the line goes on with.
+    current: Option<Choice>,
+}
+
+struct LineWriter<'a, P, W> {
+    knowledge: Knowledge<'a>,
+    side: Color,
+    out: W,
+    path: Vec<Node<P>>,
+    /// The ply at which a position stands on the present line.
+    on_path: FxHashMap<u64, usize>,
+    /// The line and the ply at which a position first stood.
+    seen: FxHashMap<u64, (u64, usize)>,
+    line: u64,
+}
+
+impl<P: Rules, W: Write> LineWriter<'_, P, W> {
+    fn write(mut self, start: P) -> Result<(), DumpError> {
+        self.enter(Keyed::new(start))?;
+        while let Some(node) = self.path.last_mut() {
+            let Some(choice) = node.moves.pop() else {
+                self.leave()?;
+                continue;
+            };
+            node.current = Some(choice);
+            let mut after = node.pos.clone();
+            after.play(choice.mv);
+            let key = after.key();
+            if let Some(ply) = self.on_path.get(&key) {
+                let note = format!("{{cycle: ply={ply}}}");
+                self.write_line(&note)?;
+            } else if let Some((line, ply)) = self.seen.get(&key) {
+                let note = format!("{{trans: line={line}, ply={ply}}}");
+                self.write_line(&note)?;
+            } else {
+                self.enter(after)?;
+            }
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn enter(&mut self, pos: Keyed<P>) -> Result<(), Error> {
+        let ply = self.path.len();
+        self.on_path.insert(pos.key(), ply);
+        self.seen.insert(pos.key(), (self.line, ply));
+        let mut moves = if pos.position().turn() == self.side {
+            self.knowledge
+                .choices(&self.knowledge.look_up(pos.clone())?)?
+        } else {
+            let mut replies = self.knowledge.replies(&pos)?;
+            replies.sort_by_cached_key(|reply| uci(pos.position(), reply.mv));
+            let choice = |reply: Reply<P>| Choice {
+                mv: reply.mv,
+                share: 0.0,
+            };
+            replies.into_iter().map(choice).collect()
+        };
+        moves.reverse();
+        self.path.push(Node {
+            has_moves: !moves.is_empty(),
+            pos,
+            moves,
+            current: None,
+        });
+        Ok(())
+    }
+
+    /// Goes back a move. A move of the side's own after which nothing is known ends a line.
+    fn leave(&mut self) -> io::Result<()> {
+        let Some(node) = self.path.pop() else {
+            return Ok(());
+        };
+        self.on_path.remove(&node.pos.key());
+        let is_end = !node.has_moves && node.pos.position().turn() != self.side;
+        if is_end && !self.path.is_empty() {
+            self.write_line("")?;
+        }
+        Ok(())
+    }
+
+    fn write_line(&mut self, note: &str) -> io::Result<()> {
+        write!(self.out, "{}: ", self.line)?;
+        for (ply, node) in self.path.iter().enumerate() {
+            let Some(choice) = node.current else {
+                continue;
+            };
+            if ply % 2 == 0 {
+                write!(self.out, "{}. ", ply / 2 + 1)?;
+            }
+            let san = SanPlus::from_move(node.pos.position().clone(), choice.mv);
+            write!(self.out, "{san}")?;
+            if node.pos.position().turn() == self.side {
+                write!(self.out, "{{{:.0}%}}", 100.0 * choice.share)?;
+            }
+            write!(self.out, " ")?;
+        }
+        writeln!(self.out, "{note}")?;
+        self.line += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use shakmaty::{Chess, Move, Position};
+
+    use super::*;
+    use crate::{
+        book::{
+            Entry,
+            lines::{Lines, Reachable, count, reachable},
+        },
+        position::{BookMove, from_text, key, read_move},
+    };
+
+    /// A book of lines, every move with weight 1.
+    fn book(lines: &[&str]) -> Book {
+        let mut entries = Vec::new();
+        for line in lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            for ply in 0..words.len() {
+                let pos = from_text(None, Some(&words[..ply].join(" "))).unwrap();
+                let mv = read_move(&pos, words[ply].as_bytes()).unwrap();
+                entries.push((key(&pos), BookMove::from(mv)));
+            }
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        let bytes = entries.into_iter().flat_map(|(key, mv)| {
+            let entry = Entry {
+                key,
+                mv,
+                weight: 1,
+                learn: 0,
+            };
+            entry.to_bytes()
+        });
+        Book::from_bytes(bytes.collect()).unwrap()
+    }
+
+    fn dumped(book: &Book, side: Color) -> Vec<String> {
+        let mut out = Vec::new();
+        write(book, side, Chess::default(), &mut out).unwrap();
+        String::from_utf8(out)
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn lines_of_both_sides() {
+        let book = book(&["e4 e5 Nf3", "e4 c5 Nf3", "d4 d5"]);
+        assert_eq!(
+            dumped(&book, Color::White),
+            [
+                "1: 1. d4{50%}  ",
+                "2: 1. e4{50%} c5 2. Nf3{100%} ",
+                "3: 1. e4{50%} e5 2. Nf3{100%} ",
+            ]
+            .map(|line| line.replace("  ", " "))
+        );
+        assert_eq!(
+            dumped(&book, Color::Black),
+            [
+                "1: 1. d4 d5{100%} ",
+                "2: 1. e4 c5{50%} ",
+                "3: 1. e4 e5{50%} "
+            ]
+        );
+        let lines = count(&book).unwrap();
+        assert_eq!((lines.white, lines.black), (3, 3));
+        assert_eq!(
+            (
+                lines.white_positions,
+                lines.black_positions,
+                lines.positions
+            ),
+            (3, 2, 5)
+        );
+        assert_eq!(reachable(&book).unwrap(), Reachable { white: 3, black: 2 });
+    }
+
+    #[test]
+    fn transpositions_and_cycles_end_lines() {
+        let transposing = book(&["d4 d5 c4 e6 Nc3", "c4 e6 d4 d5 Nc3"]);
+        let lines = dumped(&transposing, Color::White);
+        assert!(lines[1].ends_with("{trans: line=1, ply=4}"), "{lines:?}");
+        assert_eq!(count(&transposing).unwrap().white, lines.len() as u64);
+        let cycling = book(&["Nf3 Nf6 Ng1 Ng8"]);
+        let lines = dumped(&cycling, Color::White);
+        assert_eq!(
+            lines,
+            ["1: 1. Nf3{100%} Nf6 2. Ng1{100%} Ng8 {cycle: ply=0}"]
+        );
+        assert_eq!(count(&cycling).unwrap().white, 1);
+    }
+
+    #[test]
+    fn a_line_of_any_length_needs_no_stack() {
+        // A random game over thousands of half-moves: nothing may recurse.
+        let mut pos = Keyed::new(Chess::default());
+        let mut entries = Vec::new();
+        let mut seen = HashSet::new();
+        let mut state = 1u64;
+        while entries.len() < 5_000 && seen.insert(pos.key()) {
+            let moves: Vec<Move> = pos
+                .position()
+                .legal_moves()
+                .into_iter()
+                .filter(|mv| !mv.is_capture())
+                .collect();
+            if moves.is_empty() {
+                break;
+            }
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let mv = moves[(state >> 33) as usize % moves.len()];
+            entries.push(Entry {
+                key: pos.key(),
+                mv: BookMove::from(mv),
+                weight: 1,
+                learn: 0,
+            });
+            pos.play(mv);
+        }
+        let plies = entries.len();
+        assert!(plies > 200, "{plies}");
+        entries.sort_by_key(|entry| entry.key);
+        let bytes = entries.iter().flat_map(|entry| entry.to_bytes()).collect();
+        let book = Book::from_bytes(bytes).unwrap();
+        let lines = dumped(&book, Color::White);
+        assert_eq!(count(&book).unwrap().white, lines.len() as u64);
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.matches('%').count() >= plies / 2 - 1)
+        );
+    }
+
+    #[test]
+    fn an_empty_book_has_no_lines() {
+        let book = Book::from_bytes(Vec::new()).unwrap();
+        assert_eq!(count(&book).unwrap(), Lines::default());
+        assert!(dumped(&book, Color::White).is_empty());
+        assert!(dumped(&book, Color::Black).is_empty());
+    }
+
+    #[test]
+    fn a_book_that_is_not_sorted_is_an_error() {
+        let sorted = book(&["e4 e5 Nf3"]);
+        let mut records: Vec<_> = sorted.iter().map(|entry| entry.unwrap()).collect();
+        records.reverse();
+        let bytes = records.into_iter().flat_map(Entry::to_bytes).collect();
+        let book = Book::from_bytes(bytes).unwrap();
+        assert!(count(&book).unwrap_err().to_string().contains("not sorted"));
+        assert!(reachable(&book).is_err());
+        assert!(write(&book, Color::White, Chess::default(), Vec::new()).is_err());
+    }
+
+    #[test]
+    fn books_in_files_and_in_memory_have_the_same_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        let memory = book(&[
+            "e4 e5 Nf3",
+            "e4 c5 Nf3",
+            "d4 d5",
+            "d4 d5 c4 e6 Nc3",
+            "c4 e6 d4 d5",
+        ]);
+        let bytes: Vec<u8> = memory
+            .iter()
+            .flat_map(|entry| entry.unwrap().to_bytes())
+            .collect();
+        std::fs::write(&path, bytes).unwrap();
+        let file = Book::open(&path).unwrap();
+        assert_eq!(count(&file).unwrap(), count(&memory).unwrap());
+        assert_eq!(reachable(&file).unwrap(), reachable(&memory).unwrap());
+        assert_eq!(dumped(&file, Color::White), dumped(&memory, Color::White));
+    }
+}

@@ -1,0 +1,250 @@
+//! The numbers of `polyglot info-book -exact`, which depend on the way polyglot goes.
+//!
+//! polyglot goes through the book four times: along the lines of White and of Black, and then, for each
+//! side, along any moves of that side against replies after which the book knows a move. A position that
+//! it has on its present path ends a line. But the last two times it notes only every other position of
+//! the path, and where it notes nothing, what an earlier time left in memory still stands; so
+//! positions that look like one of those are not gone on from, and a few are never reached. To give the
+//! same numbers one must go the same way: in the order of polyglot's move generator, which goes through
+//! the pieces of a side in a list that keeps each piece's place and fills a captured piece's place with the
+//! last of the list.
+
+use shakmaty::{ByColor, Chess, Color, Move, Position, Role, Square};
+
+use super::{
+    knowledge::{Knowledge, Known},
+    seen::{Marks, Seen},
+};
+use crate::{book::open::Book, error::Result, position::Keyed};
+
+/// The positions that can be reached when a side makes any move it likes against replies after which
+/// the book knows a move.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Reachable {
+    /// For White, those on its lines among them.
+    pub white: u64,
+    /// For Black.
+    pub black: u64,
+}
+
+/// Counts the positions that a side can reach by any moves of its own, with all peculiarities of
+/// `polyglot info-book -exact`.
+///
+/// # Errors
+///
+/// A book that cannot be read, or whose keys do not ascend.
+pub fn reachable(book: &Book) -> Result<Reachable> {
+    let mut walk = Walk {
+        knowledge: Knowledge::new(book)?,
+        noted: Vec::new(),
+        reached: ByColor::new_with(|_| Marks::new(book)),
+    };
+    for (side, moves) in [
+        (Color::White, OwnMoves::OfTheBook),
+        (Color::Black, OwnMoves::OfTheBook),
+        (Color::White, OwnMoves::Any),
+        (Color::Black, OwnMoves::Any),
+    ] {
+        walk.go(side, moves)?;
+    }
+    Ok(Reachable {
+        white: walk.reached.white.len(),
+        black: walk.reached.black.len(),
+    })
+}
+
+/// Which moves a side makes.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum OwnMoves {
+    OfTheBook,
+    Any,
+}
+
+/// A position with the pieces of both sides in the order in which polyglot keeps them.
+#[derive(Clone)]
+struct Listed {
+    pos: Keyed<Chess>,
+    pieces: ByColor<Vec<Square>>,
+}
+
+impl Listed {
+    fn start() -> Listed {
+        let pos = Chess::default();
+        let pieces = ByColor::new_with(|color| {
+            let board = pos.board();
+            let king = board.king_of(color);
+            let others = board.by_color(color).into_iter();
+            king.into_iter()
+                .chain(others.filter(|square| Some(*square) != king))
+                .collect()
+        });
+        Listed {
+            pos: Keyed::new(pos),
+            pieces,
+        }
+    }
+
+    fn play(&mut self, mv: Move) {
+        let us = self.pos.position().turn();
+        let captured = match mv {
+            Move::Normal {
+                capture: Some(_),
+                to,
+                ..
+            } => Some(to),
+            Move::EnPassant { from, to } => Some(Square::from_coords(to.file(), from.rank())),
+            _ => None,
+        };
+        let theirs = self.pieces.get_mut(!us);
+        if let Some(place) = captured.and_then(|square| theirs.iter().position(|s| *s == square)) {
+            theirs.swap_remove(place);
+        }
+        let ours = self.pieces.get_mut(us);
+        let mut put = |from: Square, to: Square| {
+            if let Some(place) = ours.iter_mut().find(|square| **square == from) {
+                *place = to;
+            }
+        };
+        match (mv, mv.castling_side()) {
+            (Move::Castle { king, rook }, Some(side)) => {
+                // The king may go to where the rook stands: the rook first, out of its way.
+                put(rook, Square::from_coords(side.rook_to_file(), rook.rank()));
+                put(king, Square::from_coords(side.king_to_file(), king.rank()));
+            }
+            _ => {
+                if let Some(from) = mv.from() {
+                    put(from, mv.to());
+                }
+            }
+        }
+        self.pos.play(mv);
+    }
+
+    /// All legal moves in the order of polyglot's generator.
+    fn moves(&self) -> Vec<Move> {
+        let pieces = self.pieces.get(self.pos.position().turn());
+        let mut moves: Vec<Move> = self.pos.position().legal_moves().into_iter().collect();
+        moves.sort_by_cached_key(|mv| order(pieces, *mv));
+        moves
+    }
+}
+
+/// Where a move comes in polyglot's order: by the place of its piece, then by direction, then by
+/// distance; a pawn's captures before its steps, castling last.
+fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
+    if let Some(side) = mv.castling_side() {
+        return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);
+    }
+    let (Some(from), to) = (mv.from(), mv.to()) else {
+        return (usize::MAX, 0, 0, 0);
+    };
+    let place = pieces
+        .iter()
+        .position(|square| *square == from)
+        .unwrap_or(usize::MAX);
+    let files = to.file() as i32 - from.file() as i32;
+    let ranks = to.rank() as i32 - from.rank() as i32;
+    let (direction, distance) = match mv.role() {
+        Role::Pawn if files == 0 => (1, ranks.abs()),
+        Role::Pawn => (0, files),
+        Role::Knight => (16 * ranks + files, 0),
+        _ => (
+            16 * ranks.signum() + files.signum(),
+            ranks.abs().max(files.abs()),
+        ),
+    };
+    (
+        place,
+        direction,
+        distance,
+        mv.promotion().map_or(0, |role| role as usize),
+    )
+}
+
+/// A position of the present path and the moves from it that are still to be made, the next last.
+struct Node {
+    at: Listed,
+    moves: Vec<Move>,
+}
+
+struct Walk<'a> {
+    knowledge: Knowledge<'a>,
+    /// The keys noted for each ply of the path, by this walk or an earlier one.
+    noted: Vec<Option<u64>>,
+    /// The positions in which a side was to move, known to the book.
+    reached: ByColor<Marks>,
+}
+
+impl Walk<'_> {
+    fn go(&mut self, side: Color, own: OwnMoves) -> Result<()> {
+        let mut seen = Seen::new(self.knowledge.book());
+        let mut path: Vec<Node> = Vec::new();
+        path.extend(self.enter(Listed::start(), 0, side, own, &mut seen)?);
+        while let Some(node) = path.last_mut() {
+            let Some(mv) = node.moves.pop() else {
+                path.pop();
+                continue;
+            };
+            let mut after = node.at.clone();
+            after.play(mv);
+            let ply = path.len();
+            path.extend(self.enter(after, ply, side, own, &mut seen)?);
+        }
+        Ok(())
+    }
+
+    /// Comes to a position, and goes on from it unless it has been there.
+    fn enter(
+        &mut self,
+        at: Listed,
+        ply: usize,
+        side: Color,
+        own: OwnMoves,
+        seen: &mut Seen,
+    ) -> Result<Option<Node>> {
+        let key = at.pos.key();
+        if self.noted[..ply.min(self.noted.len())].contains(&Some(key)) {
+            return Ok(None);
+        }
+        if self.noted.len() <= ply {
+            self.noted.resize(ply + 1, None);
+        }
+        let known = self.knowledge.look_up(at.pos.clone())?;
+        let ours = at.pos.position().turn() == side;
+        if ours || own == OwnMoves::OfTheBook {
+            self.noted[ply] = Some(key);
+            if !seen.insert(&known) {
+                return Ok(None);
+            }
+        }
+        let mut moves = if !ours {
+            self.replies(&at)?
+        } else {
+            if let Some(place) = known.place {
+                self.reached.get_mut(side).insert(place);
+            }
+            match own {
+                OwnMoves::OfTheBook => self.moves_of_the_book(&known)?,
+                OwnMoves::Any => at.moves(),
+            }
+        };
+        moves.reverse();
+        Ok(Some(Node { at, moves }))
+    }
+
+    fn moves_of_the_book(&self, known: &Known<Chess>) -> Result<Vec<Move>> {
+        let choices = self.knowledge.choices(known)?;
+        Ok(choices.into_iter().map(|choice| choice.mv).collect())
+    }
+
+    /// The replies after which the book knows a move.
+    fn replies(&self, at: &Listed) -> Result<Vec<Move>> {
+        let replies = self.knowledge.replies(&at.pos)?;
+        let known: Vec<Move> = replies.into_iter().map(|reply| reply.mv).collect();
+        if known.len() < 2 {
+            return Ok(known);
+        }
+        let in_order = at.moves().into_iter();
+        Ok(in_order.filter(|mv| known.contains(mv)).collect())
+    }
+}

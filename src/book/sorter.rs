@@ -1,0 +1,95 @@
+//! Sorting more records than memory holds.
+
+use crate::{
+    error::Result,
+    sort::{Fold, Memory, Partition, Record, SHARDS, Shards},
+};
+
+/// Records that are handed to the shards at once.
+const BATCH: usize = 1 << 14;
+
+/// Collects 128-bit records and gives them back in order, repeated ones as often as they came.
+pub(super) struct Sorter {
+    shards: Shards<Plain>,
+    batch: Vec<Plain>,
+}
+
+impl Sorter {
+    /// No records yet; `memory` is for all that will come.
+    pub(super) fn new(memory: &Memory) -> Sorter {
+        Sorter {
+            shards: Shards::new(memory.clone()),
+            batch: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(super) fn push(&mut self, record: u128) -> Result<()> {
+        self.batch.push(Plain(record));
+        if self.batch.len() == BATCH {
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<()> {
+        self.shards.append(&Partition::new(&self.batch))?;
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Calls `f` with all records in order, until it answers an error.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read, or what `f` answers.
+    pub(super) fn for_each(mut self, mut f: impl FnMut(u128) -> Result<()>) -> Result<()> {
+        self.append()?;
+        let sealed = self.shards.seal()?;
+        for shard in 0..SHARDS {
+            for record in sealed.records(shard) {
+                f(record?.0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A record of any meaning whose high bits are a key.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Plain(u128);
+
+impl Record for Plain {
+    type Fold = KeepAll;
+
+    fn from_bits(bits: u128) -> Plain {
+        Plain(bits)
+    }
+
+    fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    /// Keys are spread evenly.
+    fn rank(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+}
+
+/// Joins no records, not even equal ones.
+#[derive(Default)]
+struct KeepAll;
+
+impl Fold for KeepAll {
+    type Record = Plain;
+
+    fn take(&mut self, record: Plain, out: &mut impl FnMut(Plain)) {
+        out(record);
+    }
+
+    fn finish(&mut self, _out: &mut impl FnMut(Plain)) {}
+}

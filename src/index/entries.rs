@@ -1,0 +1,144 @@
+//! Entries on their way into tables.
+
+use std::ops::Range;
+
+/// Entries in the order of their keys, joined in one buffer.
+#[derive(Default, Debug)]
+pub(super) struct Entries {
+    bytes: Vec<u8>,
+    /// The ends of each key and of its value.
+    ends: Vec<(usize, usize)>,
+    /// The values that are too long to be held, by the numbers of their entries.
+    long_values: Vec<(usize, LongValue)>,
+}
+
+/// The ids of a position that are read again when they are written, because there are so many.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct LongValue {
+    /// Where the postings of the position are.
+    pub shard: usize,
+    pub postings: Range<usize>,
+    /// How many bytes the value has.
+    pub len: usize,
+}
+
+/// The value of an entry.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Value<'a> {
+    Bytes(&'a [u8]),
+    Long(&'a LongValue),
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How many bytes are held.
+    pub(super) fn held(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds an entry behind all others.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.begin(key).extend_from_slice(value);
+        self.end(key.len());
+    }
+
+    /// Begins an entry with its key. What is appended to the bytes until [`end`](Entries::end) is its
+    /// value.
+    #[inline]
+    pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
+        self.bytes.extend_from_slice(key);
+        &mut self.bytes
+    }
+
+    /// The bytes up to those of the value that is being appended.
+    #[inline]
+    pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Ends an entry whose key has a length.
+    #[inline]
+    pub(super) fn end(&mut self, key_len: usize) {
+        let key_end = self.value_end() + key_len;
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    /// Ends an entry whose value is not held.
+    pub(super) fn end_long(&mut self, key_len: usize, value: LongValue) {
+        self.bytes.truncate(self.value_end() + key_len);
+        self.end(key_len);
+        self.long_values.push((self.ends.len() - 1, value));
+    }
+
+    /// Where the value of the last entry ends.
+    fn value_end(&self) -> usize {
+        self.ends.last().map_or(0, |ends| ends.1)
+    }
+
+    /// The key of an entry.
+    #[inline]
+    pub(super) fn key(&self, number: usize) -> &[u8] {
+        &self.bytes[self.start(number)..self.ends[number].0]
+    }
+
+    /// The value of an entry.
+    pub(super) fn value(&self, number: usize) -> Value<'_> {
+        let (key_end, value_end) = self.ends[number];
+        let long = || {
+            let at = self.long_values.binary_search_by_key(&number, |(n, _)| *n);
+            at.ok().map(|at| Value::Long(&self.long_values[at].1))
+        };
+        let held = Value::Bytes(&self.bytes[key_end..value_end]);
+        if self.long_values.is_empty() {
+            return held;
+        }
+        long().unwrap_or(held)
+    }
+
+    /// How many bytes the key and the value of an entry have.
+    #[inline]
+    pub(super) fn size(&self, number: usize) -> usize {
+        match self.value(number) {
+            Value::Bytes(_) => self.ends[number].1 - self.start(number),
+            Value::Long(long) => self.key(number).len() + long.len,
+        }
+    }
+
+    #[inline]
+    fn start(&self, number: usize) -> usize {
+        match number.checked_sub(1) {
+            Some(before) => self.ends[before].1,
+            None => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back() {
+        let long = LongValue {
+            shard: 7,
+            postings: 3..12,
+            len: 1000,
+        };
+        let mut entries = Entries::default();
+        entries.push(b"a", b"1");
+        entries.begin(b"bb").extend_from_slice(b"dropped");
+        entries.end_long(2, long.clone());
+        entries.push(b"c", b"");
+        assert_eq!(entries.len(), 3);
+        assert_eq!(entries.held(), 5);
+        let keys: Vec<_> = (0..3).map(|n| entries.key(n)).collect();
+        assert_eq!(keys, [&b"a"[..], b"bb", b"c"]);
+        assert_eq!(entries.value(0), Value::Bytes(b"1"));
+        assert_eq!(entries.value(1), Value::Long(&long));
+        assert_eq!(entries.value(2), Value::Bytes(b""));
+        assert_eq!([0, 1, 2].map(|n| entries.size(n)), [2, 1002, 1]);
+    }
+}

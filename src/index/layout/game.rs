@@ -1,0 +1,233 @@
+//! Game records: what the index says of a game.
+
+use std::borrow::Cow;
+
+use super::{parse_number, put_number};
+use crate::pgn::{GameReader, Tags};
+
+/// What a game that has no tags says of its place.
+pub const NO_OFFSET: i64 = -1;
+
+/// The fields of a game record in their order, by the tags they come from. The tenth is no tag but
+/// where the game stands.
+const FIELDS: [&str; 14] = [
+    "White",
+    "WhiteElo",
+    "Black",
+    "BlackElo",
+    "Result",
+    "Date",
+    "Event",
+    "Site",
+    "ECO",
+    "",
+    "FEN",
+    "PlyCount",
+    "EventDate",
+    "EventType",
+];
+const OFFSET_FIELD: usize = 9;
+const FEN_FIELD: usize = 10;
+
+/// Appends the fields of a game record. `offset` is where the text behind the bracket of its first
+/// tag stands, [`NO_OFFSET`] if it has none.
+pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, offset: i64) {
+    for (i, name) in FIELDS.iter().enumerate() {
+        if i > 0 {
+            out.push(b'|');
+        }
+        if i == OFFSET_FIELD {
+            put_number(out, offset);
+            continue;
+        }
+        match tags.get(name.as_bytes()) {
+            Some(value) => out.extend(value.iter().map(|byte| match byte {
+                b'|' | b'\r' | b'\n' => b'/',
+                _ => *byte,
+            })),
+            None if i == FEN_FIELD => {}
+            None => out.push(b'*'),
+        }
+    }
+}
+
+/// What the index says of a game.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GameHeader {
+    record: Vec<u8>,
+}
+
+impl GameHeader {
+    /// Reads a game record; `None` if it has too few fields or a malformed offset. More fields are
+    /// passed over.
+    pub fn parse(record: Vec<u8>) -> Option<GameHeader> {
+        let bars = memchr::memchr_iter(b'|', &record).count();
+        let header = GameHeader { record };
+        let offset: i64 = parse_number(header.field(OFFSET_FIELD))?;
+        (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
+    }
+
+    /// Whether this is the record of the game that a text begins with.
+    pub(in crate::index) fn is_of(&self, text: &[u8]) -> bool {
+        let mut games = GameReader::new(text);
+        if !games.next_game() {
+            return false;
+        }
+        let offset = parse_number(self.field(OFFSET_FIELD)).unwrap_or(NO_OFFSET);
+        let mut record = Vec::new();
+        write_game(&mut record, games.tags(), offset);
+        record == self.record
+    }
+
+    /// A field by its number from 0, as the bytes that the PGN has.
+    pub fn field(&self, number: usize) -> &[u8] {
+        self.record
+            .split(|byte| *byte == b'|')
+            .nth(number)
+            .unwrap_or_default()
+    }
+
+    /// A field as text: UTF-8, else taken to be Latin-1.
+    fn text(&self, number: usize) -> Cow<'_, str> {
+        let bytes = self.field(number);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => bytes
+                .iter()
+                .copied()
+                .map(char::from)
+                .collect::<String>()
+                .into(),
+        }
+    }
+
+    /// White's name.
+    pub fn white(&self) -> Cow<'_, str> {
+        self.text(0)
+    }
+
+    /// White's rating.
+    pub fn white_elo(&self) -> Cow<'_, str> {
+        self.text(1)
+    }
+
+    /// Black's name.
+    pub fn black(&self) -> Cow<'_, str> {
+        self.text(2)
+    }
+
+    /// Black's rating.
+    pub fn black_elo(&self) -> Cow<'_, str> {
+        self.text(3)
+    }
+
+    /// The `Result` tag.
+    pub fn result(&self) -> Cow<'_, str> {
+        self.text(4)
+    }
+
+    /// The `Date` tag.
+    pub fn date(&self) -> Cow<'_, str> {
+        self.text(5)
+    }
+
+    /// The `Event` tag.
+    pub fn event(&self) -> Cow<'_, str> {
+        self.text(6)
+    }
+
+    /// The `Site` tag.
+    pub fn site(&self) -> Cow<'_, str> {
+        self.text(7)
+    }
+
+    /// The `ECO` tag.
+    pub fn eco(&self) -> Cow<'_, str> {
+        self.text(8)
+    }
+
+    /// Where the text behind the bracket of the game's first tag stands in the unpacked PGN, `None` if
+    /// it has no tags.
+    pub fn offset(&self) -> Option<u64> {
+        parse_number(self.field(OFFSET_FIELD))
+    }
+
+    /// The `FEN` tag, empty if there is none.
+    pub fn fen(&self) -> Cow<'_, str> {
+        self.text(FEN_FIELD)
+    }
+
+    /// The `PlyCount` tag.
+    pub fn ply_count(&self) -> Cow<'_, str> {
+        self.text(11)
+    }
+
+    /// The `EventDate` tag.
+    pub fn event_date(&self) -> Cow<'_, str> {
+        self.text(12)
+    }
+
+    /// The `EventType` tag.
+    pub fn event_type(&self) -> Cow<'_, str> {
+        self.text(13)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record(pgn: &[u8], offset: i64) -> Vec<u8> {
+        let mut games = GameReader::new(pgn);
+        assert!(games.next_game());
+        let mut out = Vec::new();
+        write_game(&mut out, games.tags(), offset);
+        out
+    }
+
+    #[test]
+    fn game_records() {
+        let pgn = b"[Event \"a|b\"]\n[White \"M\xfcller\"]\n[WhiteElo \"\"]\n[Result \"1-0\"]\n\n*";
+        let record = record(pgn, 1);
+        assert_eq!(record, b"M\xfcller||*|*|1-0|*|a/b|*|*|1||*|*|*");
+        let header = GameHeader::parse(record).unwrap();
+        assert_eq!(header.white(), "Müller");
+        assert_eq!(header.white_elo(), "");
+        assert_eq!(header.event(), "a/b");
+        assert_eq!(header.offset(), Some(1));
+        assert_eq!(header.fen(), "");
+        assert_eq!(header.event_type(), "*");
+    }
+
+    #[test]
+    fn a_game_without_tags() {
+        let header = GameHeader::parse(record(b"1. e4 *", NO_OFFSET)).unwrap();
+        assert_eq!(header.field(9), b"-1");
+        assert_eq!(header.offset(), None);
+    }
+
+    #[test]
+    fn malformed_records() {
+        let whole = record(b"[White \"A\"]\n\n*", 1);
+        assert!(GameHeader::parse(whole.clone()).is_some());
+        assert!(GameHeader::parse([&whole[..], b"|more"].concat()).is_some());
+        assert_eq!(GameHeader::parse(whole[..whole.len() - 2].to_vec()), None);
+        for offset in ["", "x", "-2", "1.0"] {
+            let record = format!("A|*|*|*|*|*|*|*|*|{offset}||*|*|*");
+            assert_eq!(GameHeader::parse(record.into_bytes()), None, "{offset}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in "[0-9|a-]{0,40}", fields: Vec<u8>) {
+            for bytes in [bytes.into_bytes(), fields] {
+                if let Some(header) = GameHeader::parse(bytes) {
+                    let _ = (header.white(), header.offset(), header.event_type());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Every key and value of the index, to write and to read. Numbers are decimal, keys and values
+//! bytes; LevelDB keeps the keys in the order of their bytes.
+//!
+//! | key | value |
+//! |---|---|
+//! | `game_<id>_data` | 14 fields joined by a vertical bar, see [`GameHeader`] |
+//! | `<key>` | the ids of the games that reached the position, ascending, a comma behind each |
+//! | `<key>_freq`, `<key>_white_score`, `<key>_draws`, `<key>_moves` | see [`PositionStats`] |
+//! | `total_game_count` | how many games the input has |
+//! | `pgn_filename` | absolute path of the first PGN |
+//! | `pgn_file_count`, `pgn_file_<i>` | with several inputs: how many, and `<first id>\|<path>` |
+//! | `variant` | the variant of the games, `auto` for several; absent for standard chess |
+//!
+//! A decimal number sorts before the same number with an underscore behind it, but between the two
+//! stand all numbers that begin with its digits. [`ends_before`] tells when the second is due.
+
+mod game;
+mod ids;
+mod stats;
+
+pub use self::{
+    game::{GameHeader, NO_OFFSET, write_game},
+    ids::{GameIds, GameIdsIter, write_id},
+    stats::PositionStats,
+};
+pub(super) use stats::{StatsKeys, parse_moves};
+
+/// How many games the input has.
+pub const TOTAL_GAMES: &[u8] = b"total_game_count";
+/// The first input.
+pub const FILE_NAME: &[u8] = b"pgn_filename";
+/// How many inputs there are, if there are several.
+pub const FILE_COUNT: &[u8] = b"pgn_file_count";
+/// The variant of the games; absent for standard chess.
+pub const VARIANT: &[u8] = b"variant";
+/// A key of another layout, which front-ends tell by it. Never written.
+pub const NUM_PASSES: &[u8] = b"numPasses";
+
+/// The key of a game record.
+pub fn game_key(id: u32) -> Vec<u8> {
+    let mut key = Vec::new();
+    put_game_key(&mut key, id);
+    key
+}
+
+/// Appends the key of a game record.
+pub(super) fn put_game_key(out: &mut Vec<u8>, id: u32) {
+    out.extend_from_slice(b"game_");
+    put_number(out, id);
+    out.extend_from_slice(b"_data");
+}
+
+/// The key of a position's game ids, from the position's Polyglot key.
+pub fn position_key(key: u64) -> Vec<u8> {
+    key.to_string().into_bytes()
+}
+
+/// The key of an input's place and name.
+pub fn file_key(number: usize) -> Vec<u8> {
+    format!("pgn_file_{number}").into_bytes()
+}
+
+/// The value for an input.
+pub fn file_value(first_id: u64, path: &[u8]) -> Vec<u8> {
+    let mut value = format!("{first_id}|").into_bytes();
+    value.extend_from_slice(path);
+    value
+}
+
+/// Reads the value for an input: the id of its first game and its path.
+pub fn parse_file_value(value: &[u8]) -> Option<(u64, &[u8])> {
+    let bar = value.iter().position(|byte| *byte == b'|')?;
+    Some((parse_number(&value[..bar])?, &value[bar + 1..]))
+}
+
+/// Reads a decimal number.
+pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Appends a decimal number.
+#[inline]
+fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Whether everything that begins with the digits `number` has been passed when `next` comes.
+#[inline]
+pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
+    !next.starts_with(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn inputs_come_back(first_id: u64, path: Vec<u8>) {
+            let value = file_value(first_id, &path);
+            prop_assert_eq!(parse_file_value(&value), Some((first_id, &path[..])));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let _ = parse_file_value(&bytes);
+            let _ = parse_number::<u64>(&bytes);
+        }
+    }
+}

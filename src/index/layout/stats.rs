@@ -1,0 +1,172 @@
+//! The statistics of a position.
+
+use super::put_number;
+use crate::{index::entries::Entries, position::BookMove};
+
+/// The statistics of a position that an index may have beside the games.
+///
+/// | key | value |
+/// |---|---|
+/// | `<key>_draws` | the games that neither side won |
+/// | `<key>_freq` | the games that reached it |
+/// | `<key>_moves` | the moves played there as 16-bit Polyglot numbers, ascending, a comma behind each |
+/// | `<key>_white_score` | White's wins less Black's |
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PositionStats {
+    /// The games that reached it.
+    pub games: u64,
+    /// White's wins less Black's.
+    pub white_score: i64,
+    /// Games that neither side won.
+    pub draws: u64,
+    /// The moves played there, each once, in the order of their numbers.
+    pub moves: Vec<BookMove>,
+}
+
+const DRAWS: &[u8] = b"_draws";
+const FREQ: &[u8] = b"_freq";
+const MOVES: &[u8] = b"_moves";
+const WHITE_SCORE: &[u8] = b"_white_score";
+
+impl PositionStats {
+    /// How many games White won; 0 if the numbers contradict each other.
+    pub fn white_wins(&self) -> u64 {
+        self.decided(self.white_score)
+    }
+
+    /// How many games Black won; 0 if the numbers contradict each other.
+    pub fn black_wins(&self) -> u64 {
+        self.decided(self.white_score.saturating_neg())
+    }
+
+    fn decided(&self, score: i64) -> u64 {
+        let decided = i128::from(self.games) - i128::from(self.draws);
+        u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0)
+    }
+
+    /// Writes the entries of the position whose key has the digits `number`, in their order.
+    pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
+        let key_len = |name: &[u8]| number.len() + name.len();
+        put_number(begin(out, number, DRAWS), self.draws);
+        out.end(key_len(DRAWS));
+        put_number(begin(out, number, FREQ), self.games);
+        out.end(key_len(FREQ));
+        let value = begin(out, number, MOVES);
+        for mv in &self.moves {
+            put_number(value, mv.0);
+            value.push(b',');
+        }
+        out.end(key_len(MOVES));
+        put_number(begin(out, number, WHITE_SCORE), self.white_score);
+        out.end(key_len(WHITE_SCORE));
+    }
+}
+
+/// Begins an entry whose key has two parts.
+#[inline]
+fn begin<'a>(out: &'a mut Entries, number: &[u8], name: &[u8]) -> &'a mut Vec<u8> {
+    out.begin(number);
+    out.begin(name)
+}
+
+/// The keys of a position's statistics.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::index) struct StatsKeys {
+    pub draws: Vec<u8>,
+    pub freq: Vec<u8>,
+    pub moves: Vec<u8>,
+    pub white_score: Vec<u8>,
+}
+
+impl StatsKeys {
+    /// The keys for the position with a Polyglot key.
+    pub(in crate::index) fn new(key: u64) -> StatsKeys {
+        let number = super::position_key(key);
+        let key_of = |name| [&number[..], name].concat();
+        StatsKeys {
+            draws: key_of(DRAWS),
+            freq: key_of(FREQ),
+            moves: key_of(MOVES),
+            white_score: key_of(WHITE_SCORE),
+        }
+    }
+}
+
+/// Reads the value that lists moves; `None` if it is malformed.
+pub(in crate::index) fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
+    let mut moves = Vec::new();
+    while !value.is_empty() {
+        let comma = memchr::memchr(b',', value)?;
+        moves.push(BookMove(super::parse_number(&value[..comma])?));
+        value = &value[comma + 1..];
+    }
+    Some(moves)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::index::entries::Value;
+
+    /// The entries of a position.
+    fn written(stats: &PositionStats, key: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut entries = Entries::default();
+        stats.write(key.to_string().as_bytes(), &mut entries);
+        let value = |number| match entries.value(number) {
+            Value::Bytes(value) => value.to_vec(),
+            Value::Long(_) => unreachable!("statistics are short"),
+        };
+        (0..entries.len())
+            .map(|number| (entries.key(number).to_vec(), value(number)))
+            .collect()
+    }
+
+    #[test]
+    fn results_follow_from_the_statistics() {
+        let stats = PositionStats {
+            games: 10,
+            white_score: -2,
+            draws: 4,
+            moves: vec![],
+        };
+        assert_eq!((stats.white_wins(), stats.black_wins()), (2, 4));
+        let hostile = PositionStats {
+            games: 1,
+            white_score: i64::MIN,
+            draws: 9,
+            moves: vec![],
+        };
+        assert_eq!(hostile.white_wins(), 0);
+    }
+
+    #[test]
+    fn malformed_moves() {
+        for value in ["7", "7,,", ",", "x,", "65536,", "-1,"] {
+            assert_eq!(parse_moves(value.as_bytes()), None, "{value}");
+        }
+        assert_eq!(parse_moves(b""), Some(vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn statistics_come_back(games: u64, white_score: i64, draws: u64, moves in proptest::collection::vec(any::<u16>(), 0..9), key: u64) {
+            let stats = PositionStats { games, white_score, draws, moves: moves.into_iter().map(BookMove).collect() };
+            let entries = written(&stats, key);
+            prop_assert!(entries.is_sorted());
+            let keys = StatsKeys::new(key);
+            let names: Vec<_> = entries.iter().map(|entry| entry.0.clone()).collect();
+            prop_assert_eq!(names, [keys.draws, keys.freq, keys.moves, keys.white_score]);
+            prop_assert_eq!(super::super::parse_number(&entries[0].1), Some(draws));
+            prop_assert_eq!(super::super::parse_number(&entries[1].1), Some(games));
+            prop_assert_eq!(parse_moves(&entries[2].1), Some(stats.moves));
+            prop_assert_eq!(super::super::parse_number(&entries[3].1), Some(white_score));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let _ = parse_moves(&bytes);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Blocks: the entries of a stretch of a table, each key without what it shares with the one before.
+//!
+//! An entry is: how many bytes of its key are those of the key before, how many are not, the length of the value
+//! (varints), the bytes that are not shared, the value. Every sixteenth key stands whole; where these
+//! restarts are, and how many, stands at the end, so that a key is found by halving.
+
+use super::{
+    Damage,
+    coding::{Fields, put_varint},
+    key::{self, Kind},
+};
+
+/// How many entries there are from one whole key to the next.
+const RESTART_INTERVAL: usize = 16;
+
+/// Makes one block after the other.
+#[derive(Debug)]
+pub(super) struct BlockBuilder {
+    buffer: Vec<u8>,
+    restarts: Vec<u32>,
+    last_key: Vec<u8>,
+    since_restart: usize,
+}
+
+impl BlockBuilder {
+    pub(super) fn new() -> BlockBuilder {
+        BlockBuilder {
+            buffer: Vec::new(),
+            restarts: vec![0],
+            last_key: Vec::new(),
+            since_restart: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    pub(super) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// How many bytes the block takes if it ends here.
+    pub(super) fn size(&self) -> usize {
+        self.buffer.len() + 4 * self.restarts.len() + 4
+    }
+
+    /// Adds an entry behind all others.
+    #[inline]
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.add_key(key, value.len());
+        self.buffer.extend_from_slice(value);
+    }
+
+    /// Adds an entry up to its value.
+    #[inline]
+    pub(super) fn add_key(&mut self, key: &[u8], value_len: usize) {
+        let shared = if self.since_restart < RESTART_INTERVAL {
+            let pairs = self.last_key.iter().zip(key);
+            pairs.take_while(|(a, b)| a == b).count()
+        } else {
+            self.restarts.push(self.buffer.len() as u32);
+            self.since_restart = 0;
+            0
+        };
+        self.since_restart += 1;
+        for number in [shared, key.len() - shared, value_len] {
+            put_varint(&mut self.buffer, number as u64);
+        }
+        self.buffer.extend_from_slice(&key[shared..]);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+    }
+
+    /// The bytes of the entries.
+    pub(super) fn entries(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The bytes behind the entries.
+    pub(super) fn restarts(&self) -> Vec<u8> {
+        let count = self.restarts.len() as u32;
+        let numbers = self.restarts.iter().chain([&count]);
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// The block's bytes. [`clear`](BlockBuilder::clear) begins the next.
+    pub(super) fn finish(&mut self) -> &[u8] {
+        let restarts = self.restarts();
+        self.buffer.extend_from_slice(&restarts);
+        &self.buffer
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.buffer.clear();
+        self.restarts.truncate(1);
+        self.last_key.clear();
+        self.since_restart = 0;
+    }
+}
+
+/// A block that has been read.
+#[derive(Debug)]
+pub(super) struct Block {
+    bytes: Vec<u8>,
+    /// Where the entries end and the restarts begin.
+    entries_end: usize,
+    restarts: usize,
+    /// Where the block stands in its file.
+    offset: u64,
+}
+
+/// Where an entry's value stands in its block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Found {
+    /// The internal key.
+    pub key: Vec<u8>,
+    /// The value's first byte.
+    pub start: usize,
+    /// Behind its last byte.
+    pub end: usize,
+}
+
+impl Block {
+    /// Takes the bytes of the block that begins at `offset` of its file.
+    pub(super) fn new(bytes: Vec<u8>, offset: u64) -> Result<Block, Damage> {
+        let damage = Damage {
+            offset,
+            problem: "a block has no restarts",
+        };
+        let (rest, count) = bytes.split_last_chunk().ok_or(damage)?;
+        let restarts = u32::from_le_bytes(*count) as usize;
+        let entries_end = restarts
+            .checked_mul(4)
+            .and_then(|size| rest.len().checked_sub(size))
+            .filter(|_| restarts > 0)
+            .ok_or(damage)?;
+        Ok(Block {
+            bytes,
+            entries_end,
+            restarts,
+            offset,
+        })
+    }
+
+    fn damage(&self, problem: &'static str) -> Damage {
+        Damage {
+            offset: self.offset,
+            problem,
+        }
+    }
+
+    /// The entries from the first on.
+    pub(super) fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            block: self,
+            next: 0,
+            key: Vec::new(),
+            value: (0, 0),
+        }
+    }
+
+    /// The first entry whose user's key is not less than `key`: the newest of that key.
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Found>, Damage> {
+        let mut cursor = self.cursor();
+        // The last restart whose key is less, or the first one.
+        let (mut low, mut high) = (0, self.restarts);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            cursor.jump(self.restart(middle)?);
+            if !cursor.advance()? {
+                return Err(self.damage("a restart of a block has no entry"));
+            }
+            if cursor.user_key()? < key {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        cursor.jump(self.restart(low)?);
+        while cursor.advance()? {
+            if cursor.user_key()? >= key {
+                let (start, end) = cursor.value;
+                return Ok(Some(Found {
+                    key: cursor.key,
+                    start,
+                    end,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn restart(&self, number: usize) -> Result<usize, Damage> {
+        let at = self.entries_end + 4 * number;
+        let place = Fields::new(&self.bytes[at..])
+            .u32()
+            .expect("the restarts lie within the block");
+        if place as usize > self.entries_end {
+            return Err(self.damage("a restart lies outside of its block"));
+        }
+        Ok(place as usize)
+    }
+
+    /// Bytes of the block, as [`Found`] names them.
+    pub(super) fn value(&self, found: &Found) -> &[u8] {
+        &self.bytes[found.start..found.end]
+    }
+
+    /// The same without a copy, because values may be large.
+    pub(super) fn into_value(mut self, found: &Found) -> Vec<u8> {
+        self.bytes.truncate(found.end);
+        self.bytes.drain(..found.start);
+        self.bytes
+    }
+}
+
+/// Goes through the entries of a block.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    block: &'a Block,
+    next: usize,
+    key: Vec<u8>,
+    value: (usize, usize),
+}
+
+impl Cursor<'_> {
+    /// Goes on at a restart.
+    fn jump(&mut self, place: usize) {
+        self.next = place;
+        self.key.clear();
+    }
+
+    /// Goes to the next entry; false behind the last.
+    pub(super) fn advance(&mut self) -> Result<bool, Damage> {
+        let entries = &self.block.bytes[..self.block.entries_end];
+        let mut fields = Fields::new(&entries[self.next..]);
+        if fields.is_empty() {
+            return Ok(false);
+        }
+        let malformed = self.block.damage("an entry of a block is malformed");
+        let mut size = || fields.size().ok_or(malformed);
+        let (shared, unshared, value_len) = (size()?, size()?, size()?);
+        if shared > self.key.len() {
+            return Err(malformed);
+        }
+        self.key.truncate(shared);
+        self.key
+            .extend_from_slice(fields.bytes(unshared).ok_or(malformed)?);
+        let start = entries.len() - fields.rest().len();
+        fields.bytes(value_len).ok_or(malformed)?;
+        self.next = start + value_len;
+        self.value = (start, self.next);
+        Ok(true)
+    }
+
+    /// The entry's key as the user gave it.
+    fn user_key(&self) -> Result<&[u8], Damage> {
+        Ok(self.parts()?.0)
+    }
+
+    /// The entry's key, sequence number and kind.
+    pub(super) fn parts(&self) -> Result<(&[u8], u64, Kind), Damage> {
+        key::parse(&self.key).ok_or_else(|| self.block.damage("a key of a block is malformed"))
+    }
+
+    /// The entry's value.
+    #[cfg(test)]
+    pub(super) fn value(&self) -> &[u8] {
+        &self.block.bytes[self.value.0..self.value.1]
+    }
+}

@@ -1,0 +1,305 @@
+//! Making tables from entries that are in order.
+
+use std::io::{self, Write};
+
+use snap::raw::{Encoder, max_compress_len};
+
+use super::{
+    block::BlockBuilder,
+    coding::{masked, put_varint},
+    filter::{self, FilterBuilder},
+    key,
+    manifest::TableFile,
+};
+
+/// A block ends before the entry that comes when it has more bytes than this.
+const BLOCK_SIZE: usize = 4 << 10;
+
+/// The last bytes of every table.
+pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
+
+/// Two places of blocks, as long as they can get, and [`MAGIC`].
+pub(super) const FOOTER: usize = 40 + MAGIC.len();
+
+/// What a block has behind its bytes: how it is compressed, and a checksum.
+pub(super) const BLOCK_TRAILER: usize = 5;
+
+/// How a block is compressed.
+pub(super) const UNCOMPRESSED: u8 = 0;
+pub(super) const SNAPPY: u8 = 1;
+
+/// Where a block stands in its file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Handle {
+    pub offset: u64,
+    /// Its bytes, as they are stored, without the trailer.
+    pub size: u64,
+}
+
+impl Handle {
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self.offset);
+        put_varint(out, self.size);
+    }
+}
+
+/// Writes a table. Entries get the sequence numbers 1, 2 and so on.
+pub(in crate::index) struct TableBuilder<W> {
+    file: BlockWriter<W>,
+    block: BlockBuilder,
+    index: BlockBuilder,
+    filter: FilterBuilder,
+    /// The last key of the block that was written last, and the block's place: its index entry is made
+    /// when the next key is known.
+    written: Option<(Vec<u8>, Handle)>,
+    first_key: Vec<u8>,
+    key: Vec<u8>,
+    entries: u64,
+}
+
+impl<W: Write> TableBuilder<W> {
+    /// Begins a table that goes to `out`.
+    pub(in crate::index) fn new(out: W) -> TableBuilder<W> {
+        TableBuilder {
+            file: BlockWriter {
+                out,
+                offset: 0,
+                encoder: Encoder::new(),
+                compressed: Vec::new(),
+            },
+            block: BlockBuilder::new(),
+            index: BlockBuilder::new(),
+            filter: FilterBuilder::default(),
+            written: None,
+            first_key: Vec::new(),
+            key: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Adds an entry, whose key must come behind all others.
+    pub(in crate::index) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.begin_entry(key)?;
+        self.block.add(&self.key, value);
+        Ok(())
+    }
+
+    /// Adds an entry whose value is not in memory: `put_value` hands its `len` bytes to the function it
+    /// is given, in parts.
+    pub(in crate::index) fn add_long(
+        &mut self,
+        key: &[u8],
+        len: usize,
+        put_value: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.begin_entry(key)?;
+        self.block.add_key(&self.key, len);
+        // The next entry would begin a new block anyway.
+        let (entries, restarts) = (self.block.entries(), self.block.restarts());
+        let mut block = CompressedBlock::new(&mut self.file, entries.len() + len + restarts.len())?;
+        block.put(entries)?;
+        put_value(&mut |part| block.put(part))?;
+        block.put(&restarts)?;
+        let handle = block.finish()?;
+        self.end_block(handle);
+        Ok(())
+    }
+
+    /// Puts the internal key of the next entry into `self.key`, and ends the block before it if that is
+    /// full.
+    fn begin_entry(&mut self, key: &[u8]) -> io::Result<()> {
+        if self.entries == 0 {
+            self.first_key.extend_from_slice(key);
+        }
+        self.entries += 1;
+        self.key.clear();
+        key::put(&mut self.key, key, self.entries);
+        if self.block.size() > BLOCK_SIZE {
+            self.write_block()?;
+        }
+        if let Some((last, handle)) = self.written.take() {
+            self.index_block(&key::separator(&last, &self.key), handle);
+        }
+        self.filter.add(key);
+        Ok(())
+    }
+
+    fn write_block(&mut self) -> io::Result<()> {
+        let handle = self.file.write_compressed(self.block.finish())?;
+        self.end_block(handle);
+        Ok(())
+    }
+
+    /// Begins a new block behind one that has been written.
+    fn end_block(&mut self, handle: Handle) {
+        self.written = Some((self.block.last_key().to_vec(), handle));
+        self.block.clear();
+        self.filter.start_block(self.file.offset);
+    }
+
+    fn index_block(&mut self, separator: &[u8], handle: Handle) {
+        let mut place = Vec::new();
+        handle.put(&mut place);
+        self.index.add(separator, &place);
+    }
+
+    /// Writes the rest of the table, which is to have the number `number`.
+    pub(in crate::index) fn finish(mut self, number: u64) -> io::Result<TableFile> {
+        if !self.block.is_empty() {
+            self.write_block()?;
+        }
+        let mut last_key = Vec::new();
+        if let Some((last, handle)) = self.written.take() {
+            last_key.extend_from_slice(&last[..last.len() - key::TRAILER]);
+            self.index_block(&key::separator_at_end(&last), handle);
+        }
+        let filters = self.file.write(self.filter.finish(), UNCOMPRESSED)?;
+        let mut place = Vec::new();
+        filters.put(&mut place);
+        self.block.add(filter::NAME, &place);
+        let mut footer = Vec::with_capacity(FOOTER);
+        self.file
+            .write_compressed(self.block.finish())?
+            .put(&mut footer);
+        self.file
+            .write_compressed(self.index.finish())?
+            .put(&mut footer);
+        footer.resize(FOOTER - MAGIC.len(), 0);
+        footer.extend_from_slice(&MAGIC);
+        self.file.out.write_all(&footer)?;
+        self.file.out.flush()?;
+        Ok(TableFile {
+            number,
+            size: self.file.offset + FOOTER as u64,
+            entries: self.entries,
+            first_key: self.first_key,
+            last_key,
+        })
+    }
+}
+
+/// Writes blocks with their checksums.
+struct BlockWriter<W> {
+    out: W,
+    offset: u64,
+    encoder: Encoder,
+    compressed: Vec<u8>,
+}
+
+impl<W: Write> BlockWriter<W> {
+    fn write_compressed(&mut self, block: &[u8]) -> io::Result<Handle> {
+        let mut compressed = std::mem::take(&mut self.compressed);
+        let room = max_compress_len(block.len());
+        if compressed.len() < room {
+            compressed.resize(room, 0);
+        }
+        // The length of a block must fit into 32 bits.
+        let len = self.encoder.compress(block, &mut compressed)?;
+        let handle = self.write(&compressed[..len], SNAPPY);
+        self.compressed = compressed;
+        handle
+    }
+
+    fn write(&mut self, bytes: &[u8], compression: u8) -> io::Result<Handle> {
+        let handle = Handle {
+            offset: self.offset,
+            size: bytes.len() as u64,
+        };
+        self.out.write_all(bytes)?;
+        self.offset += handle.size;
+        self.write_trailer(crc32c::crc32c(bytes), compression)?;
+        Ok(handle)
+    }
+
+    /// Writes what follows the bytes of a block, from their checksum.
+    fn write_trailer(&mut self, checksum: u32, compression: u8) -> io::Result<()> {
+        let checksum = crc32c::crc32c_append(checksum, &[compression]);
+        self.out.write_all(&[compression])?;
+        self.out.write_all(&masked(checksum).to_le_bytes())?;
+        self.offset += BLOCK_TRAILER as u64;
+        Ok(())
+    }
+}
+
+/// Compresses and writes a block that is never in memory as a whole.
+///
+/// Snappy compresses stretches of 64 KiB, each by itself, behind the length of all: so the result is
+/// that of compressing the whole.
+struct CompressedBlock<'a, W> {
+    file: &'a mut BlockWriter<W>,
+    /// Bytes that have come and are not yet written, and how many have yet to come.
+    stretch: Vec<u8>,
+    missing: usize,
+    checksum: u32,
+    start: u64,
+}
+
+/// What Snappy compresses by itself.
+const STRETCH: usize = 1 << 16;
+
+impl<'a, W: Write> CompressedBlock<'a, W> {
+    /// Begins a block of `len` bytes.
+    fn new(file: &'a mut BlockWriter<W>, len: usize) -> io::Result<CompressedBlock<'a, W>> {
+        if u32::try_from(len).is_err() {
+            return Err(io::Error::other("an entry has more than 4 GiB"));
+        }
+        let start = file.offset;
+        let mut block = CompressedBlock {
+            file,
+            stretch: Vec::with_capacity(STRETCH),
+            missing: len,
+            checksum: 0,
+            start,
+        };
+        let mut header = Vec::new();
+        put_varint(&mut header, len as u64);
+        block.write(&header)?;
+        Ok(block)
+    }
+
+    /// Takes the next bytes of the block.
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let missing = self.missing.checked_sub(bytes.len());
+        self.missing = missing.ok_or_else(|| io::Error::other("a value is longer than it was"))?;
+        while !bytes.is_empty() {
+            let room = STRETCH - self.stretch.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.stretch.extend_from_slice(now);
+            bytes = later;
+            if self.stretch.len() == STRETCH {
+                self.write_stretch()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_stretch(&mut self) -> io::Result<()> {
+        let mut header = Vec::new();
+        put_varint(&mut header, self.stretch.len() as u64);
+        let compressed = self.file.encoder.compress_vec(&self.stretch)?;
+        self.stretch.clear();
+        self.write(&compressed[header.len()..])
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
+        self.file.offset += bytes.len() as u64;
+        self.file.out.write_all(bytes)
+    }
+
+    /// Ends the block when all its bytes have come.
+    fn finish(mut self) -> io::Result<Handle> {
+        if self.missing > 0 {
+            return Err(io::Error::other("a value is shorter than it was"));
+        }
+        if !self.stretch.is_empty() {
+            self.write_stretch()?;
+        }
+        let size = self.file.offset - self.start;
+        self.file.write_trailer(self.checksum, SNAPPY)?;
+        Ok(Handle {
+            offset: self.start,
+            size,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! A database that is open for reading.
+
+use std::{ffi::OsStr, fs, path::Path};
+
+use super::{
+    Damage,
+    files::Tables,
+    manifest::{self, Version},
+    memtable::Memtable,
+};
+use crate::error::{At, Error, Result};
+
+impl Damage {
+    /// The same as an error that names the file.
+    pub(super) fn of(self, path: &Path) -> Error {
+        Error::file(
+            path,
+            format!(
+                "is damaged at byte {}: {}; make the index again",
+                self.offset, self.problem
+            ),
+        )
+    }
+}
+
+/// A LevelDB database. It is never changed, not even its lock or its log, so that a read-only medium
+/// will do and other programs may read it meanwhile.
+#[derive(Debug)]
+pub(in crate::index) struct Database {
+    version: Version,
+    tables: Tables,
+    memtable: Memtable,
+}
+
+impl Database {
+    /// Opens the database in `directory`.
+    pub(in crate::index) fn open(directory: &Path) -> Result<Database> {
+        let version = Version::read(directory)?;
+        Ok(Database {
+            memtable: read_logs(directory, &version)?,
+            tables: Tables::open(directory, version.tables())?,
+            version,
+        })
+    }
+
+    /// Whether it has neither tables nor entries in a log.
+    pub(in crate::index) fn is_empty(&self) -> bool {
+        self.memtable.is_empty() && self.version.tables().next().is_none()
+    }
+
+    /// The value of a key.
+    pub(in crate::index) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        // What is newer stands before what is older.
+        if let Some(value) = self.memtable.get(key) {
+            return Ok(value.map(<[u8]>::to_vec));
+        }
+        let [first, others @ ..] = &self.version.levels;
+        let overlapping = first
+            .iter()
+            .filter(|table| (&table.first_key[..]..=&table.last_key[..]).contains(&key));
+        let of_levels = others.iter().filter_map(|level| {
+            let at = level.partition_point(|table| table.last_key[..] < *key);
+            level.get(at).filter(|table| table.first_key[..] <= *key)
+        });
+        for table in overlapping.chain(of_levels) {
+            if let Some(value) = self.tables.with(table.number, |table| table.get(key))? {
+                return Ok(value);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Reads the logs whose entries are in no table yet.
+fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
+    let mut logs = Vec::new();
+    for entry in fs::read_dir(directory).at(directory, "read")? {
+        let path = entry.at(directory, "read")?.path();
+        if let Some(number) = log_number(&path)
+            && version.needs_log(number)
+        {
+            logs.push((number, path));
+        }
+    }
+    logs.sort();
+    if let Some(required) = version.required_log()
+        && logs.iter().all(|(number, _)| *number != required)
+    {
+        return Err(Error::file(
+            directory,
+            format!("is damaged: the log {required:06}.log is missing; make the index again"),
+        ));
+    }
+    let mut memtable = Memtable::default();
+    for (_, path) in logs {
+        let bytes = fs::read(&path).at(&path, "read")?;
+        memtable
+            .read_log(&bytes)
+            .map_err(|damage| damage.of(&path))?;
+    }
+    Ok(memtable)
+}
+
+/// Whether LevelDB gives a file in a database this name.
+pub(in crate::index) fn is_file_of_database(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    match name.rsplit_once('.') {
+        Some((number, "ldb" | "sst" | "log" | "dbtmp")) => is_number(number),
+        _ => matches!(name, "CURRENT" | "LOCK" | "LOG" | "LOG.old") || manifest::is_manifest(name),
+    }
+}
+
+fn log_number(path: &Path) -> Option<u64> {
+    let is_log = path.extension()? == "log";
+    is_log.then(|| path.file_stem()?.to_str()?.parse().ok())?
+}

@@ -1,0 +1,225 @@
+//! The open tables of a database.
+//!
+//! A table that is open goes on answering when its database is replaced or removed, so tables are
+//! opened with the database and held. A database may have more tables than a process may
+//! have open files: the soft limit is raised as far as the system lets us, and half of it is for tables. Those
+//! past that are opened when they are asked for, and refused when they are not the files any more
+//! that they were.
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::SystemTime,
+};
+
+use super::{manifest::TableFile, table::Table};
+use crate::error::{At, Error, Result};
+
+/// How many tables are kept open of those that are opened when they are asked for.
+const RECENT: usize = 16;
+
+/// How many tables all databases of this process hold.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Tables by their numbers.
+#[derive(Debug)]
+pub(super) struct Tables {
+    directory: PathBuf,
+    held: Vec<(u64, Table)>,
+    /// What the others were like when the database was opened, by number.
+    others: Vec<(TableFile, Stamp)>,
+    /// Those of the others that were asked for last.
+    recent: Mutex<VecDeque<(u64, Arc<Table>)>>,
+}
+
+impl Tables {
+    /// Opens as many tables as may be held.
+    pub(super) fn open<'a>(
+        directory: &Path,
+        files: impl Iterator<Item = &'a TableFile>,
+    ) -> Result<Tables> {
+        let files: Vec<&TableFile> = files.collect();
+        let limit = limit_for(files.len());
+        Tables::open_up_to(limit, directory, files)
+    }
+
+    fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
+        files.sort_by_key(|file| file.number);
+        let mut tables = Tables {
+            directory: directory.to_owned(),
+            held: Vec::new(),
+            others: Vec::new(),
+            recent: Mutex::default(),
+        };
+        for file in files {
+            let table = Table::open(directory, file)?;
+            if hold(limit) {
+                tables.held.push((file.number, table));
+            } else {
+                let stamp = Stamp::of(&table).at(directory, "read")?;
+                tables.others.push((file.clone(), stamp));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Calls `f` with a table of the database.
+    pub(super) fn with<T>(&self, number: u64, f: impl FnOnce(&Table) -> Result<T>) -> Result<T> {
+        match self
+            .held
+            .binary_search_by_key(&number, |(number, _)| *number)
+        {
+            Ok(at) => f(&self.held[at].1),
+            Err(_) => f(&*self.recent(number)?),
+        }
+    }
+
+    fn recent(&self, number: u64) -> Result<Arc<Table>> {
+        let recent = || self.recent.lock().expect("no holder of the lock panics");
+        if let Some((_, table)) = recent().iter().find(|(other, _)| *other == number) {
+            return Ok(Arc::clone(table));
+        }
+        let at = self
+            .others
+            .binary_search_by_key(&number, |(file, _)| file.number)
+            .expect("the manifest names the table, so it is held or among the others");
+        let (file, stamp) = &self.others[at];
+        let replaced = || {
+            Error::file(
+                &self.directory,
+                "was replaced or removed, and has too many tables to hold them all open: open it again",
+            )
+        };
+        let table = Table::open(&self.directory, file).map_err(|_| replaced())?;
+        if Stamp::of(&table).at(&self.directory, "read")? != *stamp {
+            return Err(replaced());
+        }
+        let table = Arc::new(table);
+        let mut recent = recent();
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((number, Arc::clone(&table)));
+        Ok(table)
+    }
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.held.len(), Ordering::Relaxed);
+    }
+}
+
+/// Takes one of the places for held tables, if there is one.
+fn hold(limit: usize) -> bool {
+    HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+        (held < limit).then_some(held + 1)
+    })
+    .is_ok()
+}
+
+/// How many tables all databases may hold when one of `tables` comes to them.
+#[cfg(unix)]
+fn limit_for(tables: usize) -> usize {
+    let Ok((soft, _)) = rlimit::Resource::NOFILE.get() else {
+        return 0;
+    };
+    let wanted = (HELD.load(Ordering::Relaxed) + tables) as u64 * 2;
+    let limit = if wanted > soft {
+        rlimit::increase_nofile_limit(wanted).unwrap_or(soft)
+    } else {
+        soft
+    };
+    usize::try_from(limit / 2).unwrap_or(usize::MAX)
+}
+
+/// Elsewhere the system has no limit that matters.
+#[cfg(not(unix))]
+fn limit_for(_tables: usize) -> usize {
+    usize::MAX
+}
+
+/// What tells a file from another that took its name.
+#[derive(PartialEq, Eq, Debug)]
+struct Stamp {
+    size: u64,
+    modified: Option<SystemTime>,
+    #[cfg(unix)]
+    inode: (u64, u64),
+}
+
+impl Stamp {
+    fn of(table: &Table) -> std::io::Result<Stamp> {
+        let metadata = table.file().metadata()?;
+        Ok(Stamp {
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            inode: {
+                use std::os::unix::fs::MetadataExt;
+                (metadata.dev(), metadata.ino())
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{super::TableBuilder, *};
+
+    const TABLES: u64 = 60;
+
+    /// Makes tables with an entry each in a directory.
+    fn tables_in(directory: &Path, value: &[u8]) -> Vec<TableFile> {
+        fs::create_dir(directory).unwrap();
+        let table = |number| {
+            let mut bytes = Vec::new();
+            let mut builder = TableBuilder::new(&mut bytes);
+            builder.add(b"key", value).unwrap();
+            let table = builder.finish(number).unwrap();
+            fs::write(directory.join(TableFile::name(number)), bytes).unwrap();
+            table
+        };
+        (0..TABLES).map(table).collect()
+    }
+
+    fn value_in(tables: &Tables, number: u64) -> Result<Vec<u8>> {
+        Ok(tables
+            .with(number, |table| table.get(b"key"))?
+            .unwrap()
+            .unwrap())
+    }
+
+    #[test]
+    fn held_tables_go_on_answering_and_others_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let files = tables_in(&path, b"old");
+        let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
+        assert_eq!(all.held.len(), TABLES as usize);
+        // No more may be held: each of these is opened when it is asked for.
+        let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
+        assert_eq!(none.held.len(), 0);
+        for number in (0..TABLES).chain([0, 0, TABLES - 1]) {
+            assert_eq!(value_in(&all, number).unwrap(), b"old");
+            assert_eq!(value_in(&none, number).unwrap(), b"old");
+        }
+        assert_eq!(none.recent.lock().unwrap().len(), RECENT);
+
+        fs::remove_dir_all(&path).unwrap();
+        for files in [vec![], tables_in(&path, b"new")] {
+            for number in 0..TABLES {
+                assert_eq!(value_in(&all, number).unwrap(), b"old");
+            }
+            let err = value_in(&none, 5).unwrap_err().to_string();
+            assert!(err.contains("idx") && err.contains("replaced"), "{err}");
+            drop(files);
+        }
+    }
+}

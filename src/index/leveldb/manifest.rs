@@ -1,0 +1,314 @@
+//! The manifest that makes a database of tables: which files there are, and which keys each holds.
+//!
+//! A manifest is a log of edits. Ours has one; LevelDB's own have one for each change, and what they
+//! say together is the database. The file `CURRENT` names the manifest.
+
+use std::{fs, path::Path};
+
+use super::{
+    Damage,
+    coding::{Fields, put_string, put_varint},
+    key, log,
+};
+use crate::error::{At, Error, Result};
+
+/// How many levels a database has.
+pub(super) const LEVELS: usize = 7;
+
+/// Our tables stand in the last level, which is never compacted.
+const LAST_LEVEL: u64 = LEVELS as u64 - 1;
+
+/// The number of our manifest, and of a log that is not there because nothing is to recover.
+const MANIFEST_NUMBER: u64 = 1;
+const LOG_NUMBER: u64 = 2;
+
+/// The number of the first table.
+pub(in crate::index) const FIRST_TABLE: u64 = 3;
+
+/// The file that names the manifest.
+const CURRENT: &str = "CURRENT";
+
+const COMPARATOR: &[u8] = b"leveldb.BytewiseComparator";
+
+/// What begins each field of an edit.
+mod tag {
+    pub(super) const COMPARATOR: u64 = 1;
+    pub(super) const LOG_NUMBER: u64 = 2;
+    pub(super) const NEXT_NUMBER: u64 = 3;
+    pub(super) const LAST_SEQUENCE: u64 = 4;
+    pub(super) const COMPACTED_TO: u64 = 5;
+    pub(super) const DELETED_TABLE: u64 = 6;
+    pub(super) const NEW_TABLE: u64 = 7;
+    pub(super) const PREVIOUS_LOG_NUMBER: u64 = 9;
+}
+
+/// A table, as a manifest names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::index) struct TableFile {
+    /// The number that its name is made of.
+    pub number: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// How many entries we put into it.
+    pub entries: u64,
+    /// The keys of the first and the last entry.
+    pub first_key: Vec<u8>,
+    pub last_key: Vec<u8>,
+}
+
+impl TableFile {
+    /// The name of its file.
+    pub(in crate::index) fn name(number: u64) -> String {
+        format!("{number:06}.ldb")
+    }
+
+    /// The name that older versions of LevelDB gave it.
+    pub(super) fn old_name(number: u64) -> String {
+        format!("{number:06}.sst")
+    }
+}
+
+/// Writes the manifest of tables that do not overlap, and the file that points to it.
+pub(in crate::index) fn write(directory: &Path, tables: &[TableFile]) -> Result<()> {
+    let name = format!("MANIFEST-{MANIFEST_NUMBER:06}");
+    let path = directory.join(&name);
+    fs::write(&path, log::of_record(&edit(tables))).at(&path, "write")?;
+    let path = directory.join(CURRENT);
+    fs::write(&path, format!("{name}\n")).at(&path, "write")
+}
+
+/// One edit that says everything.
+fn edit(tables: &[TableFile]) -> Vec<u8> {
+    let mut edit = Vec::new();
+    let last_number = tables.iter().map(|table| table.number).max();
+    let last_sequence = tables.iter().map(|table| table.entries).max().unwrap_or(0);
+    put_varint(&mut edit, tag::COMPARATOR);
+    put_string(&mut edit, COMPARATOR);
+    for (tag, number) in [
+        (tag::LOG_NUMBER, LOG_NUMBER),
+        (tag::PREVIOUS_LOG_NUMBER, 0),
+        (tag::NEXT_NUMBER, last_number.unwrap_or(LOG_NUMBER) + 1),
+        (tag::LAST_SEQUENCE, last_sequence),
+    ] {
+        put_varint(&mut edit, tag);
+        put_varint(&mut edit, number);
+    }
+    let mut internal = Vec::new();
+    for table in tables {
+        for number in [tag::NEW_TABLE, LAST_LEVEL, table.number, table.size] {
+            put_varint(&mut edit, number);
+        }
+        for (key, sequence) in [(&table.first_key, 1), (&table.last_key, table.entries)] {
+            internal.clear();
+            key::put(&mut internal, key, sequence);
+            put_string(&mut edit, &internal);
+        }
+    }
+    edit
+}
+
+/// What the edits of a manifest say together.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Version {
+    comparator: Option<Vec<u8>>,
+    next_number: Option<u64>,
+    last_sequence: Option<u64>,
+    log_number: Option<u64>,
+    previous_log_number: u64,
+    /// The tables of each level.
+    pub levels: [Vec<TableFile>; LEVELS],
+}
+
+impl Version {
+    /// Reads the manifest of the database in `directory`.
+    pub(super) fn read(directory: &Path) -> Result<Version> {
+        let current = directory.join(CURRENT);
+        let text = fs::read(&current).at(&current, "read")?;
+        let name = str::from_utf8(&text)
+            .ok()
+            .and_then(|text| text.strip_suffix('\n'))
+            .filter(|name| is_manifest(name))
+            .ok_or_else(|| Error::file(&current, "is damaged: it names no manifest"))?;
+        let path = directory.join(name);
+        let bytes = fs::read(&path).at(&path, "read")?;
+        Version::parse(&bytes).map_err(|damage| damage.of(&path))
+    }
+
+    fn parse(manifest: &[u8]) -> Result<Version, Damage> {
+        let mut version = Version::default();
+        for (offset, record) in log::records(manifest)? {
+            version
+                .apply(&record)
+                .map_err(|problem| Damage { offset, problem })?;
+        }
+        version
+            .check()
+            .map_err(|problem| Damage { offset: 0, problem })?;
+        Ok(version)
+    }
+
+    fn apply(&mut self, edit: &[u8]) -> Result<(), &'static str> {
+        let mut fields = Fields::new(edit);
+        while !fields.is_empty() {
+            self.apply_field(&mut fields)
+                .ok_or("an edit is malformed")?;
+        }
+        Ok(())
+    }
+
+    fn apply_field(&mut self, fields: &mut Fields<'_>) -> Option<()> {
+        match fields.varint()? {
+            tag::COMPARATOR => self.comparator = Some(fields.string()?.to_vec()),
+            tag::LOG_NUMBER => self.log_number = Some(fields.varint()?),
+            tag::PREVIOUS_LOG_NUMBER => self.previous_log_number = fields.varint()?,
+            tag::NEXT_NUMBER => self.next_number = Some(fields.varint()?),
+            tag::LAST_SEQUENCE => self.last_sequence = Some(fields.varint()?),
+            tag::COMPACTED_TO => {
+                self.levels.get(fields.size()?)?;
+                fields.string()?;
+            }
+            tag::DELETED_TABLE => {
+                let level = self.levels.get_mut(fields.size()?)?;
+                let number = fields.varint()?;
+                level.retain(|table| table.number != number);
+            }
+            tag::NEW_TABLE => {
+                let level = self.levels.get_mut(fields.size()?)?;
+                let (number, size) = (fields.varint()?, fields.varint()?);
+                let mut user_key = || Some(key::parse(fields.string()?)?.0.to_vec());
+                level.push(TableFile {
+                    number,
+                    size,
+                    entries: 0,
+                    first_key: user_key()?,
+                    last_key: user_key()?,
+                });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn check(&mut self) -> Result<(), &'static str> {
+        if self.comparator.as_deref() != Some(COMPARATOR) {
+            return Err("the keys are in another order than that of their bytes");
+        }
+        if self.log_number.is_none() || self.next_number.is_none() || self.last_sequence.is_none() {
+            return Err("the manifest is not complete");
+        }
+        // In the first level the newest come first, in the others there is at most one for a key.
+        let [first, others @ ..] = &mut self.levels;
+        first.sort_by_key(|table| std::cmp::Reverse(table.number));
+        for level in others {
+            level.sort_by(|a, b| a.first_key.cmp(&b.first_key));
+            let overlap = level
+                .windows(2)
+                .any(|pair| pair[0].last_key >= pair[1].first_key);
+            if overlap {
+                return Err("tables of a level overlap");
+            }
+        }
+        if self.tables().any(|table| table.first_key > table.last_key) {
+            return Err("a table ends before it begins");
+        }
+        Ok(())
+    }
+
+    /// All tables.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &TableFile> {
+        self.levels.iter().flatten()
+    }
+
+    /// Whether a log of this number holds entries that are in no table.
+    pub(super) fn needs_log(&self, number: u64) -> bool {
+        self.log_number.is_some_and(|first| number >= first)
+            || number == self.previous_log_number && number != 0
+    }
+
+    /// The number of a log that must be there. A database that was just made, by us or by LevelDB, names
+    /// one that is not.
+    pub(super) fn required_log(&self) -> Option<u64> {
+        self.log_number.filter(|number| *number > LOG_NUMBER)
+    }
+}
+
+/// Whether a manifest has this name.
+pub(super) fn is_manifest(name: &str) -> bool {
+    name.strip_prefix("MANIFEST-").is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tables() -> Vec<TableFile> {
+        let table = |number: u64, first: &str, last: &str| TableFile {
+            number,
+            size: 1000 + number,
+            entries: 0,
+            first_key: first.into(),
+            last_key: last.into(),
+        };
+        vec![table(3, "a", "b"), table(4, "c", "c"), table(5, "d", "x")]
+    }
+
+    #[test]
+    fn what_is_written_comes_back() {
+        for tables in [vec![], tables()] {
+            let log = log::of_record(&edit(&tables));
+            let version = Version::parse(&log).unwrap();
+            assert_eq!(version.levels[6], tables);
+            assert!(version.levels[..6].iter().all(Vec::is_empty));
+            assert_eq!(version.required_log(), None);
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let mut overlapping = tables();
+        overlapping[0].last_key = b"c".to_vec();
+        let mut reversed = tables();
+        reversed[2].last_key = b"a".to_vec();
+        for tables in [overlapping, reversed] {
+            assert!(Version::parse(&log::of_record(&edit(&tables))).is_err());
+        }
+        assert!(Version::parse(b"").is_err());
+        let mut other_order = edit(&[]);
+        other_order[5] ^= 1;
+        assert!(Version::parse(&log::of_record(&other_order)).is_err());
+    }
+
+    #[test]
+    fn names_of_manifests() {
+        assert!(is_manifest("MANIFEST-000001"));
+        for name in [
+            "MANIFEST-",
+            "MANIFEST-1/../x",
+            "../MANIFEST-1",
+            "CURRENT",
+            "",
+        ] {
+            assert!(!is_manifest(name), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let _ = Version::parse(&bytes);
+            let _ = Version::parse(&log::of_record(&bytes));
+        }
+
+        #[test]
+        fn changed_edits_are_read(at: prop::sample::Index, byte: u8) {
+            let mut edit = edit(&tables());
+            let at = at.index(edit.len());
+            edit[at] = byte;
+            let _ = Version::parse(&log::of_record(&edit));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Tests of tables and databases against `rusty-leveldb`, which is made by others.
+
+use std::{collections::BTreeMap, fs, path::Path, rc::Rc};
+
+use proptest::{collection::vec, prelude::*};
+use rusty_leveldb::{
+    CompressorId, DB, LdbIterator, MemEnv, Options, WriteBatch, compressor::SnappyCompressor,
+    env::Env,
+};
+
+use super::{Database, FIRST_TABLE, TableBuilder, TableFile, manifest, table::Table};
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The table that a database of `rusty-leveldb` makes of entries.
+fn foreign_table(entries: &Entries) -> Vec<u8> {
+    let directory = Path::new("table");
+    let env: Rc<Box<dyn Env>> = Rc::new(Box::new(MemEnv::new()));
+    let mut batch = WriteBatch::default();
+    for (key, value) in entries {
+        batch.put(key, value);
+    }
+    let options = Options {
+        env: Rc::clone(&env),
+        compressor: SnappyCompressor::ID,
+        write_buffer_size: usize::MAX,
+        max_file_size: usize::MAX,
+        ..Options::default()
+    };
+    let mut db = DB::open(directory, options).unwrap();
+    db.write(batch, false).unwrap();
+    let (first, last) = (
+        entries.first_key_value().unwrap(),
+        entries.last_key_value().unwrap(),
+    );
+    db.compact_range(first.0, last.0).unwrap();
+    let mut table = Vec::new();
+    for child in env.children(directory).unwrap() {
+        if child
+            .extension()
+            .is_some_and(|extension| extension == "ldb")
+        {
+            let mut file = env.open_sequential_file(&directory.join(child)).unwrap();
+            file.read_to_end(&mut table).unwrap();
+        }
+    }
+    table
+}
+
+fn our_table(number: u64, entries: &Entries) -> (TableFile, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let mut builder = TableBuilder::new(&mut bytes);
+    for (key, value) in entries {
+        builder.add(key, value).unwrap();
+    }
+    (builder.finish(number).unwrap(), bytes)
+}
+
+/// Our database of entries, a table for every `per_table` of them.
+fn our_database(entries: &Entries, per_table: usize) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let all: Vec<_> = entries.clone().into_iter().collect();
+    let mut tables = Vec::new();
+    for (number, some) in (FIRST_TABLE..).zip(all.chunks(per_table)) {
+        let (table, bytes) = our_table(number, &some.iter().cloned().collect());
+        fs::write(dir.path().join(TableFile::name(number)), bytes).unwrap();
+        tables.push(table);
+    }
+    manifest::write(dir.path(), &tables).unwrap();
+    dir
+}
+
+fn keys() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        "[0-9]{1,20}(_freq|_draws|_moves|_white_score)?".prop_map(String::into_bytes),
+        "game_[0-9]{1,8}_data".prop_map(String::into_bytes),
+        // `rusty-leveldb` loses a key that is the one before with a null byte behind it.
+        vec(
+            prop_oneof![Just(1), Just(0xff), Just(0xfe), 1..=u8::MAX],
+            1..12
+        ),
+    ]
+}
+
+fn values() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        8 => "([0-9]{1,6},){1,20}".prop_map(String::into_bytes),
+        4 => vec(any::<u8>(), 0..300),
+        1 => (vec(any::<u8>(), 1..9), 0..40_000usize).prop_map(|(some, times)| some.repeat(times)),
+    ]
+}
+
+fn entries() -> impl Strategy<Value = Entries> {
+    proptest::collection::btree_map(keys(), values(), 1..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn tables_are_those_of_rusty_leveldb(entries in entries()) {
+        prop_assert!(our_table(3, &entries).1 == foreign_table(&entries));
+    }
+
+    #[test]
+    fn values_in_parts_make_the_same_table(entries in entries(), part in prop_oneof![1..10usize, 1000..200_000usize]) {
+        let mut bytes = Vec::new();
+        let mut builder = TableBuilder::new(&mut bytes);
+        for (key, value) in &entries {
+            // What comes in parts ends its block, which only a long value does.
+            if value.len() > 5000 {
+                let put = |out: &mut dyn FnMut(&[u8]) -> std::io::Result<()>| value.chunks(part).try_for_each(out);
+                builder.add_long(key, value.len(), put).unwrap();
+            } else {
+                builder.add(key, value).unwrap();
+            }
+        }
+        let (table, expected) = our_table(3, &entries);
+        prop_assert_eq!(builder.finish(3).unwrap(), table);
+        prop_assert!(bytes == expected);
+    }
+
+    #[test]
+    fn what_is_written_is_read_by_both(entries in entries(), per_table in 1..200usize, strangers in vec(keys(), 20)) {
+        let dir = our_database(&entries, per_table);
+        let database = Database::open(dir.path()).unwrap();
+        for (key, value) in &entries {
+            prop_assert_eq!(database.get(key).unwrap(), Some(value.clone()));
+        }
+        for key in strangers {
+            prop_assert_eq!(database.get(&key).unwrap(), entries.get(&key).cloned());
+        }
+        drop(database);
+
+        let options = Options { create_if_missing: false, ..Options::default() };
+        let mut foreign = DB::open(dir.path(), options).unwrap();
+        let mut iterator = foreign.new_iter().unwrap();
+        for (key, value) in &entries {
+            prop_assert_eq!(iterator.next(), Some((key.clone(), value.clone())));
+        }
+        prop_assert!(iterator.next().is_none());
+    }
+
+    #[test]
+    fn what_leveldb_wrote_is_read(changes in vec(vec((keys(), prop::option::of(values())), 1..60), 1..8), strangers in vec(keys(), 20)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut expected = Entries::new();
+        // Small enough that there are a log, and tables in several levels.
+        let options = Options { write_buffer_size: 40_000, max_file_size: 30_000, ..Options::default() };
+        for batch in changes {
+            let mut db = DB::open(dir.path(), options.clone()).unwrap();
+            for (key, value) in batch {
+                match value {
+                    Some(value) => {
+                        db.put(&key, &value).unwrap();
+                        expected.insert(key, value);
+                    }
+                    None => {
+                        db.delete(&key).unwrap();
+                        expected.remove(&key);
+                    }
+                }
+            }
+            db.close().unwrap();
+        }
+        let database = Database::open(dir.path()).unwrap();
+        for (key, value) in &expected {
+            prop_assert_eq!(database.get(key).unwrap(), Some(value.clone()));
+        }
+        for key in strangers {
+            prop_assert_eq!(database.get(&key).unwrap(), expected.get(&key).cloned());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_table_or_an_error(mut bytes in vec(any::<u8>(), 0..300), has_footer: bool, offset in 0..128u8, size in 0..300u16, key in keys()) {
+        if has_footer {
+            let mut footer = vec![0, 0, offset, (size & 0x7f) as u8 | 0x80, (size >> 7) as u8];
+            footer.resize(40, 0);
+            footer.extend_from_slice(&super::builder::MAGIC);
+            bytes.extend(footer);
+        }
+        check_bytes(bytes, &key);
+    }
+
+    #[test]
+    fn blocks_that_are_not_well_formed_are_errors(mut block in vec(prop_oneof![0..4u8, any::<u8>()], 4..200), compression in 0..3u8, key in keys()) {
+        // The checksum is right, so everything else is looked at.
+        let count = block.len() - 4;
+        block[count + 1..].fill(0);
+        let size = block.len() as u64;
+        block.push(compression);
+        let checksum = super::coding::masked(crc32c::crc32c(&block));
+        block.extend(checksum.to_le_bytes());
+        let mut footer = vec![0, 0, 0];
+        super::coding::put_varint(&mut footer, size);
+        footer.resize(40, 0);
+        block.extend(footer);
+        block.extend_from_slice(&super::builder::MAGIC);
+        check_bytes(block, &key);
+    }
+}
+
+/// Reads bytes as a table: whatever they are, that ends, and does not panic.
+fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = TableFile {
+        number: 3,
+        size: bytes.len() as u64,
+        entries: 0,
+        first_key: vec![],
+        last_key: vec![0xff],
+    };
+    fs::write(dir.path().join(TableFile::name(3)), bytes).unwrap();
+    let table = Table::open(dir.path(), &file).unwrap();
+    let _ = table.get(key);
+    let _ = table.for_each(|_, _| ());
+}
+
+#[test]
+fn keys_that_differ_by_null_bytes_are_found() {
+    let key = |nulls: usize| [b"key", &vec![0; nulls][..]].concat();
+    let entries: Entries = (0..50)
+        .map(|nulls| (key(nulls), vec![b'x'; 5000]))
+        .collect();
+    let dir = our_database(&entries, 7);
+    let database = Database::open(dir.path()).unwrap();
+    for (key, value) in &entries {
+        assert_eq!(database.get(key).unwrap().as_ref(), Some(value));
+    }
+    assert_eq!(database.get(&key(50)).unwrap(), None);
+}
+
+#[test]
+fn every_entry_of_a_table_is_passed() {
+    let entries: Entries = (0..5000u32)
+        .map(|i| (format!("{i:06}").into_bytes(), i.to_string().into_bytes()))
+        .collect();
+    let dir = our_database(&entries, usize::MAX);
+    let (file, _) = our_table(3, &entries);
+    let table = Table::open(dir.path(), &file).unwrap();
+    let mut found = Entries::new();
+    table
+        .for_each(|key, value| {
+            found.insert(key.to_vec(), value.to_vec());
+        })
+        .unwrap();
+    assert_eq!(found, entries);
+}

@@ -1,0 +1,331 @@
+//! The entries of positions, made of sorted postings.
+//!
+//! Postings are cut into pieces that are made into entries in parallel. A piece has the positions
+//! whose first posting lies in it, so that no position is in two.
+//!
+//! The statistics of a position sort behind all numbers that begin with its digits, so they are kept
+//! on a stack until these have passed. What is on the stack when a piece ends is handed on.
+
+use std::{
+    io,
+    ops::{ControlFlow, Range},
+};
+
+use shakmaty::Color;
+
+use super::{
+    entries::{Entries, LongValue},
+    layout::{self, PositionStats},
+    posting::Posting,
+};
+use crate::{
+    error::Result,
+    position::BookMove,
+    sort::{SHARDS, Sealed},
+};
+
+/// How many postings are read at once.
+const READ: usize = 1 << 12;
+
+/// How many bytes of a long value are written at once.
+const PART: usize = 1 << 16;
+
+/// The ids of a position are not held past so many bytes: a game more takes up to 11.
+const LONGEST_HELD: usize = 4 << 20;
+
+/// Some postings of a shard, by their numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    shard: usize,
+    postings: Range<usize>,
+}
+
+/// All postings in pieces of `size`, in order.
+pub(super) fn pieces(postings: &Sealed<Posting>, size: usize) -> impl Iterator<Item = Piece> {
+    (0..SHARDS).flat_map(move |shard| {
+        let len = usize::try_from(postings.shard_len(shard)).expect("a shard has fewer records");
+        (0..len).step_by(size).map(move |start| Piece {
+            shard,
+            postings: start..len.min(start + size),
+        })
+    })
+}
+
+/// The entries of a piece.
+#[derive(Default, Debug)]
+pub(super) struct PositionEntries {
+    pub entries: Entries,
+    /// Statistics that may not come yet, the longest number last.
+    pub waiting: Vec<Waiting>,
+    /// How many positions the piece has, and how many games reached them in all.
+    pub positions: u64,
+    pub games: u64,
+}
+
+/// Statistics of a position, kept until all numbers that begin with its key's digits have passed.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Waiting {
+    number: Number,
+    stats: PositionStats,
+}
+
+impl Waiting {
+    /// Whether these statistics come before the entry of a key.
+    pub(super) fn is_due_before(&self, key: &[u8]) -> bool {
+        layout::ends_before(self.number.digits(), key)
+    }
+
+    /// Writes the statistics.
+    pub(super) fn write(&self, out: &mut Entries) {
+        self.stats.write(self.number.digits(), out);
+    }
+}
+
+/// A key in decimal.
+#[derive(Copy, Clone, Default, Debug)]
+struct Number {
+    bytes: [u8; 20],
+    len: u8,
+}
+
+impl Number {
+    fn new(key: u64) -> Number {
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(key).as_bytes();
+        let mut bytes = [0; 20];
+        bytes[..digits.len()].copy_from_slice(digits);
+        Number {
+            bytes,
+            len: digits.len() as u8,
+        }
+    }
+
+    fn digits(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl Piece {
+    /// How many postings it has.
+    pub(super) fn len(&self) -> usize {
+        self.postings.len()
+    }
+
+    /// Makes the entries of the positions whose first posting lies in the piece.
+    pub(super) fn entries(
+        &self,
+        postings: &Sealed<Posting>,
+        with_stats: bool,
+    ) -> Result<PositionEntries> {
+        let mut maker = EntryMaker::new(self.shard, with_stats);
+        // The posting before tells whether the first position began earlier.
+        let mut number = self.postings.start.saturating_sub(1);
+        let mut earlier = None;
+        scan(postings, self.shard, number, |posting| {
+            let at = number;
+            number += 1;
+            if at < self.postings.start {
+                earlier = Some(posting.position());
+            } else if earlier == Some(posting.position()) {
+                // Of the piece before.
+            } else if maker.is_at(posting) {
+                maker.add(posting);
+            } else if at < self.postings.end {
+                maker.begin(posting, at);
+                maker.add(posting);
+            } else {
+                number = at;
+                return ControlFlow::Break(());
+            }
+            // A position that began earlier may go on for long.
+            match earlier.is_some() && !maker.has_begun && number >= self.postings.end {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        maker.end(number);
+        Ok(maker.made)
+    }
+}
+
+/// Calls `f` with the postings of a shard from the one numbered `start` on.
+fn scan(
+    postings: &Sealed<Posting>,
+    shard: usize,
+    start: usize,
+    mut f: impl FnMut(Posting) -> ControlFlow<()>,
+) -> Result<()> {
+    let len = usize::try_from(postings.shard_len(shard)).expect("a shard has fewer records");
+    let mut buffer = Vec::new();
+    for from in (start..len).step_by(READ) {
+        let some = postings.range(shard, from..len.min(from + READ), &mut buffer)?;
+        if some.iter().any(|posting| f(*posting).is_break()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a value that was not held, in parts.
+pub(super) fn write_long_value(
+    postings: &Sealed<Posting>,
+    value: &LongValue,
+    out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut left = value.postings.len();
+    let mut last_id = None;
+    let mut part = Vec::new();
+    let mut written = Ok(());
+    scan(postings, value.shard, value.postings.start, |posting| {
+        if left == 0 || written.is_err() {
+            return ControlFlow::Break(());
+        }
+        left -= 1;
+        if last_id != Some(posting.id()) {
+            last_id = Some(posting.id());
+            layout::write_id(&mut part, posting.id());
+        }
+        if part.len() >= PART {
+            written = out(&part);
+            part.clear();
+        }
+        ControlFlow::Continue(())
+    })
+    .map_err(io::Error::other)?;
+    written.and_then(|()| out(&part))
+}
+
+/// Makes entries of postings that come in order.
+struct EntryMaker {
+    shard: usize,
+    with_stats: bool,
+    made: PositionEntries,
+    has_begun: bool,
+    /// The position whose postings are coming.
+    position: u128,
+    number: Number,
+    stats: PositionStats,
+    last_id: Option<u32>,
+    first_posting: usize,
+    /// Where its value begins, and how many bytes of it are not held.
+    value_start: usize,
+    not_held: usize,
+    /// Lists of moves to be used again.
+    spare: Vec<Vec<BookMove>>,
+}
+
+impl EntryMaker {
+    fn new(shard: usize, with_stats: bool) -> EntryMaker {
+        EntryMaker {
+            shard,
+            with_stats,
+            made: PositionEntries::default(),
+            has_begun: false,
+            position: 0,
+            number: Number::default(),
+            stats: PositionStats::default(),
+            last_id: None,
+            first_posting: 0,
+            value_start: 0,
+            not_held: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Whether a posting is of the present position.
+    #[inline]
+    fn is_at(&self, posting: Posting) -> bool {
+        self.has_begun && self.position == posting.position()
+    }
+
+    /// Begins the position of a posting, which has the number `at` in its shard.
+    fn begin(&mut self, posting: Posting, at: usize) {
+        self.end(at);
+        self.has_begun = true;
+        self.position = posting.position();
+        self.number = Number::new(posting.key());
+        self.release();
+        self.last_id = None;
+        self.first_posting = at;
+        self.not_held = 0;
+        let bytes = self.made.entries.begin(self.number.digits());
+        self.value_start = bytes.len();
+    }
+
+    /// Writes the statistics that are due before the present number.
+    fn release(&mut self) {
+        let due = |waiting: &mut Waiting| waiting.is_due_before(self.number.digits());
+        while let Some(mut waiting) = self.made.waiting.pop_if(due) {
+            waiting.write(&mut self.made.entries);
+            waiting.stats.moves.clear();
+            self.spare.push(waiting.stats.moves);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, posting: Posting) {
+        let id = posting.id();
+        if self.last_id != Some(id) {
+            self.last_id = Some(id);
+            self.add_id(id);
+            self.stats.games += 1;
+            match posting.winner() {
+                Some(Color::White) => self.stats.white_score += 1,
+                Some(Color::Black) => self.stats.white_score -= 1,
+                None => self.stats.draws += 1,
+            }
+        }
+        if self.with_stats {
+            let mv = posting.book_move();
+            // There are not many different ones.
+            if mv != BookMove::NONE && !self.stats.moves.contains(&mv) {
+                self.stats.moves.push(mv);
+            }
+        }
+    }
+
+    #[inline]
+    fn add_id(&mut self, id: u32) {
+        let bytes = self.made.entries.open_bytes();
+        layout::write_id(bytes, id);
+        let held = bytes.len() - self.value_start;
+        if held > LONGEST_HELD || self.not_held > 0 {
+            // All of it is read again when it is written.
+            bytes.truncate(self.value_start);
+            self.not_held += held;
+        }
+    }
+
+    /// Ends the present position, whose last posting is the one before number `at`.
+    fn end(&mut self, at: usize) {
+        if !self.has_begun {
+            return;
+        }
+        self.made.positions += 1;
+        self.made.games += self.stats.games;
+        let key_len = self.number.digits().len();
+        if self.not_held == 0 {
+            self.made.entries.end(key_len);
+        } else {
+            let value = LongValue {
+                shard: self.shard,
+                postings: self.first_posting..at,
+                len: self.not_held,
+            };
+            self.made.entries.end_long(key_len, value);
+        }
+        let moves = self.spare.pop().unwrap_or_default();
+        let next = PositionStats {
+            moves,
+            ..PositionStats::default()
+        };
+        let mut stats = std::mem::replace(&mut self.stats, next);
+        if self.with_stats {
+            stats.moves.sort_unstable();
+            self.made.waiting.push(Waiting {
+                number: self.number,
+                stats,
+            });
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Cutting entries into tables and writing these.
+//!
+//! A table ends with the entry that makes it a mebibyte of keys and values. The entries come in order but
+//! in pieces of any size; a table takes parts of several.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter},
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
+
+use super::{
+    entries::{Entries, Value},
+    leveldb::{FIRST_TABLE, TableBuilder, TableFile},
+    positions::{PositionEntries, Waiting, write_long_value},
+    posting::Posting,
+};
+use crate::{
+    error::{At, Result},
+    sort::Sealed,
+};
+
+/// How many bytes of keys and values end a table.
+const TABLE_SIZE: usize = 1 << 20;
+
+/// The entries of a table.
+#[derive(Debug)]
+pub(super) struct Table {
+    number: u64,
+    parts: Vec<(Arc<Entries>, Range<usize>)>,
+}
+
+/// Takes entries in order and cuts them into tables.
+#[derive(Debug)]
+pub(super) struct TableCutter {
+    /// Tables that are complete.
+    tables: Vec<Table>,
+    next_number: u64,
+    parts: Vec<(Arc<Entries>, Range<usize>)>,
+    size: usize,
+    /// Statistics that may not come yet, the longest number last.
+    waiting: Vec<Waiting>,
+}
+
+impl TableCutter {
+    pub(super) fn new() -> TableCutter {
+        TableCutter {
+            tables: Vec::new(),
+            next_number: FIRST_TABLE,
+            parts: Vec::new(),
+            size: 0,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Takes the entries of the next positions.
+    pub(super) fn push_positions(&mut self, made: PositionEntries) {
+        self.push(made.entries);
+        self.waiting.extend(made.waiting);
+    }
+
+    /// Takes the next entries.
+    pub(super) fn push(&mut self, entries: Entries) {
+        let entries = Arc::new(entries);
+        let mut next = 0;
+        // The statistics of earlier pieces stand before the first entry behind their numbers.
+        while next < entries.len()
+            && let Some(last) = self.waiting.last()
+        {
+            if last.is_due_before(entries.key(next)) {
+                self.release();
+            } else {
+                self.push_part(&entries, next..next + 1);
+                next += 1;
+            }
+        }
+        self.push_part(&entries, next..entries.len());
+    }
+
+    /// Writes the statistics that are due first.
+    fn release(&mut self) {
+        if let Some(waiting) = self.waiting.pop() {
+            let mut stats = Entries::default();
+            waiting.write(&mut stats);
+            let all = 0..stats.len();
+            self.push_part(&Arc::new(stats), all);
+        }
+    }
+
+    fn push_part(&mut self, entries: &Arc<Entries>, part: Range<usize>) {
+        let mut start = part.start;
+        for number in part.clone() {
+            self.size += entries.size(number);
+            if self.size >= TABLE_SIZE {
+                self.parts.push((Arc::clone(entries), start..number + 1));
+                self.end_table();
+                start = number + 1;
+            }
+        }
+        if start < part.end {
+            self.parts.push((Arc::clone(entries), start..part.end));
+        }
+    }
+
+    fn end_table(&mut self) {
+        if self.parts.is_empty() {
+            return;
+        }
+        self.tables.push(Table {
+            number: self.next_number,
+            parts: std::mem::take(&mut self.parts),
+        });
+        self.next_number += 1;
+        self.size = 0;
+    }
+
+    /// The tables that are complete by now.
+    pub(super) fn take_tables(&mut self) -> Vec<Table> {
+        std::mem::take(&mut self.tables)
+    }
+
+    /// Completes the last table, when all entries have come.
+    pub(super) fn finish(&mut self) {
+        while !self.waiting.is_empty() {
+            self.release();
+        }
+        self.end_table();
+    }
+}
+
+impl Table {
+    /// Writes the table into a directory.
+    pub(super) fn write(self, directory: &Path, postings: &Sealed<Posting>) -> Result<TableFile> {
+        let path = directory.join(TableFile::name(self.number));
+        self.write_to(&path, postings).at(&path, "write")
+    }
+
+    fn write_to(self, path: &Path, postings: &Sealed<Posting>) -> io::Result<TableFile> {
+        let file = BufWriter::with_capacity(1 << 16, File::create(path)?);
+        let mut table = TableBuilder::new(file);
+        for (entries, part) in self.parts {
+            for number in part {
+                let key = entries.key(number);
+                match entries.value(number) {
+                    Value::Bytes(value) => table.add(key, value)?,
+                    Value::Long(value) => table
+                        .add_long(key, value.len, |out| write_long_value(postings, value, out))?,
+                }
+            }
+        }
+        table.finish(self.number)
+    }
+}

@@ -1,0 +1,91 @@
+//! The OOBS database among the outputs of a run.
+
+use std::iter::once;
+
+use shakmaty::Chess;
+
+use super::{
+    MakeBook,
+    report::{ObsReport, Report},
+    starts::Starts,
+};
+use crate::{
+    error::Result,
+    obs::{self, Info, ObsWriter},
+    output::Finished,
+    position::{Keyed, Rules, Variant, parse_fen},
+    sort::Memory,
+    tally::Counts,
+};
+
+impl MakeBook {
+    /// Begins the database, if there is to be one.
+    pub(super) fn begin_obs(&self) -> Result<Option<ObsWriter>> {
+        self.obs
+            .as_ref()
+            .map(|path| ObsWriter::create(path, |old| obs::check_replaceable(old, self.force)))
+            .transpose()
+    }
+
+    /// The memory that is left for sorting the rows of a database.
+    pub(super) fn memory_for_rows<'a>(
+        &self,
+        tables: impl Iterator<Item = &'a Counts>,
+        has_index: bool,
+    ) -> Memory {
+        let counts = tables.map(Counts::bytes_in_memory).sum::<u64>() as usize;
+        // Finding positions takes a byte a record more.
+        let mut held = counts + counts / 8;
+        if has_index {
+            held += self.memory / 2;
+        }
+        let left = self.memory.saturating_sub(held).max(self.memory / 8);
+        Memory {
+            // The rest is for what sorting needs meanwhile.
+            bytes: left / 4 * 3,
+            temp_dir: self.temp_dir.clone(),
+        }
+    }
+
+    /// Writes the OOBS database.
+    pub(super) fn write_obs(
+        &self,
+        writer: ObsWriter,
+        counts: &Counts,
+        starts: &Starts,
+        memory: &Memory,
+        report: &mut Report,
+    ) -> Result<Finished> {
+        let met = report.totals.variants.keys().next().copied();
+        let variant = self.variant.only().or(met).unwrap_or_default();
+        let info = Info::new(variant, self.provenance(report), &self.move_filter);
+        let path = self.obs.clone().expect("the run writes a database");
+        let (written, database) = if variant == Variant::Standard {
+            let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
+            let all = once(Ok(Some(Chess::default()))).chain(others);
+            writer.write(counts, positions(all), &info, memory, &self.stop)?
+        } else {
+            let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
+            writer.write(counts, positions(others), &info, memory, &self.stop)?
+        };
+        if written.strays > 0 {
+            report.warnings.push(format!(
+                "{}: {} positions or moves are missing, because two positions share a key",
+                path.display(),
+                written.strays
+            ));
+        }
+        report.obs = Some(ObsReport {
+            path,
+            rows: written.rows,
+        });
+        Ok(database)
+    }
+}
+
+/// The starts that could be read, which are all: they were written from positions.
+fn positions<P: Rules>(
+    starts: impl Iterator<Item = Result<Option<P>>>,
+) -> impl Iterator<Item = Result<Keyed<P>>> {
+    starts.filter_map(|start| start.map(|start| start.map(Keyed::new)).transpose())
+}

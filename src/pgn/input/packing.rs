@@ -1,0 +1,111 @@
+//! How inputs are packed, and unpacking them.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// How an input is packed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Packing {
+    None,
+    Gzip,
+    Bzip2,
+    Zstd,
+    Zip,
+}
+
+impl Packing {
+    /// How many bytes tell the packing, and the window of zstd.
+    pub(super) const MAGIC: usize = 18;
+
+    pub(super) fn detect(start: &[u8]) -> Packing {
+        match *start {
+            [0x1f, 0x8b, ..] => Packing::Gzip,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Packing::Bzip2,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Packing::Zip,
+            _ => Packing::None,
+        }
+    }
+}
+
+/// Refuses an archive whose first frame needs a larger window than the memory allows. Windows are powers
+/// of two to the decoder, so it takes up to twice of what it needs.
+pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
+    let Some(window) = zstd_window(start) else {
+        return Ok(());
+    };
+    if window.next_power_of_two() <= memory as u64 {
+        return Ok(());
+    }
+    Err(Error::file(
+        path,
+        format!(
+            "packed with a window of {} MiB, and unpacking may take {} MiB: allow at least {} MiB of \
+             memory in all, or unpack it first",
+            window >> 20,
+            memory >> 20,
+            (window.next_power_of_two() >> 20) * 8,
+        ),
+    ))
+}
+
+/// The size of the window that the first frame of a zstd archive declares (RFC 8878, 3.1.1.1), `None` if
+/// the text is something else.
+pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
+    let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
+        return None;
+    };
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let is_single_segment = descriptor & 0x20 != 0;
+    if !is_single_segment {
+        let window = rest.first()?;
+        let base = 1u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    // The window is the whole content.
+    let size = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let field = rest.get(dictionary..dictionary + size)?;
+    let mut bytes = [0; 8];
+    bytes[..size].copy_from_slice(field);
+    let content = u64::from_le_bytes(bytes);
+    Some(if size == 2 { content + 256 } else { content })
+}
+
+#[cfg(all(test, feature = "compression"))]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn the_window_stands_in_the_first_bytes() {
+        for log in [10, 17, 24, 27] {
+            let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+            packer.window_log(log).unwrap();
+            // Without a known length, so that there is a window.
+            packer.write_all(&[0; 1000]).unwrap();
+            packer.flush().unwrap();
+            let packed = packer.finish().unwrap();
+            assert_eq!(zstd_window(&packed), Some(1 << log), "{log}");
+        }
+        for size in [10, 300, 70_000] {
+            let packed = zstd::bulk::compress(&vec![7; size], 3).unwrap();
+            assert_eq!(zstd_window(&packed), Some(size as u64));
+        }
+        assert_eq!(zstd_window(b"[Event \"x\"]"), None);
+    }
+
+    #[test]
+    fn large_windows_are_refused() {
+        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        packer.window_log(27).unwrap();
+        packer.write_all(&[0; 1000]).unwrap();
+        packer.flush().unwrap();
+        let packed = packer.finish().unwrap();
+        let path = Path::new("x.zst");
+        assert!(refuse_large_window(path, &packed, 1 << 27).is_ok());
+        let err = refuse_large_window(path, &packed, (1 << 27) - 1).unwrap_err();
+        assert!(err.to_string().contains("128 MiB"), "{err}");
+    }
+}

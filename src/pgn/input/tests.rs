@@ -1,0 +1,204 @@
+//! Tests of inputs.
+
+use std::{
+    io::{Cursor, Write},
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use super::*;
+
+const PGN: &[u8] = b"[Event \"x\"]\n\n1. e4 *\n";
+
+fn unpacked(bytes: &[u8]) -> Result<Vec<u8>> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("games");
+    std::fs::write(&path, bytes).unwrap();
+    let mut text = Vec::new();
+    let input = Input::file(&path);
+    let mut stream = input.open(&StreamOptions::default())?;
+    stream
+        .read_to_end(&mut text)
+        .map_err(|err| input.error(err))?;
+    Ok(text)
+}
+
+fn gz(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+    packer.write_all(bytes).unwrap();
+    packer.finish().unwrap()
+}
+
+fn bz2(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = bzip2::write::BzEncoder::new(Vec::new(), Default::default());
+    packer.write_all(bytes).unwrap();
+    packer.finish().unwrap()
+}
+
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut packer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in members {
+        let options = zip::write::SimpleFileOptions::default();
+        packer.start_file(*name, options).unwrap();
+        packer.write_all(bytes).unwrap();
+    }
+    packer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn every_packing_is_told_by_content() {
+    assert_eq!(unpacked(PGN).unwrap(), PGN);
+    assert_eq!(unpacked(&gz(PGN)).unwrap(), PGN);
+    assert_eq!(unpacked(&bz2(PGN)).unwrap(), PGN);
+    assert_eq!(unpacked(&zstd::encode_all(PGN, 3).unwrap()).unwrap(), PGN);
+    assert_eq!(unpacked(&zip(&[("a.pgn", PGN)])).unwrap(), PGN);
+    assert_eq!(unpacked(b"").unwrap(), b"");
+    assert_eq!(unpacked(b"BZ").unwrap(), b"BZ");
+}
+
+#[test]
+fn members_streams_and_frames_follow_one_another() {
+    let twice = [PGN, PGN].concat();
+    assert_eq!(unpacked(&gz(PGN).repeat(2)).unwrap(), twice);
+    assert_eq!(unpacked(&bz2(PGN).repeat(2)).unwrap(), twice);
+    let frame = zstd::encode_all(PGN, 3).unwrap();
+    assert_eq!(unpacked(&frame.repeat(2)).unwrap(), twice);
+    let members = zip(&[("a.PGN", PGN), ("notes.txt", b"no"), ("b/c.pgn", PGN)]);
+    assert_eq!(unpacked(&members).unwrap(), [PGN, b"\n", PGN].concat());
+}
+
+#[test]
+fn damage_is_an_error() {
+    let many: Vec<u8> = (0..20_000u32)
+        .flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes())
+        .collect();
+    for packed in [
+        gz(&many),
+        bz2(&many),
+        zstd::encode_all(&many[..], 3).unwrap(),
+        zip(&[("a.pgn", &many)]),
+    ] {
+        assert!(unpacked(&packed[..packed.len() / 2]).is_err());
+    }
+    let mut packed = gz(&many);
+    let middle = packed.len() / 2;
+    packed[middle] ^= 0xff;
+    assert!(unpacked(&packed).is_err());
+    assert!(unpacked(&zip(&[("a.txt", PGN)])).is_err());
+}
+
+#[test]
+fn names_do_not_tell_the_packing() {
+    for path in ["/x/a.pgn", "a.pgn.gz", "a.pgn.zst", "a.zip", "b/a.pgn.bz2"] {
+        assert_eq!(Input::file(path).name(), "a.pgn", "{path}");
+    }
+    assert_eq!(Input::from_argument("-"), Input::stdin());
+}
+
+#[test]
+fn a_directory_is_no_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let err = Input::file(dir.path()).check().unwrap_err().to_string();
+    assert!(err.contains("is a directory"), "{err}");
+}
+
+#[test]
+fn what_is_no_pgn_is_named() {
+    let tar = [&[0; 257][..], b"ustar", &[0; 300]].concat();
+    for (bytes, what) in [
+        (tar.clone(), "tar"),
+        (gz(&tar), "tar"),
+        (b"\xfd7zXZ\0\0\0".to_vec(), "xz"),
+        (gz(&gz(PGN)), "packed twice"),
+        (zip(&[("a.txt", PGN)]), "zip archive without a .pgn"),
+    ] {
+        let err = unpacked(&bytes).unwrap_err().to_string();
+        assert!(err.contains(what), "{what}: {err}");
+    }
+}
+
+#[test]
+fn an_encrypted_zip_is_named() {
+    let mut packer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    packer
+        .start_file("a.pgn", zip::write::SimpleFileOptions::default())
+        .unwrap();
+    packer.write_all(PGN).unwrap();
+    let mut bytes = packer.finish().unwrap().into_inner();
+    // The flag of encryption, in the member's header and in the table of contents.
+    bytes[6] |= 1;
+    let entry = bytes.windows(4).position(|at| at == b"PK\x01\x02");
+    bytes[entry.unwrap() + 8] |= 1;
+    let err = unpacked(&bytes).unwrap_err().to_string();
+    assert!(err.contains("encrypted"), "{err}");
+}
+
+#[test]
+fn windows_are_bounded_by_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.zst");
+    let frame = |log| {
+        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        packer.window_log(log).unwrap();
+        packer.write_all(PGN).unwrap();
+        packer.flush().unwrap();
+        packer.finish().unwrap()
+    };
+    std::fs::write(&path, [frame(23), frame(27)].concat()).unwrap();
+    let input = Input::file(&path);
+    assert_eq!(input.unpacking_memory(1 << 30), 0);
+    let read = |memory| {
+        let mut text = Vec::new();
+        let options = StreamOptions {
+            memory,
+            ..StreamOptions::default()
+        };
+        let mut stream = input.open(&options)?;
+        let read = stream.read_to_end(&mut text);
+        read.map(|_| text).map_err(|err| input.error(err))
+    };
+    assert_eq!(read(1 << 27).unwrap(), [PGN, PGN].concat());
+    for memory in [0, 1 << 26] {
+        let err = read(memory).unwrap_err().to_string();
+        assert!(err.contains("allow more memory"), "{err}");
+    }
+    std::fs::write(&path, frame(27)).unwrap();
+    let err = read(1 << 26).unwrap_err().to_string();
+    assert!(err.contains("window of 128 MiB"), "{err}");
+    assert_eq!(input.unpacking_memory(1 << 30), 1 << 27);
+    assert_eq!(input.unpacking_memory(1 << 27), 1 << 26);
+}
+
+/// A pipe that gives nothing, not even an end to open.
+#[cfg(unix)]
+#[test]
+fn waiting_for_a_pipe_ends_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let options = StreamOptions::default();
+    let input = Input::file(&path);
+    input.check().unwrap();
+    let stop = Arc::clone(&options.stop);
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let start = Instant::now();
+    let err = input.open(&options).unwrap_err();
+    assert!(matches!(err, Error::Interrupted), "{err}");
+    assert!(start.elapsed() < Duration::from_secs(1));
+    stopper.join().unwrap();
+    // The other end comes, and still gives nothing.
+    let writer = File::options().read(true).write(true).open(&path).unwrap();
+    options.stop.store(false, Ordering::Relaxed);
+    let stop = Arc::clone(&options.stop);
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(matches!(input.open(&options), Err(Error::Interrupted)));
+    stopper.join().unwrap();
+    drop(writer);
+}

@@ -1,0 +1,282 @@
+//! The moves of a game, and what stands among them: numbers, marks, comments, variations, and the
+//! termination marker.
+
+use super::{
+    comment::CommentEnd,
+    game::GameReader,
+    result::GameResult,
+    tags::{is_tag_start, line_end},
+    token::{GameEnd, Token},
+    word::{cross, dash, figurine, first_word, is_move_byte, may_go_on, no_break_space},
+};
+
+impl<'a> GameReader<'a> {
+    /// The next move of the main line (and of variations, if they are
+    /// [wanted](GameReader::with_variations)), or how the game ends.
+    #[inline]
+    pub fn next_token(&mut self) -> Token<'a> {
+        loop {
+            let Some(&byte) = self.text.get(self.at) else {
+                return Token::End(GameEnd::Complete(None));
+            };
+            match byte {
+                b' ' | b'\n' | b'\r' | b'.' | b'\t' | 0x0b | 0x0c => self.at += 1,
+                b'a'..=b'z' | b'A'..=b'Z' | b'@' => {
+                    if let Some(token) = self.read_move() {
+                        return token;
+                    }
+                }
+                b'0'..=b'9' => {
+                    if let Some(token) = self.read_number() {
+                        return token;
+                    }
+                }
+                b'{' => match self.comments.end_of(self.text, self.at) {
+                    CommentEnd::Closed(end) => self.at = end,
+                    CommentEnd::Unclosed(next) => {
+                        return Token::End(self.broken("comment is not closed", next));
+                    }
+                },
+                b'(' => {
+                    if let Some(token) = self.enter_variation() {
+                        return token;
+                    }
+                }
+                b')' if self.depth > 0 => {
+                    self.at += 1;
+                    self.depth -= 1;
+                    return Token::EndVariation;
+                }
+                b'!' | b'?' | b')' | b'}' => self.at += 1,
+                b'$' => {
+                    self.at += 1;
+                    while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
+                        self.at += 1;
+                    }
+                }
+                b';' => self.at = line_end(self.text, self.at),
+                b'*' => {
+                    self.at += 1;
+                    if self.depth == 0 {
+                        return Token::End(GameEnd::Complete(Some(GameResult::Unknown)));
+                    }
+                }
+                b'[' if is_tag_start(self.text, self.at) => {
+                    return Token::End(GameEnd::Complete(None));
+                }
+                b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
+                _ => {
+                    if let Some(token) = self.read_sign() {
+                        return token;
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn read_move(&mut self) -> Option<Token<'a>> {
+        let offset = self.at;
+        let mut end = offset + 1;
+        while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
+            end += 1;
+        }
+        let text = &self.text[offset..end];
+        if is_plain(text) && !self.text.get(end).is_some_and(|byte| may_go_on(*byte)) {
+            self.at = end;
+            return Some(Token::Move { text, offset });
+        }
+        self.read_odd_move(end)
+    }
+
+    /// A move that does not end as most do, or something that only begins like one. Its move bytes end
+    /// at `end`.
+    #[cold]
+    #[inline(never)]
+    fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
+        let offset = self.at;
+        let word = &self.text[offset..self.end_of_move(offset, end)];
+        let text = &word[..word.len() - GameResult::glued_length(word)];
+        self.at = offset + text.len();
+        match text {
+            // `exd6 e.p.`, `Qd3 ch`, and the marks of a novelty and a diagram.
+            b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"D" => None,
+            b"Z0" | b"@@@@" => Some(Token::NullMove { offset }),
+            _ if text.eq_ignore_ascii_case(b"null") => Some(Token::NullMove { offset }),
+            _ => Some(Token::Move { text, offset }),
+        }
+    }
+
+    /// Where the move at `offset` ends, whose first move bytes end at `end`: behind parentheses, `e.p.`,
+    /// dashes and crosses that belong to it.
+    fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
+        loop {
+            let rest = &self.text[end..];
+            let before = self.text[end - 1];
+            let length = match *rest {
+                // `N(f)d7`
+                [b'(', b'a'..=b'h' | b'1'..=b'8', b')', next, ..]
+                    if end == offset + 1 && is_move_byte(next) =>
+                {
+                    3
+                }
+                // `e8(Q)`, in any language; behind another move it is a mark or a variation.
+                [b'(', letter, b')', ..] if is_promoted(&self.text[offset..end], letter) => 3,
+                [b'.', b'p', b'.', ..] if before == b'e' => 3,
+                [b'.', b'p', ref next @ ..]
+                    if before == b'e' && !next.first().is_some_and(|byte| is_move_byte(*byte)) =>
+                {
+                    2
+                }
+                [b'(' | b'.', ..] => 0,
+                _ => {
+                    let length = dash(rest).max(cross(rest));
+                    let next = rest.get(length);
+                    if next.is_some_and(|byte| is_move_byte(*byte)) {
+                        length
+                    } else {
+                        0
+                    }
+                }
+            };
+            if length == 0 {
+                return end;
+            }
+            end += length;
+            while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
+                end += 1;
+            }
+        }
+    }
+
+    /// A move number, a termination marker, or castling written with zeros.
+    #[inline]
+    fn read_number(&mut self) -> Option<Token<'a>> {
+        let offset = self.at;
+        let mut end = offset + 1;
+        while self.text.get(end).is_some_and(u8::is_ascii_digit) {
+            end += 1;
+        }
+        match self.text.get(end) {
+            Some(b'-' | b'/' | 0x80..) => self.read_marker(end),
+            _ => {
+                // The common case: a number, its dots, and often the move right behind.
+                self.at = end;
+                (&self.text[offset..end] == b"0000").then_some(Token::NullMove { offset })
+            }
+        }
+    }
+
+    /// A termination marker, or castling written with zeros. The digits it begins with end at `end`.
+    #[cold]
+    fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
+        let offset = self.at;
+        let rest = &self.text[offset..];
+        let word = first_word(rest);
+        if let Some(result) = GameResult::from_marker(word) {
+            self.at = offset + word.len();
+            return self.end_of_game(result);
+        }
+        // A marker with something stuck to it, such as `1-0,` or `0-1[`.
+        for token in [
+            GameResult::Draw,
+            GameResult::WhiteWins,
+            GameResult::BlackWins,
+        ] {
+            let text = token.token().as_bytes();
+            let next = rest.get(text.len());
+            if rest.starts_with(text) && !next.is_some_and(|byte| is_move_byte(*byte)) {
+                self.at = offset + text.len();
+                return self.end_of_game(token);
+            }
+        }
+        let mut end = end;
+        while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
+            end += 1;
+        }
+        let word = &self.text[offset..self.end_of_move(offset, end)];
+        let is_castling = match word.split_first() {
+            Some((b'0', behind)) => behind.get(dash(behind)) == Some(&b'0'),
+            _ => false,
+        };
+        if !is_castling {
+            self.at = offset + word.len();
+            let text = word;
+            let is_number = text.iter().all(u8::is_ascii_digit);
+            return (!is_number).then_some(Token::Unreadable { text, offset });
+        }
+        let text = &word[..word.len() - GameResult::glued_length(word)];
+        self.at = offset + text.len();
+        Some(Token::Move { text, offset })
+    }
+
+    /// The end of the game, unless the marker stands in a variation.
+    fn end_of_game(&self, result: GameResult) -> Option<Token<'a>> {
+        (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
+    }
+
+    /// Signs that annotators leave behind a move, such as `+-` or `=`; moves that begin with a chess
+    /// piece of Unicode; null moves. Anything else is no movetext.
+    #[cold]
+    fn read_sign(&mut self) -> Option<Token<'a>> {
+        let offset = self.at;
+        let rest = &self.text[offset..];
+        let blank = no_break_space(rest);
+        if blank > 0 {
+            self.at += blank;
+            return None;
+        }
+        let piece = figurine(rest);
+        if piece > 0 {
+            let mut end = offset + piece;
+            while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
+                end += 1;
+            }
+            return self.read_odd_move(end);
+        }
+        let text = first_word(rest);
+        let text = &rest[..text.len().max(1)];
+        self.at = offset + text.len();
+        if let Some(result) = GameResult::from_marker(text) {
+            return self.end_of_game(result);
+        }
+        if is_null_move(text) {
+            return Some(Token::NullMove { offset });
+        }
+        (!is_annotation(text)).then_some(Token::Unreadable { text, offset })
+    }
+}
+
+/// Whether a word of move bytes is a move that ends with its square or a check, and to which nothing is
+/// glued, as nearly all are.
+#[inline]
+fn is_plain(word: &[u8]) -> bool {
+    matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
+}
+
+/// Whether a pawn that has moved as written becomes the piece of a letter that stands behind it in
+/// parentheses. The letters are those of all [languages](crate::position::PieceLetters).
+fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
+    let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
+    matches!(pawn_move, [b'a'..=b'h' | b'P', ..])
+        && matches!(square, [.., b'1' | b'8'])
+        && b"NBRQSLTDPCFA".contains(&letter)
+}
+
+/// Two dashes, with or without marks behind them.
+fn is_null_move(word: &[u8]) -> bool {
+    let first = dash(word);
+    let second = dash(&word[first..]);
+    first > 0
+        && second > 0
+        && word[first + second..]
+            .iter()
+            .all(|byte| b"!?,".contains(byte))
+}
+
+fn is_annotation(word: &[u8]) -> bool {
+    const SIGNS: &str = "+-=/~<>!?#,'\"\
+        \u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2212}\
+        \u{2020}\u{2021}\u{2213}\u{b1}\u{221e}\u{2a72}\u{2a71}\u{feff}";
+    std::str::from_utf8(word).is_ok_and(|word| word.chars().all(|sign| SIGNS.contains(sign)))
+}

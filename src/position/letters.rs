@@ -1,0 +1,130 @@
+//! The letters of the pieces in the languages that PGN is found in.
+
+use std::{fmt, str::FromStr};
+
+use shakmaty::Move;
+use thiserror::Error;
+
+use super::{MoveError, Rules, read_move};
+
+/// The language whose letters name the pieces.
+///
+/// | | knight | bishop | rook | queen | king |
+/// |---|---|---|---|---|---|
+/// | English | N | B | R | Q | K |
+/// | German | S | L | T | D | K |
+/// | Dutch | P | L | T | D | K |
+/// | French | C | F | T | D | R |
+/// | Spanish | C | A | T | D | R |
+/// | Italian | C | A | T | D | R |
+///
+/// English letters are read in every language, unless the language gives them another meaning: `R` is
+/// never a rook in French, Spanish and Italian, nor `P` a pawn in Dutch. Letters in lower case, as in
+/// `e7e8q`, are always English.
+///
+/// ```
+/// use polybook::position::{PieceLetters, read_move};
+/// let start = shakmaty::Chess::default();
+/// assert_eq!(PieceLetters::German.read_move(&start, b"Sf3"), read_move(&start, b"Nf3"));
+/// assert_eq!("de".parse(), Ok(PieceLetters::German));
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub enum PieceLetters {
+    /// The letters of the PGN standard.
+    #[default]
+    English,
+    /// Springer, Läufer, Turm, Dame, König.
+    German,
+    /// Paard, loper, toren, dame, koning.
+    Dutch,
+    /// Cavalier, fou, tour, dame, roi.
+    French,
+    /// Caballo, alfil, torre, dama, rey.
+    Spanish,
+    /// Cavallo, alfiere, torre, donna, re.
+    Italian,
+}
+
+/// A language whose letters are not known.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("unknown language of piece letters: write en, de, nl, fr, es or it")]
+pub struct UnknownLetters;
+
+impl PieceLetters {
+    /// All of them.
+    pub const ALL: [PieceLetters; 6] = [
+        PieceLetters::English,
+        PieceLetters::German,
+        PieceLetters::Dutch,
+        PieceLetters::French,
+        PieceLetters::Spanish,
+        PieceLetters::Italian,
+    ];
+
+    /// The code of the language in ISO 639-1.
+    pub fn code(self) -> &'static str {
+        match self {
+            PieceLetters::English => "en",
+            PieceLetters::German => "de",
+            PieceLetters::Dutch => "nl",
+            PieceLetters::French => "fr",
+            PieceLetters::Spanish => "es",
+            PieceLetters::Italian => "it",
+        }
+    }
+
+    /// The letters of knight, bishop, rook, queen and king.
+    fn letters(self) -> [u8; 5] {
+        *match self {
+            PieceLetters::English => ENGLISH,
+            PieceLetters::German => b"SLTDK",
+            PieceLetters::Dutch => b"PLTDK",
+            PieceLetters::French => b"CFTDR",
+            PieceLetters::Spanish | PieceLetters::Italian => b"CATDR",
+        }
+    }
+
+    /// Reads a move as [`read_move`] does, with the letters of this language.
+    ///
+    /// # Errors
+    ///
+    /// [`MoveError`] if the text is not exactly one legal move of the position.
+    #[inline]
+    pub fn read_move<P: Rules>(self, pos: &P, text: &[u8]) -> Result<Move, MoveError> {
+        if self == PieceLetters::English {
+            return read_move(pos, text);
+        }
+        let mut english = [0; LONGEST];
+        let english = english.get_mut(..text.len()).ok_or(MoveError::Unreadable)?;
+        let letters = self.letters();
+        for (english, byte) in english.iter_mut().zip(text) {
+            let role = letters.iter().position(|letter| letter == byte);
+            *english = role.map_or(*byte, |role| ENGLISH[role]);
+        }
+        read_move(pos, english)
+    }
+}
+
+const ENGLISH: &[u8; 5] = b"NBRQK";
+
+/// The longest move that is read, in bytes.
+const LONGEST: usize = 32;
+
+/// The code of the language.
+impl fmt::Display for PieceLetters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.code())
+    }
+}
+
+/// Reads the code of the language.
+impl FromStr for PieceLetters {
+    type Err = UnknownLetters;
+
+    fn from_str(text: &str) -> Result<PieceLetters, UnknownLetters> {
+        PieceLetters::ALL
+            .into_iter()
+            .find(|letters| letters.code().eq_ignore_ascii_case(text))
+            .ok_or(UnknownLetters)
+    }
+}

@@ -1,0 +1,179 @@
+//! Where counts come from, for the headers and databases made of them.
+
+use std::{fmt, ops::AddAssign};
+
+/// The most bytes that a comment spends on the names of inputs.
+const ROOM_FOR_INPUTS: usize = 900;
+
+/// The most bytes that a comment spends on options.
+const ROOM_FOR_OPTIONS: usize = 600;
+
+/// Where counts come from. Nothing in it depends on time, place or machine.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Provenance {
+    /// The names of the inputs, without their directories.
+    pub inputs: Vec<String>,
+    /// What became of the games, if that is known.
+    pub games: Option<Games>,
+    /// The options that decided what was counted and that differ from the defaults, spelled as on
+    /// the command line. Book headers and databases store this text, so it is part of their formats.
+    pub options: String,
+}
+
+impl Provenance {
+    /// The beginning of a header's comment: what made the file, of which inputs and games, and with
+    /// which options. `further_options` follow those of the counts. At most 1,900 bytes, without a
+    /// line break at the end.
+    ///
+    /// ```
+    /// use polybook::provenance::Provenance;
+    ///
+    /// let provenance = Provenance {
+    ///     inputs: vec!["games.pgn".to_owned()],
+    ///     options: "--max-ply 30".to_owned(),
+    ///     ..Provenance::default()
+    /// };
+    /// let comment = provenance.comment(&["--uniform"]);
+    /// assert!(comment.ends_with("\nInput: games.pgn\nOptions: --max-ply 30 --uniform"));
+    /// ```
+    pub fn comment(&self, further_options: &[&str]) -> String {
+        let mut lines = vec![
+            format!("Made by polybook {}", env!("CARGO_PKG_VERSION")),
+            format!("Input: {}", self.input_names()),
+        ];
+        if let Some(games) = &self.games {
+            lines.push(format!("Games: {games}"));
+        }
+        let options: Vec<&str> = std::iter::once(&*self.options)
+            .chain(further_options.iter().copied())
+            .filter(|options| !options.is_empty())
+            .collect();
+        let options = match &*options.join(" ") {
+            "" => "defaults".to_owned(),
+            text => shortened(text, ROOM_FOR_OPTIONS),
+        };
+        lines.push(format!("Options: {options}"));
+        lines.join("\n")
+    }
+
+    /// The names of the inputs, as many as there is room for.
+    fn input_names(&self) -> String {
+        let mut line = String::new();
+        for (i, input) in self.inputs.iter().enumerate() {
+            let name = shortened(&printable(input), ROOM_FOR_INPUTS / 2);
+            if line.len() + name.len() > ROOM_FOR_INPUTS {
+                line.push_str(&format!(" and {} more", self.inputs.len() - i));
+                break;
+            }
+            if i > 0 {
+                line.push_str(", ");
+            }
+            line.push_str(&name);
+        }
+        line
+    }
+}
+
+/// What became of the games.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Games {
+    /// All games of the inputs.
+    pub read: u64,
+    /// Games whose moves count.
+    pub counted: u64,
+    /// Games that the selection leaves out.
+    pub filtered: u64,
+    /// Games that could not be replayed to their end.
+    pub rejected: u64,
+}
+
+impl Games {
+    /// Reads the text that [`Display`](fmt::Display) writes.
+    ///
+    /// ```
+    /// use polybook::provenance::Games;
+    /// let games = Games { read: 9, counted: 5, filtered: 3, rejected: 1 };
+    /// assert_eq!(games.to_string(), "9 read, 5 counted, 3 filtered, 1 rejected");
+    /// assert_eq!(Games::from_text(&games.to_string()), Some(games));
+    /// ```
+    pub fn from_text(text: &str) -> Option<Games> {
+        let mut numbers = text
+            .split(", ")
+            .map(|part| part.split(' ').next()?.parse().ok());
+        let mut next = || numbers.next().flatten();
+        Some(Games {
+            read: next()?,
+            counted: next()?,
+            filtered: next()?,
+            rejected: next()?,
+        })
+    }
+}
+
+impl AddAssign for Games {
+    fn add_assign(&mut self, other: Games) {
+        let Games {
+            read,
+            counted,
+            filtered,
+            rejected,
+        } = other;
+        self.read += read;
+        self.counted += counted;
+        self.filtered += filtered;
+        self.rejected += rejected;
+    }
+}
+
+impl fmt::Display for Games {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Games {
+            read,
+            counted,
+            filtered,
+            rejected,
+        } = self;
+        write!(
+            f,
+            "{read} read, {counted} counted, {filtered} filtered, {rejected} rejected"
+        )
+    }
+}
+
+/// Without line breaks and other control characters.
+fn printable(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+/// At most `bytes` of a text, with dots in place of the rest.
+fn shortened(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes.saturating_sub(3));
+    format!("{}...", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_of_many_inputs_is_cut() {
+        let provenance = Provenance {
+            inputs: (0..500)
+                .map(|i| format!("\u{1F600}long name\n{i}.pgn"))
+                .collect(),
+            games: Some(Games::default()),
+            options: format!("--player {}", "x".repeat(5000)),
+        };
+        let comment = provenance.comment(&["--uniform"]);
+        assert!(comment.len() <= 1900, "{}", comment.len());
+        assert!(comment.contains(" more\nGames:"), "{comment}");
+        assert!(comment.ends_with("xxx..."), "{comment}");
+        assert_eq!(comment.lines().count(), 4);
+    }
+}

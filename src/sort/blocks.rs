@@ -1,0 +1,169 @@
+//! Records in blocks of equal size, which are reused instead of being given back to the system: fresh pages
+//! take as long as sorting.
+
+use std::sync::Mutex;
+
+/// The most records that a block has.
+const LARGEST: usize = 1024;
+
+/// The fewest, however little memory there is.
+const SMALLEST: usize = 64;
+
+/// Why the lock of the pool is never poisoned.
+const LOCK: &str = "a thread that panics ends the run";
+
+/// Empty blocks.
+#[derive(Debug)]
+pub(super) struct Pool<R> {
+    block: usize,
+    empty: Mutex<Vec<Vec<R>>>,
+}
+
+impl<R: Copy> Pool<R> {
+    /// For shards of at most `quota` records.
+    pub(super) fn new(quota: usize) -> Pool<R> {
+        Pool {
+            block: (quota / 8).clamp(SMALLEST, LARGEST),
+            empty: Mutex::default(),
+        }
+    }
+
+    fn take(&self) -> Vec<R> {
+        let reused = self.empty.lock().expect(LOCK).pop();
+        reused.unwrap_or_else(|| Vec::with_capacity(self.block))
+    }
+
+    /// Takes back blocks that are not needed any more.
+    pub(super) fn give_back(&self, blocks: impl IntoIterator<Item = Vec<R>>) {
+        let mut empty = self.empty.lock().expect(LOCK);
+        empty.extend(blocks.into_iter().map(|mut block| {
+            block.clear();
+            block
+        }));
+    }
+}
+
+/// A sequence of records. All blocks but the last are full.
+#[derive(Debug)]
+pub(super) struct Blocks<R> {
+    blocks: Vec<Vec<R>>,
+}
+
+impl<R> Default for Blocks<R> {
+    fn default() -> Blocks<R> {
+        Blocks { blocks: Vec::new() }
+    }
+}
+
+impl<R: Copy> Blocks<R> {
+    pub(super) fn len(&self) -> usize {
+        match &self.blocks[..] {
+            [] => 0,
+            [first, .., last] => (self.blocks.len() - 1) * first.len() + last.len(),
+            [only] => only.len(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The records, a slice for each block.
+    pub(super) fn slices(&self) -> impl Iterator<Item = &[R]> {
+        self.blocks.iter().map(Vec::as_slice)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = R> + '_ {
+        self.blocks.iter().flatten().copied()
+    }
+
+    pub(super) fn into_blocks(self) -> Vec<Vec<R>> {
+        self.blocks
+    }
+
+    /// Appends records, in blocks of the pool.
+    pub(super) fn extend(&mut self, mut records: &[R], pool: &Pool<R>) {
+        while !records.is_empty() {
+            if self
+                .blocks
+                .last()
+                .is_none_or(|last| last.len() == last.capacity())
+            {
+                self.blocks.push(pool.take());
+            }
+            let last = self.blocks.last_mut().expect("a block was pushed");
+            let room = last.capacity() - last.len();
+            let (now, later) = records.split_at(room.min(records.len()));
+            last.extend_from_slice(now);
+            records = later;
+        }
+    }
+
+    /// Appends a record, in a block of `empty`, which must suffice.
+    #[inline]
+    pub(super) fn push(&mut self, record: R, empty: &mut Vec<Vec<R>>) {
+        match self.blocks.last_mut() {
+            Some(last) if last.len() < last.capacity() => last.push(record),
+            _ => {
+                let mut block = empty.pop().expect("there are as many blocks as before");
+                block.clear();
+                block.push(record);
+                self.blocks.push(block);
+            }
+        }
+    }
+
+    /// The records of a range: where they stand, or copied into `buffer` if they stand in several blocks.
+    pub(super) fn range<'a>(
+        &'a self,
+        range: std::ops::Range<usize>,
+        buffer: &'a mut Vec<R>,
+    ) -> &'a [R] {
+        if range.is_empty() {
+            return &[];
+        }
+        let block = self.blocks[0].len();
+        let (first, start) = (range.start / block, range.start % block);
+        if start + range.len() <= block {
+            return &self.blocks[first][start..start + range.len()];
+        }
+        buffer.clear();
+        let records = self.blocks[first..].iter().flatten();
+        buffer.extend(records.skip(start).take(range.len()));
+        buffer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn blocks_are_one_sequence(
+            parts in proptest::collection::vec(proptest::collection::vec(any::<u32>(), 0..300), 0..9),
+            quota in 1..9000usize,
+            cut in (0.0..1.0f64, 0.0..1.0f64),
+        ) {
+            let pool = Pool::new(quota);
+            let mut blocks = Blocks::default();
+            for part in &parts {
+                blocks.extend(part, &pool);
+            }
+            let all = parts.concat();
+            prop_assert_eq!(blocks.len(), all.len());
+            prop_assert_eq!(blocks.iter().collect::<Vec<_>>(), &all[..]);
+            prop_assert_eq!(blocks.slices().collect::<Vec<_>>().concat(), &all[..]);
+            let start = (cut.0 * all.len() as f64) as usize;
+            let end = start + (cut.1 * (all.len() - start) as f64) as usize;
+            let mut buffer = Vec::new();
+            prop_assert_eq!(blocks.range(start..end, &mut buffer), &all[start..end]);
+            // What is given back is used again.
+            let count = blocks.into_blocks().len();
+            pool.give_back((0..count).map(|_| Vec::with_capacity(1)));
+            prop_assert_eq!(pool.empty.lock().unwrap().len(), count);
+        }
+    }
+}

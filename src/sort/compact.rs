@@ -1,0 +1,103 @@
+//! Sorting and folding the records of a shard.
+
+use std::cell::RefCell;
+
+use super::{
+    blocks::{Blocks, Pool},
+    record::{Fold, Record},
+};
+
+/// About how many records a bucket should have: few enough to be sorted in the nearest cache.
+const PER_BUCKET: usize = 64;
+
+/// More buckets than this would fall out of the cache while records are distributed.
+const MOST_BUCKET_BITS: u32 = 11;
+
+thread_local! {
+    /// Where the bits of new records are sorted.
+    static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sorts new records, merges them with sorted ones and folds the result, in the blocks that both had. Blocks
+/// that are left go to the pool.
+pub(super) fn compact<R: Record>(new: Blocks<R>, sorted: Blocks<R>, pool: &Pool<R>) -> Blocks<R> {
+    if new.is_empty() {
+        return sorted;
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        sort_into(scratch, &new);
+        let mut merging = Merging {
+            fold: R::Fold::default(),
+            merged: Blocks::default(),
+            empty: new.into_blocks(),
+        };
+        let mut next = scratch.iter().map(|bits| R::from_bits(*bits)).peekable();
+        for block in sorted.into_blocks() {
+            for record in &block {
+                while let Some(before) = next.next_if(|new| new < record) {
+                    merging.take(before);
+                }
+                merging.take(*record);
+            }
+            // What is merged has no more records than what was read.
+            merging.empty.push(block);
+        }
+        next.for_each(|record| merging.take(record));
+        merging.finish(pool)
+    })
+}
+
+/// The result of a merge in the making.
+struct Merging<R: Record> {
+    fold: R::Fold,
+    merged: Blocks<R>,
+    empty: Vec<Vec<R>>,
+}
+
+impl<R: Record> Merging<R> {
+    #[inline]
+    fn take(&mut self, record: R) {
+        let (merged, empty) = (&mut self.merged, &mut self.empty);
+        self.fold
+            .take(record, &mut |folded| merged.push(folded, empty));
+    }
+
+    fn finish(mut self, pool: &Pool<R>) -> Blocks<R> {
+        let (merged, empty) = (&mut self.merged, &mut self.empty);
+        self.fold.finish(&mut |folded| merged.push(folded, empty));
+        pool.give_back(self.empty);
+        self.merged
+    }
+}
+
+/// Replaces `scratch` with the sorted bits of records. The records are distributed over buckets first, so
+/// that only short parts are left to sort.
+fn sort_into<R: Record>(scratch: &mut Vec<u128>, records: &Blocks<R>) {
+    let bits = (records.len() / PER_BUCKET)
+        .max(1)
+        .ilog2()
+        .min(MOST_BUCKET_BITS);
+    let mut ends = vec![0usize; 1 << bits];
+    for record in records.iter() {
+        ends[record.bucket(bits)] += 1;
+    }
+    let mut places = Vec::with_capacity(ends.len());
+    let mut total = 0;
+    for end in &mut ends {
+        places.push(total);
+        total += *end;
+        *end = total;
+    }
+    scratch.clear();
+    scratch.resize(total, 0);
+    for record in records.iter() {
+        let place = &mut places[record.bucket(bits)];
+        scratch[*place] = record.to_bits();
+        *place += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        scratch[start..end].sort_unstable();
+        start = end;
+    }
+}

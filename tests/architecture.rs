@@ -1,0 +1,105 @@
+//! ARCHITECTURE.md is true: no module imports one that stands below it in the table.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The Rust files of a directory and those below it.
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The modules of the crate that a file names behind `crate::`, its tests and its comments aside.
+fn imports(source: &str) -> Vec<String> {
+    let code = source
+        .split("#[cfg(test)]\nmod ")
+        .next()
+        .unwrap_or_default();
+    let code: String = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(str::chars)
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    let paths = code.split("crate::").skip(1);
+    let mut found: Vec<String> = paths
+        .flat_map(|path| match path.strip_prefix('{') {
+            Some(group) => members(group),
+            None => vec![path.to_owned()],
+        })
+        .collect();
+    for name in &mut found {
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+        name.truncate(end.unwrap_or(name.len()));
+    }
+    found.retain(|name| !name.is_empty());
+    found
+}
+
+/// The members of a group of imports, up to the brace that closes it, without the groups in them.
+fn members(group: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut found = vec![String::new()];
+    for c in group.chars() {
+        match c {
+            '}' if depth == 0 => break,
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => found.push(String::new()),
+            _ if depth == 0 => found.last_mut().expect("it is never empty").push(c),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn imports_are_found() {
+    let source = "use crate::{\n    error::{At, Error},\n    pgn::Tags, tally,\n};\n// crate::book\nfn f() { crate::obs::g() }\n\
+        #[cfg(test)]\nmod tests {\n use crate::index;\n}";
+    assert_eq!(imports(source), ["error", "pgn", "tally", "obs"]);
+}
+
+#[test]
+fn modules_know_only_those_above_them_in_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let architecture = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let floors: Vec<&str> = architecture
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(module, _)| module)
+        .collect();
+    assert!(floors.len() >= 10, "{floors:?}");
+
+    let src = root.join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let mut checked = 0;
+    for file in files {
+        let path = file.strip_prefix(&src).unwrap();
+        let module = path.iter().next().unwrap().to_str().unwrap();
+        let module = module.trim_end_matches(".rs");
+        if ["lib", "main"].contains(&module) {
+            continue;
+        }
+        let floor_of = |name: &str| floors.iter().position(|module| *module == name);
+        let floor = floor_of(module).unwrap_or_else(|| panic!("{module} is not in the table"));
+        for import in imports(&fs::read_to_string(&file).unwrap()) {
+            // What stands at the top of the crate is no module.
+            let Some(imported) = floor_of(&import) else {
+                continue;
+            };
+            assert!(imported <= floor, "{} imports {import}", path.display());
+            checked += 1;
+        }
+    }
+    assert!(checked >= 100, "{checked} imports");
+}

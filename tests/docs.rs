@@ -1,0 +1,344 @@
+//! The documents do what they say: their console blocks, their Python, the picture of the terminal, the
+//! example programs and the links.
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use common::{sample, temp};
+
+/// The documents with console blocks, and how many commands each has at least.
+const DOCUMENTS: [(&str, usize); 4] = [
+    ("README.md", 12),
+    ("docs/guide.md", 35),
+    ("docs/formats.md", 15),
+    ("docs/compatibility.md", 8),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|err| panic!("{path}: {err}"))
+}
+
+/// A command of a document and what the document says that it prints.
+struct Transcript {
+    command: String,
+    output: String,
+}
+
+/// Lines that begin with `$ ` are commands, the others what they print.
+fn transcripts<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Transcript> {
+    let mut found: Vec<Transcript> = Vec::new();
+    for line in lines {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push(Transcript {
+                command: command.to_owned(),
+                output: String::new(),
+            });
+        } else if let Some(last) = found.last_mut() {
+            last.output.push_str(line);
+            last.output.push('\n');
+        }
+    }
+    found
+}
+
+/// The code of a document in a language, block by block.
+fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+    let start = format!("\n```{language}\n");
+    document
+        .split(&start)
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once("\n```")?.0))
+        .collect()
+}
+
+/// Without what differs from run to run.
+fn steady(output: &str) -> String {
+    output
+        .lines()
+        .filter(|line| !line.ends_with(" seconds"))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+/// Runs the commands in order, in a directory that has the sample games and nothing else. Names all that print
+/// something else.
+#[cfg(unix)]
+#[track_caller]
+fn assert_prints(document: &str, transcripts: &[Transcript]) {
+    let dir = temp();
+    std::os::unix::fs::symlink(sample(""), dir.path().join("data")).unwrap();
+    let bin = Path::new(env!("CARGO_BIN_EXE_polybook")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}:/usr/games", bin.display());
+    let mut different = String::new();
+    for Transcript { command, output } in transcripts {
+        let program = command.split(' ').next().unwrap_or_default();
+        if ["sqlite3", "polyglot"].contains(&program) && common::program(&[program]).is_none() {
+            // What follows may need what the program would have written.
+            break;
+        }
+        let run = Command::new("sh")
+            .args(["-c", &format!("exec 2>&1\n{command}")])
+            .current_dir(dir.path())
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(run.stdout).unwrap();
+        if steady(&printed) != steady(output) {
+            different += &format!("$ {command}\n{printed}instead of\n{output}\n");
+        }
+    }
+    assert!(different.is_empty(), "{document}:\n{different}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_console_blocks_print_what_they_show() {
+    for (path, least) in DOCUMENTS {
+        let document = read(path);
+        let blocks = blocks(&document, "console");
+        let transcripts = transcripts(blocks.iter().flat_map(|block| block.split('\n')));
+        let count = transcripts.len();
+        assert!(count >= least, "{path}: {count} commands");
+        assert_prints(path, &transcripts);
+    }
+}
+
+/// What an element of the picture says, without the elements in it.
+#[cfg(unix)]
+fn text_of(element: &str) -> String {
+    let mut text = String::new();
+    let mut rest = element;
+    while let Some((before, tag)) = rest.split_once('<') {
+        text.push_str(before);
+        rest = tag.split_once('>').expect("a tag ends").1;
+    }
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
+}
+
+#[cfg(unix)]
+#[test]
+fn the_picture_of_the_terminal_shows_what_is_printed() {
+    let picture = read("docs/terminal.svg");
+    let lines: Vec<String> = picture
+        .lines()
+        .filter(|line| line.starts_with("<text"))
+        .map(text_of)
+        .collect();
+    let transcripts = transcripts(lines.iter().map(String::as_str));
+    assert!(transcripts.len() >= 3);
+    assert_prints("docs/terminal.svg", &transcripts);
+}
+
+#[test]
+fn the_python_example_finds_the_opera_game() {
+    let Some(python) = common::python(&["chess", "plyvel"]) else {
+        return;
+    };
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let line = format!(
+        "make-book -q {} --leveldb famous.idx --index-stats",
+        pgn.display()
+    );
+    common::ok(dir.path(), &line);
+    let guide = read("docs/guide.md");
+    let blocks = blocks(&guide, "python");
+    assert_eq!(blocks.len(), 1);
+    let output = Command::new(python)
+        .args(["-c", blocks[0]])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        printed.starts_with("Morphy, Paul - Duke Karl"),
+        "{printed}{error}"
+    );
+    assert!(
+        printed.contains("17. Rd8#") && printed.ends_with("d4 1 white 1 black 0\n"),
+        "{printed}{error}"
+    );
+}
+
+#[test]
+fn the_python_loop_passes_over_the_header() {
+    let Some(python) = common::python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    common::ok(dir.path(), &format!("make-book -q {}", pgn.display()));
+    let document = read("docs/compatibility.md");
+    let blocks = blocks(&document, "python");
+    assert_eq!(blocks.len(), 1);
+    let output = Command::new(python)
+        .args(["-c", &format!("import chess.polyglot\n{}", blocks[0])])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
+    let entries = common::records(&dir.path().join("book.bin")).len();
+    assert_eq!(printed.lines().count(), entries);
+    assert!(printed.contains("e2e4 "), "{printed}");
+}
+
+/// An example program, which `cargo test` builds beside the tests.
+fn example(name: &str) -> Option<Command> {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
+    let program = profile
+        .join("examples")
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if !program.exists() {
+        common::skip(&format!("{} is not built", program.display()));
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    Some(command)
+}
+
+/// What an example program prints.
+#[track_caller]
+fn printed(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_example_of_a_books_moves() {
+    let Some(mut program) = example("book_moves") else {
+        return;
+    };
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    common::ok(
+        dir.path(),
+        &format!("make-book -q {} --min-game 1", pgn.display()),
+    );
+    program.arg(dir.path().join("book.bin")).arg("1. e4");
+    assert_eq!(printed(program), "e5       66.7%\nc5       33.3%\n");
+}
+
+#[test]
+fn the_example_of_the_most_played_line() {
+    let Some(mut program) = example("most_played") else {
+        return;
+    };
+    program.args(["data/selfplay.pgn", "data/famous.pgn"]);
+    let line = printed(program);
+    // As the OOBS database of the tour has it.
+    assert!(line.starts_with("1. e4 "), "{line}");
+    assert!(line.contains("1... Nf6         42 games\n"), "{line}");
+}
+
+#[test]
+fn the_example_of_the_games_of_a_position() {
+    let Some(mut program) = example("games_of_position") else {
+        return;
+    };
+    program.args(["data/famous.pgn", "1. e4 e5 2. Nf3 d6"]);
+    assert_eq!(
+        printed(program),
+        "1 of 45 games\nMorphy, Paul - Duke Karl / Count Isouard 1-0\n"
+    );
+}
+
+#[test]
+fn the_readme_is_short() {
+    assert!(read("README.md").lines().count() <= 200);
+}
+
+/// The documents of the project.
+fn documents() -> Vec<PathBuf> {
+    let directories = ["", "docs", "data", ".github", ".github/ISSUE_TEMPLATE"];
+    let mut found: Vec<PathBuf> = directories
+        .into_iter()
+        .filter_map(|directory| fs::read_dir(root().join(directory)).ok())
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(document: &str) -> Vec<String> {
+    let mut inside = false;
+    document
+        .lines()
+        .filter(|line| {
+            inside ^= line.starts_with("```");
+            !inside && line.starts_with('#')
+        })
+        .map(|heading| {
+            heading
+                .trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .chars()
+                .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c))
+                .map(|c| if c == ' ' { '-' } else { c })
+                .collect()
+        })
+        .collect()
+}
+
+/// The targets of a document's links.
+fn links(document: &str) -> impl Iterator<Item = &str> {
+    document
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once(')')?.0))
+}
+
+#[test]
+fn the_links_lead_somewhere() {
+    let documents: BTreeMap<PathBuf, String> = documents()
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            (path.canonicalize().unwrap(), text)
+        })
+        .collect();
+    let mut checked = 0;
+    for (path, text) in &documents {
+        let local = links(text).filter(|link| !link.contains("://"));
+        for link in local {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => path.clone(),
+                file => path.parent().unwrap().join(file),
+            };
+            let target = target
+                .canonicalize()
+                .unwrap_or_else(|err| panic!("{}: {link}: {err}", path.display()));
+            if !anchor.is_empty() {
+                let known = anchors(&documents[&target]);
+                let found = known.iter().any(|known| known == anchor);
+                assert!(found, "{}: {link}: {known:?}", path.display());
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 20, "{checked} links");
+}

@@ -1,0 +1,142 @@
+//! The outputs of a run appear together or not at all, and never in the place of something else.
+
+mod common;
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use common::{ok, run, sample, temp};
+use polybook::{MakeBook, pgn::Input};
+
+/// Every file below a directory, with its bytes.
+fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![dir.to_owned()];
+    while let Some(next) = directories.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().display().to_string();
+                files.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// A directory with a book, an index and a database of few moves.
+fn old_outputs() -> tempfile::TempDir {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    let line = format!(
+        "make-book -q {pgn} --max-ply 2 --min-game 1 --bin a.bin --leveldb a.idx --obs a.obs.db3"
+    );
+    ok(dir.path(), &line);
+    dir
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_fails_leaves_all_old_ones() {
+    let dir = old_outputs();
+    let before = contents(dir.path());
+    let pgn = sample("famous.pgn").display().to_string();
+    let line = format!(
+        "make-book -q {pgn} --min-game 1 --force --bin /dev/full --leveldb a.idx --obs a.obs.db3"
+    );
+    let output = run(dir.path(), &line);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(
+        error,
+        "polybook: cannot write /dev/full: No space left on device\n"
+    );
+    assert!(contents(dir.path()) == before, "an old output was changed");
+}
+
+#[test]
+fn an_output_that_cannot_be_begun_leaves_all_old_ones() {
+    let dir = old_outputs();
+    let before = contents(dir.path());
+    let pgn = sample("famous.pgn").display().to_string();
+    for outputs in [
+        "--bin no/such/a.bin --leveldb a.idx --obs a.obs.db3",
+        "--bin a.bin --leveldb no/such/a.idx --obs a.obs.db3",
+        "--bin a.bin --leveldb a.idx --obs no/such/a.obs.db3",
+        "--bin a.bin --leveldb a.idx --obs a.bin",
+        "--bin a.idx/a.bin --leveldb a.idx",
+    ] {
+        let line = format!("make-book -q {pgn} --min-game 1 --force {outputs}");
+        let output = run(dir.path(), &line);
+        assert_eq!(output.status.code(), Some(1), "{outputs}");
+        assert!(
+            contents(dir.path()) == before,
+            "{outputs} changed something"
+        );
+    }
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused() {
+    let dir = temp();
+    let pgn = dir.path().join("games.pgn");
+    fs::copy(sample("famous.pgn"), &pgn).unwrap();
+    fs::hard_link(&pgn, dir.path().join("hard.bin")).unwrap();
+    let before = contents(dir.path());
+    for outputs in [
+        "--bin games.pgn",
+        "--bin ./games.pgn --force",
+        "--bin hard.bin --force",
+    ] {
+        let output = run(dir.path(), &format!("make-book -q games.pgn {outputs}"));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains("both an input and an output"), "{error}");
+        assert!(
+            contents(dir.path()) == before,
+            "{outputs} changed something"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_no_book_is_replaced_only_by_force() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    let notes = dir.path().join("notes.txt");
+    // Sixteen bytes could be a record; these are not.
+    fs::write(&notes, "never lose these notes").unwrap();
+    let make = format!("make-book -q {pgn} --bin notes.txt");
+    let output = run(dir.path(), &make);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("not a Polyglot book"), "{error}");
+    assert_eq!(fs::read(&notes).unwrap(), b"never lose these notes");
+    ok(dir.path(), &format!("{make} --force"));
+    ok(dir.path(), "verify notes.txt");
+    fs::write(dir.path().join("empty"), "").unwrap();
+    ok(dir.path(), &format!("make-book -q {pgn} --bin empty"));
+}
+
+#[test]
+fn a_run_that_is_run_again_counts_anew() {
+    let dir = temp();
+    let run = MakeBook::new([Input::file(sample("famous.pgn"))])
+        .min_game(1)
+        .bin(dir.path().join("a.bin"));
+    let first = run.run().unwrap();
+    let book = fs::read(dir.path().join("a.bin")).unwrap();
+    assert_eq!(run.run().unwrap(), first);
+    assert_eq!(fs::read(dir.path().join("a.bin")).unwrap(), book);
+    assert_eq!(run.progress().games(), first.totals.games.read);
+}
+
+#[test]
+fn an_input_that_is_named_twice_is_a_warning() {
+    let pgn = sample("famous.pgn");
+    let report = MakeBook::new([Input::file(&pgn), Input::file(&pgn)])
+        .run()
+        .unwrap();
+    assert_eq!(report.totals.games.read, 90);
+    assert!(report.warnings[0].contains("named twice"), "{report:?}");
+}
