@@ -403,11 +403,17 @@ fn rows_end_with_the_first_error_and_when_they_are_dropped() {
 fn a_database_that_is_replaced_goes_on_answering() {
     let dir = temp();
     let at = |name: &str| dir.path().join(name);
-    for (name, line) in [("a", "1. e4 e5 *"), ("b", "1. d4 *")] {
-        fs::write(at("a.pgn"), line).unwrap();
-        ok(
-            dir.path(),
-            &format!("make-book -q a.pgn --min-game 1 --obs {name}.obs.db3"),
+    // More rows than are read ahead.
+    let many = 20_000;
+    for (name, mv) in [("a", "e2e4"), ("b", "d2d4")] {
+        database(
+            &at(&format!("{name}.obs.db3")),
+            &format!(
+                "CREATE TABLE Book (EPD TEXT, Move TEXT, Win INTEGER, Draw INTEGER, Loss INTEGER);
+                 INSERT INTO Book VALUES ('{START}', '{mv}', 1, 0, 0);
+                 WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < {many})
+                 INSERT INTO Book SELECT '{E3}', 'm' || i, i, 0, 0 FROM n;"
+            ),
         );
     }
     let obs = Obs::open(at("a.obs.db3")).unwrap();
@@ -423,7 +429,7 @@ fn a_database_that_is_replaced_goes_on_answering() {
     assert!(matches!(err.carried(), Some(ObsError::Replaced)), "{err:?}");
     drop(more);
     assert_eq!(obs.moves(&start).unwrap()[0].mv, "e2e4");
-    assert_eq!(rows.by_ref().count(), 2);
+    assert_eq!(rows.by_ref().count(), many);
     assert_eq!(
         Obs::open(at("a.obs.db3")).unwrap().moves(&start).unwrap()[0].mv,
         "d2d4"
