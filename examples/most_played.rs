@@ -11,7 +11,7 @@ use std::{collections::HashMap, env, error::Error};
 use polybook::{
     pgn::{Cutter, GameEnd, GameReader, Input, StreamOptions, Token},
     position::{BookMove, Keyed, key, read_move},
-    tally::{CountRecord, Memory, Stats, Tally},
+    tally::{CountBatch, Memory, Stats, Tally},
 };
 use shakmaty::{Chess, Position, san::San};
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for path in env::args().skip(1) {
         let mut cutter = Cutter::new(Input::file(path).open(&StreamOptions::default())?, 1 << 20);
         while let Some(batch) = cutter.next_batch()? {
-            tally.add_records(&records_of(&batch.text))?;
+            tally.add_batch(&counts_of(&batch.text))?;
         }
     }
 
@@ -57,47 +57,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The moves of all games of a stretch of PGN with their results. A game with an illegal move is left out.
-fn records_of(text: &[u8]) -> Vec<CountRecord> {
-    let mut records = Vec::new();
+/// The moves of all games of a stretch of PGN with their results. A game with an illegal move, or
+/// without a termination marker, is left out.
+fn counts_of(text: &[u8]) -> CountBatch {
+    let mut counts = CountBatch::default();
     let mut games = GameReader::new(text);
     while games.next_game() {
         let mut played = Vec::new();
         let mut line = Keyed::new(Chess::default());
         let result = loop {
-            match games.next_token() {
-                Token::Move { text, .. } => match read_move(line.position(), text) {
-                    Ok(mv) => {
-                        played.push((line.key(), BookMove::from(mv), line.position().turn()));
-                        line.play(mv);
-                    }
-                    Err(_) => {
-                        games.skip_moves();
-                        break None;
-                    }
-                },
-                // Nothing behind these can be replayed.
-                Token::Unreadable { .. } | Token::NullMove { .. } => {
-                    games.skip_moves();
-                    break None;
-                }
-                Token::BeginVariation | Token::EndVariation => {
-                    unreachable!("the reader passes over variations unless asked for them")
-                }
-                Token::End(GameEnd::Complete(result)) => break Some(result.unwrap_or_default()),
+            let token = games.next_token();
+            let mv = match token {
+                Token::Move { text, .. } => read_move(line.position(), text).ok(),
+                Token::End(GameEnd::Complete(result)) => break result,
                 Token::End(GameEnd::Broken(_)) => break None,
-            }
+                _ => None,
+            };
+            let Some(mv) = mv else {
+                games.skip_moves();
+                break None;
+            };
+            played.push((line.key(), BookMove::from(mv), line.position().turn()));
+            line.play(mv);
         };
         let Some(result) = result else { continue };
         for (key, mv, turn) in played {
-            CountRecord::extend(
-                &mut records,
-                key,
-                mv,
-                turn,
-                Stats::of_game(result.winner(), turn),
-            );
+            let stats = Stats::of_game(result.winner(), turn);
+            counts.push(key, mv, turn, stats);
         }
     }
-    records
+    counts
 }

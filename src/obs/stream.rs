@@ -3,7 +3,7 @@
 use std::{
     fmt,
     iter::FusedIterator,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
@@ -171,7 +171,7 @@ impl Drop for Rows {
 }
 
 /// Sends all rows of a query, until nobody takes them any more.
-fn read(db: &Lent, query: &str, path: &PathBuf, sender: &SyncSender<Result<Chunk>>) -> Result<()> {
+fn read(db: &Lent, query: &str, path: &Path, sender: &SyncSender<Result<Chunk>>) -> Result<()> {
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();
