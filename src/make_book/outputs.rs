@@ -88,10 +88,12 @@ impl MakeBook {
         let mut finished = Vec::new();
         #[cfg(feature = "obs")]
         if let Some(writer) = outputs.obs {
+            let tables = keyed.iter().chain(&identities);
+            let memory = self.memory_for_rows(tables, indexed.is_some());
             let counts = identities.as_ref().or(keyed.as_ref());
             let counts = counts.expect("a run with a database counts moves");
             self.progress.enter(Phase::Database, 0);
-            finished.push(self.write_obs(writer, counts, &starts, &mut report)?);
+            finished.push(self.write_obs(writer, counts, &starts, &memory, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
             self.progress.enter(Phase::Index, 0);
