@@ -230,6 +230,13 @@ fn index(c: &mut Criterion) {
     group.sample_size(10);
     group.throughput(Throughput::Bytes(pgn().len() as u64));
     group.bench_function("making", |b| b.iter(|| run.run().unwrap()));
+    let with_stats = MakeBook::new([Input::file(pgn_path())])
+        .leveldb(dir.path().join("stats"))
+        .index_stats(true)
+        .force(true);
+    group.bench_function("making with statistics", |b| {
+        b.iter(|| with_stats.run().unwrap());
+    });
 
     // The benchmark before may have been left out.
     run.run().unwrap();

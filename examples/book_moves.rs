@@ -6,7 +6,10 @@
 
 use std::{env, error::Error};
 
-use polybook::{book::Book, position::from_text};
+use polybook::{
+    book::{Book, Entry},
+    position::from_text,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args().skip(1);
@@ -14,11 +17,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let position = from_text(None, args.next().as_deref())?;
 
     let book = Book::open(path)?;
-    let total: u64 = book
-        .moves_of(&position)?
-        .map(|entry| u64::from(entry.weight))
-        .sum();
-    for entry in book.moves_of(&position)? {
+    let entries: Vec<Entry> = book.moves_of(&position)?.collect();
+    let total: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
+    for entry in entries {
         // A book may hold a move that is not legal here: two positions may share a key.
         let Some(san) = entry.mv.san(&position) else {
             continue;

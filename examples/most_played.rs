@@ -57,7 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The moves of all games of a stretch of PGN with their results. A game with an illegal move is left out.
+/// The moves of all games of a stretch of PGN with their results. A game with an illegal move, or
+/// without a termination marker, is left out.
 fn records_of(text: &[u8]) -> Vec<CountRecord> {
     let mut records = Vec::new();
     let mut games = GameReader::new(text);
@@ -65,38 +66,24 @@ fn records_of(text: &[u8]) -> Vec<CountRecord> {
         let mut played = Vec::new();
         let mut line = Keyed::new(Chess::default());
         let result = loop {
-            match games.next_token() {
-                Token::Move { text, .. } => match read_move(line.position(), text) {
-                    Ok(mv) => {
-                        played.push((line.key(), BookMove::from(mv), line.position().turn()));
-                        line.play(mv);
-                    }
-                    Err(_) => {
-                        games.skip_moves();
-                        break None;
-                    }
-                },
-                // Nothing behind these can be replayed.
-                Token::Unreadable { .. } | Token::NullMove { .. } => {
-                    games.skip_moves();
-                    break None;
-                }
-                Token::BeginVariation | Token::EndVariation => {
-                    unreachable!("the reader passes over variations unless asked for them")
-                }
-                Token::End(GameEnd::Complete(result)) => break Some(result.unwrap_or_default()),
+            let token = games.next_token();
+            let mv = match token {
+                Token::Move { text, .. } => read_move(line.position(), text).ok(),
+                Token::End(GameEnd::Complete(result)) => break result,
                 Token::End(GameEnd::Broken(_)) => break None,
-            }
+                _ => None,
+            };
+            let Some(mv) = mv else {
+                games.skip_moves();
+                break None;
+            };
+            played.push((line.key(), BookMove::from(mv), line.position().turn()));
+            line.play(mv);
         };
         let Some(result) = result else { continue };
         for (key, mv, turn) in played {
-            CountRecord::extend(
-                &mut records,
-                key,
-                mv,
-                turn,
-                Stats::of_game(result.winner(), turn),
-            );
+            let stats = Stats::of_game(result.winner(), turn);
+            CountRecord::extend(&mut records, key, mv, turn, stats);
         }
     }
     records

@@ -681,9 +681,9 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
         "convert a.obs.db3 s.pgn --plies 9 --min-game 1",
         1,
     );
-    assert!(error.contains("5: choose fewer with --plies"), "{error}");
+    assert!(error.contains("5: choose fewer half-moves"), "{error}");
     let error = fails(dir.path(), "convert a.obs.db3 s.epd --min-game 50", 1);
-    assert!(error.contains("lower --min-game"), "{error}");
+    assert!(error.contains("keep moves of fewer games"), "{error}");
 
     // The suite is PGN that can be read, to the last move.
     let report = ok_json(dir.path(), "make-book -q --json --strict s.pgn --bin s.bin");

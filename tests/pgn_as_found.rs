@@ -237,6 +237,20 @@ fn an_unclosed_tag_costs_at_most_its_own_game() {
 }
 
 #[test]
+fn a_tag_value_broken_over_lines_keeps_its_game_whole() {
+    for broken in [
+        "the\nlong one",
+        "the\r\nlong\r\n\"big\" one",
+        "a [b]\nc; {d",
+    ] {
+        let text = format!("[Event \"{broken}\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n{TWO}");
+        make(text).games(3, 0).line("e4", 6);
+    }
+    let fen = "[FEN \"4k3/8/8/8/8/8/4P3/4K3\nw - - 0 1\"]\n[Result \"1-0\"]\n\n1. e4 Kd7 1-0\n";
+    make(format!("{fen}\n{TWO}")).games(3, 0);
+}
+
+#[test]
 fn results_by_tag_then_by_marker() {
     make("[Result \"1-0\"]\n\n1. e4 0-1")
         .games(1, 0)
@@ -314,7 +328,7 @@ fn an_illegal_move_costs_its_game_and_is_described() {
 
 #[test]
 fn words_that_are_no_moves_cost_the_game_too() {
-    for word in ["Zf3", "--", "hello", "\u{265e}f6", "e9", "<x>", "[x]"] {
+    for word in ["Zf3", "hello", "\u{265e}f5", "e9", "<x>", "[x]"] {
         make(format!("1. e4 {word} 2. Nf3 1-0\n\n1. d4 1-0"))
             .games(1, 1)
             .line("d4", 2);
@@ -351,6 +365,27 @@ fn games_of_other_variants_are_not_standard_chess() {
         ),
         (1, 1)
     );
+}
+
+#[test]
+fn castling_rights_that_cannot_be_are_dropped() {
+    let text =
+        "[FEN \"r3k3/8/8/8/8/8/8/1R2K3 w KQkq - 0 1\"]\n[Result \"1-0\"]\n\n1. Ke2 O-O-O 1-0\n";
+    let made = make(text);
+    made.games(1, 0);
+    let warnings = &made.report.warnings;
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("castling rights"),
+        "{warnings:?}"
+    );
+    let start = from_text(Some("r3k3/8/8/8/8/8/8/1R2K3 w q - 0 1"), None).unwrap();
+    assert_eq!(made.book.moves_of(&start).unwrap().count(), 1);
+    // Chess960 without its tag is something else.
+    let text = "[FEN \"1r2k1r1/8/8/8/8/8/8/1R2K1R1 w GBgb - 0 1\"]\n\n1. O-O *\n";
+    let made = make(text);
+    made.games(0, 1);
+    let reason = &made.report.rejected[0].reason;
+    assert!(reason.contains("fischerandom"), "{reason}");
 }
 
 #[test]

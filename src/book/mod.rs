@@ -13,6 +13,7 @@
 //! ```
 
 mod entry;
+mod fault;
 mod foreign;
 pub mod header;
 pub mod lines;
@@ -27,10 +28,11 @@ mod weight;
 pub(crate) use self::foreign::check_replaceable;
 pub use self::{
     entry::Entry,
+    fault::Fault,
     foreign::is_book_or_empty,
     make::{BookMaker, BookSummary},
     merge::{MergePolicy, MergeSummary, merge_books},
     open::{Book, Moves, Records},
-    verify::{Fault, faults, fix},
+    verify::{faults, fix},
     weight::{Factors, Scale, Scaling, Weights},
 };

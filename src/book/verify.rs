@@ -2,7 +2,6 @@
 
 use std::{
     cmp::Reverse,
-    fmt,
     fs::File,
     io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write},
     path::Path,
@@ -10,7 +9,8 @@ use std::{
 
 use super::{
     entry::Entry,
-    foreign::refuse_foreign,
+    fault::Fault,
+    foreign::{check_replaceable, refuse_foreign},
     header::{self, Header, HeaderError, NullRecords},
     sorter::Sorter,
 };
@@ -20,82 +20,6 @@ use crate::{
     position::{BookMove, Variant},
     tally::Memory,
 };
-
-/// Something wrong with a book.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Fault {
-    /// The size is not a multiple of 16: this many bytes are too many.
-    Size {
-        /// Bytes behind the last whole record.
-        rest: usize,
-    },
-    /// The header is malformed.
-    Header(HeaderError),
-    /// Keys do not ascend.
-    Order {
-        /// How many records have a smaller key than the one before.
-        count: u64,
-        /// The number of the first of them, from 0.
-        first: u64,
-    },
-    /// Null records stand behind others.
-    StrayNull {
-        /// How many.
-        count: u64,
-        /// The first of them.
-        first: u64,
-    },
-    /// A move stands more than once in a position.
-    Twice {
-        /// How many records are too many.
-        count: u64,
-        /// The first of them.
-        first: u64,
-    },
-    /// Moves that cannot be moves.
-    Move {
-        /// How many.
-        count: u64,
-        /// The first of them.
-        first: u64,
-    },
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Size { rest } => {
-                write!(
-                    f,
-                    "the size is not a multiple of 16: {rest} bytes are too many"
-                )
-            }
-            Fault::Header(err) => write!(f, "{err}"),
-            Fault::Order { count, first } => {
-                write!(
-                    f,
-                    "{count} records have smaller keys than the one before, first record {first}"
-                )
-            }
-            Fault::StrayNull { count, first } => {
-                write!(
-                    f,
-                    "{count} null records stand behind others, first record {first}"
-                )
-            }
-            Fault::Twice { count, first } => {
-                write!(
-                    f,
-                    "{count} records repeat a move of their position, first record {first}"
-                )
-            }
-            Fault::Move { count, first } => {
-                write!(f, "{count} records hold no move, first record {first}")
-            }
-        }
-    }
-}
 
 /// Looks for everything that is wrong with a book. Nothing found means that every program reads it as
 /// it is meant. Reads the book once from start to end, and sorts it within `memory` if its keys do not
@@ -144,7 +68,7 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
         _ if !(book.is_move)(entry.mv) => Ok(()),
         _ => sorter.push(heaviest_first(entry)),
     })?;
-    let mut file = AtomicFile::create(out)?;
+    let mut file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
     let mut writer = BufWriter::with_capacity(BUFFER, &mut file);
     if let Ok(text) = book.null.text()
         && header::parse(text).is_ok()

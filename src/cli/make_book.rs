@@ -14,6 +14,7 @@ use polybook::{
     MakeBook, Report,
     make_book::Unfinished,
     pgn::{Date, EcoRange, GameResult, Input, Selection, TimeControlRange},
+    position::PieceLetters,
     position::VariantChoice,
 };
 use serde_json::json;
@@ -88,6 +89,14 @@ pub struct Args {
     /// Count the moves before an illegal one instead of leaving the game out
     #[arg(long)]
     keep_prefix: bool,
+
+    /// Count the moves of variations too, each variation once from where it branches
+    #[arg(long)]
+    variations: bool,
+
+    /// Also read the piece letters of a language: de, nl, fr, es or it
+    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English)]
+    piece_letters: PieceLetters,
 
     /// End the run at the first rejected game, without output
     #[arg(long)]
@@ -210,16 +219,20 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 /// The run that the arguments ask for.
 fn configured(args: Args) -> anyhow::Result<MakeBook> {
     let inputs = inputs(args.pgn, args.inputs)?;
+    let selection = Selection::from(args.selection);
+    selection.check().map_err(|err| Usage(err.to_string()))?;
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
         .force(args.force)
         .max_ply(args.max_ply)
-        .selection(args.selection.into())
+        .selection(selection)
         .unfinished(match args.unfinished {
             UnfinishedArg::Draw => Unfinished::Draw,
             UnfinishedArg::Skip => Unfinished::Skip,
         })
         .keep_prefix(args.keep_prefix)
+        .variations(args.variations)
+        .piece_letters(args.piece_letters)
         .strict(args.strict)
         .move_filter((&args.weighting).into())
         .weights((&args.weighting).into())

@@ -113,8 +113,8 @@ fn count_rows(rows: &[Row], variant: Variant) -> Found {
     found
 }
 
-/// Whether games of Chess960 start like this: all pawns at home, the same pieces behind them, and nobody
-/// has moved.
+/// Whether games of Chess960 start like this: all pawns at home, the same pieces behind them, and all
+/// castling rights.
 fn is_start(epd: &str) -> bool {
     epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }

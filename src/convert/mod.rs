@@ -24,7 +24,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use self::counts::Counted;
 pub use self::csv::book_to_csv;
 use crate::{
-    book::{BookMaker, BookSummary, Weights},
+    book::{BookMaker, BookSummary, Weights, check_replaceable},
     error::{Error, Result},
     obs::Obs,
     output::AtomicFile,
@@ -106,13 +106,13 @@ impl Convert {
         self
     }
 
-    /// Whether a book has a header. It has unless said.
+    /// Whether a book has a header. Default: true.
     pub fn with_header(mut self, header: bool) -> Convert {
         self.header = header;
         self
     }
 
-    /// How many threads read positions; 0, as unless said, for one per core.
+    /// How many threads read positions; 0 for one per core. Default: 0.
     pub fn threads(mut self, threads: usize) -> Convert {
         self.threads = threads;
         self
@@ -125,7 +125,7 @@ impl Convert {
     }
 
     /// Writes the Polyglot book that [`MakeBook`](crate::MakeBook) makes of the same games, to the byte
-    /// if the database holds every move (`--min-game 1`).
+    /// if the database holds every move ([`MoveFilter::every_move`]).
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Convert {
                 format!("cannot be made: the Polyglot format has no number for {variant}"),
             ));
         }
-        let mut bin = AtomicFile::create(path)?;
+        let mut bin = AtomicFile::create_over(path, |old| check_replaceable(old, false))?;
         let pool = self.pool()?;
         let Counted {
             counts,
@@ -177,7 +177,7 @@ impl Convert {
             Error::file(
                 self.obs.path(),
                 format!(
-                    "is for a variant that is not known, \"{name}\": say which it is with --variant"
+                    "is for a variant that is not known, \"{name}\": choose the variant whose rules hold"
                 ),
             )
         })

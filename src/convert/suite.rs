@@ -17,7 +17,7 @@ use crate::{
     tally::{Finder, MoveFilter, Scratch},
 };
 
-/// More lines than anybody plays are a mistake.
+/// The most lines of a suite. No match plays more of them, so more are taken for a mistake.
 const MOST_LINES: usize = 4_000_000;
 
 /// Columns of a line of moves.
@@ -151,16 +151,16 @@ fn too_many(path: &Path, plies: usize) -> Error {
     Error::file(
         path,
         format!(
-            "would have more than {MOST_LINES} lines of {plies} half-moves: choose fewer with --plies, or a higher \
-             --min-game"
+            "would have more than {MOST_LINES} lines of {plies} half-moves: choose fewer half-moves, or keep only \
+             moves of more games"
         ),
     )
 }
 
 fn none(path: &Path, plies: usize, longest: usize) -> Error {
     let advice = match longest {
-        0 => "no move of the starting position is kept: choose a lower --min-game".to_owned(),
-        longest => format!("the longest line kept has {longest}: choose fewer with --plies"),
+        0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
+        longest => format!("the longest line kept has {longest}: choose fewer half-moves"),
     };
     Error::file(
         path,

@@ -98,13 +98,30 @@ impl Entries {
         long().unwrap_or(held)
     }
 
-    /// How many bytes the key and the value of an entry have.
-    #[inline]
-    pub(super) fn size(&self, number: usize) -> usize {
-        match self.value(number) {
-            Value::Bytes(_) => self.ends[number].1 - self.start(number),
-            Value::Long(long) => self.key(number).len() + long.len,
+    /// The first of some entries with which their keys and values have `size` bytes together, or else how
+    /// many bytes all of them have.
+    pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
+        if self.long_values.is_empty() {
+            // The ends add up the lengths already.
+            let start = self.start(some.start);
+            let ends = &self.ends[some.clone()];
+            let before = ends.partition_point(|(_, end)| end - start < size);
+            return match ends.last() {
+                Some(_) if before < ends.len() => Ok(some.start + before),
+                last => Err(last.map_or(0, |(_, end)| end - start)),
+            };
         }
+        let mut sum = 0;
+        for number in some {
+            sum += match self.value(number) {
+                Value::Bytes(value) => value.len(),
+                Value::Long(long) => long.len,
+            } + self.key(number).len();
+            if sum >= size {
+                return Ok(number);
+            }
+        }
+        Err(sum)
     }
 
     #[inline]
@@ -139,6 +156,22 @@ mod tests {
         assert_eq!(entries.value(0), Value::Bytes(b"1"));
         assert_eq!(entries.value(1), Value::Long(&long));
         assert_eq!(entries.value(2), Value::Bytes(b""));
-        assert_eq!([0, 1, 2].map(|n| entries.size(n)), [2, 1002, 1]);
+        assert_eq!(entries.reach(0..3, 2), Ok(0));
+        assert_eq!(entries.reach(0..3, 1000), Ok(1));
+        assert_eq!(entries.reach(1..3, 1003), Ok(2));
+        assert_eq!(entries.reach(0..3, 1006), Err(1005));
+    }
+
+    #[test]
+    fn lengths_are_summed() {
+        let mut entries = Entries::default();
+        for (key, value) in [("a", "b"), ("cc", "dd"), ("eee", "")] {
+            entries.push(key.as_bytes(), value.as_bytes());
+        }
+        assert_eq!(entries.reach(0..3, 0), Ok(0));
+        assert_eq!(entries.reach(0..3, 3), Ok(1));
+        assert_eq!(entries.reach(1..3, 7), Ok(2));
+        assert_eq!(entries.reach(1..3, 8), Err(7));
+        assert_eq!(entries.reach(3..3, 1), Err(0));
     }
 }

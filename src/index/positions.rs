@@ -314,18 +314,19 @@ impl EntryMaker {
             };
             self.made.entries.end_long(key_len, value);
         }
-        let moves = self.spare.pop().unwrap_or_default();
+        if !self.with_stats {
+            self.stats = PositionStats::default();
+            return;
+        }
         let next = PositionStats {
-            moves,
+            moves: self.spare.pop().unwrap_or_default(),
             ..PositionStats::default()
         };
         let mut stats = std::mem::replace(&mut self.stats, next);
-        if self.with_stats {
-            stats.moves.sort_unstable();
-            self.made.waiting.push(Waiting {
-                number: self.number,
-                stats,
-            });
-        }
+        stats.moves.sort_unstable();
+        self.made.waiting.push(Waiting {
+            number: self.number,
+            stats,
+        });
     }
 }

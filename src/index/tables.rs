@@ -86,18 +86,22 @@ impl TableCutter {
         }
     }
 
-    fn push_part(&mut self, entries: &Arc<Entries>, part: Range<usize>) {
-        let mut start = part.start;
-        for number in part.clone() {
-            self.size += entries.size(number);
-            if self.size >= TABLE_SIZE {
-                self.parts.push((Arc::clone(entries), start..number + 1));
-                self.end_table();
-                start = number + 1;
+    fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
+        loop {
+            match entries.reach(part.clone(), TABLE_SIZE - self.size) {
+                Ok(last) => {
+                    self.parts.push((Arc::clone(entries), part.start..last + 1));
+                    self.end_table();
+                    part.start = last + 1;
+                }
+                Err(size) => {
+                    self.size += size;
+                    if !part.is_empty() {
+                        self.parts.push((Arc::clone(entries), part));
+                    }
+                    return;
+                }
             }
-        }
-        if start < part.end {
-            self.parts.push((Arc::clone(entries), start..part.end));
         }
     }
 

@@ -2,6 +2,9 @@
 
 use crate::pgn::Batch;
 
+/// About how many bytes of PGN are replayed at once.
+pub(super) const BATCH_SIZE: usize = 1 << 19;
+
 /// A batch and its place in the run.
 #[derive(Debug)]
 pub(super) struct Job {

@@ -14,6 +14,7 @@ mod report;
 mod sequence;
 mod space;
 mod starts;
+mod variations;
 
 use std::sync::atomic::Ordering;
 
@@ -105,7 +106,10 @@ impl MakeBook {
     fn repeated_inputs(&self) -> Vec<String> {
         let is_same = |a: &Input, b: &Input| {
             let both_stdin = a.is_stdin() && b.is_stdin();
-            both_stdin || same_file::is_same_file(a.path(), b.path()).unwrap_or(false)
+            // Comparing opens both, which would wait for the other end of a pipe.
+            let are_files = a.size().is_some() && b.size().is_some();
+            both_stdin
+                || (are_files && same_file::is_same_file(a.path(), b.path()).unwrap_or(false))
         };
         let repeated = self
             .inputs

@@ -9,7 +9,7 @@ use super::{Progress, Report};
 use crate::{
     book::Weights,
     pgn::{Input, Selection},
-    position::{Variant, VariantChoice},
+    position::{PieceLetters, Variant, VariantChoice},
     provenance::Provenance,
     sort::Memory,
     tally::MoveFilter,
@@ -51,6 +51,8 @@ pub struct MakeBook {
     pub(super) variant: VariantChoice,
     pub(super) unfinished: Unfinished,
     pub(super) keep_prefix: bool,
+    pub(super) variations: bool,
+    pub(super) piece_letters: PieceLetters,
     pub(super) strict: bool,
     pub(super) move_filter: MoveFilter,
     pub(super) weights: Weights,
@@ -81,6 +83,8 @@ impl MakeBook {
             variant: VariantChoice::default(),
             unfinished: Unfinished::default(),
             keep_prefix: false,
+            variations: false,
+            piece_letters: PieceLetters::default(),
             strict: false,
             move_filter: MoveFilter::default(),
             weights: Weights::default(),
@@ -153,6 +157,19 @@ impl MakeBook {
     /// Counts the moves before an illegal one instead of leaving the whole game out.
     pub fn keep_prefix(mut self, keep: bool) -> MakeBook {
         self.keep_prefix = keep;
+        self
+    }
+
+    /// Counts the moves of variations too, each variation once from where it branches, with the weight of a
+    /// draw. An index has the positions of main lines only. Default: no.
+    pub fn variations(mut self, wanted: bool) -> MakeBook {
+        self.variations = wanted;
+        self
+    }
+
+    /// The language whose piece letters moves may have beside the English ones. Default: English.
+    pub fn piece_letters(mut self, letters: PieceLetters) -> MakeBook {
+        self.piece_letters = letters;
         self
     }
 
@@ -261,6 +278,12 @@ impl MakeBook {
         }
         if self.keep_prefix {
             options.push("--keep-prefix".to_owned());
+        }
+        if self.variations {
+            options.push("--variations".to_owned());
+        }
+        if self.piece_letters != PieceLetters::default() {
+            options.push(format!("--piece-letters {}", self.piece_letters));
         }
         if !self.variant.is_standard() {
             options.push(format!("--variant {}", self.variant));

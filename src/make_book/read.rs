@@ -9,7 +9,7 @@ use rayon::{Scope, ThreadPool};
 
 use super::{
     MakeBook,
-    job::Job,
+    job::{BATCH_SIZE, Job},
     replay::Replayer,
     report::Report,
     sequence::{Sequenced, Sequencer},
@@ -23,9 +23,6 @@ use crate::{
     sort::{Memory, Partition, Shards},
     tally::Tally,
 };
-
-/// About how many bytes of PGN are replayed at once.
-const BATCH_SIZE: usize = 1 << 19;
 
 /// Why the locks of a run are never poisoned.
 const LOCK: &str = "a thread that panics ends the run";

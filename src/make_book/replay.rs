@@ -6,16 +6,17 @@ use shakmaty::{Chess, Color};
 
 use super::{
     MakeBook,
-    job::Job,
+    job::{BATCH_SIZE, Job},
     options::Unfinished,
     report::{FilteredVariant, Rejection, Report, Totals},
+    variations::Variations,
 };
 use crate::{
     index::{layout, posting::Posting},
     pgn::{GameEnd, GameReader, GameResult, Tags, Token},
     position::{
-        BookMove, Keyed, LineError, Rules, Variant, VariantChoice, has_inner_castling_rook,
-        parse_fen, read_move, write_epd,
+        BookMove, Keyed, LineError, Rules, Variant, VariantChoice, game_start,
+        has_inner_castling_rook, write_epd,
     },
     tally::{CountRecord, Stats},
 };
@@ -58,6 +59,8 @@ pub(super) struct Replayer<'a> {
     not_for_books: u64,
     /// The identities of the positions before them, if they are needed.
     identities: Vec<u64>,
+    /// Its variations, if they count.
+    variations: Variations,
     /// The identities of the positions in [`Outcome::starts`].
     started: HashSet<u64>,
     outcome: Outcome,
@@ -87,6 +90,8 @@ struct Ending {
     marker: Option<GameResult>,
     /// All half-moves, where they had to be counted.
     plies: usize,
+    /// Whether a null move ended what counts.
+    null_move: bool,
     problem: Option<Problem>,
 }
 
@@ -97,15 +102,17 @@ impl<'a> Replayer<'a> {
             line: Vec::new(),
             not_for_books: 0,
             identities: Vec::new(),
+            variations: Variations::default(),
             started: HashSet::new(),
             outcome: Outcome::default(),
         }
     }
 
     pub(super) fn replay(mut self, job: &Job) -> Outcome {
-        let mut games = GameReader::new(&job.batch.text);
-        // A game has some sixty half-moves, in about eight bytes each with its tags.
-        let plies = job.batch.text.len() / 7;
+        let mut games = GameReader::new(&job.batch.text).with_variations(self.options.variations);
+        // A game has some sixty half-moves, in about eight bytes each with its tags. A batch that is larger
+        // than most holds one odd game.
+        let plies = job.batch.text.len().min(2 * BATCH_SIZE) / 7;
         if self.options.counts_keys() {
             self.outcome.records.reserve(plies);
         }
@@ -135,6 +142,7 @@ impl<'a> Replayer<'a> {
         self.line.clear();
         self.not_for_books = 0;
         self.identities.clear();
+        self.variations.clear();
         if self.options.leveldb.is_some() {
             self.write_record(games, job);
         }
@@ -185,26 +193,31 @@ impl<'a> Replayer<'a> {
                 self.play(games, job, variant, start, tag_result);
             }
             (Some(fen), Variant::Standard) => {
-                self.play_from(games, job, variant, parse_fen(&fen), tag_result);
+                self.play_from(games, job, variant, game_start(&fen), tag_result);
             }
-            (None, _) => self.play_from(games, job, variant, Ok(variant.start()), tag_result),
+            (None, _) => {
+                let start = Ok((variant.start(), false));
+                self.play_from(games, job, variant, start, tag_result);
+            }
             (Some(fen), _) => {
-                self.play_from(games, job, variant, variant.parse_fen(&fen), tag_result);
+                self.play_from(games, job, variant, variant.game_start(&fen), tag_result);
             }
         }
     }
 
-    /// Plays the current game from a position other than the usual one, if that could be read.
+    /// Plays the current game from a position other than the usual one, if that could be read, with or
+    /// without castling rights that had to be dropped.
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
         job: &Job,
         variant: Variant,
-        start: Result<P, LineError>,
+        start: Result<(P, bool), LineError>,
         tag_result: Option<GameResult>,
     ) {
         match start {
-            Ok(start) => {
+            Ok((start, castling_dropped)) => {
+                self.outcome.totals.castling_dropped += u64::from(castling_dropped);
                 let start = Keyed::new(start);
                 self.note_start(&start);
                 self.play(games, job, variant, start, tag_result);
@@ -281,7 +294,9 @@ impl<'a> Replayer<'a> {
         if self.options.distinguishes_variants() {
             *self.outcome.totals.variants.entry(variant).or_default() += 1;
         }
+        self.outcome.totals.null_moves += u64::from(ending.null_move);
         self.count(result, first_turn);
+        self.count_variations();
         if self.options.leveldb.is_some() {
             self.index(result, pos.key());
         }
@@ -298,18 +313,35 @@ impl<'a> Replayer<'a> {
         let with_identities = self.options.counts_identities();
         // Elsewhere rooks castle from the corners.
         let may_have_inner_rooks = pos.position().castles().mode().is_chess960();
+        let with_variations = self.options.variations;
+        // The position before the last move, from where a variation branches.
+        let mut before = None;
         let end = loop {
-            if self.line.len() == self.options.max_ply {
-                return self.rest_of_game(games);
+            let is_full = self.line.len() == self.options.max_ply;
+            // Variations on the last move that counts stand behind it.
+            if is_full && !with_variations {
+                return self.rest_of_game(games, 0);
             }
             let (text, offset) = match games.next_token() {
+                Token::Move { .. } | Token::Unreadable { .. } if is_full => {
+                    return self.rest_of_game(games, 1);
+                }
                 Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
-                Token::NullMove { .. } => break games.skip_moves(),
-                // Only given where they are wanted.
-                Token::BeginVariation | Token::EndVariation => continue,
+                Token::NullMove { .. } => {
+                    let mut ending = self.end_of_game(games.skip_moves());
+                    ending.null_move = true;
+                    return ending;
+                }
+                Token::BeginVariation => {
+                    let plies = self.line.len();
+                    self.variations
+                        .play(games, self.options, before.as_ref(), plies);
+                    continue;
+                }
+                Token::EndVariation => unreachable!("a variation is played to its end"),
                 Token::End(end) => break end,
             };
-            match read_move(pos.position(), text) {
+            match self.options.piece_letters.read_move(pos.position(), text) {
                 Ok(mv) => {
                     let in_book = !may_have_inner_rooks || !has_inner_castling_rook(pos.position());
                     if !in_book {
@@ -322,6 +354,9 @@ impl<'a> Replayer<'a> {
                     });
                     if with_identities {
                         self.identities.push(pos.identity());
+                    }
+                    if with_variations {
+                        before = Some(pos.clone());
                     }
                     pos.play(mv);
                 }
@@ -342,13 +377,13 @@ impl<'a> Replayer<'a> {
     }
 
     /// Passes over the moves that do not count; counts them if the selection asks for long games.
-    fn rest_of_game(&self, games: &mut GameReader<'_>) -> Ending {
+    fn rest_of_game(&self, games: &mut GameReader<'_>, passed: usize) -> Ending {
         if self.options.selection.min_plies <= self.line.len() {
             return self.end_of_game(games.skip_moves());
         }
         let (rest, end) = games.count_moves();
         let mut ending = self.end_of_game(end);
-        ending.plies += rest;
+        ending.plies += passed + rest;
         ending
     }
 
@@ -368,6 +403,7 @@ impl<'a> Replayer<'a> {
         Ending {
             marker,
             plies: self.line.len(),
+            null_move: false,
             problem,
         }
     }
@@ -400,6 +436,23 @@ impl<'a> Replayer<'a> {
         self.outcome.postings.extend(postings);
         let last = Posting::new(last_key, id, BookMove::NONE, winner);
         self.outcome.postings.push(last);
+    }
+
+    /// Counts the variations that have been played.
+    fn count_variations(&mut self) {
+        let variations = &self.variations;
+        let totals = &mut self.outcome.totals;
+        totals.plies += variations.plies();
+        totals.null_moves += variations.null_moves;
+        totals.unplayable_variations += variations.unplayable;
+        if self.options.counts_keys() {
+            self.outcome.records.extend(variations.records());
+            totals.left_out += variations.not_for_books();
+        }
+        if self.options.counts_identities() {
+            let records = variations.identity_records();
+            self.outcome.identity_records.extend(records);
+        }
     }
 
     /// Counts the line that has been played.

@@ -65,9 +65,39 @@ pub struct Totals {
     /// side, which only Chess960 knows.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
     pub left_out: u64,
+    /// Games, and variations if they count, that a null move ends: they count up to there.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub null_moves: u64,
+    /// Variations with a move that cannot be played: they count up to there.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub unplayable_variations: u64,
+    /// Games whose start has castling rights without king and rook in their places: they are played without
+    /// these rights.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub castling_dropped: u64,
     /// Games that count, by their variant, unless only standard chess was asked for.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
     pub variants: BTreeMap<Variant, u64>,
+}
+
+impl Totals {
+    /// What the user should know of games that count in part.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        [
+            (self.null_moves, "games or variations hold a null move and count up to there"),
+            (
+                self.unplayable_variations,
+                "variations hold a move that cannot be played and count up to there",
+            ),
+            (
+                self.castling_dropped,
+                "games start with castling rights without king and rook in their places, and are played without these rights",
+            ),
+        ]
+        .into_iter()
+        .filter(|(lines, _)| *lines > 0)
+        .map(|(lines, what)| format!("{lines} {what}"))
+    }
 }
 
 #[cfg(feature = "serde")]
@@ -81,11 +111,17 @@ impl AddAssign<&Totals> for Totals {
             games,
             plies,
             left_out,
+            null_moves,
+            unplayable_variations,
+            castling_dropped,
             variants,
         } = other;
         self.games += *games;
         self.plies += plies;
         self.left_out += left_out;
+        self.null_moves += null_moves;
+        self.unplayable_variations += unplayable_variations;
+        self.castling_dropped += castling_dropped;
         for (variant, games) in variants {
             *self.variants.entry(*variant).or_default() += games;
         }

@@ -169,6 +169,7 @@ impl<'a> Sequencer<'a> {
                 self.report.warnings.push(stray_text(input.path(), offset));
             }
         }
+        self.report.warnings.extend(self.report.totals.warnings());
         for (variant, games) in &self.filtered_variants {
             self.report.warnings.push(variant.warning(*games));
         }

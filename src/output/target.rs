@@ -143,7 +143,9 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
 
 /// Whether two names lead to one file, through hard links too.
 fn is_same(a: &Path, b: &Path) -> bool {
-    same_file::is_same_file(a, b).unwrap_or(false)
+    // Comparing opens both, which would wait for the other end of a pipe.
+    let opens = |path: &Path| path.metadata().is_ok_and(|of| of.is_file() || of.is_dir());
+    opens(a) && opens(b) && same_file::is_same_file(a, b).unwrap_or(false)
 }
 
 /// Whether a path is standard output, a device or a pipe, which several outputs may share.

@@ -91,17 +91,27 @@ impl PieceLetters {
     /// [`MoveError`] if the text is not exactly one legal move of the position.
     #[inline]
     pub fn read_move<P: Rules>(self, pos: &P, text: &[u8]) -> Result<Move, MoveError> {
-        if self == PieceLetters::English {
-            return read_move(pos, text);
-        }
+        let english;
+        let text = if self == PieceLetters::English {
+            text
+        } else {
+            english = self.in_english(text)?;
+            &english[..text.len()]
+        };
+        read_move(pos, text)
+    }
+
+    /// The text of a move with English letters.
+    #[cold]
+    fn in_english(self, text: &[u8]) -> Result<[u8; LONGEST], MoveError> {
         let mut english = [0; LONGEST];
-        let english = english.get_mut(..text.len()).ok_or(MoveError::Unreadable)?;
+        let place = english.get_mut(..text.len()).ok_or(MoveError::Unreadable)?;
         let letters = self.letters();
-        for (english, byte) in english.iter_mut().zip(text) {
+        for (english, byte) in place.iter_mut().zip(text) {
             let role = letters.iter().position(|letter| letter == byte);
             *english = role.map_or(*byte, |role| ENGLISH[role]);
         }
-        read_move(pos, english)
+        Ok(english)
     }
 }
 

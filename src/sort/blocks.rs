@@ -28,7 +28,8 @@ impl<R: Copy> Pool<R> {
         }
     }
 
-    fn take(&self) -> Vec<R> {
+    /// An empty block.
+    pub(super) fn take(&self) -> Vec<R> {
         let reused = self.empty.lock().expect(LOCK).pop();
         reused.unwrap_or_else(|| Vec::with_capacity(self.block))
     }

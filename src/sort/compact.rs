@@ -31,6 +31,8 @@ pub(super) fn compact<R: Record>(new: Blocks<R>, sorted: Blocks<R>, pool: &Pool<
             merged: Blocks::default(),
             empty: new.into_blocks(),
         };
+        // The sorted block that is being read cannot be written yet.
+        merging.empty.push(pool.take());
         let mut next = scratch.iter().map(|bits| R::from_bits(*bits)).peekable();
         for block in sorted.into_blocks() {
             for record in &block {
@@ -99,5 +101,71 @@ fn sort_into<R: Record>(scratch: &mut Vec<u128>, records: &Blocks<R>) {
     for end in ends {
         scratch[start..end].sort_unstable();
         start = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A record that is kept once.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    struct Number(u128);
+
+    #[derive(Default)]
+    struct Once(Option<Number>);
+
+    impl Record for Number {
+        type Fold = Once;
+
+        fn from_bits(bits: u128) -> Number {
+            Number(bits)
+        }
+
+        fn to_bits(self) -> u128 {
+            self.0
+        }
+
+        fn rank(self) -> u64 {
+            (self.0 >> 64) as u64
+        }
+    }
+
+    impl Fold for Once {
+        type Record = Number;
+
+        fn take(&mut self, record: Number, out: &mut impl FnMut(Number)) {
+            if self.0.replace(record) != Some(record) {
+                out(record);
+            }
+        }
+
+        fn finish(&mut self, _out: &mut impl FnMut(Number)) {}
+    }
+
+    proptest! {
+        #[test]
+        fn compaction_sorts_and_folds_in_the_blocks_it_has(
+            rounds in proptest::collection::vec((0..700usize, 1..5000u128), 1..8),
+            quota in 1..2000usize,
+        ) {
+            let pool = Pool::new(quota);
+            let mut sorted = Blocks::default();
+            let mut expected = std::collections::BTreeSet::new();
+            let mut state = 1u128;
+            for (count, kinds) in rounds {
+                let new: Vec<Number> = (0..count).map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) & (u128::MAX >> 64);
+                    Number((state >> 30) % kinds << 90)
+                }).collect();
+                expected.extend(&new);
+                let mut blocks = Blocks::default();
+                blocks.extend(&new, &pool);
+                sorted = compact(blocks, sorted, &pool);
+                prop_assert!(sorted.iter().eq(expected.iter().copied()));
+            }
+        }
     }
 }

@@ -45,31 +45,54 @@ impl BlockBuilder {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Adds an entry behind all others.
+    /// Adds an entry behind all others, from the user's key and the sequence number.
     #[inline]
-    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
-        self.add_key(key, value.len());
+    pub(super) fn add(&mut self, key: &[u8], sequence: u64, value: &[u8]) {
+        self.add_key(key, sequence, value.len());
         self.buffer.extend_from_slice(value);
     }
 
     /// Adds an entry up to its value.
     #[inline]
-    pub(super) fn add_key(&mut self, key: &[u8], value_len: usize) {
+    pub(super) fn add_key(&mut self, key: &[u8], sequence: u64, value_len: usize) {
+        self.add_parts(key, &key::trailer(sequence), value_len);
+    }
+
+    /// Adds an entry whose key is no internal key, or one that was made as a whole.
+    pub(super) fn add_whole(&mut self, key: &[u8], value: &[u8]) {
+        self.add_parts(key, &[], value.len());
+        self.buffer.extend_from_slice(value);
+    }
+
+    /// Adds an entry whose key has two parts, up to its value.
+    #[inline]
+    fn add_parts(&mut self, key: &[u8], trailer: &[u8], value_len: usize) {
         let shared = if self.since_restart < RESTART_INTERVAL {
-            let pairs = self.last_key.iter().zip(key);
-            pairs.take_while(|(a, b)| a == b).count()
+            match common_prefix(&self.last_key, key) {
+                all if all == key.len() => all + common_prefix(&self.last_key[all..], trailer),
+                some => some,
+            }
         } else {
             self.restarts.push(self.buffer.len() as u32);
             self.since_restart = 0;
             0
         };
         self.since_restart += 1;
-        for number in [shared, key.len() - shared, value_len] {
-            put_varint(&mut self.buffer, number as u64);
-        }
-        self.buffer.extend_from_slice(&key[shared..]);
         self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(&key[shared..]);
+        self.last_key
+            .extend_from_slice(&key[shared.min(key.len())..]);
+        self.last_key
+            .extend_from_slice(&trailer[shared.saturating_sub(key.len())..]);
+        let unshared = self.last_key.len() - shared;
+        if (shared | unshared | value_len) < 0x80 {
+            let lens = [shared as u8, unshared as u8, value_len as u8];
+            self.buffer.extend_from_slice(&lens);
+        } else {
+            for number in [shared, unshared, value_len] {
+                put_varint(&mut self.buffer, number as u64);
+            }
+        }
+        self.buffer.extend_from_slice(&self.last_key[shared..]);
     }
 
     /// The bytes of the entries.
@@ -97,6 +120,22 @@ impl BlockBuilder {
         self.last_key.clear();
         self.since_restart = 0;
     }
+}
+
+/// How many bytes two strings begin with in common, eight at a time.
+#[inline]
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+    let mut same = 0;
+    for (a, b) in words {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return same + differing.trailing_zeros() as usize / 8;
+        }
+        same += 8;
+    }
+    let rest = a[same..].iter().zip(&b[same..]);
+    same + rest.take_while(|(a, b)| a == b).count()
 }
 
 /// A block that has been read.

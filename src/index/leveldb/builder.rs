@@ -53,7 +53,6 @@ pub(in crate::index) struct TableBuilder<W> {
     /// when the next key is known.
     written: Option<(Vec<u8>, Handle)>,
     first_key: Vec<u8>,
-    key: Vec<u8>,
     entries: u64,
 }
 
@@ -72,7 +71,6 @@ impl<W: Write> TableBuilder<W> {
             filter: FilterBuilder::default(),
             written: None,
             first_key: Vec::new(),
-            key: Vec::new(),
             entries: 0,
         }
     }
@@ -80,7 +78,7 @@ impl<W: Write> TableBuilder<W> {
     /// Adds an entry, whose key must come behind all others.
     pub(in crate::index) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.begin_entry(key)?;
-        self.block.add(&self.key, value);
+        self.block.add(key, self.entries, value);
         Ok(())
     }
 
@@ -93,7 +91,7 @@ impl<W: Write> TableBuilder<W> {
         put_value: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
     ) -> io::Result<()> {
         self.begin_entry(key)?;
-        self.block.add_key(&self.key, len);
+        self.block.add_key(key, self.entries, len);
         // The next entry would begin a new block anyway.
         let (entries, restarts) = (self.block.entries(), self.block.restarts());
         let mut block = CompressedBlock::new(&mut self.file, entries.len() + len + restarts.len())?;
@@ -105,20 +103,17 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Puts the internal key of the next entry into `self.key`, and ends the block before it if that is
-    /// full.
+    /// Counts the next entry, and ends the block before it if that is full.
     fn begin_entry(&mut self, key: &[u8]) -> io::Result<()> {
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
         }
         self.entries += 1;
-        self.key.clear();
-        key::put(&mut self.key, key, self.entries);
         if self.block.size() > BLOCK_SIZE {
             self.write_block()?;
         }
         if let Some((last, handle)) = self.written.take() {
-            self.index_block(&key::separator(&last, &self.key), handle);
+            self.index_block(&key::separator(&last, key), handle);
         }
         self.filter.add(key);
         Ok(())
@@ -140,7 +135,7 @@ impl<W: Write> TableBuilder<W> {
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);
-        self.index.add(separator, &place);
+        self.index.add_whole(separator, &place);
     }
 
     /// Writes the rest of the table, which is to have the number `number`.
@@ -156,7 +151,7 @@ impl<W: Write> TableBuilder<W> {
         let filters = self.file.write(self.filter.finish(), UNCOMPRESSED)?;
         let mut place = Vec::new();
         filters.put(&mut place);
-        self.block.add(filter::NAME, &place);
+        self.block.add_whole(filter::NAME, &place);
         let mut footer = Vec::with_capacity(FOOTER);
         self.file
             .write_compressed(self.block.finish())?

@@ -16,11 +16,16 @@ pub(super) enum Kind {
     Value,
 }
 
-/// Appends an internal key of a value.
+/// What follows the user's key of a value.
 #[inline]
+pub(super) fn trailer(sequence: u64) -> [u8; TRAILER] {
+    (sequence << 8 | 1).to_le_bytes()
+}
+
+/// Appends an internal key of a value.
 pub(super) fn put(out: &mut Vec<u8>, key: &[u8], sequence: u64) {
     out.extend_from_slice(key);
-    out.extend_from_slice(&(sequence << 8 | 1).to_le_bytes());
+    out.extend_from_slice(&trailer(sequence));
 }
 
 /// The user's key, the sequence number and the kind in an internal key; `None` if it is malformed.
@@ -44,9 +49,11 @@ fn user_key(internal: &[u8]) -> &[u8] {
 }
 
 /// An internal key from `last` on but before `next`: short, because it goes into a table's index.
+///
+/// `next` is the user's key.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let key = user_key(last);
-    let mut separator = user_separator(key, user_key(next));
+    let mut separator = user_separator(key, next);
     if separator.len() < key.len() {
         // It is behind all entries of the last key, so it may come before all of its own.
         put(&mut separator, &[], MAX_SEQUENCE);
@@ -66,7 +73,6 @@ pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
         }
         None => next.push(0xff),
     }
-    next.extend_from_slice(&last[last.len() - TRAILER..]);
     separator(last, &next)
 }
 
@@ -133,7 +139,7 @@ mod tests {
         fn separators_separate(mut keys in proptest::collection::btree_set(proptest::collection::vec(prop_oneof![Just(0xff), Just(0), Just(b'1'), Just(b'2')], 1..6), 2)) {
             let last = internal(&keys.pop_first().unwrap(), 7);
             let next = internal(&keys.pop_first().unwrap(), 8);
-            let between = separator(&last, &next);
+            let between = separator(&last, user_key(&next));
             prop_assert_ne!(compare(&last, &between), Ordering::Greater);
             prop_assert_eq!(compare(&between, &next), Ordering::Less);
             let end = separator_at_end(&last);

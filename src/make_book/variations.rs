@@ -1,0 +1,162 @@
+//! The moves of variations, each counted once from where it branches.
+
+use shakmaty::Color;
+
+use super::MakeBook;
+use crate::{
+    pgn::{GameReader, Token},
+    position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook},
+    tally::{CountRecord, Stats},
+};
+
+/// How deep variations may stand in one another. Deeper ones are passed over.
+const DEEPEST: usize = 64;
+
+/// The half-moves in the variations of the current game.
+#[derive(Debug, Default)]
+pub(super) struct Variations {
+    branches: Vec<Branch>,
+    /// Variations with a move that cannot be played, which count up to there.
+    pub unplayable: u64,
+    /// Variations with a null move, which count up to there.
+    pub null_moves: u64,
+}
+
+/// A half-move of a variation.
+#[derive(Copy, Clone, Debug)]
+struct Branch {
+    /// The key and the identity of the position before it.
+    key: u64,
+    identity: u64,
+    mv: BookMove,
+    turn: Color,
+    /// Whether the position before it is for books.
+    in_book: bool,
+}
+
+/// A line that is being played: the main line, or a variation.
+struct Line<P: Rules> {
+    /// The position before its last move, from where a variation branches, if there is one.
+    before: Option<Keyed<P>>,
+    /// The position that is reached, `None` behind a move that cannot be played.
+    now: Option<Keyed<P>>,
+    /// How many half-moves of the game lead there.
+    plies: usize,
+}
+
+impl<P: Rules> Line<P> {
+    /// A variation of this line, another move in place of its last.
+    fn branch(&self) -> Line<P> {
+        Line {
+            before: None,
+            now: self.before.clone(),
+            plies: self.plies.saturating_sub(1),
+        }
+    }
+}
+
+impl Variations {
+    pub(super) fn clear(&mut self) {
+        *self = Variations {
+            branches: std::mem::take(&mut self.branches),
+            ..Variations::default()
+        };
+        self.branches.clear();
+    }
+
+    /// Plays the variation that has just begun, and all in it. It branches `before` the last of the
+    /// `plies` half-moves that were played.
+    pub(super) fn play<P: Rules>(
+        &mut self,
+        games: &mut GameReader<'_>,
+        options: &MakeBook,
+        before: Option<&Keyed<P>>,
+        plies: usize,
+    ) {
+        let main_line = Line {
+            before: before.cloned(),
+            now: None,
+            plies,
+        };
+        let mut lines = vec![main_line.branch()];
+        let mut too_deep = 0;
+        loop {
+            let is_deepest = lines.len() == DEEPEST;
+            let Some(line) = lines.last_mut() else {
+                return;
+            };
+            match games.next_token() {
+                Token::BeginVariation if too_deep > 0 || is_deepest => too_deep += 1,
+                Token::BeginVariation => {
+                    let variation = line.branch();
+                    lines.push(variation);
+                }
+                Token::EndVariation if too_deep > 0 => too_deep -= 1,
+                Token::EndVariation => drop(lines.pop()),
+                Token::End(_) => unreachable!("a variation that is entered is closed"),
+                _ if too_deep > 0 => {}
+                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
+                    if line.plies < options.max_ply {
+                        self.play_move(line, text, options.piece_letters);
+                    } else {
+                        line.now = None;
+                    }
+                }
+                Token::NullMove { .. } => {
+                    self.null_moves += u64::from(line.now.take().is_some());
+                }
+            }
+        }
+    }
+
+    fn play_move<P: Rules>(&mut self, line: &mut Line<P>, text: &[u8], letters: PieceLetters) {
+        let Some(mut pos) = line.now.take() else {
+            return;
+        };
+        let Ok(mv) = letters.read_move(pos.position(), text) else {
+            self.unplayable += 1;
+            return;
+        };
+        self.branches.push(Branch {
+            key: pos.key(),
+            identity: pos.identity(),
+            mv: BookMove::from(mv),
+            turn: pos.position().turn(),
+            in_book: !has_inner_castling_rook(pos.position()),
+        });
+        line.before = Some(pos.clone());
+        pos.play(mv);
+        line.now = Some(pos);
+        line.plies += 1;
+    }
+
+    /// How many half-moves they have.
+    pub(super) fn plies(&self) -> u64 {
+        self.branches.len() as u64
+    }
+
+    /// How many of them are not for books.
+    pub(super) fn not_for_books(&self) -> u64 {
+        let inner = self.branches.iter().filter(|branch| !branch.in_book);
+        inner.count() as u64
+    }
+
+    /// The records of the half-moves that are for books, by the keys of positions.
+    pub(super) fn records(&self) -> impl Iterator<Item = CountRecord> {
+        let for_books = self.branches.iter().filter(|branch| branch.in_book);
+        for_books.map(|branch| branch.record(branch.key))
+    }
+
+    /// The records of all half-moves, by the identities of positions.
+    pub(super) fn identity_records(&self) -> impl Iterator<Item = CountRecord> {
+        let branches = self.branches.iter();
+        branches.map(|branch| branch.record(branch.identity))
+    }
+}
+
+impl Branch {
+    /// A variation has no result.
+    fn record(&self, key: u64) -> CountRecord {
+        CountRecord::new(key, self.mv, self.turn, Stats::of_game(None, self.turn))
+    }
+}
