@@ -76,6 +76,10 @@ pub struct Args {
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
+    /// Write outputs even if no game counts or no move is kept
+    #[arg(long)]
+    allow_empty: bool,
+
     /// Half-moves of each game that count
     #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = GAMES)]
     max_ply: usize,
@@ -163,6 +167,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
         .force(args.force)
+        .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)
         .selection(selection)
         .unfinished(match args.unfinished {

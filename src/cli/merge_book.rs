@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use polybook::{
@@ -170,20 +170,34 @@ fn merge_books(
 fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::Result<Document> {
     // How many rows there are is not known.
     let bar = Bar::of_phase("merging", &Arc::default(), context);
-    let (rows, database) = obs::merge_databases(paths, ObsWriter::create(out, |_| Ok(()))?)?;
+    let writer = ObsWriter::create(out, |_| Ok(()))?;
+    let never = AtomicBool::new(false);
+    let (merged, database) = obs::merge_databases(paths, writer, &std::env::temp_dir(), &never)?;
     database.commit()?;
     drop(bar);
+    for path in &merged.repeated {
+        context.tell(&format!(
+            "warning: {}: named twice, so its games count twice\n",
+            path.display()
+        ));
+    }
     for path in paths {
         warn_of_missing_moves(path, context)?;
     }
     let name = input::output_name(out);
-    context.tell(&format!("{name}: {rows} rows\n"));
+    if let Some(example) = &merged.passed_over.example {
+        let rows = merged.passed_over.rows;
+        context.tell(&format!(
+            "warning: {name}: {rows} rows passed over: {example}\n"
+        ));
+    }
+    context.tell(&format!("{name}: {} rows\n", merged.rows));
     Ok(Document {
         path: name,
         entries: None,
         read: None,
         scaled: None,
-        rows: Some(rows),
+        rows: Some(merged.rows),
     })
 }
 

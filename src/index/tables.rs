@@ -17,10 +17,7 @@ use super::{
     positions::{PositionEntries, Waiting, write_long_value},
     posting::Posting,
 };
-use crate::{
-    error::{At, Result},
-    sort::Sealed,
-};
+use crate::sort::Sealed;
 
 /// How many bytes of keys and values end a table.
 const TABLE_SIZE: usize = 1 << 20;
@@ -136,12 +133,12 @@ impl TableCutter {
 
 impl Table {
     /// Writes the table into a directory.
-    pub(super) fn write(self, directory: &Path, postings: &Sealed<Posting>) -> Result<TableFile> {
+    pub(super) fn write(
+        self,
+        directory: &Path,
+        postings: &Sealed<Posting>,
+    ) -> io::Result<TableFile> {
         let path = directory.join(TableFile::name(self.number));
-        self.write_to(&path, postings).at(&path, "write")
-    }
-
-    fn write_to(self, path: &Path, postings: &Sealed<Posting>) -> io::Result<TableFile> {
         let file = BufWriter::with_capacity(1 << 16, File::create(path)?);
         let mut table = TableBuilder::new(file);
         for (entries, part) in self.parts {

@@ -5,6 +5,7 @@
 //! depend neither on the threads nor on the size of a wave.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -22,7 +23,7 @@ use super::{
     tables::{Table, TableCutter},
 };
 use crate::{
-    error::{Error, Result},
+    error::{At, Error, Result},
     output::{AtomicDir, Finished},
     position::VariantChoice,
     sort::Sealed,
@@ -125,7 +126,7 @@ impl IndexWriter {
         }
         cutter.finish();
         written.extend(self.write_tables(cutter.take_tables(), postings)?);
-        manifest::write(self.directory.path(), &written)?;
+        manifest::write(self.directory.path(), &written).at(self.directory.target(), "write")?;
         Ok((summary, self.directory.finish()?))
     }
 
@@ -137,7 +138,8 @@ impl IndexWriter {
         tables
             .into_par_iter()
             .map(|table| table.write(self.directory.path(), postings))
-            .collect()
+            .collect::<io::Result<_>>()
+            .at(self.directory.target(), "write")
     }
 }
 

@@ -3,7 +3,7 @@
 //! A manifest is a log of edits. Ours has one; LevelDB's own have one for each change, and what they
 //! say together is the database. The file `CURRENT` names the manifest.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use super::{
     Damage,
@@ -69,12 +69,10 @@ impl TableFile {
 }
 
 /// Writes the manifest of tables that do not overlap, and the file that points to it.
-pub(in crate::index) fn write(directory: &Path, tables: &[TableFile]) -> Result<()> {
+pub(in crate::index) fn write(directory: &Path, tables: &[TableFile]) -> io::Result<()> {
     let name = format!("MANIFEST-{MANIFEST_NUMBER:06}");
-    let path = directory.join(&name);
-    fs::write(&path, log::of_record(&edit(tables))).at(&path, "write")?;
-    let path = directory.join(CURRENT);
-    fs::write(&path, format!("{name}\n")).at(&path, "write")
+    fs::write(directory.join(&name), log::of_record(&edit(tables)))?;
+    fs::write(directory.join(CURRENT), format!("{name}\n"))
 }
 
 /// One edit that says everything.

@@ -1,0 +1,447 @@
+//! Every command with every file operation failing once: the n-th write, flush, rename, open and read, for
+//! each n until the command meets no n-th one.
+//!
+//! After a failure each old output is as it was, no temporary is left, and one line says what failed. A command that
+//! does not need the operation that failed must give its right answer. `faults/inject.c` fails the calls; it needs a C
+//! compiler and the seccomp filters of Linux.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::OnceLock,
+};
+
+use common::{ok, polybook_in, sample, skip};
+use tempfile::TempDir;
+
+/// The kinds of calls that `inject.c` fails.
+const KINDS: [&str; 5] = ["write", "sync", "rename", "open", "read"];
+
+/// What the injector answers where it cannot work.
+const UNSUPPORTED: i32 = 77;
+
+/// The compiled injector, `None` where there is none.
+fn injector() -> Option<&'static Path> {
+    static INJECTOR: OnceLock<Option<PathBuf>> = OnceLock::new();
+    INJECTOR.get_or_init(compiled).as_deref()
+}
+
+fn compiled() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("inject");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/inject.c");
+    let compiler = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+        .args([&program, &source])
+        .output();
+    let Ok(compiler) = compiler else {
+        skip("there is no C compiler cc");
+        return None;
+    };
+    assert!(
+        compiler.status.success(),
+        "{}",
+        String::from_utf8_lossy(&compiler.stderr)
+    );
+    let count = program.with_extension("probe");
+    let probe = Command::new(&program)
+        .arg(&count)
+        .args(["write", "0", "/nowhere", "/bin/true"])
+        .status();
+    if probe.unwrap().code() == Some(UNSUPPORTED) {
+        skip("the kernel does not let a program watch the system calls of another");
+        return None;
+    }
+    Some(program)
+}
+
+/// All files under a directory with their bytes, directories with none.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn files(dir: &Path) -> Files {
+    let mut found = Files::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(current) = open.pop() {
+        for entry in fs::read_dir(&current).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(dir).unwrap().to_owned();
+            if path.is_dir() {
+                found.insert(name, Vec::new());
+                open.push(path);
+            } else {
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// Those of the files that are `top` or under it.
+fn part(files: &Files, top: &Path) -> Files {
+    let under = files.iter().filter(|(path, _)| path.starts_with(top));
+    under
+        .map(|(path, bytes)| (path.clone(), bytes.clone()))
+        .collect()
+}
+
+/// A directory with files, and a command that is run in it again and again.
+struct Scene {
+    /// Holds the directory of the scene, and beside it the counts of calls.
+    room: TempDir,
+    line: String,
+    before: Files,
+}
+
+/// What came of a command with one call failing.
+struct Outcome {
+    /// How many calls of the kind there were.
+    calls: u64,
+    output: Output,
+    files: Files,
+}
+
+impl Scene {
+    /// A scene whose directory `prepare` fills.
+    fn new(line: &str, prepare: impl FnOnce(&Path)) -> Scene {
+        let room = match tempfile::tempdir_in("/dev/shm") {
+            Ok(in_memory) => in_memory,
+            Err(_) => common::temp(),
+        };
+        let dir = room.path().join("scene");
+        fs::create_dir(&dir).unwrap();
+        prepare(&dir);
+        Scene {
+            before: files(&dir),
+            room,
+            line: line.to_owned(),
+        }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.room.path().join("scene")
+    }
+
+    /// Makes the directory what it was at the beginning.
+    fn restore(&self) {
+        let dir = self.dir();
+        fs::remove_dir_all(&dir).unwrap();
+        fs::create_dir(&dir).unwrap();
+        let parents = self.before.keys().filter_map(|path| path.parent());
+        for parent in parents {
+            fs::create_dir_all(dir.join(parent)).unwrap();
+        }
+        for (path, bytes) in &self.before {
+            if !dir.join(path).is_dir() {
+                fs::write(dir.join(path), bytes).unwrap();
+            }
+        }
+    }
+
+    /// Runs the command with the `nth` call of a kind failing, none for 0.
+    fn run(&self, injector: &Path, kind: &str, nth: u64) -> Outcome {
+        let count = self.room.path().join("count");
+        let output = Command::new(injector)
+            .arg(&count)
+            .args([kind, &nth.to_string()])
+            .arg(self.dir())
+            .arg(env!("CARGO_BIN_EXE_polybook"))
+            .args(self.line.split_whitespace())
+            .env("TMPDIR", self.dir())
+            .current_dir(self.dir())
+            .output()
+            .unwrap();
+        let calls = fs::read_to_string(count).unwrap().trim().parse().unwrap();
+        Outcome {
+            calls,
+            output,
+            files: files(&self.dir()),
+        }
+    }
+
+    /// Fails every call of every kind in turn.
+    fn endure(&self) {
+        let Some(injector) = injector() else { return };
+        for kind in KINDS {
+            self.restore();
+            let sound = self.run(injector, kind, 0);
+            let error = String::from_utf8_lossy(&sound.output.stderr);
+            assert!(sound.output.status.success(), "{}: {error}", self.line);
+            let mut nth = 1;
+            loop {
+                self.restore();
+                let outcome = self.run(injector, kind, nth);
+                let case = format!("{}, {kind} {nth} of {}", self.line, sound.calls);
+                self.judge(&case, kind, &outcome, &sound);
+                if outcome.calls < nth {
+                    break;
+                }
+                // Where there are thousands of calls, some are tried.
+                nth += 1 + nth / 32;
+            }
+        }
+    }
+
+    fn judge(&self, case: &str, kind: &str, outcome: &Outcome, sound: &Outcome) {
+        let error = String::from_utf8_lossy(&outcome.output.stderr);
+        if outcome.output.status.success() {
+            assert_eq!(outcome.output.stdout, sound.output.stdout, "{case}");
+            self.judge_success(case, outcome, sound);
+            return;
+        }
+        assert_eq!(outcome.output.status.code(), Some(1), "{case}: {error}");
+        assert_one_line(case, &error);
+        if kind == "rename" {
+            self.judge_renames(case, &error, &outcome.files, &sound.files);
+        } else {
+            assert_same(case, &outcome.files, &self.before);
+        }
+    }
+
+    /// The outputs of a command that did without the call that failed. If the call was to remove the old index, which is
+    /// under a temporary name by then, the next run removes it.
+    fn judge_success(&self, case: &str, outcome: &Outcome, sound: &Outcome) {
+        let is_left = |path: &Path| {
+            let top = path.iter().next().and_then(|top| top.to_str());
+            top.is_some_and(|top| top.ends_with(".part"))
+        };
+        let mut found = outcome.files.clone();
+        found.retain(|path, _| !is_left(path));
+        assert_same(case, &found, &sound.files);
+        if found.len() < outcome.files.len() {
+            ok(&self.dir(), &self.line);
+            assert_same(case, &files(&self.dir()), &sound.files);
+        }
+    }
+
+    /// After a rename that fails each target is whole, the old one or the new one, and a new one that could not be put
+    /// in place is kept under a name that the error tells.
+    fn judge_renames(&self, case: &str, error: &str, found: &Files, new: &Files) {
+        let tops = |files: &Files| -> Vec<PathBuf> {
+            let tops = files.keys().filter(|path| path.components().count() == 1);
+            tops.cloned().collect()
+        };
+        for top in tops(new) {
+            let is_new = part(found, &top) == part(new, &top);
+            let is_old = part(found, &top) == part(&self.before, &top);
+            assert!(is_new || is_old, "{case}: {} is torn", top.display());
+        }
+        for top in tops(found) {
+            if new.contains_key(&top) {
+                continue;
+            }
+            let name = top.to_str().unwrap();
+            assert!(!name.ends_with(".part"), "{case}: {name} is left");
+            assert!(error.contains(name), "{case}: {name} is not told: {error}");
+        }
+    }
+}
+
+#[track_caller]
+fn assert_same(case: &str, found: &Files, expected: &Files) {
+    let paths = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(paths(found), paths(expected), "{case}");
+    for (path, bytes) in expected {
+        assert!(found[path] == *bytes, "{case}: {} differs", path.display());
+    }
+}
+
+#[track_caller]
+fn assert_one_line(case: &str, error: &str) {
+    assert_eq!(error.lines().count(), 1, "{case}: {error}");
+    assert!(error.starts_with("polybook: "), "{case}: {error}");
+    for wrong in ["panicked", "internal error", "os error", ".part"] {
+        assert!(!error.contains(wrong), "{case}: {error}");
+    }
+}
+
+/// The first games of a sample, as `name` in a directory.
+fn write_games(dir: &Path, name: &str, from: &str, skip: usize, games: usize) {
+    let text = fs::read_to_string(sample(from)).unwrap();
+    let chosen: Vec<&str> = text.split("[Event ").skip(1 + skip).take(games).collect();
+    let joined: String = chosen.iter().map(|game| format!("[Event {game}")).collect();
+    fs::write(dir.join(name), joined).unwrap();
+}
+
+/// Games, and an old book, index and database of other games.
+fn with_old_outputs(dir: &Path) {
+    write_games(dir, "games.pgn", "famous.pgn", 0, 6);
+    write_games(dir, "old.pgn", "famous.pgn", 10, 4);
+    ok(
+        dir,
+        "make-book old.pgn --min-game 1 --bin book.bin --leveldb index --index-stats --obs games.obs.db3 -q",
+    );
+    write_games(dir, "other.pgn", "famous.pgn", 8, 7);
+    ok(
+        dir,
+        "make-book other.pgn --min-game 1 --bin other.bin --obs other.obs.db3 -q",
+    );
+}
+
+fn endures(line: &str) {
+    Scene::new(line, with_old_outputs).endure();
+}
+
+const ALL_OUTPUTS: &str =
+    "--min-game 1 --bin book.bin --leveldb index --index-stats --obs games.obs.db3 --force -q";
+
+#[test]
+fn make_book_with_all_outputs() {
+    endures(&format!("make-book games.pgn --threads 1 {ALL_OUTPUTS}"));
+}
+
+#[test]
+fn make_book_of_new_outputs() {
+    Scene::new(
+        "make-book games.pgn --threads 1 --min-game 1 --bin a.bin --leveldb a --obs a.obs.db3 -q",
+        |dir| write_games(dir, "games.pgn", "famous.pgn", 0, 3),
+    )
+    .endure();
+}
+
+#[test]
+fn make_book_that_spills() {
+    let line = format!("make-book games.pgn --memory 1 --threads 2 {ALL_OUTPUTS}");
+    Scene::new(&line, |dir| {
+        with_old_outputs(dir);
+        write_games(dir, "games.pgn", "selfplay.pgn", 0, 12);
+    })
+    .endure();
+}
+
+#[test]
+fn merging_books() {
+    endures("merge-book other.bin book.bin --out book.bin -q");
+    endures("merge-book other.bin book.bin --policy first --out new.bin -q");
+}
+
+#[test]
+fn merging_databases() {
+    endures("merge-book other.obs.db3 games.obs.db3 --out new.obs.db3 -q");
+}
+
+#[test]
+fn converting() {
+    for out in ["book.bin", "suite.pgn", "suite.epd", "table.csv"] {
+        endures(&format!(
+            "convert other.obs.db3 {out} --min-game 1 --plies 2 --threads 1 -q"
+        ));
+    }
+    endures("convert other.bin table.csv -q");
+}
+
+#[test]
+fn changing_headers() {
+    endures("pgheader -s book.bin");
+    endures("pgheader -S book.bin");
+    endures("pgheader -c changed book.bin");
+    endures("pgheader -d book.bin");
+}
+
+#[test]
+fn writing_lines_and_mended_copies() {
+    endures("dump-book --bin other.bin --color white --out lines.txt -q");
+    endures("verify other.bin --fix book.bin -q");
+}
+
+#[test]
+fn asking_books_and_databases() {
+    endures("show book.bin --json");
+    endures("show games.obs.db3");
+    endures("info-book --bin book.bin");
+    endures("verify book.bin -q");
+    endures("dump-book --bin book.bin --color black --out -");
+}
+
+#[test]
+fn asking_an_index() {
+    endures("games --leveldb index --json");
+    endures("games --leveldb index --pgn --moves e4");
+    endures("game --leveldb index 0 2");
+    endures("moves --leveldb index");
+}
+
+/// A full device in the place of each output.
+#[test]
+fn outputs_on_a_full_device() {
+    let scene = Scene::new("", with_old_outputs);
+    let dir = scene.dir();
+    for name in [
+        "full.bin",
+        "full.csv",
+        "full.epd",
+        "full.pgn",
+        "full.obs.db3",
+    ] {
+        std::os::unix::fs::symlink("/dev/full", dir.join(name)).unwrap();
+    }
+    let before = names_and_sizes(&dir);
+    for line in [
+        "make-book games.pgn --min-game 1 --bin full.bin --leveldb index --obs games.obs.db3 --force -q",
+        "make-book games.pgn --min-game 1 --bin book.bin --leveldb index --obs full.obs.db3 --force -q",
+        "make-book games.pgn --min-game 1 --bin book.bin --leveldb /dev/full --obs games.obs.db3 --force -q",
+        "merge-book other.bin book.bin --out full.bin -q",
+        "merge-book other.obs.db3 games.obs.db3 --out full.obs.db3 -q",
+        "convert other.obs.db3 full.bin --min-game 1 -q",
+        "convert other.obs.db3 full.pgn --min-game 1 --plies 2 -q",
+        "convert other.obs.db3 full.epd --min-game 1 --plies 2 -q",
+        "convert other.obs.db3 full.csv -q",
+        "convert other.bin full.csv -q",
+        "dump-book --bin other.bin --color white --out full.bin -q",
+        "verify other.bin --fix full.bin -q",
+    ] {
+        let error = common::fails(&dir, line, 1);
+        assert_one_line(line, &error);
+        assert_eq!(names_and_sizes(&dir), before, "{line}: {error}");
+    }
+}
+
+/// Standard output on a full device.
+#[test]
+fn answers_on_a_full_device() {
+    let scene = Scene::new("", with_old_outputs);
+    for line in [
+        "show book.bin",
+        "show games.obs.db3 --json",
+        "games --leveldb index",
+        "games --leveldb index --pgn",
+        "game --leveldb index 0",
+        "moves --leveldb index",
+        "key",
+        "info-book --bin book.bin",
+        "pgheader -s book.bin",
+        "dump-book --bin book.bin --color white --out -",
+        "make-book games.pgn --min-game 1 --bin - -q",
+        "merge-book other.bin book.bin --out - -q",
+        "verify other.bin --fix - -q",
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = polybook_in(&scene.dir())
+            .args(line.split_whitespace())
+            .stdout(full)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {error}");
+        assert_one_line(line, &error);
+        assert!(!scene.dir().join("-").exists(), "{line}");
+    }
+}
+
+/// The names in a directory with the sizes and times of what they name, links not followed.
+fn names_and_sizes(dir: &Path) -> Vec<(PathBuf, u64, std::time::SystemTime)> {
+    let mut found: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            (path, metadata.len(), metadata.modified().unwrap())
+        })
+        .collect();
+    found.sort();
+    found
+}
