@@ -11,7 +11,7 @@ use std::{collections::HashMap, env, error::Error};
 use polybook::{
     pgn::{Cutter, GameEnd, GameReader, Input, StreamOptions, Token},
     position::{BookMove, Keyed, key, read_move},
-    tally::{CountRecord, Memory, Stats, Tally},
+    tally::{CountBatch, Memory, Stats, Tally},
 };
 use shakmaty::{Chess, Position, san::San};
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for path in env::args().skip(1) {
         let mut cutter = Cutter::new(Input::file(path).open(&StreamOptions::default())?, 1 << 20);
         while let Some(batch) = cutter.next_batch()? {
-            tally.add_records(&records_of(&batch.text))?;
+            tally.add_batch(&counts_of(&batch.text))?;
         }
     }
 
@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The moves of all games of a stretch of PGN with their results. A game with an illegal move, or
 /// without a termination marker, is left out.
-fn records_of(text: &[u8]) -> Vec<CountRecord> {
-    let mut records = Vec::new();
+fn counts_of(text: &[u8]) -> CountBatch {
+    let mut counts = CountBatch::default();
     let mut games = GameReader::new(text);
     while games.next_game() {
         let mut played = Vec::new();
@@ -83,8 +83,8 @@ fn records_of(text: &[u8]) -> Vec<CountRecord> {
         let Some(result) = result else { continue };
         for (key, mv, turn) in played {
             let stats = Stats::of_game(result.winner(), turn);
-            CountRecord::extend(&mut records, key, mv, turn, stats);
+            counts.push(key, mv, turn, stats);
         }
     }
-    records
+    counts
 }

@@ -48,6 +48,12 @@ pub enum Error {
         /// The file or directory.
         path: PathBuf,
     },
+    /// The outputs would be empty, and the operation was not told to allow that.
+    #[error("nothing was written: {reason}")]
+    Empty {
+        /// What counts for nothing, and why.
+        reason: String,
+    },
     /// The content of a file breaks its format. The source is the error type of that format, such as
     /// [`HeaderError`](crate::book::header::HeaderError).
     #[error("{}", .path.display())]

@@ -40,6 +40,7 @@ pub mod output;
 pub mod pgn;
 pub mod position;
 mod positioned;
+pub mod progress;
 pub mod provenance;
 mod sort;
 pub mod tally;

@@ -125,8 +125,8 @@ fn nothing_but_input_and_options_decides_the_contents() {
     for options in [
         "--threads 1",
         "--threads 7",
-        "--memory 0",
-        "--memory 0 --threads 3 --bin b.bin --min-game 9",
+        "--memory 64KiB",
+        "--memory 64KiB --threads 3 --bin b.bin --min-game 9",
     ] {
         assert!(made(options) == expected, "{options}");
     }

@@ -102,7 +102,7 @@ fn nothing_but_input_and_options_decides_the_bytes() {
         "--threads 1 games.pgn",
         "--threads 2 games.pgn",
         "--threads 7 games.pgn",
-        "--memory 0 games.pgn",
+        "--memory 64KiB games.pgn",
         "games.pgn.gz",
         "other/games.pgn",
         "games.pgn.zst",
@@ -292,7 +292,7 @@ fn outputs_that_cannot_be_written_are_errors() {
     }
     let error = fails(
         dir.path(),
-        &format!("make-book -q {pgn} --memory 0 --temp-dir /no/such"),
+        &format!("make-book -q {pgn} --memory 64KiB --temp-dir /no/such"),
         1,
     );
     assert!(error.contains("/no/such"), "{error}");
@@ -312,7 +312,6 @@ fn wrong_command_lines_have_status_2() {
         "make-book --time-control 5 x.pgn",
         "make-book --memory lots x.pgn",
         "no-such-command",
-        "",
     ] {
         fails(dir.path(), line, 2);
     }
@@ -354,7 +353,7 @@ fn a_full_temporary_disk_is_an_error() {
     };
     for output in ["--bin book.bin", "--leveldb idx"] {
         let line = format!(
-            "make-book -q --memory 0 --temp-dir {} {output} {}",
+            "make-book -q --memory 64KiB --temp-dir {} {output} {}",
             disk.0.display(),
             selfplay()
         );

@@ -8,7 +8,6 @@ use std::{fs, path::Path, process::Command};
 use common::{fails, ok, ok_json, program, python, run, run_python, sample, temp};
 use rusqlite::Connection;
 
-const E3: &str = "rnbqkbnr/pppppppp/8/8/8/4P3/PPPP1PPP/RNBQKBNR b KQkq -";
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
 
 /// EPD, move, active, wins, draws, losses and comment.
@@ -162,7 +161,7 @@ fn memory_and_threads_change_nothing() {
     make(dir.path(), "--min-game 1 --obs all.obs.db3");
     make(
         dir.path(),
-        "--min-game 1 --obs small.obs.db3 --memory 1KiB --threads 3",
+        "--min-game 1 --obs small.obs.db3 --memory 64KiB --threads 3",
     );
     make(
         dir.path(),
@@ -333,299 +332,6 @@ fn a_database_without_the_seldom_moves_says_so_in_its_books() {
 }
 
 #[test]
-fn merged_databases_are_that_of_all_games() {
-    let dir = temp();
-    let text = fs::read_to_string(sample("selfplay.pgn")).unwrap();
-    let games: Vec<String> = text
-        .split("[Event ")
-        .skip(1)
-        .map(|game| format!("[Event {game}"))
-        .collect();
-    let parts = [&games[..50], &games[50..300], &games[300..]];
-    for (i, part) in parts.into_iter().enumerate() {
-        fs::write(dir.path().join(format!("{i}.pgn")), part.concat()).unwrap();
-        ok(
-            dir.path(),
-            &format!("make-book -q {i}.pgn --min-game 1 --obs {i}.obs.db3"),
-        );
-    }
-    fs::write(dir.path().join("all.pgn"), &text).unwrap();
-    ok(
-        dir.path(),
-        "make-book -q all.pgn --min-game 1 --obs all.obs.db3 --bin all.bin --comment x",
-    );
-    ok(
-        dir.path(),
-        "merge-book 0.obs.db3 1.obs.db3 2.obs.db3 --out merged.obs.db3",
-    );
-    let merged = dir.path().join("merged.obs.db3");
-    assert!(rows(&merged) == rows(&dir.path().join("all.obs.db3")));
-    ok(
-        dir.path(),
-        "convert -q merged.obs.db3 merged.bin --min-game 1 --comment x",
-    );
-    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
-    assert!(bytes("merged.bin") == bytes("all.bin"));
-    let info = Connection::open(&merged).unwrap();
-    let info: String = info
-        .query_row(
-            "SELECT group_concat(Value, ';') FROM Info WHERE Name IN ('Input', 'Games')",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
-    assert_eq!(
-        info,
-        "500 read, 500 counted, 0 filtered, 0 rejected;0.pgn, 1.pgn, 2.pgn"
-    );
-}
-
-#[test]
-fn what_cannot_be_merged_is_refused() {
-    let dir = temp();
-    fs::write(
-        dir.path().join("a.pgn"),
-        "1. e4 *\n\n[Variant \"Horde\"]\n1. e4 *\n",
-    )
-    .unwrap();
-    ok(dir.path(), "make-book -q a.pgn --obs a.obs.db3 --bin a.bin");
-    ok(
-        dir.path(),
-        "make-book -q a.pgn --obs h.obs.db3 --variant horde",
-    );
-    let error = fails(
-        dir.path(),
-        "merge-book a.obs.db3 h.obs.db3 --out o.obs.db3",
-        1,
-    );
-    assert!(
-        error.contains("h.obs.db3") && error.contains("horde"),
-        "{error}"
-    );
-    let error = fails(dir.path(), "merge-book a.obs.db3 a.bin", 2);
-    assert!(error.contains("polybook convert"), "{error}");
-    fails(
-        dir.path(),
-        "merge-book --policy first a.obs.db3 a.obs.db3",
-        2,
-    );
-    assert!(!dir.path().join("o.obs.db3").exists());
-    // Moves played once in each of two would be missing from the sum.
-    let output = run(dir.path(), "merge-book a.obs.db3 a.obs.db3");
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        output.status.success() && error.contains("--min-game 3"),
-        "{error}"
-    );
-    assert!(dir.path().join("out.obs.db3").exists());
-}
-
-/// A database as other tools make them: more columns, in another order, no index, rows in any order,
-/// several bits in `Active`.
-fn foreign(path: &Path) {
-    let db = Connection::open(path).unwrap();
-    db.execute_batch(&format!(
-        "CREATE TABLE Book (Loss INTEGER, Note TEXT, Move TEXT, epd TEXT, Win INTEGER, ACTIVE INTEGER, Draw INTEGER);
-         CREATE TABLE Other (x);
-         INSERT INTO Book (Loss, Note, Move, epd, Win, ACTIVE, Draw) VALUES
-           (1, 'good', 'e7e5', '{E3}', 5, 3, 2),
-           (0, NULL, 'e2e4', '{START}', 7, 1, 0),
-           (9, 'bad', 'd7d5', '{E3}', 90, 2, 0),
-           (0, NULL, 'c7c5', '{E3}', 6, NULL, 0),
-           (0, NULL, 'a7a6', '{E3}', '4', 0, 0),
-           (0, NULL, 'g8f6', '{E3}', '8', 1, NULL);"
-    ))
-    .unwrap();
-}
-
-#[test]
-fn databases_of_other_tools_are_read_as_they_are() {
-    let dir = temp();
-    foreign(&dir.path().join("their.db3"));
-    let shown = ok_json(dir.path(), "show --json their.db3 e3");
-    let moves: Vec<String> = shown["moves"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|mv| format!("{} {} {}", mv["san"], mv["weight"], mv["active"]))
-        .collect();
-    assert_eq!(
-        moves,
-        [
-            "\"Nf6\" 16 true",
-            "\"e5\" 12 true",
-            "\"c5\" 12 true",
-            "\"d5\" 0 false",
-            "\"a6\" 0 false"
-        ]
-    );
-    assert_eq!(shown["moves"][1]["wins"], 5);
-    assert_eq!(shown["moves"][1]["draws"], 2);
-    assert_eq!(shown["moves"][1]["losses"], 1);
-
-    ok(dir.path(), "convert -q their.db3 their.bin --min-game 1");
-    let book = ok_json(dir.path(), "show --json their.bin e3");
-    let moves: Vec<_> = book["moves"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|mv| mv["uci"].as_str().unwrap())
-        .collect();
-    assert_eq!(moves, ["g8f6", "c7c5", "e7e5"]);
-    let header = ok(dir.path(), "pgheader -s their.bin");
-    assert!(
-        header.contains("Input: their.db3\nOptions: --min-game 1"),
-        "{header}"
-    );
-
-    ok(dir.path(), "convert -q their.db3 their.csv --min-game 1");
-    let table = fs::read_to_string(dir.path().join("their.csv")).unwrap();
-    assert_eq!(
-        table,
-        format!(
-            "EPD,Move,Win,Draw,Loss,Weight\n{E3},e7e5,5,2,1,12\n{E3},g8f6,8,0,0,16\n{E3},c7c5,6,0,0,12\n{START},e2e4,7,0,0,14\n"
-        )
-    );
-
-    // Merged with itself, everything is there twice and inactive moves stay so.
-    ok(
-        dir.path(),
-        "merge-book -q their.db3 their.db3 --out both.db3",
-    );
-    let both = rows(&dir.path().join("both.db3"));
-    assert_eq!(
-        both[0],
-        (E3.to_owned(), "d7d5".to_owned(), 2, 180, 0, 18, None)
-    );
-    assert_eq!(both.len(), 6);
-}
-
-#[test]
-fn positions_in_a_table_of_their_own_are_found() {
-    let dir = temp();
-    let path = dir.path().join("two.obs.db3");
-    let db = Connection::open(&path).unwrap();
-    db.execute_batch(&format!(
-        "CREATE TABLE EPD (ID INTEGER PRIMARY KEY AUTOINCREMENT, EPD TEXT NOT NULL);
-         CREATE TABLE Book (ID INTEGER PRIMARY KEY AUTOINCREMENT, EPDID INTEGER NOT NULL, Move TEXT, Active INTEGER DEFAULT 1, Win INTEGER, Draw INTEGER, Loss INTEGER, FOREIGN KEY(EPDID) REFERENCES EPD);
-         INSERT INTO EPD VALUES (4, '{START}'), (9, '{E3}');
-         INSERT INTO Book (EPDID, Move, Win, Draw, Loss) VALUES (9, 'e7e5', 1, 2, 3), (4, 'e2e3', 4, 5, 6);"
-    ))
-    .unwrap();
-    drop(db);
-    ok(dir.path(), "convert -q two.obs.db3 two.csv --min-game 1");
-    let table = fs::read_to_string(dir.path().join("two.csv")).unwrap();
-    assert_eq!(
-        table,
-        format!("EPD,Move,Win,Draw,Loss,Weight\n{E3},e7e5,1,2,3,4\n{START},e2e3,4,5,6,13\n")
-    );
-    assert!(ok(dir.path(), "show two.obs.db3 e3").contains("e5       e7e5"));
-}
-
-#[test]
-fn rows_that_make_no_sense_are_passed_over_and_named() {
-    let dir = temp();
-    let path = dir.path().join("odd.obs.db3");
-    let db = Connection::open(&path).unwrap();
-    db.execute_batch(&format!(
-        "CREATE TABLE Book (EPD TEXT, Move TEXT, Win INTEGER, Draw INTEGER, Loss INTEGER);
-         INSERT INTO Book VALUES ('{START}', 'e2e4', 3, 0, 0), ('{START}', 'e2e5', 3, 0, 0),
-           ('nonsense', 'e2e4', 3, 0, 0), (NULL, NULL, 3, 0, 0), ('{START}', 'Nf3', 3, 0, 0), (x'00ff', x'ff', 1, 1, 1);"
-    ))
-    .unwrap();
-    drop(db);
-    let output = run(dir.path(), "convert odd.obs.db3 odd.bin");
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{error}");
-    assert!(
-        error.contains("4 rows passed over") && error.contains("e2e5"),
-        "{error}"
-    );
-    assert!(error.contains("odd.bin: 2 entries"), "{error}");
-
-    let db = Connection::open(&path).unwrap();
-    db.execute(
-        "UPDATE Book SET Win = 9223372036854775807 WHERE Move = 'e2e4'",
-        [],
-    )
-    .unwrap();
-    drop(db);
-    for out in ["odd.bin", "odd.csv", "odd.pgn"] {
-        let error = fails(dir.path(), &format!("convert odd.obs.db3 {out}"), 1);
-        assert!(error.contains("cannot be"), "{error}");
-    }
-    fails(dir.path(), "show odd.obs.db3", 1);
-}
-
-#[test]
-fn what_is_no_database_is_an_error_of_one_line() {
-    let dir = temp();
-    fs::write(dir.path().join("text.obs.db3"), "no database").unwrap();
-    Connection::open(dir.path().join("other.db3"))
-        .unwrap()
-        .execute_batch("CREATE TABLE Games (x)")
-        .unwrap();
-    make(dir.path(), "--obs good.obs.db3");
-    let good = fs::read(dir.path().join("good.obs.db3")).unwrap();
-    fs::write(dir.path().join("cut.obs.db3"), &good[..good.len() / 2]).unwrap();
-    for (name, word) in [
-        ("other.db3", "no table Book"),
-        ("missing.obs.db3", "cannot read missing.obs.db3"),
-        ("cut.obs.db3", "malformed"),
-    ] {
-        let error = fails(dir.path(), &format!("convert {name} out.bin"), 1);
-        assert!(error.contains(name) && error.contains(word), "{error}");
-    }
-    let error = fails(dir.path(), "convert text.obs.db3 out.bin", 2);
-    assert!(error.contains("text.obs.db3"), "{error}");
-    for out in ["out.txt", "out", "out.obs.db3"] {
-        fails(dir.path(), &format!("convert good.obs.db3 {out}"), 2);
-    }
-    assert!(!dir.path().join("out.bin").exists());
-}
-
-#[test]
-fn damaged_databases_never_panic() {
-    let dir = temp();
-    make(dir.path(), "--max-ply 6 --min-game 1 --obs good.obs.db3");
-    let good = fs::read(dir.path().join("good.obs.db3")).unwrap();
-    let mut state = 7u64;
-    let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
-    for _ in 0..40 {
-        let mut bytes = good.clone();
-        for _ in 0..1 + random(20) {
-            // The header and the roots are where damage is felt most.
-            let at = if random(2) == 0 {
-                random(1 << 15)
-            } else {
-                random(bytes.len())
-            };
-            let at = at.min(bytes.len() - 1);
-            bytes[at] = random(256) as u8;
-        }
-        fs::write(dir.path().join("bad.obs.db3"), bytes).unwrap();
-        for line in [
-            "convert bad.obs.db3 bad.bin",
-            "show bad.obs.db3",
-            "merge-book bad.obs.db3 good.obs.db3 --out o.obs.db3",
-        ] {
-            let output = run(dir.path(), line);
-            let error = String::from_utf8_lossy(&output.stderr);
-            assert!(
-                output.status.code().is_some_and(|code| code <= 2),
-                "{line}: {error}"
-            );
-            assert!(!error.contains("internal error"), "{line}: {error}");
-        }
-    }
-}
-
-#[test]
 fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     let dir = temp();
     // Two ways to one position, a line that ends early, and one that is longer.
@@ -754,4 +460,76 @@ fn the_masters() {
         "merge-book -q 0.obs.db3 1.obs.db3 2.obs.db3 --out merged.obs.db3",
     );
     assert!(rows(&db) == rows(&dir.path().join("merged.obs.db3")));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_database_can_go_to_standard_output_or_a_device() {
+    let dir = temp();
+    make(dir.path(), "--min-game 1 --obs all.obs.db3");
+    let pgn = format!(
+        "{} {}",
+        sample("famous.pgn").display(),
+        sample("selfplay.pgn").display()
+    );
+    fs::create_dir(dir.path().join("temp")).unwrap();
+    let output = run(
+        dir.path(),
+        &format!("make-book -q {pgn} --min-game 1 --obs - --temp-dir temp"),
+    );
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout == fs::read(dir.path().join("all.obs.db3")).unwrap());
+    ok(
+        dir.path(),
+        &format!("make-book -q {pgn} --min-game 1 --obs /dev/null"),
+    );
+    if Path::new("/dev/full").exists() {
+        let error = fails(
+            dir.path(),
+            &format!("make-book {pgn} --obs /dev/full --temp-dir temp"),
+            1,
+        );
+        assert!(error.contains("cannot write /dev/full"), "{error}");
+    }
+    assert_eq!(fs::read_dir(dir.path().join("temp")).unwrap().count(), 0);
+}
+
+#[test]
+fn games_from_many_positions_are_found_again() {
+    let dir = temp();
+    let squares = (0..64).flat_map(|a| (0..64).map(move |b| (a, b)));
+    let mut pgn = String::new();
+    let mut games = 0;
+    for (white, black) in squares {
+        let (wf, wr, bf, br) = (white % 8, white / 8, black % 8, black / 8);
+        if i32::abs(wf - bf) < 2 && i32::abs(wr - br) < 2 {
+            continue;
+        }
+        let row = |rank: i32| -> String {
+            let piece = |file: i32| match (file, rank) {
+                at if at == (wf, wr) => "K",
+                at if at == (bf, br) => "k",
+                _ => "1",
+            };
+            (0..8).map(piece).collect()
+        };
+        let board: Vec<String> = (0..8).rev().map(row).collect();
+        let mv = match (wf, bf) {
+            (0, _) => format!("Kb{}", wr + 1),
+            (file, _) => format!("K{}{}", (b'a' + file as u8 - 1) as char, wr + 1),
+        };
+        pgn.push_str(&format!(
+            "[FEN \"{} w - - 0 1\"]\n\n1. {mv} *\n\n",
+            board.join("/")
+        ));
+        games += 1;
+    }
+    fs::write(dir.path().join("a.pgn"), pgn).unwrap();
+    let report = ok_json(
+        dir.path(),
+        "make-book -q --json a.pgn --min-game 1 --obs a.obs.db3 --keep-prefix",
+    );
+    assert_eq!(report["games"]["read"], games);
+    assert_eq!(report["obs"]["rows"], report["entries"]);
+    assert!(report["entries"].as_u64().unwrap() > 2500);
 }

@@ -7,30 +7,20 @@ use common::{fails, ok, ok_json, sample, temp};
 #[test]
 fn keys() {
     let dir = temp();
-    assert_eq!(ok(dir.path(), "key"), "463b96181691fc9c\n");
-    let after = |moves: &str| {
-        let output = common::polybook_in(dir.path())
-            .args(["key", "--moves", moves])
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let dir = dir.path();
+    assert_eq!(ok(dir, "key"), "463b96181691fc9c\n");
+    let after = |moves: &str| ok(dir, &["key", "--moves", moves]);
     assert_eq!(after("1. e4 d5 2. e5 f5"), "22a48b5a8e47ff78\n");
     assert_eq!(
         after("a2a4 b7b5 h2h4 b5b4 c2c4 b4c3 a1a3"),
         "5c3f9b829b279560\n"
     );
     let fen = "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3";
-    for arguments in [vec!["key", "--fen", fen], vec!["key", fen]] {
-        let output = common::polybook_in(dir.path())
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert_eq!(output.stdout, b"22a48b5a8e47ff78\n");
-    }
-    let error = fails(dir.path(), "key --moves Ke2", 1);
+    assert_eq!(ok(dir, &["key", "--fen", fen]), "22a48b5a8e47ff78\n");
+    assert_eq!(ok(dir, &["key", fen]), "22a48b5a8e47ff78\n");
+    let error = fails(dir, "key --moves Ke2", 1);
     assert!(error.contains("Ke2"), "{error}");
-    fails(dir.path(), "key --fen 8/8", 1);
+    fails(dir, "key --fen 8/8", 1);
 }
 
 #[test]
@@ -39,7 +29,7 @@ fn what_a_book_plays() {
     let famous = sample("famous.pgn");
     ok(
         dir.path(),
-        &format!("make-book -q --min-game 1 {}", famous.display()),
+        args!["make-book", "-q", "--min-game", "1", famous],
     );
     let table = ok(dir.path(), "show book.bin");
     assert!(table.contains("e2e4"), "{table}");
@@ -65,18 +55,8 @@ fn what_a_book_plays() {
         .collect();
     assert!(weights.is_sorted_by(|a, b| a >= b));
 
-    let castling = [
-        "show",
-        "--json",
-        "book.bin",
-        "--moves",
-        "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6",
-    ];
-    let output = common::polybook_in(dir.path())
-        .args(castling)
-        .output()
-        .unwrap();
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let line = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6";
+    let found = ok_json(dir.path(), &["show", "--json", "book.bin", "--moves", line]);
     assert_eq!(found["moves"][0]["uci"], "e1g1");
     assert_eq!(found["moves"][0]["san"], "O-O");
 
@@ -111,6 +91,40 @@ fn what_is_no_book() {
     );
     let error = fails(dir.path(), "show missing.bin", 1);
     assert!(error.contains("missing.bin"), "{error}");
+}
+
+/// In Chess960 a rook may castle that is not the outermost of its side. A key does not tell which, so books leave
+/// such positions out, and a database does not.
+#[test]
+fn positions_without_a_key() {
+    let dir = temp();
+    let dir = dir.path();
+    let fen = "rk3r1r/pppppppp/8/8/8/8/PPPPPPPP/RK3R1R w Ff - 0 1";
+    std::fs::write(
+        dir.join("inner.pgn"),
+        format!(
+            "[Variant \"Chess960\"]\n[SetUp \"1\"]\n[FEN \"{fen}\"]\n[Result \"1-0\"]\n\n1. a4 a5 1-0\n"
+        ),
+    )
+    .unwrap();
+    ok(
+        dir,
+        "make-book -q --variant chess960 --min-game 1 inner.pgn --obs b.obs.db3",
+    );
+    let famous = sample("famous.pgn");
+    ok(dir, args!["make-book", "-q", famous, "--bin", "b.bin"]);
+    let question = ["--variant", "chess960", "--fen", fen];
+    for asked in [vec!["key"], vec!["show", "b.bin"]] {
+        let error = fails(dir, &[&asked[..], &question].concat(), 1);
+        assert!(error.contains("has no key"), "{error}");
+    }
+    let found = ok_json(
+        dir,
+        &[&["show", "--json", "b.obs.db3"][..], &question].concat(),
+    );
+    assert_eq!(found["key"], serde_json::Value::Null);
+    assert_eq!(found["moves"][0]["uci"], "a2a4");
+    assert_eq!(found["moves"][0]["wins"], 1);
 }
 
 #[test]

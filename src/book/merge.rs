@@ -16,6 +16,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     output::AtomicFile,
+    progress::Meter,
     sort::Merge,
 };
 
@@ -40,15 +41,23 @@ pub struct MergeSummary {
     pub scaled: u64,
 }
 
+/// Records that are counted together.
+const STEP: u64 = 1 << 12;
+
 /// Merges books, reading all of them once from start to end. Weights whose sum passes 65535 are
 /// scaled down with those of the same position; `learn` is that of the first book that knows the move.
-/// The header of the result names the variants of all.
+/// The header of the result names the variants of all. `meter` tells how far it has come.
 ///
 /// # Errors
 ///
 /// A book that cannot be read, is not sorted or cut short, or an output that cannot be written; the
 /// output stays as it was then.
-pub fn merge_books(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Result<MergeSummary> {
+pub fn merge_books(
+    inputs: &[PathBuf],
+    out: &Path,
+    policy: MergePolicy,
+    meter: &Meter,
+) -> Result<MergeSummary> {
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = merged_header(&books, out)?;
     let mut file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
@@ -60,9 +69,13 @@ pub fn merge_books(inputs: &[PathBuf], out: &Path, policy: MergePolicy) -> Resul
     };
     let written = merger.writer.write_all(&header::create_raw(&header));
     written.at(out, "write")?;
+    meter.expect(books.iter().map(Book::len).sum());
     let records = books.iter().enumerate();
     for record in Merge::new(records.map(|(number, book)| Ordered::new(number, book))) {
         merger.take(record?).at(out, "write")?;
+        if merger.summary.read.is_multiple_of(STEP) {
+            meter.advance(STEP);
+        }
     }
     let summary = merger.finish().at(out, "write")?;
     file.commit()?;
@@ -299,7 +312,7 @@ mod tests {
             paths.push(path);
         }
         let out = dir.path().join("out.bin");
-        let summary = merge_books(&paths, &out, policy).unwrap();
+        let summary = merge_books(&paths, &out, policy, &Meter::default()).unwrap();
         let book = Book::open(&out).unwrap();
         assert_eq!(book.header().unwrap().variants, ["normal"]);
         (
@@ -393,7 +406,13 @@ mod tests {
             ),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            let err = merge_books(std::slice::from_ref(&path), &out, MergePolicy::Sum).unwrap_err();
+            let err = merge_books(
+                std::slice::from_ref(&path),
+                &out,
+                MergePolicy::Sum,
+                &Meter::default(),
+            )
+            .unwrap_err();
             assert!(err.to_string().contains(expected), "{err}");
             assert!(!out.exists());
         }

@@ -80,10 +80,9 @@ pub fn man(args: &ManArgs) -> anyhow::Result<()> {
     let command = Cli::command();
     match &args.dir {
         Some(dir) => {
-            fs::create_dir_all(dir)
-                .with_context(|| format!("{}: cannot make it", dir.display()))?;
+            fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
             clap_mangen::generate_to(command, dir)
-                .with_context(|| format!("{}: cannot write to it", dir.display()))
+                .with_context(|| format!("cannot write the pages to {}", dir.display()))
         }
         None => {
             let mut page = Vec::new();

@@ -1,17 +1,26 @@
 //! `polybook convert`: other things made of a book.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use polybook::{
     book::Book,
     convert::{Convert, Converted, book_to_csv},
     obs::{self, Obs},
+    output::refuse_clashes,
     position::Variant,
     tally::Memory,
 };
+use serde::Serialize;
 
 use super::{
-    Context, errors::Usage, header::HeaderArgs, resources::ResourceArgs, weighting::WeightingArgs,
+    Context,
+    errors::Usage,
+    header::HeaderArgs,
+    input::{self, InputFile},
+    json,
+    progress::Bar,
+    resources::ResourceArgs,
+    weighting::WeightingArgs,
 };
 
 /// Make a Polyglot book, an opening suite or a table of a book
@@ -30,13 +39,17 @@ Examples:
   polybook convert games.obs.db3 openings.pgn --plies 8 --min-game 20
   polybook convert book.bin book.csv")]
 pub struct Args {
-    /// The database or book
+    /// The database or book; - is standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// What to make of it
+    /// The file to write; - is standard output
     #[arg(value_name = "OUT")]
     out: PathBuf,
+
+    /// What to make [default: what the name of OUT ends in]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 
     /// Half-moves of each line of a suite
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
@@ -54,67 +67,101 @@ pub struct Args {
 
     #[command(flatten)]
     resources: ResourceArgs,
+
+    /// Print a JSON document
+    #[arg(long, help_heading = "Options")]
+    json: bool,
 }
 
 /// What can be made.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Kind {
+#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
+enum Format {
+    /// A Polyglot book
     Bin,
+    /// A suite of lines
     Pgn,
+    /// A suite of positions
     Epd,
+    /// A table
     Csv,
 }
 
+/// What was made, for programs.
+#[derive(Serialize)]
+struct Document {
+    path: String,
+    /// Records of the book, lines or positions of the suite, or rows of the table.
+    entries: u64,
+    /// Rows of the database that could not be read.
+    passed_over: u64,
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let kind = kind(args)?;
+    let format = format(args)?;
     let out = &args.out;
-    let converted = if obs::is_database(&args.input)? {
-        let convert = configured(args)?;
-        match kind {
-            Kind::Bin => convert.to_bin(out)?,
-            Kind::Pgn => convert.to_pgn(out, args.plies.into())?,
-            Kind::Epd => convert.to_epd(out, args.plies.into())?,
-            Kind::Csv => convert.to_csv(out)?,
+    let file = InputFile::of(&args.input)?;
+    refuse_clashes(&[out], &[file.path()])?;
+    input::refuse_document_beside(args.json, out)?;
+    let bar = Bar::of_phase("converting", &Arc::default(), context);
+    let converted = if obs::is_database(file.path())? {
+        let convert = configured(args, &file)?;
+        match format {
+            Format::Bin => convert.to_bin(out)?,
+            Format::Pgn => convert.to_pgn(out, args.plies.into())?,
+            Format::Epd => convert.to_epd(out, args.plies.into())?,
+            Format::Csv => convert.to_csv(out)?,
         }
-    } else if kind == Kind::Csv {
-        book_to_csv(&Book::open(&args.input)?, out)?
     } else {
-        let usage = format!(
-            "{}: is no OOBS database, and a Polyglot book has lost what this needs: only a .csv can be made of it",
-            args.input.display()
-        );
-        return Err(Usage(usage).into());
+        let book = Book::open(file.path())?;
+        if format != Format::Csv {
+            let usage = format!(
+                "{} is a Polyglot book, which has lost what this needs: only a .csv can be made of it",
+                input::name(&args.input)
+            );
+            return Err(Usage(usage).into());
+        }
+        book_to_csv(&book, out)?
     };
-    if !context.quiet {
-        eprint!("{}", summary(args, kind, &converted));
+    drop(bar);
+    context.tell(&summary(args, format, &converted));
+    if args.json {
+        json::print(&Document {
+            path: input::output_name(out),
+            entries: converted.entries,
+            passed_over: converted.passed_over.rows,
+        })?;
     }
     Ok(())
 }
 
-fn kind(args: &Args) -> Result<Kind, Usage> {
+/// The format that is asked for, or that the name of the output tells.
+fn format(args: &Args) -> Result<Format, Usage> {
+    if let Some(format) = args.format {
+        return Ok(format);
+    }
     let extension = args.out.extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {
-        "bin" => Ok(Kind::Bin),
-        "pgn" => Ok(Kind::Pgn),
-        "epd" => Ok(Kind::Epd),
-        "csv" => Ok(Kind::Csv),
+        "bin" => Ok(Format::Bin),
+        "pgn" => Ok(Format::Pgn),
+        "epd" => Ok(Format::Epd),
+        "csv" => Ok(Format::Csv),
         "db3" => Err(Usage(format!(
             "{}: an OOBS database is made of games, by make-book --obs, or of others, by merge-book",
             args.out.display()
         ))),
         _ => Err(Usage(format!(
-            "{}: the name of the file says what to make: end it in .bin, .pgn, .epd or .csv",
+            "{}: say what to make with --format, or end the name in .bin, .pgn, .epd or .csv",
             args.out.display()
         ))),
     }
 }
 
-fn configured(args: &Args) -> anyhow::Result<Convert> {
+fn configured(args: &Args, file: &InputFile) -> anyhow::Result<Convert> {
     let memory = Memory {
-        bytes: args.resources.memory,
+        bytes: args.resources.memory(),
         temp_dir: args.resources.temp_dir(),
     };
-    let mut convert = Convert::new(Obs::open(&args.input)?)
+    let mut convert = Convert::new(Obs::open(file.path())?)
         .move_filter((&args.weighting).into())
         .weights((&args.weighting).into())
         .with_header(!args.header.no_header)
@@ -129,25 +176,25 @@ fn configured(args: &Args) -> anyhow::Result<Convert> {
     Ok(convert)
 }
 
-fn summary(args: &Args, kind: Kind, converted: &Converted) -> String {
+fn summary(args: &Args, format: Format, converted: &Converted) -> String {
     let mut text = String::new();
     let passed_over = &converted.passed_over;
     if let Some(example) = &passed_over.example {
         text.push_str(&format!(
             "warning: {}: {} rows passed over: {example}\n",
-            args.input.display(),
+            input::name(&args.input),
             passed_over.rows
         ));
     }
-    let things = match kind {
-        Kind::Bin => "entries",
-        Kind::Pgn => "lines",
-        Kind::Epd => "positions",
-        Kind::Csv => "rows",
+    let things = match format {
+        Format::Bin => "entries",
+        Format::Pgn => "lines",
+        Format::Epd => "positions",
+        Format::Csv => "rows",
     };
     text.push_str(&format!(
         "{}: {} {things}\n",
-        args.out.display(),
+        input::output_name(&args.out),
         converted.entries
     ));
     text

@@ -1,21 +1,26 @@
 //! `polybook dump-book`: the lines of a book as text.
 
 use std::{
-    io::{BufWriter, Write},
-    path::PathBuf,
+    fs::File,
+    io::{self, BufWriter, Read, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use polybook::{
     book::{Book, lines},
-    output::AtomicFile,
+    output::{AtomicFile, refuse_clashes},
     position::Variant,
+    progress::Meter,
 };
 use shakmaty::Color;
 
-use super::{Context, position::header_variant};
-
-/// Books up to so many bytes are read into memory, where positions are found fastest.
-pub const IN_MEMORY: u64 = 1 << 29;
+use super::{
+    Context,
+    input::{self, IN_MEMORY, InputFile},
+    position::header_variant,
+    progress::Bar,
+};
 
 /// Write the lines of a book for one side as text
 #[derive(clap::Args, Debug)]
@@ -28,7 +33,7 @@ Examples:
   polybook dump-book --bin book.bin --color white               writes book_white.txt
   polybook dump-book --bin book.bin --color black --out -       to standard output")]
 pub struct Args {
-    /// The book
+    /// The book; - is standard input
     #[arg(long, value_name = "FILE", default_value = "book.bin")]
     bin: PathBuf,
 
@@ -51,46 +56,78 @@ enum ColorArg {
     Black,
 }
 
+impl ColorArg {
+    fn name(self) -> &'static str {
+        match self {
+            ColorArg::White => "white",
+            ColorArg::Black => "black",
+        }
+    }
+}
+
+/// What the text begins with.
+const TITLE: &str = "Dump of \"";
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let (color, name) = match args.color {
-        ColorArg::White => (Color::White, "white"),
-        ColorArg::Black => (Color::Black, "black"),
-    };
-    let book = Book::open_within(&args.bin, IN_MEMORY)?;
-    let start = args
-        .variant
-        .or(header_variant(&book))
-        .unwrap_or_default()
-        .start();
-    let title = format!("Dump of \"{}\" for {name}.\n", args.bin.display());
+    let name = args.color.name();
     let out = match &args.out {
         Some(out) => out.clone(),
         None => PathBuf::from(format!("book_{name}.txt")),
     };
-    if out.as_os_str() == "-" {
-        let mut stdout = BufWriter::new(std::io::stdout().lock());
-        stdout.write_all(title.as_bytes())?;
-        return lines::write(&book, color, start, stdout).map_err(|err| match err {
-            lines::DumpError::Book(err) => err.into(),
-            lines::DumpError::Write(err) => err.into(),
-        });
-    }
-    let mut file = AtomicFile::create(&out)?;
-    let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
-    writer
-        .write_all(title.as_bytes())
-        .map_err(lines::DumpError::from)
-        .and_then(|()| lines::write(&book, color, start, &mut writer))
-        .map_err(|err| match err {
-            lines::DumpError::Book(err) => anyhow::Error::from(err),
-            lines::DumpError::Write(err) => {
-                anyhow::Error::from(err).context(format!("{}: cannot write it", out.display()))
-            }
-        })?;
-    drop(writer);
-    file.commit()?;
-    if !context.quiet {
-        eprintln!("{}: lines for {name}", out.display());
-    }
+    let file = InputFile::of(&args.bin)?;
+    refuse_clashes(&[&out], &[file.path()])?;
+    let book = Book::open_within(file.path(), IN_MEMORY)?;
+    let mut text = AtomicFile::create_over(&out, check_replaceable)?;
+    let meter = Arc::default();
+    let bar = Bar::of_phase("writing lines", &meter, context);
+    write(args, &book, &mut text, &meter)?;
+    drop(bar);
+    text.commit()?;
+    let out = input::output_name(&out);
+    context.tell(&format!("{out}: lines for {name}\n"));
     Ok(())
+}
+
+/// Refuses to replace a text that is no dump of a book.
+fn check_replaceable(path: &Path) -> polybook::Result<()> {
+    let problem = "holds something else than the lines of a book: remove it, or name another file";
+    let foreign = |_| polybook::Error::File {
+        path: path.to_owned(),
+        problem: problem.to_owned(),
+    };
+    let mut start = Vec::new();
+    let size = TITLE.len() as u64;
+    File::open(path)
+        .and_then(|file| file.take(size).read_to_end(&mut start))
+        .map_err(foreign)?;
+    if start.is_empty() || start == TITLE.as_bytes() {
+        Ok(())
+    } else {
+        Err(foreign(io::ErrorKind::AlreadyExists.into()))
+    }
+}
+
+fn write(args: &Args, book: &Book, text: &mut AtomicFile, meter: &Meter) -> anyhow::Result<()> {
+    let color = match args.color {
+        ColorArg::White => Color::White,
+        ColorArg::Black => Color::Black,
+    };
+    let variant = args.variant.or(header_variant(book)).unwrap_or_default();
+    let target = text.target().display().to_string();
+    let mut writer = BufWriter::with_capacity(1 << 16, text);
+    let written = writeln!(
+        writer,
+        "{TITLE}{}\" for {}.",
+        input::name(&args.bin),
+        args.color.name()
+    )
+    .map_err(lines::DumpError::from)
+    .and_then(|()| lines::write(book, color, variant.start(), &mut writer, meter))
+    .and_then(|()| Ok(writer.flush()?));
+    written.map_err(|err| match err {
+        lines::DumpError::Book(err) => err.into(),
+        lines::DumpError::Write(err) => {
+            anyhow::Error::from(err).context(format!("cannot write {target}"))
+        }
+    })
 }

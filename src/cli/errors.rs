@@ -1,32 +1,34 @@
 //! How failures end a command: one line on standard error and an exit status.
 
 use std::{
+    ffi::OsString,
     io::{self, ErrorKind, Write},
-    panic::{self, AssertUnwindSafe},
+    panic::{self, AssertUnwindSafe, PanicHookInfo},
+    path::Path,
     process::ExitCode,
     sync::{Mutex, PoisonError},
 };
 
 use clap::error::ErrorKind as ClapErrorKind;
-use thiserror::Error;
+use polybook::{
+    Error,
+    position::{LineError, Variant},
+};
+
+use super::{input, signals, usage};
 
 /// The command line was wrong in a way that only the command itself could see.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Reports a command line that could not be read, or prints the help it asked for.
-pub fn command_line(err: &clap::Error) -> ExitCode {
+/// Prints the help that a command line asked for, or answers what is wrong with it.
+pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
-            // A reader that has gone is no error.
-            let _ = err.print();
-            ExitCode::SUCCESS
+            err.print().map_err(super::not_printed)
         }
-        _ => {
-            let _ = err.print();
-            ExitCode::from(2)
-        }
+        _ => Err(Usage(usage::line(err, args)).into()),
     }
 }
 
@@ -35,20 +37,27 @@ pub fn command_line(err: &clap::Error) -> ExitCode {
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     static LAST: Mutex<String> = Mutex::new(String::new());
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    panic::set_hook(Box::new(move |panic| {
-        *last() = panic.to_string();
-    }));
-    match panic::catch_unwind(AssertUnwindSafe(command)) {
+    panic::set_hook(Box::new(move |panic| *last() = described(panic)));
+    let ended = panic::catch_unwind(AssertUnwindSafe(command));
+    signals::give_way();
+    match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(err)) => failure(&err),
         Err(_) => {
-            let place = last().replace('\n', " ");
-            let _ = writeln!(
-                io::stderr(),
-                "polybook: internal error, please report it: {place}"
-            );
+            say(&format!(
+                "internal error: {}; please report it with the command line",
+                last()
+            ));
             ExitCode::FAILURE
         }
+    }
+}
+
+fn described(panic: &PanicHookInfo<'_>) -> String {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    match panic.location() {
+        Some(at) => format!("{message} ({}:{})", at.file(), at.line()),
+        None => message.to_owned(),
     }
 }
 
@@ -57,48 +66,148 @@ fn failure(err: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(err) {
         return ExitCode::SUCCESS;
     }
-    let line = one_line(err);
-    let _ = writeln!(io::stderr(), "polybook: {line}");
+    say(&one_line(err));
     if err.is::<Usage>() {
         return ExitCode::from(2);
     }
     match err.downcast_ref() {
-        Some(polybook::Error::Interrupted) => ExitCode::from(130),
+        Some(Error::Interrupted) => ExitCode::from(130),
         _ => ExitCode::FAILURE,
     }
 }
 
-/// An error with its causes, each said once, without the numbers of the operating system.
+/// Prints an error as one line.
+fn say(text: &str) {
+    let line = text.replace(['\n', '\r'], " ");
+    // Where standard error cannot be written to, the exit status tells.
+    let _ = writeln!(io::stderr(), "polybook: {line}");
+}
+
+/// An error with its causes, each said once, in the names that the command line used.
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {
-        let text = cause.to_string();
-        let text = match text.find(" (os error ") {
-            Some(end) => &text[..end],
-            None => &text,
+        let text = match standard_stream(cause) {
+            Some(text) => text,
+            None => without_numbers(&cause.to_string()),
         };
         if line.is_empty() {
-            line.push_str(text);
-        } else if !line.ends_with(text) {
+            line.push_str(&text);
+        } else if !line.ends_with(&text) {
             line.push_str(": ");
-            line.push_str(text);
+            line.push_str(&text);
         }
     }
-    line.push_str(advice(err));
-    line.replace(['\n', '\r'], " ")
+    line.push_str(&advice(err));
+    input::with_given_names(&line)
 }
 
-/// The options that help, which the library does not know.
-fn advice(err: &anyhow::Error) -> &'static str {
-    match err.downcast_ref() {
-        Some(polybook::Error::Exists { .. }) => ": remove it, or replace it with --force",
-        Some(polybook::Error::Rejected(_)) => "; without --strict the game is left out",
-        _ => "",
+/// The text of an error of `-`, which only the command line knows as standard input or output.
+fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    match cause.downcast_ref()? {
+        Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
+            "write" => "cannot write standard output".to_owned(),
+            doing => format!("cannot {doing} standard input"),
+        }),
+        _ => None,
     }
 }
 
+/// A text without the numbers that the operating system has for errors: " (os error 28)".
+fn without_numbers(text: &str) -> String {
+    const START: &str = " (os error ";
+    let mut rest = text;
+    let mut kept = String::with_capacity(text.len());
+    while let Some((before, behind)) = rest.split_once(START) {
+        kept.push_str(before);
+        match behind.split_once(')') {
+            Some((_, behind)) => rest = behind,
+            None => rest = "",
+        }
+    }
+    kept + rest
+}
+
+/// The options and commands that help, which the library does not know.
+fn advice(err: &anyhow::Error) -> String {
+    if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
+        return format!(": add --variant {}", Variant::Chess960);
+    }
+    let advice = match err.downcast_ref() {
+        Some(Error::Exists { .. }) => ": remove it, or replace it with --force",
+        Some(Error::Rejected(_)) => "; without --strict the game is left out",
+        Some(Error::File { problem, .. }) if problem.ends_with("it is PGN") => {
+            ": polybook make-book makes a book of games"
+        }
+        Some(Error::File { problem, .. }) if problem.ends_with("it is an SQLite database") => {
+            ": polybook convert makes a book of an OOBS database"
+        }
+        _ => "",
+    };
+    advice.to_owned()
+}
+
+/// Whether the reader of standard output has left. Another output that breaks is an error.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
-    err.chain()
+    let is_broken = err
+        .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|err| err.kind() == ErrorKind::BrokenPipe)
+        .any(|err| err.kind() == ErrorKind::BrokenPipe);
+    let is_standard_output =
+        |path: &Path| path == Path::new("-") || path == Path::new("standard output");
+    let names_a_file = err.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(Error::Io { path, .. }) if !is_standard_output(path))
+    });
+    is_broken && !names_a_file
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_operating_system_go_and_what_is_behind_them_stays() {
+        let text = "cannot write a: No space left on device (os error 28); kept as b (os error 2)";
+        assert_eq!(
+            without_numbers(text),
+            "cannot write a: No space left on device; kept as b"
+        );
+        assert_eq!(without_numbers("nothing"), "nothing");
+    }
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let cause = io::Error::from_raw_os_error(2);
+        let err = anyhow!(cause).context("cannot open a.pgn");
+        assert_eq!(
+            one_line(&err),
+            "cannot open a.pgn: No such file or directory"
+        );
+        let err = anyhow!(Error::Io {
+            path: "-".into(),
+            doing: "write",
+            source: io::Error::other("full"),
+        });
+        assert_eq!(one_line(&err), "cannot write standard output: full");
+        let err = anyhow!("b").context("a: b");
+        assert_eq!(one_line(&err), "a: b");
+    }
+
+    #[test]
+    fn only_standard_output_may_break() {
+        let broken = || io::Error::from(ErrorKind::BrokenPipe);
+        let at = |path: &str| {
+            anyhow!(Error::Io {
+                path: path.into(),
+                doing: "write",
+                source: broken(),
+            })
+        };
+        assert!(is_broken_pipe(&super::super::not_printed(broken())));
+        assert!(is_broken_pipe(&at("standard output")));
+        assert!(is_broken_pipe(&at("-")));
+        assert!(!is_broken_pipe(&at("fifo")));
+    }
 }

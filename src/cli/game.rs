@@ -27,7 +27,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut told = context.quiet;
     for id in &args.ids {
         if !told && index.is_slow_to_read(*id)? {
-            eprintln!("the PGN is packed: finding a game takes as long as unpacking all before it");
+            context.tell(
+                "the PGN is packed: finding a game takes as long as unpacking all before it\n",
+            );
             told = true;
         }
         print_text(&index, *id)?;

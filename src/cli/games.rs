@@ -1,17 +1,22 @@
 //! `polybook games`: the games that reached a position.
 
 use std::{
+    borrow::Cow,
+    cell::Cell,
     io::{self, BufWriter, Write},
     path::PathBuf,
 };
 
 use polybook::{
     index::{GameHeader, Index},
-    position::key,
+    position,
 };
-use serde_json::{Value, json};
+use serde::{
+    Serialize, Serializer,
+    ser::{Error as _, SerializeSeq as _},
+};
 
-use super::{json, position::PositionArgs};
+use super::{json, key, position::PositionArgs};
 
 /// List the games that reached a position
 #[derive(clap::Args, Debug)]
@@ -48,7 +53,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let index = Index::open(&args.leveldb)?;
     let pos = args.position.position_of(index.variant().only())?;
-    let key = key(&pos);
+    let key = position::key(&pos);
     let ids = index.games(key)?;
     let wanted = ids
         .iter()
@@ -61,22 +66,26 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     if args.json {
-        let games: Vec<Value> = wanted
-            .map(|id| Ok(document(id, &index.header(id)?)))
-            .collect::<polybook::Result<_>>()?;
-        return json::print(&json!({
-            "key": format!("{key:016x}"),
-            "total": ids.len(),
-            "games": games,
-        }));
+        let document = Document {
+            key: key::text(key),
+            total: ids.len(),
+            games: Games::new(wanted.map(|id| Ok((id, index.header(id)?)))),
+        };
+        let printed = json::print_long(&document);
+        document
+            .games
+            .failure
+            .take()
+            .map_or(printed, |err| Err(err.into()))
+    } else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        writeln!(out, "{} games", ids.len()).map_err(super::not_printed)?;
+        for id in wanted {
+            let line = line(id, &index.header(id)?);
+            out.write_all(line.as_bytes()).map_err(super::not_printed)?;
+        }
+        out.flush().map_err(super::not_printed)
     }
-    let mut out = BufWriter::new(io::stdout().lock());
-    writeln!(out, "{} games", ids.len())?;
-    for id in wanted {
-        out.write_all(line(id, &index.header(id)?).as_bytes())?;
-    }
-    out.flush()?;
-    Ok(())
 }
 
 /// One game for people.
@@ -95,23 +104,87 @@ fn line(id: u32, game: &GameHeader) -> String {
     )
 }
 
+/// The games of a position, for programs.
+#[derive(Serialize)]
+#[serde(bound = "")]
+struct Document<I: Iterator<Item = polybook::Result<(u32, GameHeader)>>> {
+    key: String,
+    total: usize,
+    games: Games<I>,
+}
+
+/// Games that are read while they are printed, because they may be many.
+struct Games<I> {
+    games: Cell<Option<I>>,
+    /// Why the list ends early.
+    failure: Cell<Option<polybook::Error>>,
+}
+
+impl<I> Games<I> {
+    fn new(games: I) -> Games<I> {
+        Games {
+            games: Cell::new(Some(games)),
+            failure: Cell::new(None),
+        }
+    }
+}
+
+impl<I: Iterator<Item = polybook::Result<(u32, GameHeader)>>> Serialize for Games<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for game in self.games.take().into_iter().flatten() {
+            match game {
+                Ok((id, game)) => list.serialize_element(&Game::new(id, &game))?,
+                Err(err) => {
+                    self.failure.set(Some(err));
+                    return Err(S::Error::custom("a game cannot be read"));
+                }
+            }
+        }
+        list.end()
+    }
+}
+
 /// One game for programs.
-fn document(id: u32, game: &GameHeader) -> Value {
-    json!({
-        "id": id,
-        "white": game.white(),
-        "white_elo": game.white_elo(),
-        "black": game.black(),
-        "black_elo": game.black_elo(),
-        "result": game.result(),
-        "date": game.date(),
-        "event": game.event(),
-        "site": game.site(),
-        "eco": game.eco(),
-        "offset": game.offset().map_or(json!(-1), |offset| json!(offset)),
-        "fen": game.fen(),
-        "ply_count": game.ply_count(),
-        "event_date": game.event_date(),
-        "event_type": game.event_type(),
-    })
+#[derive(Serialize)]
+struct Game<'a> {
+    id: u32,
+    white: Cow<'a, str>,
+    white_elo: Cow<'a, str>,
+    black: Cow<'a, str>,
+    black_elo: Cow<'a, str>,
+    result: Cow<'a, str>,
+    date: Cow<'a, str>,
+    event: Cow<'a, str>,
+    site: Cow<'a, str>,
+    eco: Cow<'a, str>,
+    /// -1 for a game without tags.
+    offset: i64,
+    fen: Cow<'a, str>,
+    ply_count: Cow<'a, str>,
+    event_date: Cow<'a, str>,
+    event_type: Cow<'a, str>,
+}
+
+impl<'a> Game<'a> {
+    fn new(id: u32, game: &'a GameHeader) -> Game<'a> {
+        let offset = game.offset().map(i64::try_from);
+        Game {
+            id,
+            white: game.white(),
+            white_elo: game.white_elo(),
+            black: game.black(),
+            black_elo: game.black_elo(),
+            result: game.result(),
+            date: game.date(),
+            event: game.event(),
+            site: game.site(),
+            eco: game.eco(),
+            offset: offset.map_or(-1, |offset| offset.expect("no file is so large")),
+            fen: game.fen(),
+            ply_count: game.ply_count(),
+            event_date: game.event_date(),
+            event_type: game.event_type(),
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 /// The header of a book that is being made.
 #[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Header of the book")]
 pub struct HeaderArgs {
     /// Text for the book's header, in place of where the book comes from
     #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]

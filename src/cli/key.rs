@@ -1,8 +1,10 @@
 //! `polybook key`: the key of a position.
 
-use polybook::position::key;
+use polybook::position::{has_inner_castling_rook, key};
+use serde::Serialize;
+use shakmaty::{EnPassantMode, Position, fen::Fen, variant::VariantPosition};
 
-use super::position::PositionArgs;
+use super::{json, position::PositionArgs};
 
 /// Print the Polyglot key of a position
 #[derive(clap::Args, Debug)]
@@ -14,9 +16,49 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A position and its key, for programs.
+#[derive(Serialize)]
+struct Document {
+    key: String,
+    fen: String,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let pos = args.position.position()?;
-    super::print(&format!("{:016x}\n", key(&pos)))
+    let key = book_key(&pos)?;
+    if args.json {
+        json::print(&Document {
+            key,
+            fen: fen(&pos),
+        })
+    } else {
+        super::print(&format!("{key}\n"))
+    }
+}
+
+/// The key under which books have a position.
+pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
+    anyhow::ensure!(
+        pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),
+        "{}: books leave this position out, because a rook may castle there that is not the outermost of its side: \
+         it has no key",
+        fen(pos)
+    );
+    Ok(text(key(pos)))
+}
+
+/// A key as people and documents write it.
+pub fn text(key: u64) -> String {
+    format!("{key:016x}")
+}
+
+/// A position as documents have it.
+pub fn fen(pos: &VariantPosition) -> String {
+    Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
 }

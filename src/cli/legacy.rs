@@ -2,12 +2,15 @@
 //!
 //! Every long option of the commands that polyglot has is understood with a single dash.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, ArgAction, Command};
 
 /// The commands that polyglot has.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
+
+/// Short options that may stand together.
+const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
 /// What stands before the old spelling of an option in the definitions that completions are made from.
 pub const OLD_SPELLING: &str = "old-spelling-";
@@ -20,7 +23,8 @@ pub fn single_dashes(script: &str) -> String {
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
 }
 
-/// The arguments with a second dash where polyglot knew one.
+/// The arguments with a second dash where polyglot knew one. A single dash before several letters that are no
+/// option gets a second one too, so that clap sees a long option and finds the one that is meant.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let command = args
         .iter()
@@ -37,25 +41,15 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let mut is_value = false;
     let mut options_ended = false;
     for arg in args {
-        let text = arg.to_str().unwrap_or_default();
         if is_value || options_ended {
             is_value = false;
             modern.push(arg);
             continue;
         }
-        options_ended = text == "--";
-        let spelled = match text.strip_prefix('-') {
-            Some(name) if name.len() > 1 && !name.starts_with('-') => {
-                option(command, name).map(|_| OsString::from(format!("--{name}")))
-            }
-            _ => None,
-        };
-        let arg = spelled.unwrap_or(arg);
+        options_ended = arg == "--";
+        let arg = with_two_dashes(arg);
         // The value of an option may look like an option: `--comment -pgn`.
-        is_value = arg
-            .to_str()
-            .and_then(|text| text.strip_prefix("--"))
-            .filter(|name| !name.contains('='))
+        is_value = long_name(&arg)
             .and_then(|name| option(command, name))
             .is_some_and(takes_value);
         modern.push(arg);
@@ -63,9 +57,42 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// The option of a command that a name, with a value behind it or not, means.
+/// `--name` for `-name`, whatever bytes a value behind `=` has. `-q` and `-1` stay.
+fn with_two_dashes(arg: OsString) -> OsString {
+    let is_old = match arg.as_encoded_bytes() {
+        [b'-', first, second, ..] => first.is_ascii_alphabetic() && *second != b'=',
+        _ => false,
+    };
+    if !is_old || SHORT_BUNDLES.iter().any(|bundle| arg == *bundle) {
+        return arg;
+    }
+    let mut spelled = OsString::from("-");
+    spelled.push(arg);
+    spelled
+}
+
+/// The name of a long option that has its value, if any, in the next argument.
+fn long_name(arg: &OsStr) -> Option<&str> {
+    let name = arg.to_str()?.strip_prefix("--")?;
+    (!name.is_empty() && !name.contains('=')).then_some(name)
+}
+
+/// A message about modernized arguments, with the options as the user wrote them.
+pub fn as_written(message: &str, args: &[OsString]) -> String {
+    args.iter()
+        .filter_map(|arg| arg.to_str()?.split('=').next())
+        .filter(|arg| arg.len() > 2 && arg.starts_with('-') && !arg.starts_with("--"))
+        .fold(message.to_owned(), |message, arg| {
+            message.replacen(
+                &format!("argument '-{arg}'"),
+                &format!("argument '{arg}'"),
+                1,
+            )
+        })
+}
+
+/// The option of a command that a name means.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
-    let name = name.split('=').next()?;
     command.get_arguments().find(|arg| {
         arg.get_long() == Some(name)
             || arg
@@ -108,14 +135,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_option_is_named_as_it_was_written() {
+        assert_modern(
+            "polybook make-book -maxply 3",
+            "polybook make-book --maxply 3",
+        );
+        let args = ["polybook", "make-book", "-maxply=3"].map(OsString::from);
+        assert_eq!(
+            as_written("unexpected argument '--maxply'", &args),
+            "unexpected argument '-maxply'"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn values_of_any_bytes() {
+        use std::os::unix::ffi::OsStrExt;
+        let args = vec![
+            OsString::from("polybook"),
+            OsString::from("make-book"),
+            OsStr::from_bytes(b"-bin=\xff.bin").to_owned(),
+        ];
+        let modern = modernized(args, &Cli::command());
+        assert_eq!(modern[2].as_encoded_bytes(), b"--bin=\xff.bin");
+    }
+
+    #[test]
     fn values_and_what_is_not_known_stay() {
         assert_modern(
             "polybook make-book --comment -pgn",
             "polybook make-book --comment -pgn",
         );
         assert_modern(
-            "polybook make-book - -foo -- -pgn",
-            "polybook make-book - -foo -- -pgn",
+            "polybook make-book - -1 -q --time-control -60 -- -pgn",
+            "polybook make-book - -1 -q --time-control -60 -- -pgn",
         );
         assert_modern("polybook key -fen x", "polybook key -fen x");
         assert_modern("polybook", "polybook");

@@ -2,27 +2,32 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Instant,
 };
 
-use anyhow::Context as _;
 use polybook::{
     MakeBook, Report,
     make_book::Unfinished,
-    pgn::{Date, EcoRange, GameResult, Input, Selection, TimeControlRange},
-    position::PieceLetters,
-    position::VariantChoice,
+    pgn::{Input, Selection},
+    position::{PieceLetters, VariantChoice},
 };
-use serde_json::json;
+use serde::Serialize;
 
 use super::{
-    Context, errors::Usage, header::HeaderArgs, json, progress::Bar, resources::ResourceArgs,
+    Context,
+    errors::Usage,
+    header::HeaderArgs,
+    input::refuse_document_beside,
+    json,
+    progress::Bar,
+    resources::ResourceArgs,
+    selection::{GAMES, SelectionArgs},
+    summary,
     weighting::WeightingArgs,
 };
+
+/// The heading of the options that name outputs.
+const OUTPUTS: &str = "Outputs";
 
 /// Make a Polyglot opening book from games in PGN
 #[derive(clap::Args, Debug)]
@@ -51,55 +56,59 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pgn: Vec<PathBuf>,
 
-    /// Write the book here [default: book.bin if there is no other output]
-    #[arg(long, value_name = "FILE")]
+    /// Write the book to this file; - is standard output [default: book.bin if there is no other output]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     bin: Option<PathBuf>,
 
     /// Write the LevelDB index of games by position to this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
     /// Add statistics per position to the index
-    #[arg(long, requires = "leveldb")]
+    #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Write the moves that are kept with their wins, draws and losses to this OOBS database
-    #[arg(long, value_name = "FILE.obs.db3")]
+    /// Write the kept moves with their wins, draws and losses to this OOBS database
+    #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Replace an index or an OOBS database that exists
-    #[arg(long)]
+    /// Replace an index or an OOBS database that exists, and any file where the book goes
+    #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
+    /// Write outputs even if no game counts or no move is kept
+    #[arg(long)]
+    allow_empty: bool,
+
     /// Half-moves of each game that count
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = GAMES)]
     max_ply: usize,
 
     #[command(flatten)]
     weighting: WeightingArgs,
 
-    /// Count the games of this variant, or each game as the variant that it is
-    #[arg(long, value_name = "NAME|auto", default_value = "standard")]
+    /// Count the games of this variant; auto counts each game as the variant that its tag names
+    #[arg(long, value_name = "NAME|auto", default_value = "standard", help_heading = GAMES)]
     variant: VariantChoice,
 
     /// Games without a result count as a draw, or are left out
-    #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw)]
+    #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw, help_heading = GAMES)]
     unfinished: UnfinishedArg,
 
     /// Count the moves before an illegal one instead of leaving the game out
-    #[arg(long)]
+    #[arg(long, help_heading = GAMES)]
     keep_prefix: bool,
 
     /// Count the moves of variations too, each variation once from where it branches
-    #[arg(long)]
+    #[arg(long, help_heading = GAMES)]
     variations: bool,
 
     /// Also read the piece letters of a language: de, nl, fr, es or it
-    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English)]
+    #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
     piece_letters: PieceLetters,
 
-    /// End the run at the first rejected game, without output
-    #[arg(long)]
+    /// End the run at the first rejected game and write no output
+    #[arg(long, help_heading = GAMES)]
     strict: bool,
 
     #[command(flatten)]
@@ -108,65 +117,12 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Print what was done as a JSON document
-    #[arg(long)]
+    /// Print a JSON document
+    #[arg(long, help_heading = "Options")]
     json: bool,
 
     #[command(flatten)]
     selection: SelectionArgs,
-}
-
-/// Which games count.
-#[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Which games")]
-struct SelectionArgs {
-    /// Both players rated at least N; unrated games pass
-    #[arg(long, value_name = "N")]
-    min_elo: Option<u32>,
-
-    /// Both players rated at most N; unrated games pass
-    #[arg(long, value_name = "N")]
-    max_elo: Option<u32>,
-
-    /// Both players must have a rating
-    #[arg(long)]
-    require_elo: bool,
-
-    /// Games of at least N half-moves
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    min_plies: usize,
-
-    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown parts pass
-    #[arg(long, value_name = "DATE")]
-    since: Option<Date>,
-
-    /// Games played on DATE or earlier
-    #[arg(long, value_name = "DATE")]
-    until: Option<Date>,
-
-    /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
-    #[arg(long, value_name = "R", value_parser = result)]
-    result: Vec<GameResult>,
-
-    /// Games in which NAME is part of a player's name
-    #[arg(long, value_name = "NAME")]
-    player: Option<String>,
-
-    /// Games in which NAME is part of White's name
-    #[arg(long, value_name = "NAME")]
-    white: Option<String>,
-
-    /// Games in which NAME is part of Black's name
-    #[arg(long, value_name = "NAME")]
-    black: Option<String>,
-
-    /// Games of these openings: B20-B99, B2 or B
-    #[arg(long, value_name = "RANGE")]
-    eco: Option<EcoRange>,
-
-    /// Games in which a player has so many seconds for 40 moves: 180-480, 600- or -60
-    #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
-    time_control: Option<TimeControlRange>,
 }
 
 #[derive(Copy, Clone, clap::ValueEnum, Debug)]
@@ -175,55 +131,43 @@ enum UnfinishedArg {
     Skip,
 }
 
-fn result(text: &str) -> Result<GameResult, String> {
-    GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
-}
-
-impl From<SelectionArgs> for Selection {
-    fn from(args: SelectionArgs) -> Selection {
-        Selection {
-            min_elo: args.min_elo,
-            max_elo: args.max_elo,
-            require_elo: args.require_elo,
-            min_plies: args.min_plies,
-            since: args.since,
-            until: args.until,
-            results: args.result,
-            player: args.player,
-            white: args.white,
-            black: args.black,
-            eco: args.eco,
-            time_control: args.time_control,
-        }
-    }
+/// What was done, for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    seconds: f64,
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
-    let (as_json, quiet) = (args.json, context.quiet);
+    let as_json = args.json;
     let start = Instant::now();
     let run = configured(args)?;
-    let bar = Bar::new(run.progress(), quiet);
+    let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
     drop(bar);
     let report = report?;
     let seconds = start.elapsed().as_secs_f64();
-    if !quiet {
-        eprint!("{}", summary(&report, seconds));
-    }
+    context.tell(&summary::of(&report, seconds));
     if as_json {
-        json::print(&document(&report, seconds))?;
+        json::print(&Document {
+            report: &report,
+            seconds,
+        })?;
     }
     Ok(())
 }
 
 /// The run that the arguments ask for.
 fn configured(args: Args) -> anyhow::Result<MakeBook> {
-    let inputs = inputs(args.pgn, args.inputs)?;
+    check_standard_output(&args)?;
     let selection = Selection::from(args.selection);
     selection.check().map_err(|err| Usage(err.to_string()))?;
+    let inputs = inputs(args.pgn, args.inputs)?;
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
         .force(args.force)
+        .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)
         .selection(selection)
         .unfinished(match args.unfinished {
@@ -238,10 +182,9 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .weights((&args.weighting).into())
         .variant(args.variant)
         .with_header(!args.header.no_header)
-        .memory(args.resources.memory)
+        .memory(args.resources.memory())
         .threads(args.resources.threads())
-        .temp_dir(args.resources.temp_dir())
-        .stop_flag(stop_on_interrupt()?);
+        .temp_dir(args.resources.temp_dir());
     // A book is what is made if nothing else is asked for.
     let nothing = args.leveldb.is_none() && args.obs.is_none();
     let bin = args.bin.or_else(|| nothing.then(|| "book.bin".into()));
@@ -260,6 +203,18 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     Ok(run)
 }
 
+/// Refuses what cannot go to standard output.
+fn check_standard_output(args: &Args) -> Result<(), Usage> {
+    if args.leveldb.as_deref() == Some(Path::new("-")) {
+        let usage = "--leveldb - cannot be: an index is a directory; name one";
+        return Err(Usage(usage.to_owned()));
+    }
+    for out in args.bin.iter().chain(&args.obs) {
+        refuse_document_beside(args.json, out)?;
+    }
+    Ok(())
+}
+
 /// The files to read. Polyglot reads `book.pgn` when it is told none, and so do we if it is there.
 fn inputs(options: Vec<PathBuf>, arguments: Vec<PathBuf>) -> anyhow::Result<Vec<Input>> {
     let inputs: Vec<Input> = options
@@ -275,147 +230,4 @@ fn inputs(options: Vec<PathBuf>, arguments: Vec<PathBuf>) -> anyhow::Result<Vec<
     }
     let usage = "no PGN file given, and there is no book.pgn here: name the files to read, or - for standard input";
     Err(Usage(usage.to_owned()).into())
-}
-
-/// A flag that Ctrl-C sets, so that the run ends cleanly.
-fn stop_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        // Who asks twice does not want to wait.
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .context("cannot watch for Ctrl-C")?;
-    Ok(stop)
-}
-
-/// What was done, for people.
-fn summary(report: &Report, seconds: f64) -> String {
-    let games = &report.totals.games;
-    let mut text = String::new();
-    let mut say = |line: String| {
-        text.push_str(&line);
-        text.push('\n');
-    };
-    for warning in &report.warnings {
-        say(format!("warning: {warning}"));
-    }
-    for rejection in report.rejected.iter().take(10) {
-        say(format!("rejected: {rejection}"));
-    }
-    let more = games.rejected.saturating_sub(10);
-    if more > 0 {
-        say(format!("rejected: and {more} more"));
-    }
-    say(format!(
-        "{} games read, {} counted, {} filtered, {} rejected",
-        games.read, games.counted, games.filtered, games.rejected
-    ));
-    for (variant, games) in &report.totals.variants {
-        say(format!("{variant}: {games} games counted"));
-    }
-    // An index alone counts no moves.
-    if report.book.is_some() || report.obs.is_some() || report.index.is_none() {
-        say(format!(
-            "{} half-moves, {} positions, {} position-move pairs",
-            report.totals.plies, report.positions, report.entries
-        ));
-    }
-    if let Some(book) = &report.book {
-        let scaled = if book.scale < 1.0 {
-            format!(", weights scaled by {:.6}", book.scale)
-        } else {
-            String::new()
-        };
-        say(format!(
-            "{}: {} entries{scaled}",
-            book.path.display(),
-            book.entries
-        ));
-    }
-    if report.totals.left_out > 0 {
-        say(format!(
-            "{} half-moves are not in the book: a rook may castle there that is not the outermost",
-            report.totals.left_out
-        ));
-    }
-    if let Some(index) = &report.index {
-        say(format!(
-            "{}: {} games, {} positions, {} postings",
-            index.path.display(),
-            index.games,
-            index.positions,
-            index.postings
-        ));
-    }
-    if let Some(obs) = &report.obs {
-        say(format!("{}: {} rows", obs.path.display(), obs.rows));
-    }
-    say(format!("{seconds:.2} seconds"));
-    text
-}
-
-/// What was done, for programs.
-fn document(report: &Report, seconds: f64) -> serde_json::Value {
-    let games = &report.totals.games;
-    let rejected: Vec<_> = report
-        .rejected
-        .iter()
-        .map(|rejection| {
-            json!({
-                "file": rejection.file.to_string_lossy(),
-                "game": rejection.game,
-                "offset": rejection.offset,
-                "ply": rejection.ply,
-                "move": rejection.mv,
-                "reason": rejection.reason,
-            })
-        })
-        .collect();
-    let mut document = json!({
-        "games": {
-            "read": games.read,
-            "counted": games.counted,
-            "filtered": games.filtered,
-            "rejected": games.rejected,
-        },
-        "plies": report.totals.plies,
-        "positions": report.positions,
-        "entries": report.entries,
-    });
-    if let Some(book) = &report.book {
-        document["book"] = json!({
-            "path": book.path.to_string_lossy(),
-            "entries": book.entries,
-            "largest_weight": book.largest_weight,
-            "scale": book.scale,
-        });
-    }
-    if let Some(index) = &report.index {
-        document["index"] = json!({
-            "path": index.path.to_string_lossy(),
-            "games": index.games,
-            "positions": index.positions,
-            "postings": index.postings,
-        });
-    }
-    if let Some(obs) = &report.obs {
-        document["obs"] = json!({
-            "path": obs.path.to_string_lossy(),
-            "rows": obs.rows,
-        });
-    }
-    if !report.totals.variants.is_empty() {
-        let variants = report.totals.variants.iter();
-        document["variants"] = variants
-            .map(|(variant, games)| (variant.name().to_owned(), json!(games)))
-            .collect::<serde_json::Map<_, _>>()
-            .into();
-        document["left_out"] = report.totals.left_out.into();
-    }
-    document["rejected"] = rejected.into();
-    document["seconds"] = seconds.into();
-    document
 }

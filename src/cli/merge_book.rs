@@ -1,13 +1,24 @@
 //! `polybook merge-book`: one book of several, or one database.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use polybook::{
     book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
+    output::refuse_clashes,
 };
+use serde::Serialize;
 
-use super::{Context, errors::Usage};
+use super::{
+    Context,
+    errors::Usage,
+    input::{self, InputFile},
+    json,
+    progress::Bar,
+};
 
 /// Merge Polyglot books, or OOBS databases
 #[derive(clap::Args, Debug)]
@@ -21,7 +32,7 @@ Examples:
   polybook merge-book 2023.obs.db3 2024.obs.db3 --out all.obs.db3
   polybook merge-book -in1 a.bin -in2 b.bin -out c.bin        the spelling of old scripts")]
 pub struct Args {
-    /// The books or databases, the most trusted first
+    /// The books or databases, the most trusted first; - is standard input
     #[arg(value_name = "BOOK")]
     books: Vec<PathBuf>,
 
@@ -33,13 +44,17 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     in2: Option<PathBuf>,
 
-    /// The merged book [default: out.bin, or out.obs.db3 for databases]
+    /// The merged book; - is standard output [default: out.bin, or out.obs.db3 for databases]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
     /// In a position that several books know: add the weights up, or take the first book's moves
     #[arg(long, value_enum, default_value_t = PolicyArg::Sum)]
     policy: PolicyArg,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
@@ -48,34 +63,74 @@ enum PolicyArg {
     First,
 }
 
+/// What was made, for programs.
+#[derive(Serialize)]
+struct Document {
+    path: String,
+    /// Of books: records written, records read, and positions whose weights were scaled down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scaled: Option<u64>,
+    /// Of databases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<u64>,
+}
+
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
-    let books: Vec<PathBuf> = args
+    let arguments: Vec<PathBuf> = args
         .in1
         .into_iter()
         .chain(args.in2)
         .chain(args.books)
         .collect();
-    if books.is_empty() {
+    if arguments.is_empty() {
         return Err(Usage("no book given: name the books to merge".to_owned()).into());
     }
-    let mut databases = 0;
-    for book in &books {
-        databases += usize::from(obs::is_database(book)?);
+    let files = arguments
+        .iter()
+        .map(|argument| InputFile::of(argument))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+    let are_databases = are_databases(&paths)?;
+    if are_databases && args.policy == PolicyArg::First {
+        let usage = "--policy first is for Polyglot books: databases add up";
+        return Err(Usage(usage.to_owned()).into());
     }
-    if databases == 0 {
-        let out = args.out.unwrap_or_else(|| "out.bin".into());
-        merge_books(&books, &out, args.policy, context)
-    } else if databases < books.len() {
+    let default = if are_databases {
+        "out.obs.db3"
+    } else {
+        "out.bin"
+    };
+    let out = args.out.unwrap_or_else(|| default.into());
+    let inputs: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    refuse_clashes(&[&out], &inputs)?;
+    input::refuse_document_beside(args.json, &out)?;
+    let merged = if are_databases {
+        merge_databases(&paths, &out, context)?
+    } else {
+        merge_books(&paths, &out, args.policy, context)?
+    };
+    if args.json {
+        json::print(&merged)?;
+    }
+    Ok(())
+}
+
+/// Whether the files are databases and not books.
+fn are_databases(paths: &[PathBuf]) -> anyhow::Result<bool> {
+    let mut databases = 0;
+    for path in paths {
+        databases += usize::from(obs::is_database(path)?);
+    }
+    if databases > 0 && databases < paths.len() {
         let usage = "some of these are Polyglot books and some OOBS databases: merge books with books and databases with \
                      databases (polybook convert makes a book of a database)";
-        Err(Usage(usage.to_owned()).into())
-    } else if args.policy == PolicyArg::First {
-        let usage = "--policy first is for Polyglot books: databases add up";
-        Err(Usage(usage.to_owned()).into())
-    } else {
-        let out = args.out.unwrap_or_else(|| "out.obs.db3".into());
-        merge_databases(&books, out, context)
+        return Err(Usage(usage.to_owned()).into());
     }
+    Ok(databases > 0)
 }
 
 fn merge_books(
@@ -83,44 +138,81 @@ fn merge_books(
     out: &Path,
     policy: PolicyArg,
     context: Context,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Document> {
     let policy = match policy {
         PolicyArg::Sum => MergePolicy::Sum,
         PolicyArg::First => MergePolicy::First,
     };
-    let summary = book::merge_books(books, out, policy)?;
-    if !context.quiet {
-        eprintln!(
-            "{}: {} entries of {}, {} positions scaled down",
-            out.display(),
-            summary.written,
-            summary.read,
-            summary.scaled
-        );
+    for (i, book) in books.iter().enumerate() {
+        let is_same = |other| same_file::is_same_file(book, other).unwrap_or(false);
+        if books[..i].iter().any(is_same) {
+            context.tell(&format!("warning: {}: given twice\n", book.display()));
+        }
     }
-    Ok(())
+    let meter = Arc::default();
+    let bar = Bar::of_phase("merging", &meter, context);
+    let summary = book::merge_books(books, out, policy, &meter)?;
+    drop(bar);
+    let name = input::output_name(out);
+    context.tell(&format!(
+        "{name}: {} entries of {}, {} positions scaled down\n",
+        summary.written, summary.read, summary.scaled
+    ));
+    Ok(Document {
+        path: name,
+        entries: Some(summary.written),
+        read: Some(summary.read),
+        scaled: Some(summary.scaled),
+        rows: None,
+    })
 }
 
-fn merge_databases(paths: &[PathBuf], out: PathBuf, context: Context) -> anyhow::Result<()> {
-    let (rows, database) = obs::merge_databases(paths, ObsWriter::create(&out, |_| Ok(()))?)?;
+fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::Result<Document> {
+    // How many rows there are is not known.
+    let bar = Bar::of_phase("merging", &Arc::default(), context);
+    let writer = ObsWriter::create(out, |_| Ok(()))?;
+    let never = AtomicBool::new(false);
+    let (merged, database) = obs::merge_databases(paths, writer, &std::env::temp_dir(), &never)?;
     database.commit()?;
-    if !context.quiet {
-        for path in paths {
-            let selection = Obs::open(path)?.info().selection.clone();
-            let missing = selection.option_text();
-            if selection.min_game > 1 || selection.min_score > 0.0 || selection.only.is_some() {
-                eprintln!(
-                    "warning: {}: made with {}, so moves may be missing from the sum",
-                    path.display(),
-                    if missing.is_empty() {
-                        "--min-game 3"
-                    } else {
-                        &missing
-                    }
-                );
-            }
+    drop(bar);
+    for path in &merged.repeated {
+        context.tell(&format!(
+            "warning: {}: named twice, so its games count twice\n",
+            path.display()
+        ));
+    }
+    for path in paths {
+        warn_of_missing_moves(path, context)?;
+    }
+    let name = input::output_name(out);
+    if let Some(example) = &merged.passed_over.example {
+        let rows = merged.passed_over.rows;
+        context.tell(&format!(
+            "warning: {name}: {rows} rows passed over: {example}\n"
+        ));
+    }
+    context.tell(&format!("{name}: {} rows\n", merged.rows));
+    Ok(Document {
+        path: name,
+        entries: None,
+        read: None,
+        scaled: None,
+        rows: Some(merged.rows),
+    })
+}
+
+/// Sums are exact only if no database left moves out.
+fn warn_of_missing_moves(path: &Path, context: Context) -> anyhow::Result<()> {
+    let selection = Obs::open(path)?.info().selection.clone();
+    if selection.min_game > 1 || selection.min_score > 0.0 || selection.only.is_some() {
+        let mut options = selection.option_text();
+        if options.is_empty() {
+            options = format!("--min-game {}", selection.min_game);
         }
-        eprintln!("{}: {rows} rows", out.display());
+        context.tell(&format!(
+            "warning: {}: made with {options}, so moves may be missing from the sum\n",
+            path.display()
+        ));
     }
     Ok(())
 }

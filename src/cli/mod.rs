@@ -8,6 +8,7 @@ mod game;
 mod games;
 mod header;
 mod info_book;
+mod input;
 mod json;
 mod key;
 mod legacy;
@@ -18,8 +19,12 @@ mod pgheader;
 mod position;
 mod progress;
 mod resources;
+mod selection;
 mod show;
+mod signals;
 mod size;
+mod summary;
+mod usage;
 mod verify;
 mod weighting;
 
@@ -29,6 +34,7 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context as _;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Opening books and game indexes from PGN.
@@ -48,7 +54,7 @@ Examples:
   polybook key --fen \"8/8/8/8/8/4k3/8/4K3 w - -\"   the key of a position"
 )]
 struct Cli {
-    /// Print nothing but errors beside the data
+    /// Suppress progress and summaries
     #[arg(short, long, global = true)]
     quiet: bool,
 
@@ -82,16 +88,38 @@ struct Context {
 
 /// Runs a command line and says how it went: 0 done, 1 failed, 2 wrong command line.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let args = legacy::modernized(args.into_iter().collect(), &Cli::command());
-    let parsed = Cli::command()
-        .try_get_matches_from(args)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = match parsed {
-        Ok(cli) => cli,
-        Err(err) => return errors::command_line(&err),
-    };
-    let context = Context { quiet: cli.quiet };
-    errors::without_backtraces(|| dispatch(cli.command, context))
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    if args.len() < 2 {
+        args.push("--help".into());
+    }
+    errors::without_backtraces(|| {
+        signals::watch().context("cannot watch for signals")?;
+        let cli = parsed(&args).and_then(|matches| Cli::from_arg_matches(&matches));
+        match cli {
+            Ok(cli) => dispatch(cli.command, Context { quiet: cli.quiet }),
+            Err(err) => errors::command_line(&err, &args),
+        }
+    })
+}
+
+/// The arguments as clap reads them: the last of a repeated option wins, and a value may be a negative number, which
+/// its option refuses with a reason.
+fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
+    let mut cli = Cli::command().args_override_self(true);
+    let names: Vec<String> = cli
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    for name in names {
+        cli = cli.mut_subcommand(name, |command| {
+            command.mut_args(|arg| {
+                let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
+                arg.allow_negative_numbers(is_option)
+            })
+        });
+    }
+    let args = legacy::modernized(args.to_vec(), &cli);
+    cli.try_get_matches_from(args)
 }
 
 fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
@@ -104,12 +132,22 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Moves(args) => moves::run(&args),
         Command::MergeBook(args) => merge_book::run(args, context),
         Command::Convert(args) => convert::run(&args, context),
-        Command::InfoBook(args) => info_book::run(&args),
+        Command::InfoBook(args) => info_book::run(&args, context),
         Command::DumpBook(args) => dump_book::run(&args, context),
         Command::Pgheader(args) => pgheader::run(&args),
         Command::Verify(args) => verify::run(&args, context),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),
+    }
+}
+
+impl Context {
+    /// Prints lines for people to standard error.
+    fn tell(self, text: &str) {
+        if !self.quiet {
+            // The work is done whether it can be told or not.
+            let _ = io::stderr().write_all(input::with_given_names(text).as_bytes());
+        }
     }
 }
 
@@ -121,9 +159,14 @@ fn print(text: &str) -> anyhow::Result<()> {
 /// Writes data that may be no UTF-8 to standard output.
 fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()?;
-    Ok(())
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .map_err(not_printed)
+}
+
+/// An error of standard output.
+fn not_printed(err: io::Error) -> anyhow::Error {
+    anyhow::Error::new(err).context("cannot write standard output")
 }
 
 #[cfg(test)]

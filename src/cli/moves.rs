@@ -5,12 +5,12 @@ use std::{fmt::Write, path::PathBuf};
 use polybook::{
     Error,
     index::{Index, PositionStats},
-    position::{BookMove, key},
+    position::{self, BookMove},
 };
-use serde_json::json;
+use serde::Serialize;
 use shakmaty::{Position, variant::VariantPosition};
 
-use super::{json, position::PositionArgs};
+use super::{json, key, position::PositionArgs};
 
 /// List the moves played in a position, with the games they led to
 #[derive(clap::Args, Debug)]
@@ -39,25 +39,45 @@ struct Row {
     stats: PositionStats,
 }
 
+/// The moves of a position, for programs.
+#[derive(Serialize)]
+struct Document {
+    key: String,
+    moves: Vec<MoveDocument>,
+}
+
+#[derive(Serialize)]
+struct MoveDocument {
+    uci: String,
+    san: Option<String>,
+    games: u64,
+    white: u64,
+    draws: u64,
+    black: u64,
+}
+
+impl Row {
+    fn document(&self, pos: &VariantPosition) -> MoveDocument {
+        MoveDocument {
+            uci: self.mv.uci(pos),
+            san: self.mv.san(pos),
+            games: self.stats.games,
+            white: self.stats.white_wins(),
+            draws: self.stats.draws,
+            black: self.stats.black_wins(),
+        }
+    }
+}
+
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let index = Index::open(&args.leveldb)?;
     let pos = args.position.position_of(index.variant().only())?;
     let rows = rows(&index, &pos)?;
     if args.json {
-        let moves: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                json!({
-                    "uci": row.mv.uci(&pos),
-                    "san": row.mv.san(&pos),
-                    "games": row.stats.games,
-                    "white": row.stats.white_wins(),
-                    "draws": row.stats.draws,
-                    "black": row.stats.black_wins(),
-                })
-            })
-            .collect();
-        return json::print(&json!({ "key": format!("{:016x}", key(&pos)), "moves": moves }));
+        return json::print(&Document {
+            key: key::text(position::key(&pos)),
+            moves: rows.iter().map(|row| row.document(&pos)).collect(),
+        });
     }
     let mut text = String::from("move      games    white    draws    black\n");
     for row in &rows {
@@ -76,10 +96,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// The moves, those that lead to most games first.
 fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
-    let here = index.stats(key(pos))?;
+    let here = index.stats(position::key(pos))?;
     let Some(here) = here else {
         // Any game passes some position, so without statistics anywhere there are none at all.
-        if !index.games(key(pos))?.is_empty() {
+        if !index.games(position::key(pos))?.is_empty() {
             let problem = "has no statistics: make it with --index-stats";
             return Err(Error::File {
                 path: index.path().to_owned(),
@@ -97,7 +117,7 @@ fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
         };
         let mut next = pos.clone();
         next.play_unchecked(legal);
-        let stats = index.stats(key(&next))?.unwrap_or_default();
+        let stats = index.stats(position::key(&next))?.unwrap_or_default();
         rows.push(Row { mv, stats });
     }
     rows.sort_by(|a, b| b.stats.games.cmp(&a.stats.games).then(a.mv.cmp(&b.mv)));

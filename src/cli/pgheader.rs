@@ -1,11 +1,11 @@
 //! `polybook pgheader`: the header of a book, with the options and the printed text of the header
 //! format's own utility.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use polybook::book::header;
 
-use super::errors::Usage;
+use super::{errors::Usage, input::InputFile};
 
 /// Print, add, change or delete the header of a book
 #[derive(clap::Args, Debug)]
@@ -21,7 +21,7 @@ Examples:
   polybook pgheader book.bin -v normal,fischerandom"
 )]
 pub struct Args {
-    /// The book
+    /// The book; - is standard input, whose header can be printed
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -92,10 +92,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Usage("no book given: name the file (or -h for the options)".to_owned()).into(),
         );
     };
+    let input = InputFile::of(file)?;
     if args.show {
-        let text = header::read(file)?;
+        let text = header::read(input.path())?;
         let header = header::parse(&text).map_err(|source| polybook::Error::Format {
-            path: file.clone(),
+            path: input.path().to_owned(),
             source: source.into(),
         })?;
         let variants = header.variants.join("\n");
@@ -105,15 +106,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ));
     }
     if args.show_data {
-        let data = header::read_raw(file)?;
+        let data = header::read_raw(input.path())?;
         if data.is_empty() {
             return Err(polybook::Error::Format {
-                path: file.clone(),
+                path: input.path().to_owned(),
                 source: header::HeaderError::NoHeader.into(),
             }
             .into());
         }
         return super::print(&cells(&data));
+    }
+    if file == Path::new("-") {
+        let usage = "pgheader changes a book in its place: name the file";
+        return Err(Usage(usage.to_owned()).into());
     }
     if args.delete {
         return Ok(header::remove(file)?);
@@ -122,9 +127,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let (Some(variants), false) = (&variants, args.force)
         && let Some(unknown) = variants.iter().find(|name| !header::known_variant(name))
     {
-        let problem = format!(
-            "unknown variant \"{unknown}\": -l lists the known ones, -f takes it all the same"
-        );
+        let problem =
+            format!("unknown variant \"{unknown}\": -l lists the known ones, -f accepts it");
         anyhow::bail!("{}: {problem}", file.display());
     }
     let comment = args.comment.as_ref().map(|text| text.replace("\\n", "\n"));

@@ -6,7 +6,7 @@ use polybook::{
 };
 use shakmaty::variant::VariantPosition;
 
-/// Where on the board: the starting position unless something else is said.
+/// A position. Default: the starting position.
 #[derive(clap::Args, Debug)]
 pub struct PositionArgs {
     /// Start from this position
@@ -27,13 +27,12 @@ pub struct PositionArgs {
 }
 
 impl PositionArgs {
-    /// The position that is meant, of standard chess unless another variant is said.
+    /// The position that the options name. Default: of standard chess.
     pub fn position(&self) -> Result<VariantPosition, LineError> {
         self.position_of(None)
     }
 
-    /// The position that is meant, of the variant that is said or else of the one of the file that
-    /// is asked.
+    /// The position that the options name, of their variant or else of that of the file.
     pub fn position_of(&self, variant: Option<Variant>) -> Result<VariantPosition, LineError> {
         let variant = self.variant.or(variant).unwrap_or_default();
         match &self.position {

@@ -1,34 +1,91 @@
-//! A progress bar on a terminal.
+//! A progress bar on a terminal: the phase, what is done, and how long the rest takes.
 
 use std::{
     io::IsTerminal,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use polybook::make_book::{Phase, Progress};
+use polybook::{
+    make_book::{Phase, Progress},
+    progress::Meter,
+};
 
-/// Shows how far a run is until it is dropped.
+use super::Context;
+
+/// The bar on the terminal, so that a signal can clear it.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// How far an operation is.
+pub struct State {
+    /// What it does.
+    pub phase: &'static str,
+    /// How much of the whole is done, from 0 to 1, if that is known.
+    pub fraction: Option<f64>,
+    /// What else there is to tell, such as a speed.
+    pub detail: String,
+}
+
+/// Shows how far an operation is until it is dropped.
 pub struct Bar {
     done: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
 
 impl Bar {
-    /// Shows nothing if standard error is no terminal or nothing is to be shown.
-    pub fn new(progress: Arc<Progress>, quiet: bool) -> Bar {
+    /// Asks `state` ten times a second. Shows nothing if standard error is no terminal or the command is quiet.
+    pub fn new(context: Context, state: impl FnMut() -> State + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
-        let visible = !quiet && std::io::stderr().is_terminal();
+        let visible = !context.quiet && std::io::stderr().is_terminal();
         let painter = visible.then(|| {
             let done = Arc::clone(&done);
-            thread::spawn(move || paint(&progress, &done))
+            thread::spawn(move || paint(state, &done))
         });
         Bar { done, painter }
+    }
+
+    /// A bar of work with one phase.
+    pub fn of_phase(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
+        let start = Instant::now();
+        let meter = Arc::clone(meter);
+        Bar::new(context, move || State {
+            phase,
+            fraction: meter.fraction(),
+            detail: format!("{} s", start.elapsed().as_secs()),
+        })
+    }
+
+    /// The bar of make-book.
+    pub fn of_make_book(progress: Arc<Progress>, context: Context) -> Bar {
+        let start = Instant::now();
+        let mut read_for = Duration::ZERO;
+        Bar::new(context, move || {
+            let (phase, games) = (progress.phase(), progress.games());
+            if phase == Phase::Reading {
+                read_for = start.elapsed();
+            }
+            let per_second = games as f64 / read_for.as_secs_f64().max(0.001);
+            State {
+                phase: phase_name(phase),
+                fraction: progress.fraction(),
+                detail: format!("{games} games, {per_second:.0} games/s"),
+            }
+        })
+    }
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Reading => "reading",
+        Phase::Sorting => "sorting",
+        Phase::Database => "writing the database",
+        Phase::Index => "writing the index",
+        Phase::Book => "writing the book",
     }
 }
 
@@ -37,35 +94,74 @@ impl Drop for Bar {
         self.done.store(true, Ordering::Relaxed);
         if let Some(painter) = self.painter.take() {
             painter.thread().unpark();
-            // It only paints; that it failed matters to nobody.
+            // A painter that panicked changes nothing of the work.
             let _ = painter.join();
         }
     }
 }
 
-fn paint(progress: &Progress, done: &AtomicBool) {
-    let bar = ProgressBar::new(0);
-    let known = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg}";
-    let unknown = "{spinner} {bytes} {bytes_per_sec}, {msg}";
-    let total = || progress.bytes().1.unwrap_or(0);
-    let mut styled = None;
+/// Clears the bar, for a program that ends.
+pub fn clear() {
+    if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        bar.finish_and_clear();
+    }
+}
+
+fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
+    let bar = ProgressBar::new(1000);
+    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+    let style =
+        |template| ProgressStyle::with_template(template).expect("the template is constant");
+    let (known, unknown) = (
+        style("{msg} [{bar:25}] {percent}%"),
+        style("{spinner} {msg}"),
+    );
+    let start = Instant::now();
     while !done.load(Ordering::Relaxed) {
-        let template = if total() > 0 { known } else { unknown };
-        if styled != Some(template) {
-            styled = Some(template);
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-        }
-        bar.set_length(total());
-        bar.set_position(progress.bytes().0);
-        let games = progress.games();
-        bar.set_message(if progress.phase() > Phase::Reading {
-            format!("{games} games, writing")
+        let State {
+            phase,
+            fraction,
+            detail,
+        } = state();
+        let left = fraction.and_then(|fraction| time_left(start.elapsed(), fraction));
+        let left = left.map_or(String::new(), |left| format!(", {left} left"));
+        bar.set_style(if fraction.is_some() {
+            known.clone()
         } else {
-            format!("{games} games")
+            unknown.clone()
         });
+        bar.set_position((fraction.unwrap_or(0.0) * 1000.0) as u64);
+        bar.set_message(format!("{phase}: {detail}{left}"));
+        bar.tick();
         thread::park_timeout(Duration::from_millis(100));
     }
-    bar.finish_and_clear();
+    clear();
+}
+
+/// How long the rest takes if it goes on as it went, as minutes and seconds. The first moments tell nothing.
+fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
+    if fraction < 0.01 || elapsed < Duration::from_millis(500) {
+        return None;
+    }
+    let left = elapsed.as_secs_f64() * (1.0 - fraction.min(1.0)) / fraction;
+    let seconds = left.round() as u64;
+    Some(match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, minutes, seconds) => format!("{minutes}:{seconds:02}"),
+        (hours, minutes, seconds) => format!("{hours}:{minutes:02}:{seconds:02}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_the_start() {
+        let seconds = Duration::from_secs;
+        assert_eq!(time_left(seconds(30), 0.5).as_deref(), Some("0:30"));
+        assert_eq!(time_left(seconds(90), 0.25).as_deref(), Some("4:30"));
+        assert_eq!(time_left(seconds(3600), 0.5).as_deref(), Some("1:00:00"));
+        assert_eq!(time_left(seconds(9), 1.0).as_deref(), Some("0:00"));
+        assert_eq!(time_left(seconds(9), 0.0), None);
+    }
 }

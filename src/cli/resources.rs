@@ -2,18 +2,24 @@
 
 use std::path::PathBuf;
 
-use super::size;
+use polybook::tally::Memory;
+
+use super::size::Size;
+
+/// The least that makes sense. What is less is a number without its unit.
+const LEAST_MEMORY: Size = Size(64 << 10);
 
 /// What a command may use.
 #[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
     /// Threads to work on [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 
     /// Memory for the counting tables; past it they go to temporary files
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
-    pub memory: usize,
+    #[arg(long, value_name = "SIZE", default_value_t = Size(Memory::DEFAULT_BYTES), value_parser = memory)]
+    memory: Size,
 
     /// Where temporary files go [default: the system's directory for them]
     #[arg(long, value_name = "DIR")]
@@ -26,8 +32,23 @@ impl ResourceArgs {
         self.threads.map_or(0, usize::from)
     }
 
+    /// How many bytes the counting tables may take.
+    pub fn memory(&self) -> usize {
+        self.memory.0
+    }
+
     /// The directory for temporary files.
     pub fn temp_dir(&self) -> PathBuf {
         self.temp_dir.clone().unwrap_or_else(std::env::temp_dir)
     }
+}
+
+fn memory(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 < LEAST_MEMORY.0 {
+        return Err(format!(
+            "at least {LEAST_MEMORY} are needed; write the unit, such as 512MiB"
+        ));
+    }
+    Ok(size)
 }

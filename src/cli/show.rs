@@ -5,14 +5,14 @@ use std::{fmt::Write, path::PathBuf};
 use polybook::{
     book::{Book, Scaling, Weights},
     obs::{self, Obs},
-    position::key,
     tally::Stats,
 };
-use serde_json::json;
-use shakmaty::{EnPassantMode, fen::Fen, variant::VariantPosition};
+use serde::Serialize;
+use shakmaty::variant::VariantPosition;
 
 use super::{
-    json,
+    input::InputFile,
+    json, key,
     position::{PositionArgs, header_variant},
 };
 
@@ -24,7 +24,7 @@ Examples:
   polybook show book.bin --moves \"1. e4 c5\"
   polybook show --json book.bin --fen \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1\"")]
 pub struct Args {
-    /// The book, or the OOBS database
+    /// The book, or the OOBS database; - is standard input
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
@@ -37,13 +37,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let shown = if obs::is_database(&args.book)? {
-        of_database(args)?
+    let file = InputFile::of(&args.book)?;
+    let shown = if obs::is_database(file.path())? {
+        of_database(args, &file)?
     } else {
-        of_book(args)?
+        of_book(args, &file)?
     };
     if args.json {
-        json::print(&shown.document())
+        json::print(&shown.document)
     } else {
         super::print(&shown.table())
     }
@@ -51,47 +52,60 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// A position and what a book has of it.
 struct Shown {
-    pos: VariantPosition,
-    moves: Vec<ShownMove>,
+    document: Document,
     /// Whether the moves have games.
     has_games: bool,
 }
 
+/// The same for programs.
+#[derive(Serialize)]
+struct Document {
+    /// `None` where only a database has the position.
+    key: Option<String>,
+    fen: String,
+    moves: Vec<ShownMove>,
+}
+
+#[derive(Serialize)]
 struct ShownMove {
     uci: String,
     /// `None` if the move is not legal here.
     san: Option<String>,
     weight: u16,
+    /// How often a program that chooses at random plays the move, in percent.
+    probability: f64,
     learn: u32,
+    #[serde(flatten)]
     games: Option<Games>,
 }
 
 /// What only a database has.
+#[derive(Serialize)]
 struct Games {
-    stats: Stats,
-    is_active: bool,
+    wins: u64,
+    draws: u64,
+    losses: u64,
+    active: bool,
 }
 
-fn of_book(args: &Args) -> anyhow::Result<Shown> {
-    let book = Book::open(&args.book)?;
+fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
+    let book = Book::open(file.path())?;
     let pos = args.position.position_of(header_variant(&book))?;
+    let key = key::book_key(&pos)?;
     let moves = book.moves_of(&pos)?.map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
         weight: entry.weight,
+        probability: 0.0,
         learn: entry.learn,
         games: None,
     });
-    Ok(Shown {
-        moves: moves.collect(),
-        pos,
-        has_games: false,
-    })
+    Ok(Shown::new(&pos, Some(key), moves.collect()))
 }
 
 /// The rows of a database, with the weights that the moves would have in a book of all of it.
-fn of_database(args: &Args) -> anyhow::Result<Shown> {
-    let obs = Obs::open(&args.book)?;
+fn of_database(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
+    let obs = Obs::open(file.path())?;
     let pos = args.position.position_of(obs.info().variant.parse().ok())?;
     let rows = obs.moves(&pos)?;
     let weights = Weights::default();
@@ -100,42 +114,57 @@ fn of_database(args: &Args) -> anyhow::Result<Shown> {
     for row in rows {
         let weight = weights.weight(row.stats);
         let legal = obs::legal_move(&pos, &row.mv);
+        let Stats {
+            wins,
+            draws,
+            losses,
+        } = row.stats;
         moves.push(ShownMove {
-            uci: row.mv.clone(),
             san: legal.and_then(|mv| mv.san(&pos)),
-            // What is not to be played gets into no book.
+            // What is not active gets into no book.
             weight: if weight > 0 && row.is_active() {
                 scaling.apply(weight)
             } else {
                 0
             },
+            probability: 0.0,
             learn: 0,
             games: Some(Games {
-                stats: row.stats,
-                is_active: row.is_active(),
+                wins,
+                draws,
+                losses,
+                active: row.is_active(),
             }),
+            uci: row.mv,
         });
     }
     moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+    let key = key::book_key(&pos).ok();
     Ok(Shown {
-        pos,
-        moves,
         has_games: true,
+        ..Shown::new(&pos, key, moves)
     })
 }
 
 impl Shown {
-    /// How often a program that chooses at random plays each move, in percent.
-    fn probabilities(&self) -> Vec<f64> {
-        let sum: u64 = self.moves.iter().map(|mv| u64::from(mv.weight)).sum();
-        self.moves
-            .iter()
-            .map(|mv| f64::from(mv.weight) * 100.0 / sum.max(1) as f64)
-            .collect()
+    fn new(pos: &VariantPosition, key: Option<String>, mut moves: Vec<ShownMove>) -> Shown {
+        let sum: u64 = moves.iter().map(|mv| u64::from(mv.weight)).sum();
+        for mv in &mut moves {
+            mv.probability = f64::from(mv.weight) * 100.0 / sum.max(1) as f64;
+        }
+        Shown {
+            document: Document {
+                key,
+                fen: key::fen(pos),
+                moves,
+            },
+            has_games: false,
+        }
     }
 
     fn table(&self) -> String {
-        if self.moves.is_empty() {
+        let moves = &self.document.moves;
+        if moves.is_empty() {
             return "The book has no move here.\n".to_owned();
         }
         let mut text = String::from(if self.has_games {
@@ -143,18 +172,19 @@ impl Shown {
         } else {
             "move     uci    weight  percent  learn\n"
         });
-        for (mv, percent) in self.moves.iter().zip(self.probabilities()) {
+        for mv in moves {
             let san = mv.san.as_deref().unwrap_or("illegal");
+            let percent = mv.probability;
             let _ = match &mv.games {
-                Some(Games { stats, is_active }) => writeln!(
+                Some(games) => writeln!(
                     text,
                     "{san:<8} {:<6} {:>6} {:>8} {:>8} {:>7} {percent:>7.2}%{}",
                     mv.uci,
-                    stats.wins,
-                    stats.draws,
-                    stats.losses,
+                    games.wins,
+                    games.draws,
+                    games.losses,
                     mv.weight,
-                    if *is_active { "" } else { "  not active" }
+                    if games.active { "" } else { "  not active" }
                 ),
                 None => writeln!(
                     text,
@@ -164,34 +194,5 @@ impl Shown {
             };
         }
         text
-    }
-
-    fn document(&self) -> serde_json::Value {
-        let moves: Vec<_> = self
-            .moves
-            .iter()
-            .zip(self.probabilities())
-            .map(|(mv, percent)| {
-                let mut document = json!({
-                    "uci": mv.uci,
-                    "san": mv.san,
-                    "weight": mv.weight,
-                    "probability": percent,
-                    "learn": mv.learn,
-                });
-                if let Some(Games { stats, is_active }) = &mv.games {
-                    document["wins"] = stats.wins.into();
-                    document["draws"] = stats.draws.into();
-                    document["losses"] = stats.losses.into();
-                    document["active"] = (*is_active).into();
-                }
-                document
-            })
-            .collect();
-        json!({
-            "key": format!("{:016x}", key(&self.pos)),
-            "fen": Fen::from_position(&self.pos, EnPassantMode::PseudoLegal).to_string(),
-            "moves": moves,
-        })
     }
 }

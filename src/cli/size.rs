@@ -1,43 +1,71 @@
-//! Sizes of memory as people write them.
+//! Sizes of memory as people write them: `64MiB`, `1g`, `500MB`.
 
-/// Reads a number of bytes: `64MiB`, `1g`, `500MB`, `1048576`.
-pub fn parse(text: &str) -> Result<usize, String> {
-    let text = text.trim();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit: usize = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "ki" | "kib" => 1 << 10,
-        "m" | "mi" | "mib" => 1 << 20,
-        "g" | "gi" | "gib" => 1 << 30,
-        "t" | "ti" | "tib" => 1 << 40,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return Err("write a size such as 64MiB or 4GiB".to_owned()),
-    };
-    number
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| number.checked_mul(unit))
-        .ok_or_else(|| "write a size such as 64MiB or 4GiB".to_owned())
+use std::{fmt, str::FromStr};
+
+use parse_size::Config;
+
+/// A number of bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Size(pub usize);
+
+impl FromStr for Size {
+    type Err = &'static str;
+
+    /// `KiB`, `k` and their like are powers of 1024; `kB` and its like are powers of 1000.
+    fn from_str(text: &str) -> Result<Size, Self::Err> {
+        let unit = text.trim().to_ascii_lowercase();
+        let config = if unit.ends_with('b') {
+            Config::new().with_decimal()
+        } else {
+            Config::new().with_binary()
+        };
+        config
+            .parse_size(text)
+            .ok()
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .map(Size)
+            .ok_or("write a size such as 64MiB or 4GiB")
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, usize); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        let whole = UNITS
+            .iter()
+            .find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size));
+        match whole {
+            Some((unit, size)) => write!(f, "{}{unit}", self.0 / size),
+            None => write!(f, "{}", self.0),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::*;
 
     #[test]
-    fn sizes() {
-        assert_eq!(parse("64MiB"), Ok(64 << 20));
-        assert_eq!(parse("1g"), Ok(1 << 30));
-        assert_eq!(parse("500 MB"), Ok(500_000_000));
-        assert_eq!(parse("12"), Ok(12));
-        for wrong in ["", "MiB", "-1", "1.5GiB", "99999999999TiB", "1x"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+    fn sizes_and_back() {
+        for (text, bytes) in [
+            ("64MiB", 64 << 20),
+            ("64mib", 64 << 20),
+            ("1g", 1 << 30),
+            ("1Ki", 1 << 10),
+            ("2T", 2 << 40),
+            ("500 MB", 500_000_000),
+            ("3kb", 3000),
+            ("1.5GiB", 3 << 29),
+            ("12", 12),
+            ("12b", 12),
+        ] {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)), "{text}");
         }
+        for wrong in ["", "MiB", "-1", "99999999999TiB", "1x", "lots"] {
+            assert!(wrong.parse::<Size>().is_err(), "{wrong}");
+        }
+        assert_eq!(Size(1 << 30).to_string(), "1GiB");
+        assert_eq!(Size(1000).to_string(), "1000");
     }
 }

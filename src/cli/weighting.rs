@@ -8,12 +8,13 @@ use shakmaty::Color;
 
 /// Which moves are kept and what they weigh.
 #[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Which moves are kept, and their weights")]
 pub struct WeightingArgs {
     /// Keep a move when at least N games played it in that position
     #[arg(long, value_name = "N", default_value_t = MoveFilter::default().min_game)]
     min_game: u64,
 
-    /// ... and it scored at least P percent for the side that played it
+    /// Keep a move when it scored at least P percent for the side that played it
     #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = percent)]
     min_score: f64,
 

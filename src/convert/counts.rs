@@ -3,16 +3,19 @@
 use rayon::{ThreadPool, prelude::*};
 use shakmaty::{Position, variant::VariantPosition};
 
-use super::{Convert, PassedOver};
+use super::Convert;
 use crate::{
-    error::Result,
-    obs::{Row, legal_move},
+    error::{Error, Result},
+    obs::{PassedOver, Row, legal_move},
     position::{Variant, has_inner_castling_rook, key},
-    tally::{CountRecord, Counts, Tally},
+    tally::{CountBatch, Counts, Tally},
 };
 
 /// Rows that are read before they are looked at on all threads.
 const BATCH: usize = 1 << 16;
+
+/// Moves that may have more games than a few records hold. The largest collections have some thousands.
+const MOST_LARGE_COUNTS: usize = 1 << 18;
 
 /// What a database holds.
 pub(super) struct Counted {
@@ -25,7 +28,7 @@ pub(super) struct Counted {
 /// What some rows hold.
 #[derive(Default)]
 struct Found {
-    records: Vec<CountRecord>,
+    counts: CountBatch,
     starts: Vec<VariantPosition>,
     passed_over: PassedOver,
 }
@@ -45,41 +48,36 @@ impl Convert {
                 parts.map(|rows| count_rows(rows, variant)).collect()
             });
             for part in parts {
-                tally.add_records(&part.records)?;
+                tally.add_batch(&part.counts)?;
                 starts.extend(part.starts);
                 passed_over.add(part.passed_over);
             }
             batch.clear();
+            if tally.large_counts() > MOST_LARGE_COUNTS {
+                let problem = format!(
+                    "more than {MOST_LARGE_COUNTS} moves have over half a million games each, which cannot be"
+                );
+                return Err(Error::file(self.obs.path(), problem));
+            }
             Ok(())
         };
-        self.obs.for_each(|row| {
+        let mut rows = self.obs.rows()?;
+        for row in &mut rows {
+            let row = row?;
             if row.is_active() {
                 batch.push(row);
             }
             if batch.len() == BATCH {
                 take(&mut batch)?;
             }
-            Ok(())
-        })?;
+        }
         take(&mut batch)?;
+        passed_over.add(rows.passed_over().clone());
         Ok(Counted {
             counts: pool.install(|| tally.seal())?,
             starts,
             passed_over,
         })
-    }
-}
-
-impl PassedOver {
-    pub(super) fn add(&mut self, other: PassedOver) {
-        self.rows += other.rows;
-        self.example = self.example.take().or(other.example);
-    }
-
-    pub(super) fn row(&mut self, row: &Row, reason: &str) {
-        self.rows += 1;
-        self.example
-            .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 }
 
@@ -103,7 +101,7 @@ fn count_rows(rows: &[Row], variant: Variant) -> Found {
                 continue;
             };
             if in_book {
-                CountRecord::extend(&mut found.records, key, mv, pos.turn(), row.stats);
+                found.counts.push(key, mv, pos.turn(), row.stats);
             }
         }
         if variant == Variant::Chess960 && is_start(&rows[0].epd) {

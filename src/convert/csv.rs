@@ -4,11 +4,11 @@ use std::{io, path::Path};
 
 use shakmaty::{Color, Position};
 
-use super::{Convert, Converted, PassedOver};
+use super::{Convert, Converted};
 use crate::{
     book::{Book, Entry, Scale, Scaling, Weights},
     error::{At, Result},
-    obs::Row,
+    obs::{PassedOver, Row},
     output::AtomicFile,
     position::Variant,
     tally::MoveFilter,
@@ -68,16 +68,18 @@ impl Convert {
             converted: Converted::default(),
         };
         let mut position: Vec<Row> = Vec::new();
-        self.obs.for_each_by_epd(|row| {
+        let mut rows = self.obs.rows_by_epd()?;
+        for row in &mut rows {
+            let row = row?;
             if position.first().is_some_and(|first| first.epd != row.epd) {
                 table.write(&mut position)?;
             }
             if row.is_active() {
                 position.push(row);
             }
-            Ok(())
-        })?;
+        }
         table.write(&mut position)?;
+        table.converted.passed_over.add(rows.passed_over().clone());
         table.csv.commit()?;
         Ok(table.converted)
     }
@@ -86,14 +88,14 @@ impl Convert {
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {
-            self.obs.for_each(|row| {
+            for row in self.obs.rows()? {
+                let row = row?;
                 if row.is_active()
                     && turn(&row.epd).is_some_and(|turn| filter.selects(turn, row.stats))
                 {
                     largest = largest.max(self.weights.weight(row.stats));
                 }
-                Ok(())
-            })?;
+            }
         }
         Ok(Scaling::new(largest))
     }

@@ -23,6 +23,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::counts::Counted;
 pub use self::csv::book_to_csv;
+pub use crate::obs::PassedOver;
 use crate::{
     book::{BookMaker, BookSummary, Weights, check_replaceable},
     error::{Error, Result},
@@ -56,15 +57,6 @@ pub struct Converted {
     pub book: Option<BookSummary>,
     /// Rows that could not be read, and what is wrong with the first.
     pub passed_over: PassedOver,
-}
-
-/// Rows that could not be read.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct PassedOver {
-    /// How many.
-    pub rows: u64,
-    /// What is wrong with one of them.
-    pub example: Option<String>,
 }
 
 impl Convert {

@@ -27,29 +27,46 @@ impl MakeBook {
             .transpose()
     }
 
+    /// The memory that is left for sorting the rows of a database.
+    pub(super) fn memory_for_rows<'a>(
+        &self,
+        tables: impl Iterator<Item = &'a Counts>,
+        has_index: bool,
+    ) -> Memory {
+        let counts = tables.map(Counts::bytes_in_memory).sum::<u64>() as usize;
+        // Finding positions takes a byte a record more.
+        let mut held = counts + counts / 8;
+        if has_index {
+            held += self.memory / 2;
+        }
+        let left = self.memory.saturating_sub(held).max(self.memory / 8);
+        Memory {
+            // The rest is for what sorting needs meanwhile.
+            bytes: left / 4 * 3,
+            temp_dir: self.temp_dir.clone(),
+        }
+    }
+
     /// Writes the OOBS database.
     pub(super) fn write_obs(
         &self,
         writer: ObsWriter,
         counts: &Counts,
         starts: &Starts,
+        memory: &Memory,
         report: &mut Report,
     ) -> Result<Finished> {
         let met = report.totals.variants.keys().next().copied();
         let variant = self.variant.only().or(met).unwrap_or_default();
         let info = Info::new(variant, self.provenance(report), &self.move_filter);
-        let memory = Memory {
-            bytes: self.memory / 2,
-            temp_dir: self.temp_dir.clone(),
-        };
         let path = self.obs.clone().expect("the run writes a database");
         let (written, database) = if variant == Variant::Standard {
             let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
             let all = once(Ok(Some(Chess::default()))).chain(others);
-            writer.write(counts, positions(all), &info, &memory, &self.stop)?
+            writer.write(counts, positions(all), &info, memory, &self.stop)?
         } else {
             let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
-            writer.write(counts, positions(others), &info, &memory, &self.stop)?
+            writer.write(counts, positions(others), &info, memory, &self.stop)?
         };
         if written.strays > 0 {
             report.warnings.push(format!(

@@ -4,6 +4,7 @@
 
 #[cfg(feature = "obs")]
 mod database;
+mod empty;
 mod job;
 mod options;
 mod outputs;
@@ -50,6 +51,7 @@ impl MakeBook {
             .build()
             .map_err(|err| Error::file("threads", err.to_string()))?;
         let collected = self.collect(&pool)?;
+        self.check_games(&collected.report)?;
         let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
         self.refuse_if_stopped()?;
         commit_all(finished)?;

@@ -46,6 +46,7 @@ pub struct MakeBook {
     pub(super) index_stats: bool,
     pub(super) obs: Option<PathBuf>,
     pub(super) force: bool,
+    pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
     pub(super) selection: Selection,
     pub(super) variant: VariantChoice,
@@ -78,6 +79,7 @@ impl MakeBook {
             index_stats: false,
             obs: None,
             force: false,
+            allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
             selection: Selection::default(),
             variant: VariantChoice::default(),
@@ -126,6 +128,13 @@ impl MakeBook {
     /// Replaces an index or an OOBS database that exists, and any file where the book goes. Default: an error.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
+        self
+    }
+
+    /// Writes outputs even if no game counts or no move is kept. Default: an error,
+    /// [`Error::Empty`](crate::Error::Empty), that says what took them.
+    pub fn allow_empty(mut self, allow: bool) -> MakeBook {
+        self.allow_empty = allow;
         self
     }
 
@@ -236,6 +245,11 @@ impl MakeBook {
     /// How far the run has come, for another thread to show.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
+    }
+
+    /// Whether the run writes something.
+    pub(super) fn has_outputs(&self) -> bool {
+        self.bin.is_some() || self.leveldb.is_some() || self.obs.is_some()
     }
 
     /// Whether moves are counted by the keys of their positions: for a book, for a database of standard chess,

@@ -80,6 +80,7 @@ impl MakeBook {
         let summary = maker.as_ref().map(BookMaker::summary).unwrap_or_default();
         report.positions = summary.positions;
         report.entries = summary.counted_entries;
+        self.check_moves(summary.entries, counts)?;
         // A header that cannot be is known before anything is written.
         let header = self.book_header(maker.as_ref(), &report)?;
         self.refuse_if_stopped()?;
@@ -87,10 +88,12 @@ impl MakeBook {
         let mut finished = Vec::new();
         #[cfg(feature = "obs")]
         if let Some(writer) = outputs.obs {
+            let tables = keyed.iter().chain(&identities);
+            let memory = self.memory_for_rows(tables, indexed.is_some());
             let counts = identities.as_ref().or(keyed.as_ref());
             let counts = counts.expect("a run with a database counts moves");
             self.progress.enter(Phase::Database, 0);
-            finished.push(self.write_obs(writer, counts, &starts, &mut report)?);
+            finished.push(self.write_obs(writer, counts, &starts, &memory, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
             self.progress.enter(Phase::Index, 0);

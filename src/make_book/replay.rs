@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     index::{layout, posting::Posting},
-    pgn::{GameEnd, GameReader, GameResult, Tags, Token},
+    pgn::{Condition, GameEnd, GameReader, GameResult, Tags, Token},
     position::{
         BookMove, Keyed, LineError, Rules, Variant, VariantChoice, game_start,
         has_inner_castling_rook, write_epd,
@@ -146,18 +146,40 @@ impl<'a> Replayer<'a> {
         if self.options.leveldb.is_some() {
             self.write_record(games, job);
         }
-        let tags = games.tags();
-        let variant = self.variant(tags).filter(|_| {
-            self.options.selection.admits(tags)
-                && tag_result.is_none_or(|result| self.admits_result(result))
-        });
-        match variant {
-            Some(variant) => self.play_from_start(games, job, variant, tag_result),
-            None => {
+        match self.admitted(games.tags(), tag_result) {
+            Ok(variant) => self.play_from_start(games, job, variant, tag_result),
+            Err(condition) => {
                 games.skip_moves();
-                self.outcome.totals.games.filtered += 1;
+                self.filter(condition);
             }
         }
+    }
+
+    /// The variant of a game that counts as far as its tags tell, or the condition that it does not meet.
+    fn admitted(
+        &mut self,
+        tags: &Tags<'_>,
+        tag_result: Option<GameResult>,
+    ) -> Result<Variant, Condition> {
+        let variant = self.variant(tags).ok_or(Condition::Variant)?;
+        match self.options.selection.unmet(tags) {
+            Some(condition) => Err(condition),
+            None if tag_result.is_some_and(|result| !self.admits_result(result)) => {
+                Err(Condition::Result)
+            }
+            None => Ok(variant),
+        }
+    }
+
+    /// Counts the current game as left out.
+    fn filter(&mut self, condition: Condition) {
+        self.outcome.totals.games.filtered += 1;
+        *self
+            .outcome
+            .totals
+            .filtered_by
+            .entry(condition)
+            .or_default() += 1;
     }
 
     /// Adds the index record of the current game.
@@ -277,19 +299,25 @@ impl<'a> Replayer<'a> {
         let ending = self.moves(&mut pos, games);
         self.outcome.recognised |= !self.line.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
-        let wanted = self.admits_result(result) && ending.plies >= self.options.selection.min_plies;
-        match ending.problem {
-            Some(problem) => {
+        let unmet = if !self.admits_result(result) {
+            Some(Condition::Result)
+        } else if ending.plies < self.options.selection.min_plies {
+            Some(Condition::Length)
+        } else {
+            None
+        };
+        match (ending.problem, unmet) {
+            (Some(problem), _) => {
                 self.reject(problem, job);
-                if !wanted || !self.options.keep_prefix {
+                if unmet.is_some() || !self.options.keep_prefix {
                     return;
                 }
             }
-            None if wanted => self.outcome.totals.games.counted += 1,
-            None => {
-                self.outcome.totals.games.filtered += 1;
+            (None, Some(condition)) => {
+                self.filter(condition);
                 return;
             }
+            (None, None) => self.outcome.totals.games.counted += 1,
         }
         if self.options.distinguishes_variants() {
             *self.outcome.totals.variants.entry(variant).or_default() += 1;

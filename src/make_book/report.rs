@@ -8,13 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{position::Variant, provenance::Games};
+use crate::{pgn::Condition, position::Variant, provenance::Games};
 
 /// A game that could not be replayed to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Rejection {
     /// The input.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub file: PathBuf,
     /// The number of the game in the input, from 0.
     pub game: u64,
@@ -59,6 +60,9 @@ impl StdError for Rejection {}
 pub struct Totals {
     /// What became of the games.
     pub games: Games,
+    /// Games that were left out, by the first condition that each did not meet.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
+    pub filtered_by: BTreeMap<Condition, u64>,
     /// Half-moves that count.
     pub plies: u64,
     /// Half-moves that are not in the book because a rook may castle that is not the outermost of its
@@ -81,6 +85,21 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// What became of the games that do not count: "7 filtered by rating, 2 rejected".
+    pub(super) fn why_none_counts(&self) -> String {
+        if self.games.read == 0 {
+            return "there is none".to_owned();
+        }
+        let filtered = self.filtered_by.iter();
+        let mut reasons: Vec<String> = filtered
+            .map(|(condition, games)| format!("{games} filtered by {condition}"))
+            .collect();
+        if self.games.rejected > 0 {
+            reasons.push(format!("{} rejected", self.games.rejected));
+        }
+        reasons.join(", ")
+    }
+
     /// What the user should know of games that count in part.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         [
@@ -100,6 +119,12 @@ impl Totals {
     }
 }
 
+/// A path as text. JSON has no other; what is not UTF-8 becomes U+FFFD.
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
 #[cfg(feature = "serde")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -109,6 +134,7 @@ impl AddAssign<&Totals> for Totals {
     fn add_assign(&mut self, other: &Totals) {
         let Totals {
             games,
+            filtered_by,
             plies,
             left_out,
             null_moves,
@@ -117,6 +143,9 @@ impl AddAssign<&Totals> for Totals {
             variants,
         } = other;
         self.games += *games;
+        for (condition, games) in filtered_by {
+            *self.filtered_by.entry(*condition).or_default() += games;
+        }
         self.plies += plies;
         self.left_out += left_out;
         self.null_moves += null_moves;
@@ -165,6 +194,7 @@ impl Report {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct BookReport {
     /// The file.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Its records, without the header.
     pub entries: u64,
@@ -179,6 +209,7 @@ pub struct BookReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct IndexReport {
     /// The directory.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Games of the inputs, all of which have a record.
     pub games: u64,
@@ -193,6 +224,7 @@ pub struct IndexReport {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ObsReport {
     /// The file.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub path: PathBuf,
     /// Its rows, one for each move of each position.
     pub rows: u64,

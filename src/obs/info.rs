@@ -1,9 +1,13 @@
 //! What a database says of itself: the table `Info`.
 
+use std::path::Path;
+
 use rusqlite::{Connection, OptionalExtension};
 use shakmaty::Color;
 
+use super::error::{ObsError, Sql};
 use crate::{
+    error::Result,
     position::Variant,
     provenance::{Games, Provenance},
     tally::MoveFilter,
@@ -14,6 +18,9 @@ const VERSION: &str = "0.1";
 
 /// The name of standard chess, as the standard's own tool writes it.
 const STANDARD: &str = "standard";
+
+/// What polybook's databases say made them, before the version.
+const GENERATOR: &str = "polybook ";
 
 /// Separates the names of inputs.
 const SEPARATOR: &str = ", ";
@@ -57,7 +64,7 @@ impl Info {
             games,
             options,
         } = &self.provenance;
-        let generator = format!("polybook {}", env!("CARGO_PKG_VERSION"));
+        let generator = format!("{GENERATOR}{}", env!("CARGO_PKG_VERSION"));
         say("Generator", &generator)?;
         say("Input", &inputs.join(SEPARATOR))?;
         if let Some(games) = games {
@@ -76,43 +83,33 @@ impl Info {
         Ok(())
     }
 
-    /// Reads what there is; a database without the table says nothing of itself.
-    pub(super) fn read(db: &Connection, name: &str) -> rusqlite::Result<Info> {
-        let table = "SELECT 1 FROM sqlite_master WHERE name = 'Info' COLLATE NOCASE";
-        let has_info = db.query_row(table, [], |_| Ok(())).optional()?.is_some();
-        let value = |name: &str| -> rusqlite::Result<Option<String>> {
-            if !has_info {
-                return Ok(None);
-            }
-            let query = "SELECT CAST(Value AS TEXT) FROM Info WHERE Name = ?1 COLLATE NOCASE";
-            let value = db.query_row(query, [name], |row| row.get::<_, Option<String>>(0));
-            Ok(value.optional()?.flatten())
+    /// Reads what there is; a database without the table says nothing of itself. What polybook alone writes
+    /// is read only where polybook wrote it.
+    pub(super) fn read(db: &Connection, path: &Path) -> Result<Info> {
+        let rows = Rows::of(db).sql(path, "read")?;
+        let variant = rows.get("Variant").unwrap_or(STANDARD).to_owned();
+        let is_ours = rows
+            .get("Generator")
+            .is_some_and(|generator| generator.starts_with(GENERATOR));
+        if !is_ours {
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            return Ok(Info {
+                variant,
+                provenance: Provenance {
+                    inputs: vec![name.to_string_lossy().into_owned()],
+                    ..Provenance::default()
+                },
+                selection: MoveFilter::every_move(),
+            });
+        }
+        let own = || -> Result<Info, ObsError> {
+            Ok(Info {
+                variant,
+                provenance: rows.provenance()?,
+                selection: rows.selection()?,
+            })
         };
-        let number = |text: Option<String>| text.and_then(|text| text.trim().parse::<u64>().ok());
-        let mut selection = MoveFilter::every_move();
-        selection.min_game = number(value("MinGame")?).unwrap_or(1);
-        selection.min_score = value("MinScore")?
-            .and_then(|text| text.parse::<f64>().ok())
-            .filter(|percent| (0.0..=100.0).contains(percent))
-            .unwrap_or(0.0);
-        selection.only = match value("Only")?.as_deref() {
-            Some("white") => Some(Color::White),
-            Some("black") => Some(Color::Black),
-            _ => None,
-        };
-        let inputs = match value("Input")? {
-            Some(inputs) => inputs.split(SEPARATOR).map(str::to_owned).collect(),
-            None => vec![name.to_owned()],
-        };
-        Ok(Info {
-            variant: value("Variant")?.unwrap_or_else(|| STANDARD.to_owned()),
-            provenance: Provenance {
-                inputs,
-                games: value("Games")?.and_then(|text| Games::from_text(&text)),
-                options: value("Options")?.unwrap_or_default(),
-            },
-            selection,
-        })
+        own().map_err(|err| err.at(path))
     }
 
     /// What a database says that holds the games of both.
@@ -129,5 +126,77 @@ impl Info {
         }
         // A move that one of them lacks may be missing from the sum.
         self.selection.narrowed_by(&other.selection);
+    }
+}
+
+/// The rows of the table.
+struct Rows(Vec<(String, String)>);
+
+impl Rows {
+    fn of(db: &Connection) -> rusqlite::Result<Rows> {
+        let table = "SELECT 1 FROM sqlite_master WHERE name = 'Info' COLLATE NOCASE";
+        if db.query_row(table, [], |_| Ok(())).optional()?.is_none() {
+            return Ok(Rows(Vec::new()));
+        }
+        let query = "SELECT CAST(Name AS TEXT), CAST(Value AS TEXT) FROM Info
+                     WHERE Name IS NOT NULL AND Value IS NOT NULL LIMIT 1000";
+        let mut statement = db.prepare(query)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Rows(rows.collect::<rusqlite::Result<_>>()?))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let mut rows = self.0.iter();
+        let row = rows.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        row.map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a row as `read` reads it; an error if it cannot.
+    fn parsed<T>(
+        &self,
+        name: &'static str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ObsError> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        match read(value.trim()) {
+            Some(parsed) => Ok(Some(parsed)),
+            None => Err(ObsError::UnknownInfo {
+                name,
+                value: value.to_owned(),
+            }),
+        }
+    }
+
+    /// Where the counts come from.
+    fn provenance(&self) -> Result<Provenance, ObsError> {
+        let inputs = self.get("Input").map(|names| names.split(SEPARATOR));
+        Ok(Provenance {
+            inputs: inputs.into_iter().flatten().map(str::to_owned).collect(),
+            games: self.parsed("Games", Games::from_text)?,
+            options: self.get("Options").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Which moves are there.
+    fn selection(&self) -> Result<MoveFilter, ObsError> {
+        let mut selection = MoveFilter::every_move();
+        if let Some(min_game) = self.parsed("MinGame", |text| text.parse().ok())? {
+            selection.min_game = min_game;
+        }
+        let percent = |text: &str| {
+            let percent = text.parse::<f64>().ok();
+            percent.filter(|percent| (0.0..=100.0).contains(percent))
+        };
+        if let Some(min_score) = self.parsed("MinScore", percent)? {
+            selection.min_score = min_score;
+        }
+        selection.only = self.parsed("Only", |text| match text {
+            "white" => Some(Color::White),
+            "black" => Some(Color::Black),
+            _ => None,
+        })?;
+        Ok(selection)
     }
 }

@@ -1,110 +1,245 @@
 //! Adding up databases.
 
-use std::{path::Path, sync::atomic::AtomicBool, sync::mpsc::sync_channel};
+use std::{
+    cmp::Ordering,
+    collections::HashSet,
+    iter,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use same_file::Handle;
 
 use super::{
+    by_games::ByGames,
+    error::ObsError,
     info::Info,
-    read::{Obs, Row},
-    write::{BookTable, Columns, NewRow, ObsWriter},
+    read::Obs,
+    row::{PassedOver, Row},
+    source::MOST_GAMES,
+    stream::Rows,
+    table::{BookTable, Columns, NewRow},
+    write::{Made, ObsWriter},
 };
 use crate::{
-    error::{Error, Result},
+    error::{At, Result},
     output::Finished,
+    sort::Merge,
 };
 
-/// Rows that wait to be merged, from each database.
-const AHEAD: usize = 1 << 12;
+/// Rows that are inserted at once, and how many bytes of them.
+const READY_ROWS: usize = 1 << 12;
+const READY_BYTES: usize = 1 << 21;
+
+/// What became of the databases.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Merged {
+    /// Rows of the new database.
+    pub rows: u64,
+    /// Rows of the databases that cannot be read.
+    pub passed_over: PassedOver,
+    /// Inputs that are the same file as an input before them, so that its games count twice.
+    pub repeated: Vec<PathBuf>,
+}
 
 /// Makes a database of several: a move of a position has the games of all of them. Whether it is to be
-/// played, and what is said of it, comes from the first that knows it.
+/// played comes from the first that knows it, a remark from the first that has one.
 ///
-/// Answers how many rows there are, and the database, which is not in place yet. From databases that hold every move (`--min-game 1`) this is
-/// exactly the database of all the games; [`Info::selection`] of each tells.
+/// Answers what became of the databases, and the new one, which is not in place yet. From databases that hold
+/// every move it is exactly the database of all the games; [`Info::selection`] of each tells. Temporary files, if
+/// any are needed, are in `temp_dir`.
 ///
 /// # Errors
 ///
-/// Databases of different variants, one that cannot be read, or a file that cannot be written; there
-/// is none then.
-pub fn merge_databases(inputs: &[impl AsRef<Path>], out: ObsWriter) -> Result<(u64, Finished)> {
-    let mut databases = Vec::with_capacity(inputs.len());
-    for path in inputs {
-        databases.push(Obs::open(path)?);
-    }
-    let mut info: Option<Info> = None;
-    for database in &databases {
-        match &mut info {
-            None => info = Some(database.info().clone()),
-            Some(info) if info.variant == database.info().variant => info.join(database.info()),
-            Some(info) => {
-                return Err(Error::file(
-                    database.path(),
-                    format!(
-                        "is for {}, and the others are for {}: merge databases of one variant",
-                        database.info().variant,
-                        info.variant
-                    ),
-                ));
-            }
-        }
-    }
-    let Some(info) = info else {
-        return Err(Error::file(out.target(), "no input databases"));
-    };
-    let size = inputs
+/// No inputs, databases of different variants, one that cannot be read, a file that cannot be written, or
+/// [`Error::Interrupted`](crate::Error::Interrupted) when `stop` is set.
+pub fn merge_databases(
+    inputs: &[impl AsRef<Path>],
+    out: ObsWriter,
+    temp_dir: &Path,
+    stop: &AtomicBool,
+) -> Result<(Merged, Finished)> {
+    let repeated = repeated(inputs)?;
+    let databases: Vec<Obs> = inputs.iter().map(Obs::open).collect::<Result<_>>()?;
+    let info = joined_info(&databases)?.ok_or_else(|| ObsError::NoInput.at(out.target()))?;
+    let sizes = inputs
         .iter()
-        .filter_map(|path| path.as_ref().metadata().ok())
-        .map(|metadata| metadata.len())
-        .sum();
-    let never = AtomicBool::new(false);
-    out.insert_all(&info, Columns::All, size, &never, |table| {
-        merge_rows(databases, table)
-    })
+        .filter_map(|path| path.as_ref().metadata().ok());
+    let made = Made {
+        info: &info,
+        columns: Columns::All,
+        size: sizes.map(|metadata| metadata.len()).sum(),
+        temp_dir,
+    };
+    let target = out.target().to_owned();
+    let mut passed_over = PassedOver::default();
+    let (rows, finished) = out.insert_all(made, stop, |table| {
+        let mut inserter = Inserter {
+            table,
+            target: &target,
+            position: ByGames::new(temp_dir),
+            ready: Vec::new(),
+            bytes: 0,
+        };
+        passed_over = merge_rows(databases, &mut inserter, stop)?;
+        Ok(())
+    })?;
+    let merged = Merged {
+        rows,
+        passed_over,
+        repeated,
+    };
+    Ok((merged, finished))
 }
 
-fn merge_rows(databases: Vec<Obs>, table: &mut BookTable<'_>) -> Result<()> {
-    std::thread::scope(|scope| {
-        // SQLite calls us with its rows; from several at a time they can only be asked for if each
-        // database is read by a thread of its own.
-        let mut sources = Vec::with_capacity(databases.len());
-        let mut readers = Vec::with_capacity(databases.len());
-        for database in databases {
-            let (sender, rows) = sync_channel::<Row>(AHEAD);
-            readers.push(scope.spawn(move || {
-                database.for_each_by_epd(|row| sender.send(row).map_err(|_| Error::Interrupted))
-            }));
-            let mut rows = rows.into_iter();
-            sources.push((rows.next(), rows));
+/// The inputs that are the same file as one before them.
+fn repeated(inputs: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
+    let mut known = HashSet::new();
+    let mut repeated = Vec::new();
+    for path in inputs {
+        let path = path.as_ref();
+        if !known.insert(Handle::from_path(path).at(path, "open")?) {
+            repeated.push(path.to_owned());
         }
-        let (mut position, mut ready): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
-        let mut merged = Ok(());
-        while merged.is_ok() {
-            let heads = sources.iter().filter_map(|(head, _)| head.as_ref());
-            let Some(epd) = heads.map(|row| &row.epd).min().cloned() else {
-                break;
-            };
-            for (head, rest) in &mut sources {
-                while let Some(row) = head.take_if(|row| row.epd == epd) {
-                    add(&mut position, row);
-                    *head = rest.next();
+    }
+    Ok(repeated)
+}
+
+/// What the new database says of itself.
+fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
+    let mut joined: Option<Info> = None;
+    for database in databases {
+        let info = database.info();
+        match &mut joined {
+            None => joined = Some(info.clone()),
+            Some(joined) if joined.variant == info.variant => joined.join(info),
+            Some(joined) => {
+                let other = ObsError::OtherVariant {
+                    variant: info.variant.clone(),
+                    others: joined.variant.clone(),
+                };
+                return Err(other.at(database.path()));
+            }
+        }
+    }
+    Ok(joined)
+}
+
+/// Adds up the rows of all databases; answers which were passed over.
+fn merge_rows(
+    databases: Vec<Obs>,
+    inserter: &mut Inserter<'_, '_>,
+    stop: &AtomicBool,
+) -> Result<PassedOver> {
+    let mut readers: Vec<Rows> = databases
+        .into_iter()
+        .map(Obs::into_rows_by_epd)
+        .collect::<Result<_>>()?;
+    let sources = readers.iter_mut().map(|rows| {
+        iter::from_fn(|| {
+            let row = rows.next_unless(stop)?;
+            Some(row.map(ByMove))
+        })
+    });
+    let mut open: Option<Row> = None;
+    for row in Merge::new(sources) {
+        let ByMove(row) = row?;
+        match &mut open {
+            Some(open) if open.epd == row.epd && open.mv == row.mv => {
+                open.join(row);
+                inserter.check(open)?;
+            }
+            _ => {
+                if let Some(complete) = open.replace(row) {
+                    inserter.take(complete)?;
                 }
             }
-            position.sort_by(Row::by_games);
-            ready.append(&mut position);
-            if ready.len() >= AHEAD {
-                merged = insert(&mut ready, table);
+        }
+    }
+    if let Some(complete) = open {
+        inserter.take(complete)?;
+    }
+    inserter.finish()?;
+    let mut passed_over = PassedOver::default();
+    for rows in &readers {
+        passed_over.add(rows.passed_over().clone());
+    }
+    Ok(passed_over)
+}
+
+/// A row that compares by its position and move.
+struct ByMove(Row);
+
+impl Ord for ByMove {
+    fn cmp(&self, other: &ByMove) -> Ordering {
+        let (ByMove(a), ByMove(b)) = (self, other);
+        a.epd.cmp(&b.epd).then_with(|| a.mv.cmp(&b.mv))
+    }
+}
+
+impl PartialOrd for ByMove {
+    fn partial_cmp(&self, other: &ByMove) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByMove {
+    fn eq(&self, other: &ByMove) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByMove {}
+
+/// Takes rows in the order of positions and inserts them in the order of their games.
+struct Inserter<'a, 'b> {
+    table: &'a mut BookTable<'b>,
+    target: &'a Path,
+    /// The rows of the position that comes.
+    position: ByGames,
+    ready: Vec<Row>,
+    bytes: usize,
+}
+
+impl Inserter<'_, '_> {
+    /// Refuses a sum that no database can have.
+    fn check(&self, row: &Row) -> Result<()> {
+        let largest = row.stats.wins.max(row.stats.draws).max(row.stats.losses);
+        if largest <= MOST_GAMES as u64 {
+            return Ok(());
+        }
+        let impossible = ObsError::ImpossibleGames {
+            epd: row.epd.clone(),
+            mv: row.mv.clone(),
+            games: largest as i64,
+        };
+        Err(impossible.at(self.target))
+    }
+
+    fn take(&mut self, row: Row) -> Result<()> {
+        if self.position.epd().is_some_and(|epd| epd != row.epd) {
+            self.finish_position()?;
+        }
+        self.position.push(row)
+    }
+
+    fn finish_position(&mut self) -> Result<()> {
+        let (table, ready, bytes) = (&mut *self.table, &mut self.ready, &mut self.bytes);
+        self.position.drain(|row| {
+            *bytes += row.bytes();
+            ready.push(row);
+            if ready.len() >= READY_ROWS || *bytes >= READY_BYTES {
+                *bytes = 0;
+                insert(ready, table)?;
             }
-        }
-        merged = merged.and_then(|()| insert(&mut ready, table));
-        // Whoever still reads is to stop.
-        drop(sources);
-        for reader in readers {
-            let read = reader
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            merged = merged.and(read);
-        }
-        merged
-    })
+            Ok(())
+        })
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.finish_position()?;
+        insert(&mut self.ready, self.table)
+    }
 }
 
 fn insert(ready: &mut Vec<Row>, table: &mut BookTable<'_>) -> Result<()> {
@@ -121,15 +256,4 @@ fn insert(ready: &mut Vec<Row>, table: &mut BookTable<'_>) -> Result<()> {
     table.insert(&rows)?;
     ready.clear();
     Ok(())
-}
-
-/// Adds a row to those of its position.
-fn add(position: &mut Vec<Row>, row: Row) {
-    match position.iter_mut().find(|known| known.mv == row.mv) {
-        Some(known) => {
-            known.stats += row.stats;
-            known.comment = known.comment.take().or(row.comment);
-        }
-        None => position.push(row),
-    }
 }

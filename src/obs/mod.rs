@@ -19,19 +19,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod by_games;
+mod connection;
+mod error;
 mod info;
+mod lookup;
 mod merge;
+mod packed;
+mod piles;
 mod read;
-mod rows;
+mod row;
+mod sorted;
+mod source;
+mod stream;
+mod table;
 mod walk;
 mod write;
 
 use std::{fs::File, io::Read, path::Path};
 
 pub use self::{
+    error::ObsError,
     info::Info,
-    merge::merge_databases,
-    read::{Obs, Row, legal_move},
+    merge::{Merged, merge_databases},
+    read::Obs,
+    row::{Active, PassedOver, Row, legal_move},
+    stream::Rows,
     write::{ObsWriter, Written},
 };
 use crate::error::{At, Error, Result};
@@ -72,15 +85,4 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
         return Ok(());
     }
     Err(Error::exists(path))
-}
-
-/// Adds the path and the operation to an error of SQLite's.
-trait Sql<T> {
-    fn sql(self, path: &Path, doing: &str) -> Result<T>;
-}
-
-impl<T> Sql<T> for rusqlite::Result<T> {
-    fn sql(self, path: &Path, doing: &str) -> Result<T> {
-        self.map_err(|err| Error::file(path, format!("cannot {doing} it: {err}")))
-    }
 }

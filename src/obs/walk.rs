@@ -5,9 +5,12 @@
 //! moves from there, each position's once, comes to all of them, and costs no memory while games are
 //! being read.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    iter::Fuse,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use rayon::Scope;
@@ -16,16 +19,22 @@ use shakmaty::Move;
 use crate::{
     error::{Error, Result},
     position::{Keyed, Rules},
-    tally::{Counts, Finder, Marks, Scratch, Stats},
+    tally::{Counts, Finder, Marks, MoveCount, Scratch, Stats},
 };
 
-/// Positions that wait; past so many, half of them are for another thread to take.
+/// Positions on a stack; past so many, half of them are for another thread to take.
 const SHARED: usize = 64;
 
 /// Positions that are looked for at the same time.
 const TOGETHER: usize = 16;
 
-/// What a walk calls with each position and its moves, from any thread, and with a desk to work on.
+/// Starting positions that are taken at once.
+const STARTS: usize = SHARED;
+
+/// Why the locks of a walk are never poisoned.
+const LOCK: &str = "a thread that panics ends the walk";
+
+/// What a walk calls with each position and its moves, from any thread, and with a value of the task's own.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
@@ -44,7 +53,7 @@ pub(super) struct LegalCount {
 /// positions share a key.
 pub(super) fn walk<P, D, F>(
     counts: &Counts,
-    starts: impl Iterator<Item = Result<Keyed<P>>>,
+    starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
     stop: &AtomicBool,
     visit: F,
 ) -> Result<u64>
@@ -65,15 +74,9 @@ where
         stop,
         failed: AtomicBool::new(false),
     };
-    rayon::in_place_scope(|scope| {
-        for start in starts {
-            let start = start?;
-            scope.spawn(|scope| walk.go::<P, D>(scope, vec![start]));
-        }
-        Ok::<(), Error>(())
-    })?;
-    let failure = walk.failure.into_inner();
-    match failure.unwrap_or_else(PoisonError::into_inner) {
+    let starts = Mutex::new(starts.fuse());
+    rayon::scope(|scope| walk.take_starts::<P, D, _>(scope, &starts));
+    match walk.failure.into_inner().expect(LOCK) {
         Some(err) => Err(err),
         None => Ok(positions - walk.visited.into_inner() + walk.illegal.into_inner()),
     }
@@ -94,7 +97,34 @@ struct Walk<'a, F> {
 }
 
 impl<F> Walk<'_, F> {
-    /// Goes on from the positions of a stack, in depth first, so that few wait.
+    /// Goes from the next starts. Further ones are taken as their own task, which threads come to only when they
+    /// have nothing else to do, so that few positions are in memory however many starts there are.
+    fn take_starts<'scope, P, D, I>(
+        &'scope self,
+        scope: &Scope<'scope>,
+        starts: &'scope Mutex<Fuse<I>>,
+    ) where
+        P: Rules + 'scope,
+        D: Default,
+        F: Visit<P, D>,
+        I: Iterator<Item = Result<Keyed<P>>> + Send,
+    {
+        if self.failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let next = starts.lock().expect(LOCK).by_ref().take(STARTS).collect();
+        match next {
+            Ok(stack) if Vec::is_empty(&stack) => {}
+            Ok(stack) => {
+                // A thread takes its newest task first, others the oldest.
+                scope.spawn(move |scope| self.take_starts::<P, D, I>(scope, starts));
+                self.go::<P, D>(scope, stack);
+            }
+            Err(err) => self.fail(err),
+        }
+    }
+
+    /// Goes on from the positions of a stack, in depth first, so that few are on it.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, stack: Vec<Keyed<P>>)
     where
         P: Rules + 'scope,
@@ -102,10 +132,13 @@ impl<F> Walk<'_, F> {
         F: Visit<P, D>,
     {
         if let Err(err) = self.try_go(scope, stack) {
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            failure.get_or_insert(err);
-            self.failed.store(true, Ordering::Relaxed);
+            self.fail(err);
         }
+    }
+
+    fn fail(&self, err: Error) {
+        self.failure.lock().expect(LOCK).get_or_insert(err);
+        self.failed.store(true, Ordering::Relaxed);
     }
 
     fn try_go<'scope, P, D>(
@@ -135,34 +168,160 @@ impl<F> Walk<'_, F> {
                     continue;
                 }
                 visited += 1;
-                legal.clear();
-                legal.extend(found.moves.iter().filter_map(|count| {
-                    let mv = count.mv.to_move(line.position())?;
-                    let stats = count.stats;
-                    Some(LegalCount { mv, stats })
-                }));
-                illegal += (found.moves.len() - legal.len()) as u64;
+                illegal += legal_counts(found.moves, line.position(), &mut legal);
                 (self.visit)(&mut own, line.position(), &legal)?;
                 for count in &legal {
-                    stack.push(line.clone());
-                    if let Some(behind) = stack.last_mut() {
-                        behind.play(count.mv);
-                    }
+                    let mut behind = line.clone();
+                    behind.play(count.mv);
+                    stack.push(behind);
                 }
+            }
+            if self.failed.load(Ordering::Relaxed) {
+                break;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
             }
             if stack.len() > SHARED {
                 let rest = stack.drain(..SHARED / 2).collect();
                 scope.spawn(|scope| self.go::<P, D>(scope, rest));
-                if self.failed.load(Ordering::Relaxed) {
-                    break;
-                }
-                if self.stop.load(Ordering::Relaxed) {
-                    return Err(Error::Interrupted);
-                }
             }
         }
         self.visited.fetch_add(visited, Ordering::Relaxed);
         self.illegal.fetch_add(illegal, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Replaces `legal` with the moves that are legal in a position; answers how many are not.
+fn legal_counts<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
+    legal.clear();
+    legal.extend(moves.iter().filter_map(|count| {
+        let mv = count.mv.to_move(pos)?;
+        let stats = count.stats;
+        Some(LegalCount { mv, stats })
+    }));
+    (moves.len() - legal.len()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use shakmaty::{Chess, Position};
+
+    use super::*;
+    use crate::{
+        error::Error,
+        position::{BookMove, read_move, write_epd},
+        sort::Memory,
+        tally::{CountBatch, Tally},
+    };
+
+    fn epd(pos: &Chess) -> String {
+        let mut text = Vec::new();
+        write_epd(pos, &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    /// Counts of some games, and what a walk must find: the moves of each position.
+    fn counted(lines: &[&str], bytes: usize) -> (Counts, BTreeMap<String, BTreeSet<String>>) {
+        let tally = Tally::new(Memory {
+            bytes,
+            ..Memory::default()
+        });
+        let mut batch = CountBatch::default();
+        let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in lines {
+            let mut line_pos = Keyed::new(Chess::default());
+            for san in line.split(' ') {
+                let pos = line_pos.position();
+                let mv = read_move(pos, san.as_bytes()).unwrap();
+                let moves = expected.entry(epd(pos)).or_default();
+                moves.insert(mv.to_string());
+                let won = Stats {
+                    wins: 1,
+                    ..Stats::default()
+                };
+                batch.push(line_pos.identity(), BookMove::from(mv), pos.turn(), won);
+                line_pos.play(mv);
+            }
+        }
+        tally.add_batch(&batch).unwrap();
+        (tally.seal().unwrap(), expected)
+    }
+
+    const LINES: [&str; 4] = [
+        "d4 d5 c4 e6 Nc3",
+        "c4 d5 d4 e6 Nf3",
+        "e4 e5 Nf3 Nc6 Bb5 a6 Ba4",
+        "Nf3 Nf6 Ng1 Ng8 Nf3 d5",
+    ];
+
+    fn walked(
+        counts: &Counts,
+        starts: impl Iterator<Item = Result<Keyed<Chess>>> + Send,
+    ) -> Result<(BTreeMap<String, BTreeSet<String>>, u64)> {
+        let found = Mutex::new(BTreeMap::new());
+        let visit = |_: &mut (), pos: &Chess, moves: &[LegalCount]| {
+            let moves = moves.iter().map(|count| count.mv.to_string()).collect();
+            let before = found.lock().unwrap().insert(epd(pos), moves);
+            assert!(before.is_none(), "visited twice: {}", epd(pos));
+            Ok(())
+        };
+        let strays = walk(counts, starts, &AtomicBool::new(false), visit)?;
+        Ok((found.into_inner().unwrap(), strays))
+    }
+
+    fn start() -> Keyed<Chess> {
+        Keyed::new(Chess::default())
+    }
+
+    #[test]
+    fn every_position_is_visited_once_with_its_moves() {
+        for bytes in [0, 1 << 20] {
+            let (counts, expected) = counted(&LINES, bytes);
+            let (found, strays) = walked(&counts, std::iter::once(Ok(start()))).unwrap();
+            assert_eq!((found, strays), (expected, 0));
+        }
+    }
+
+    #[test]
+    fn many_starts_are_as_good_as_one() {
+        let (counts, expected) = counted(&LINES, 1 << 20);
+        let starts = std::iter::repeat_with(|| Ok(start())).take(10 * STARTS + 1);
+        let (found, strays) = walked(&counts, starts).unwrap();
+        assert_eq!((found, strays), (expected, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_counted() {
+        let (counts, expected) = counted(&LINES, 1 << 20);
+        let (found, strays) = walked(&counts, std::iter::empty()).unwrap();
+        assert!(found.is_empty());
+        assert_eq!(strays, expected.len() as u64);
+    }
+
+    #[test]
+    fn failures_and_the_stop_flag_end_a_walk() {
+        let (counts, _) = counted(&LINES, 1 << 20);
+        let bad = [Ok(start()), Err(Error::file("starts", "cannot be read"))];
+        let err = walked(&counts, bad.into_iter()).unwrap_err();
+        assert!(err.to_string().contains("starts"), "{err}");
+
+        let visit = |_: &mut (), _: &Chess, _: &[LegalCount]| Err(Error::file("rows", "full"));
+        let stop = AtomicBool::new(false);
+        let err = walk(&counts, std::iter::once(Ok(start())), &stop, visit).unwrap_err();
+        assert!(err.to_string().contains("rows"), "{err}");
+
+        let visit = |_: &mut (), _: &Chess, _: &[LegalCount]| Ok(());
+        let stop = AtomicBool::new(true);
+        let err = walk(
+            &counts,
+            std::iter::repeat_with(|| Ok(start())),
+            &stop,
+            visit,
+        );
+        assert!(matches!(err, Err(Error::Interrupted)));
     }
 }

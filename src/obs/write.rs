@@ -1,6 +1,8 @@
 //! Writing a database.
 
 use std::{
+    fs::File,
+    io::{Read, Seek, Write},
     path::Path,
     sync::{
         atomic::{AtomicBool, Ordering},
@@ -10,52 +12,29 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, Statement};
+use rusqlite::{Connection, OpenFlags};
 
 use super::{
-    Sql,
+    error::Sql,
     info::Info,
-    rows::{Packer, Rows, SortedRows, epd, for_each_row, whole},
+    packed::{Packed, Packer},
+    piles::Piles,
+    row::Active,
+    sorted::SortedRows,
+    table::{BookTable, Columns, NewRow, SETTINGS, TABLES},
     walk::{LegalCount, walk},
 };
 use crate::{
-    error::{Error, Result},
+    error::{At, Error, Result},
     output::{AtomicFile, Finished},
     position::{Keyed, Rules, write_epd, write_uci},
     sort::Memory,
-    tally::{Counts, Stats},
+    tally::Counts,
 };
-
-/// What the standard's own tool makes, and the index that its document advises under another name, so that
-/// the statement printed there still works.
-const TABLES: &str = "
-    CREATE TABLE Book (
-        ID INTEGER PRIMARY KEY AUTOINCREMENT,
-        EPD TEXT NOT NULL,
-        Move TEXT,
-        Active INTEGER DEFAULT 1,
-        Win INTEGER,
-        Draw INTEGER,
-        Loss INTEGER,
-        Comment TEXT
-    );
-    CREATE TABLE Info (Name TEXT UNIQUE NOT NULL, Value TEXT);
-    CREATE INDEX BookByEPD ON Book (EPD);";
-
-/// The file is not there for anybody until it is complete, so a journal would protect nothing. Rows and
-/// index entries come in order, so little of them is ever needed again.
-const SETTINGS: &str = "
-    PRAGMA cache_size = -16384;
-    PRAGMA journal_mode = OFF;
-    PRAGMA synchronous = OFF;
-    PRAGMA locking_mode = EXCLUSIVE;";
 
 /// A database of at least so many bytes has large pages, which are written in less time; a small one
 /// would be little else than their unused ends.
 const LARGE: u64 = 1 << 24;
-
-/// Rows that one statement inserts. One at a time, AUTOINCREMENT alone would take half of the time.
-const AT_ONCE: usize = 40;
 
 /// How often what has been written is sent to the disk.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
@@ -78,34 +57,22 @@ pub struct Written {
     pub strays: u64,
 }
 
-/// A row of the table `Book`.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct NewRow<'a> {
-    pub epd: &'a str,
-    pub mv: &'a str,
-    pub active: i64,
-    pub stats: Stats,
-    pub comment: Option<&'a str>,
-}
-
 impl ObsWriter {
     /// Starts a database. If there is a file, `may_replace` judges it.
     ///
+    /// For standard output, a pipe or a device, the database is made in a temporary file and copied when it is
+    /// complete.
+    ///
     /// # Errors
     ///
-    /// A directory that cannot be written, a device or pipe, and what `may_replace` answers.
+    /// A directory that cannot be written, and what `may_replace` answers.
     pub fn create(
         path: impl AsRef<Path>,
         may_replace: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<ObsWriter> {
-        let file = AtomicFile::create_over(path, may_replace)?;
-        if !file.is_seekable() {
-            return Err(Error::file(
-                file.target(),
-                "not a file: a database needs one",
-            ));
-        }
-        Ok(ObsWriter { file })
+        Ok(ObsWriter {
+            file: AtomicFile::create_over(path, may_replace)?,
+        })
     }
 
     /// The file that will be there.
@@ -114,8 +81,8 @@ impl ObsWriter {
     }
 
     /// Writes the moves that are [selected](crate::tally::MoveFilter::selects) of all positions that the
-    /// counted moves lead to from `starts`, ordered by EPD and then by games. Works on all threads of the rayon
-    /// pool that it is called in.
+    /// counted moves lead to from `starts`, ordered by EPD and then by games. Rows are sorted in `memory`.
+    /// Works on all threads of the rayon pool that it is called in.
     ///
     /// # Errors
     ///
@@ -123,90 +90,147 @@ impl ObsWriter {
     pub fn write<P: Rules>(
         self,
         counts: &Counts,
-        starts: impl Iterator<Item = Result<Keyed<P>>>,
+        starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
         info: &Info,
         memory: &Memory,
         stop: &AtomicBool,
     ) -> Result<(Written, Finished)> {
-        let rows = Rows::new(rayon::current_num_threads(), memory);
+        let piles = Piles::new(rayon::current_num_threads(), memory);
         let strays = walk(
             counts,
             starts,
             stop,
-            |packer: &mut Packer, pos: &P, moves| {
-                let turn = pos.turn();
-                let selected = |count: &&LegalCount| info.selection.selects(turn, count.stats);
-                if !moves.iter().any(|count| selected(&count)) {
-                    return Ok(());
-                }
-                packer.start(|text| write_epd(pos, text));
-                for count in moves.iter().filter(selected) {
-                    packer.row(count.stats, |text| write_uci(pos, count.mv, text));
-                }
-                rows.push(packer.finish())
+            |packer: &mut Packer, pos: &P, moves| match pack(packer, pos, moves, info) {
+                Some(packed) => piles.push(&packed),
+                None => Ok(()),
             },
         )?;
-        let rows = rows.sorted();
-        let size = 2 * rows.size();
-        let (written, finished) = self.insert_all(info, Columns::Counted, size, stop, |table| {
-            insert_sorted(rows, table, stop)
-        })?;
-        let written = Written {
-            rows: written,
-            strays,
+        let rows = piles.sorted();
+        let made = Made {
+            info,
+            columns: Columns::Counted,
+            size: 2 * rows.size(),
+            temp_dir: &memory.temp_dir,
         };
-        Ok((written, finished))
+        let (rows, finished) =
+            self.insert_all(made, stop, |table| insert_sorted(rows, table, stop))?;
+        Ok((Written { rows, strays }, finished))
     }
 
-    /// Writes the rows that `insert` inserts, in order, and that will take about `size` bytes; answers how
-    /// many there are.
+    /// Writes the rows that `insert` inserts, in order; answers how many there are.
     pub(super) fn insert_all(
-        self,
-        info: &Info,
-        columns: Columns,
-        size: u64,
+        mut self,
+        made: Made<'_>,
         stop: &AtomicBool,
         insert: impl FnOnce(&mut BookTable<'_>) -> Result<()>,
     ) -> Result<(u64, Finished)> {
         let target = self.file.target().to_owned();
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db =
-            Connection::open_with_flags(self.file.temporary_path(), flags).sql(&target, "write")?;
-        let page_size = if size < LARGE { 4096 } else { 32768 };
-        db.pragma_update(None, "page_size", page_size)
-            .sql(&target, "write")?;
-        db.execute_batch(SETTINGS).sql(&target, "write")?;
-        db.execute_batch(TABLES).sql(&target, "write")?;
-        db.execute_batch("BEGIN").sql(&target, "write")?;
-        let mut table = BookTable::new(&db, &target, columns)?;
-        let flushed = AtomicBool::new(false);
-        thread::scope(|scope| {
-            // The disk has as much to do as the processor: it need not wait for the end.
-            let flusher = scope.spawn(|| {
-                while !flushed.load(Ordering::Relaxed) {
-                    thread::park_timeout(FLUSH_EVERY);
-                    let _ = self.file.file().sync_data();
-                }
-            });
-            let _ended = Ended {
-                flag: &flushed,
-                thread: flusher.thread(),
-            };
-            insert(&mut table)
-        })?;
-        let rows = table.rows;
-        drop(table);
-        info.write(&db, rows).sql(&target, "write")?;
-        db.execute_batch("COMMIT").sql(&target, "write")?;
-        db.close().map_err(|(_, err)| err).sql(&target, "write")?;
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
+        if self.file.is_seekable() {
+            let db = open(self.file.temporary_path()).sql(&target, "write")?;
+            let rows = made.fill(db, self.file.file(), &target, stop, insert)?;
+            return Ok((rows, self.file.finish()?));
         }
+        // SQLite writes here and there, so the file is made elsewhere. Without a name, no way of ending the program
+        // leaves it behind; where an open file cannot lose its name, it does at the end.
+        let dir = made.temp_dir;
+        let temporary = tempfile::NamedTempFile::new_in(dir).at(dir, "make a temporary file in")?;
+        let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
+        let (file, name) = temporary.into_parts();
+        let name = (!cfg!(unix)).then_some(name);
+        let rows = made.fill(db, &file, dir, stop, insert)?;
+        copy(&file, dir, &mut self.file, stop)?;
+        drop(name);
         Ok((rows, self.file.finish()?))
     }
 }
 
-/// Ends a thread that waits, however what it waits for ends.
+/// A database that is made.
+pub(super) struct Made<'a> {
+    pub info: &'a Info,
+    pub columns: Columns,
+    /// About how many bytes it will have.
+    pub size: u64,
+    /// Where it is made if its target cannot be written here and there.
+    pub temp_dir: &'a Path,
+}
+
+impl Made<'_> {
+    /// Fills an empty database, which is in `file`. Errors name `path`.
+    fn fill(
+        &self,
+        db: Connection,
+        file: &File,
+        path: &Path,
+        stop: &AtomicBool,
+        insert: impl FnOnce(&mut BookTable<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        let doing = "write";
+        let page_size = if self.size < LARGE { 4096 } else { 32768 };
+        db.pragma_update(None, "page_size", page_size)
+            .and_then(|()| db.execute_batch(SETTINGS))
+            .and_then(|()| db.execute_batch(TABLES))
+            .and_then(|()| db.execute_batch("BEGIN"))
+            .sql(path, doing)?;
+        let mut table = BookTable::new(&db, path, self.columns)?;
+        flushing(file, || insert(&mut table))?;
+        let rows = table.rows();
+        drop(table);
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        self.info
+            .write(&db, rows)
+            .and_then(|()| db.execute_batch("COMMIT"))
+            .and_then(|()| db.close().map_err(|(_, err)| err))
+            .sql(path, doing)?;
+        Ok(rows)
+    }
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)
+}
+
+/// Copies a complete database.
+fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
+    let reading = "read a temporary file in";
+    file.rewind().at(dir, reading)?;
+    let target = out.target().to_owned();
+    let mut buffer = vec![0; BLOCK];
+    loop {
+        let length = file.read(&mut buffer).at(dir, reading)?;
+        if length == 0 {
+            return Ok(());
+        }
+        out.write_all(&buffer[..length]).at(&target, "write")?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+    }
+}
+
+/// Does something while a thread sends to the disk what is written to a file. The disk has as much to do as the
+/// processor, so it is not left to the end.
+fn flushing<T>(file: &File, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let flusher = scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                thread::park_timeout(FLUSH_EVERY);
+                // An error here comes again when the file is finished.
+                let _ = file.sync_data();
+            }
+        });
+        let _ended = Ended {
+            flag: &ended,
+            thread: flusher.thread(),
+        };
+        act()
+    })
+}
+
+/// Ends a thread, however what it is for ends.
 struct Ended<'a> {
     flag: &'a AtomicBool,
     thread: &'a Thread,
@@ -219,19 +243,38 @@ impl Drop for Ended<'_> {
     }
 }
 
+/// Packs a position with the moves that are selected; `None` if there are none.
+fn pack<'a, P: Rules>(
+    packer: &'a mut Packer,
+    pos: &P,
+    moves: &[LegalCount],
+    info: &Info,
+) -> Option<Packed<'a>> {
+    let turn = pos.turn();
+    let selected = |count: &&LegalCount| info.selection.selects(turn, count.stats);
+    if !moves.iter().any(|count| selected(&count)) {
+        return None;
+    }
+    packer.start(|text| write_epd(pos, text));
+    for count in moves.iter().filter(selected) {
+        packer.row(count.stats, |text| write_uci(pos, count.mv, text));
+    }
+    Some(packer.finish())
+}
+
 /// One thread gathers the rows from all over memory while another inserts them.
 fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool) -> Result<()> {
     let (blocks, received) = sync_channel::<Vec<u8>>(4);
     thread::scope(|scope| {
         let gathered = scope.spawn(move || {
             let mut block = Vec::with_capacity(BLOCK + (1 << 12));
-            // Whoever does not take the block any more has a reason of its own to give.
+            // An inserter that takes no more blocks has an error of its own.
             let hand_over = |block: &mut Vec<u8>| {
                 let next = Vec::with_capacity(BLOCK + (1 << 12));
                 blocks.send(std::mem::replace(block, next)).is_ok()
             };
             rows.for_each(|packed| {
-                block.extend_from_slice(packed);
+                block.extend_from_slice(packed.bytes());
                 if block.len() >= BLOCK && (!hand_over(&mut block) || stop.load(Ordering::Relaxed))
                 {
                     return Err(Error::Interrupted);
@@ -241,7 +284,9 @@ fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool)
             hand_over(&mut block);
             Ok(())
         });
-        let inserted = insert_blocks(received, table);
+        let inserted = insert_blocks(&received, table);
+        // The other thread is not to wait for an inserter that has failed.
+        drop(received);
         let gathered = gathered
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -249,120 +294,31 @@ fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool)
     })
 }
 
-fn insert_blocks(blocks: Receiver<Vec<u8>>, table: &mut BookTable<'_>) -> Result<()> {
+fn insert_blocks(blocks: &Receiver<Vec<u8>>, table: &mut BookTable<'_>) -> Result<()> {
     for block in blocks {
-        let mut rows = Vec::new();
+        let mut positions = Vec::new();
         let mut rest = &block[..];
         while !rest.is_empty() {
-            let packed = whole(rest);
-            rest = &rest[packed.len()..];
-            let epd = text(epd(packed));
-            for_each_row(packed, |mv, stats| {
-                rows.push(NewRow {
-                    epd,
-                    mv: text(mv),
-                    active: 1,
-                    stats,
-                    comment: None,
-                });
-            });
+            let packed = Packed::at_start(rest);
+            rest = &rest[packed.bytes().len()..];
+            positions.push(packed);
+        }
+        let mut rows = Vec::new();
+        for packed in &positions {
+            let epd = text(packed.epd());
+            rows.extend(packed.rows().map(|(mv, stats)| NewRow {
+                epd,
+                mv: text(mv),
+                active: Active::default(),
+                stats,
+                comment: None,
+            }));
         }
         table.insert(&rows)?;
     }
     Ok(())
 }
 
-/// EPDs and moves are ASCII.
 fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap_or_default()
-}
-
-/// The columns of new rows that are not left to their defaults.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Columns {
-    /// Those of a position, a move and its games.
-    Counted,
-    /// Activity and comment too.
-    All,
-}
-
-impl Columns {
-    fn names(self) -> &'static str {
-        match self {
-            Columns::Counted => "EPD, Move, Win, Draw, Loss",
-            Columns::All => "EPD, Move, Win, Draw, Loss, Active, Comment",
-        }
-    }
-
-    /// A statement for so many rows. It need not be undone by itself if it fails, because then all is.
-    fn insertion(self, rows: usize) -> String {
-        let names = self.names();
-        let row = vec!["?"; names.split(',').count()].join(",");
-        let rows = vec![format!("({row})"); rows].join(",");
-        format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
-    }
-}
-
-/// Takes the rows of the table `Book`.
-pub(super) struct BookTable<'a> {
-    db: &'a Connection,
-    target: &'a Path,
-    columns: Columns,
-    /// Inserts [`AT_ONCE`] rows.
-    many: Statement<'a>,
-    rows: u64,
-}
-
-impl<'a> BookTable<'a> {
-    fn new(db: &'a Connection, target: &'a Path, columns: Columns) -> Result<BookTable<'a>> {
-        let many = db.prepare(&columns.insertion(AT_ONCE));
-        Ok(BookTable {
-            db,
-            target,
-            columns,
-            many: many.sql(target, "write")?,
-            rows: 0,
-        })
-    }
-
-    /// Inserts the next rows, which should be some thousands.
-    pub(super) fn insert(&mut self, rows: &[NewRow<'_>]) -> Result<()> {
-        let (whole, rest) = rows.as_chunks::<AT_ONCE>();
-        for rows in whole {
-            insert(&mut self.many, self.columns, rows).sql(self.target, "write")?;
-        }
-        if !rest.is_empty() {
-            self.db
-                .prepare(&self.columns.insertion(rest.len()))
-                .and_then(|mut few| insert(&mut few, self.columns, rest))
-                .sql(self.target, "write")?;
-        }
-        self.rows += rows.len() as u64;
-        Ok(())
-    }
-}
-
-/// Runs a statement for just so many rows.
-fn insert(
-    statement: &mut Statement<'_>,
-    columns: Columns,
-    rows: &[NewRow<'_>],
-) -> rusqlite::Result<()> {
-    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let mut parameter = 1;
-    for row in rows {
-        statement.raw_bind_parameter(parameter, row.epd)?;
-        statement.raw_bind_parameter(parameter + 1, row.mv)?;
-        statement.raw_bind_parameter(parameter + 2, number(row.stats.wins))?;
-        statement.raw_bind_parameter(parameter + 3, number(row.stats.draws))?;
-        statement.raw_bind_parameter(parameter + 4, number(row.stats.losses))?;
-        parameter += 5;
-        if columns == Columns::All {
-            statement.raw_bind_parameter(parameter, row.active)?;
-            statement.raw_bind_parameter(parameter + 1, row.comment)?;
-            parameter += 2;
-        }
-    }
-    statement.raw_execute()?;
-    Ok(())
+    str::from_utf8(bytes).expect("EPDs and moves are ASCII")
 }

@@ -41,7 +41,7 @@ pub use self::{
     game::GameReader,
     input::{Input, Stream, StreamOptions},
     result::GameResult,
-    select::{Date, EcoRange, Selection, SelectionError, TimeControlRange},
+    select::{Condition, Date, EcoRange, Selection, SelectionError, TimeControlRange},
     tags::{Tag, Tags},
     token::{Flaw, GameEnd, Token},
 };

@@ -49,8 +49,8 @@ pub struct Tag<'a> {
 
 /// The tags of one game, in the order of the file.
 ///
-/// Of a game with more than 256 tags, those behind are kept only if their names stand among the first
-/// or are among those that polybook itself reads, so that memory stays bounded.
+/// Of a game with more than 256 tags, those behind are kept only if polybook itself reads them, so that
+/// memory stays bounded.
 #[derive(Clone, Default, Debug)]
 pub struct Tags<'a>(Vec<Tag<'a>>);
 
@@ -82,10 +82,11 @@ impl<'a> Tags<'a> {
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.0.len() < KEPT {
             self.0.push(tag);
-        } else if let Some(known) = self.0.iter_mut().rev().find(|it| it.name == tag.name) {
-            known.value = tag.value;
         } else if ALWAYS_KEPT.contains(&tag.name) {
-            self.0.push(tag);
+            match self.0.iter_mut().rev().find(|it| it.name == tag.name) {
+                Some(known) => known.value = tag.value,
+                None => self.0.push(tag),
+            }
         }
     }
 
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_value_wins_and_tags_are_bounded() {
+    fn tags_are_bounded_and_those_that_count_are_kept() {
         let names: Vec<String> = (0..3 * KEPT).map(|i| format!("x{i}")).collect();
         let mut tags = Tags::default();
         let mut push = |name, value| {
@@ -345,7 +346,7 @@ mod tests {
             push(b"FEN", b"3");
         }
         push(b"FEN", b"4");
-        assert_eq!(tags.get(b"x3"), Some(&b"2"[..]));
+        assert_eq!(tags.get(b"x3"), Some(&b"1"[..]));
         assert_eq!(tags.get(b"FEN"), Some(&b"4"[..]));
         assert_eq!(tags.get(names[2 * KEPT].as_bytes()), None);
         assert_eq!(tags.iter().len(), KEPT + 1);

@@ -43,11 +43,6 @@ impl Spool {
         self.filed + self.tail.len() as u64
     }
 
-    /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Appends bytes.
     ///
     /// # Errors

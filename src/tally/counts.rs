@@ -1,8 +1,14 @@
 //! Wins, draws and losses of every position and move.
 
+use std::sync::Mutex;
+
 use shakmaty::Color;
 
-use super::{record::CountRecord, stats::Stats};
+use super::{
+    batch::{CountBatch, LargeCounts},
+    record::CountRecord,
+    stats::Stats,
+};
 use crate::{
     error::Result,
     position::BookMove,
@@ -13,13 +19,18 @@ use crate::{
 #[derive(Debug)]
 pub struct Tally {
     shards: Shards<CountRecord>,
+    large: Mutex<LargeCounts>,
 }
+
+/// Why the lock of large counts is never poisoned.
+const LOCK: &str = "adding numbers does not panic";
 
 impl Tally {
     /// No counts yet.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
+            large: Mutex::default(),
         }
     }
 
@@ -32,15 +43,33 @@ impl Tally {
         self.shards.append(&Partition::new(records))
     }
 
+    /// Adds a batch of counts of any numbers of games.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub fn add_batch(&self, batch: &CountBatch) -> Result<()> {
+        if !batch.large.is_empty() {
+            self.large.lock().expect(LOCK).extend(batch);
+        }
+        self.add_records(&batch.records)
+    }
+
     /// Adds games of one position and move.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written.
     pub fn add(&self, key: u64, mv: BookMove, turn: Color, stats: Stats) -> Result<()> {
-        let mut records = Vec::new();
-        CountRecord::extend(&mut records, key, mv, turn, stats);
-        self.add_records(&records)
+        let mut batch = CountBatch::default();
+        batch.push(key, mv, turn, stats);
+        self.add_batch(&batch)
+    }
+
+    /// How many positions and moves were added with more games than a few records hold. They stay in
+    /// memory until the counts are dropped.
+    pub fn large_counts(&self) -> usize {
+        self.large.lock().expect(LOCK).len()
     }
 
     /// How many bytes of counts are in temporary files.
@@ -56,6 +85,7 @@ impl Tally {
     pub fn seal(self) -> Result<Counts> {
         Ok(Counts {
             records: self.shards.seal()?,
+            large: self.large.into_inner().expect(LOCK),
         })
     }
 }
@@ -84,6 +114,7 @@ pub struct PositionCount {
 #[derive(Debug)]
 pub struct Counts {
     records: Sealed<CountRecord>,
+    large: LargeCounts,
 }
 
 impl Counts {
@@ -109,7 +140,7 @@ impl Counts {
                 group.push(record);
             }
             let mut moves = Vec::new();
-            move_counts(&group, &mut moves);
+            self.move_counts(&group, &mut moves);
             Some(Ok(PositionCount {
                 key: first.key(),
                 turn: first.turn(),
@@ -134,18 +165,49 @@ impl Counts {
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
+        if !self.records.is_in_memory(shard) {
+            return self.for_each_position_in_file(shard, f);
+        }
         let mut moves: Vec<MoveCount> = Vec::new();
         let same = |a: CountRecord, b: CountRecord| a.key() == b.key();
-        self.records.for_each_group(shard, same, |records| {
-            // Most positions have one move.
-            if let [record] = *records {
-                let (mv, stats) = (record.book_move(), record.stats());
-                f(record.key(), record.turn(), &[MoveCount { mv, stats }]);
-                return;
+        self.records
+            .for_each_group(shard, same, |records| match *records {
+                // Most positions have one move.
+                [record] if self.large.is_empty() => {
+                    let (mv, stats) = (record.book_move(), record.stats());
+                    f(record.key(), record.turn(), &[MoveCount { mv, stats }]);
+                }
+                _ => {
+                    self.move_counts(records, &mut moves);
+                    f(records[0].key(), records[0].turn(), &moves);
+                }
+            })
+    }
+
+    /// Does the same with a shard in a temporary file. However many records a position has, only its moves
+    /// are in memory.
+    fn for_each_position_in_file(
+        &self,
+        shard: usize,
+        mut f: impl FnMut(u64, Color, &[MoveCount]),
+    ) -> Result<()> {
+        let mut moves: Vec<MoveCount> = Vec::new();
+        let mut open: Option<(u64, Color)> = None;
+        self.records.for_each(shard, |record| {
+            if let Some((key, turn)) = open.filter(|(key, _)| *key != record.key()) {
+                self.large.add_to(key, &mut moves);
+                f(key, turn, &moves);
+                moves.clear();
+                open = None;
             }
-            move_counts(records, &mut moves);
-            f(records[0].key(), records[0].turn(), &moves);
-        })
+            open.get_or_insert((record.key(), record.turn()));
+            count_move(record, &mut moves);
+        })?;
+        if let Some((key, turn)) = open {
+            self.large.add_to(key, &mut moves);
+            f(key, turn, &moves);
+        }
+        Ok(())
     }
 
     /// Whether memory did not suffice and counts are in temporary files.
@@ -153,20 +215,37 @@ impl Counts {
         self.records.is_spilled()
     }
 
+    /// About how many bytes of memory the counts take.
+    #[cfg(feature = "obs")]
+    pub(crate) fn bytes_in_memory(&self) -> u64 {
+        let in_memory = (0..SHARDS).filter(|shard| self.records.is_in_memory(*shard));
+        let records: u64 = in_memory.map(|shard| self.records.shard_len(shard)).sum();
+        records * size_of::<CountRecord>() as u64
+    }
+
     pub(super) fn records(&self) -> &Sealed<CountRecord> {
         &self.records
     }
+
+    /// Replaces `moves` with those of the records of a position.
+    pub(super) fn move_counts(&self, records: &[CountRecord], moves: &mut Vec<MoveCount>) {
+        moves.clear();
+        for record in records {
+            count_move(*record, moves);
+        }
+        if let Some(record) = records.first() {
+            self.large.add_to(record.key(), moves);
+        }
+    }
 }
 
-/// Replaces `moves` with those of the records of a position.
-pub(super) fn move_counts(records: &[CountRecord], moves: &mut Vec<MoveCount>) {
-    moves.clear();
-    for record in records {
-        let (mv, stats) = (record.book_move(), record.stats());
-        match moves.last_mut() {
-            Some(last) if last.mv == mv => last.stats += stats,
-            _ => moves.push(MoveCount { mv, stats }),
-        }
+/// Adds the next record of a position to its moves.
+#[inline]
+fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
+    let (mv, stats) = (record.book_move(), record.stats());
+    match moves.last_mut() {
+        Some(last) if last.mv == mv => last.stats += stats,
+        _ => moves.push(MoveCount { mv, stats }),
     }
 }
 
@@ -177,6 +256,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tally::Scratch;
 
     #[test]
     fn counts_are_exact_past_32_bits() {
@@ -203,7 +283,9 @@ mod tests {
     proptest! {
         #[test]
         fn counts_are_those_of_a_map(
-            games in proptest::collection::vec((0..9u64, 0..4u16, 0..40_000u64, 0..3u64), 0..400),
+            games in proptest::collection::vec(
+                (0..9u64, 0..4u16, prop_oneof![0..40_000u64, Just(1 << 21), Just(1 << 40)], 0..3u64), 0..400,
+            ),
             bytes in prop_oneof![Just(0usize), Just(1 << 20)],
         ) {
             let tally = Tally::new(Memory { bytes, ..Memory::default() });
@@ -216,6 +298,17 @@ mod tests {
                 *expected.entry((key, mv)).or_default() += stats;
             }
             let counts = tally.seal().unwrap();
+            let finder = counts.finder().unwrap();
+            let mut scratch = Scratch::default();
+            for shard in 0..counts.shard_count() {
+                counts.for_each_position(shard, |key, _, moves| {
+                    for count in moves {
+                        assert_eq!(expected[&(key, count.mv.0)], count.stats);
+                    }
+                    let found = finder.find(finder.part(key), &mut scratch).unwrap();
+                    assert_eq!(found.expect("it was counted").moves, moves);
+                }).unwrap();
+            }
             let mut found = BTreeMap::new();
             let mut last = None;
             for position in counts.positions() {

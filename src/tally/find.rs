@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use super::{
-    counts::{Counts, MoveCount, move_counts},
+    counts::{Counts, MoveCount},
     record::CountRecord,
 };
 use crate::{
@@ -172,7 +172,7 @@ impl Finder<'_> {
         };
         let rest = &records[first..];
         let len = rest.iter().take_while(|record| record.key() == key).count();
-        move_counts(&rest[..len], &mut scratch.moves);
+        self.counts.move_counts(&rest[..len], &mut scratch.moves);
         Ok(Some(Found {
             place: Place {
                 shard,

@@ -20,6 +20,7 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
+mod batch;
 mod counts;
 mod filter;
 mod find;
@@ -28,6 +29,7 @@ mod stats;
 
 pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
+    batch::CountBatch,
     counts::{Counts, MoveCount, PositionCount, Tally},
     filter::MoveFilter,
     record::CountRecord,

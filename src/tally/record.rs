@@ -41,7 +41,7 @@ pub struct CountRecord(u128);
 
 impl CountRecord {
     /// A record of few games: at most 32,767 wins, 65,535 draws and 65,535 losses.
-    /// [`extend`](CountRecord::extend) takes any numbers.
+    /// [`CountBatch::push`](super::CountBatch::push) takes any numbers.
     #[inline]
     pub fn new(key: u64, mv: BookMove, turn: Color, stats: Stats) -> CountRecord {
         debug_assert!(fits(stats));
@@ -53,8 +53,15 @@ impl CountRecord {
         CountRecord(u128::from(key) << 64 | u128::from(low))
     }
 
+    /// How many records so many games take.
+    pub(super) fn records_for(stats: Stats) -> u64 {
+        let wins = stats.wins.div_ceil(MAX_WINS);
+        let others = stats.draws.max(stats.losses).div_ceil(MAX_OTHER);
+        wins.max(others).max(1)
+    }
+
     /// Appends records of any number of games.
-    pub fn extend(
+    pub(super) fn extend(
         records: &mut Vec<CountRecord>,
         key: u64,
         mv: BookMove,
@@ -203,8 +210,13 @@ mod tests {
         fn split_numbers_add_up(wins in 0..1u64 << 22, draws in 0..1u64 << 22, losses in 0..1u64 << 22) {
             let stats = Stats { wins, draws, losses };
             let mut sum = Stats::default();
-            split(stats, |part| sum += part);
+            let mut records = 0;
+            split(stats, |part| {
+                sum += part;
+                records += 1;
+            });
             prop_assert_eq!(sum, stats);
+            prop_assert_eq!(records, CountRecord::records_for(stats));
         }
     }
 }

@@ -4,11 +4,19 @@
 #![allow(dead_code)] // every test file uses its own part
 
 use std::{
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     process::{Command, Output},
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
 };
 
+use shakmaty::{Chess, Position, san::SanPlus};
 use tempfile::TempDir;
+
+/// How long a loaded machine may take for what takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The sample games of the repository.
 pub fn sample(name: &str) -> PathBuf {
@@ -29,44 +37,86 @@ pub fn polybook_in(dir: &Path) -> Command {
     command
 }
 
-/// Runs a command line, split at blanks, in a directory.
-pub fn run(dir: &Path, line: &str) -> Output {
-    polybook_in(dir)
-        .args(line.split_whitespace())
-        .output()
-        .unwrap()
+/// The arguments of a command line: a list, or one text that is split at blanks.
+pub trait Arguments {
+    fn list(&self) -> Vec<OsString>;
+}
+
+impl Arguments for &str {
+    fn list(&self) -> Vec<OsString> {
+        self.split_whitespace().map(OsString::from).collect()
+    }
+}
+
+impl Arguments for &String {
+    fn list(&self) -> Vec<OsString> {
+        self.as_str().list()
+    }
+}
+
+impl<T: AsRef<OsStr>> Arguments for &[T] {
+    fn list(&self) -> Vec<OsString> {
+        self.iter().map(|arg| arg.as_ref().to_owned()).collect()
+    }
+}
+
+impl<T: AsRef<OsStr>, const N: usize> Arguments for &[T; N] {
+    fn list(&self) -> Vec<OsString> {
+        self.as_slice().list()
+    }
+}
+
+impl<T: AsRef<OsStr>> Arguments for &Vec<T> {
+    fn list(&self) -> Vec<OsString> {
+        self.as_slice().list()
+    }
+}
+
+/// Arguments of different types, such as `args!["show", &book, "--json"]`.
+#[macro_export]
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => {
+        &[$(AsRef::<std::ffi::OsStr>::as_ref(&$arg).to_owned()),*]
+    };
+}
+
+/// Runs the binary in a directory.
+pub fn run(dir: &Path, args: impl Arguments) -> Output {
+    polybook_in(dir).args(args.list()).output().unwrap()
 }
 
 /// Runs a command line that must succeed; answers its standard output.
 #[track_caller]
-pub fn ok(dir: &Path, line: &str) -> String {
-    let output = run(dir, line);
+pub fn ok(dir: &Path, args: impl Arguments) -> String {
+    let output = run(dir, &args.list());
     assert!(
         output.status.success(),
-        "{line}: {}\n{}",
+        "{:?}: {}\n{}",
+        args.list(),
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a command line that must succeed and print a JSON document.
+/// Runs a command line that must succeed and print a JSON document and nothing else.
 #[track_caller]
-pub fn ok_json(dir: &Path, line: &str) -> serde_json::Value {
-    serde_json::from_str(&ok(dir, line)).unwrap()
+pub fn ok_json(dir: &Path, args: impl Arguments) -> serde_json::Value {
+    serde_json::from_str(&ok(dir, args)).unwrap()
 }
 
-/// Runs a command line that must fail with this status and one line on standard error, which is
-/// answered.
+/// Runs a command line that must fail with this status, nothing on standard output and one line on standard
+/// error, which is answered.
 #[track_caller]
-pub fn fails(dir: &Path, line: &str, status: i32) -> String {
-    let output = run(dir, line);
+pub fn fails(dir: &Path, args: impl Arguments, status: i32) -> String {
+    let output = run(dir, &args.list());
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{line}: {error}");
-    if status == 1 {
-        assert_eq!(error.lines().count(), 1, "{line}: {error}");
-    }
-    assert!(!error.contains("panicked"), "{line}: {error}");
+    let line = args.list();
+    assert_eq!(output.status.code(), Some(status), "{line:?}: {error}");
+    assert_eq!(error.lines().count(), 1, "{line:?}: {error}");
+    assert!(error.starts_with("polybook: "), "{line:?}: {error}");
+    assert!(!error.contains("internal error"), "{line:?}: {error}");
+    assert!(!error.contains("(os error"), "{line:?}: {error}");
     error
 }
 
@@ -134,4 +184,46 @@ pub fn records(book: &Path) -> Vec<[u8; 16]> {
         .map(|record| record.try_into().unwrap())
         .filter(|record: &[u8; 16]| record[..8] != [0; 8])
         .collect()
+}
+
+/// Random games, enough that every phase takes a while.
+pub fn many_games() -> &'static str {
+    static GAMES: OnceLock<String> = OnceLock::new();
+    GAMES.get_or_init(|| {
+        let mut seed = 1_u64;
+        let mut text = String::new();
+        for game in 0..1500 {
+            text.push_str(&format!("[White \"{game}\"]\n[Result \"1-0\"]\n\n"));
+            let mut pos = Chess::default();
+            for _ in 0..60 {
+                let moves = pos.legal_moves();
+                if moves.is_empty() {
+                    break;
+                }
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let mv = moves[(seed >> 33) as usize % moves.len()];
+                text.push_str(&SanPlus::from_move_and_play_unchecked(&mut pos, mv).to_string());
+                text.push(' ');
+            }
+            text.push_str("1-0\n\n");
+        }
+        text
+    })
+}
+
+/// Waits until something is so, as long as a loaded machine may take.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Makes a named pipe.
+#[cfg(unix)]
+pub fn make_fifo(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
 }

@@ -3,7 +3,7 @@
 use shakmaty::{Chess, Color, Position};
 
 use super::{knowledge::Knowledge, seen::Seen};
-use crate::{book::open::Book, error::Result, position::Keyed};
+use crate::{book::open::Book, error::Result, position::Keyed, progress::Meter};
 
 /// The numbers of a book's lines and positions.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -20,13 +20,13 @@ pub struct Lines {
     pub positions: u64,
 }
 
-/// Counts the lines and positions of a book.
+/// Counts the lines and positions of a book. `meter` tells how far it has come.
 ///
 /// # Errors
 ///
 /// A book that cannot be read, or whose keys do not ascend.
-pub fn count(book: &Book) -> Result<Lines> {
-    let knowledge = Knowledge::new(book)?;
+pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
+    let knowledge = Knowledge::new(book, meter, 2)?;
     let (white, white_positions) = count_lines(&knowledge, Color::White)?;
     let (black, black_positions) = count_lines(&knowledge, Color::Black)?;
     Ok(Lines {

@@ -10,6 +10,7 @@ use crate::{
     book::open::Book,
     error::Error,
     position::{Keyed, Rules, uci},
+    progress::Meter,
 };
 
 /// Why lines cannot be written.
@@ -25,7 +26,7 @@ pub enum DumpError {
 
 /// Writes the lines of a side, one numbered line each, with the percentage of each of its moves. The
 /// side's moves come in the order of the book, the opponent's in that of their UCI text. Lines begin
-/// at `start`.
+/// at `start`. `meter` tells how far it has come.
 ///
 /// # Errors
 ///
@@ -35,9 +36,10 @@ pub fn write<P: Rules>(
     side: Color,
     start: P,
     out: impl Write,
+    meter: &Meter,
 ) -> Result<(), DumpError> {
     LineWriter {
-        knowledge: Knowledge::new(book)?,
+        knowledge: Knowledge::new(book, meter, 1)?,
         side,
         out,
         path: Vec::new(),
@@ -199,7 +201,7 @@ mod tests {
 
     fn dumped(book: &Book, side: Color) -> Vec<String> {
         let mut out = Vec::new();
-        write(book, side, Chess::default(), &mut out).unwrap();
+        write(book, side, Chess::default(), &mut out, &Meter::default()).unwrap();
         String::from_utf8(out)
             .unwrap()
             .lines()
@@ -227,7 +229,7 @@ mod tests {
                 "3: 1. e4 e5{50%} "
             ]
         );
-        let lines = count(&book).unwrap();
+        let lines = count(&book, &Meter::default()).unwrap();
         assert_eq!((lines.white, lines.black), (3, 3));
         assert_eq!(
             (
@@ -237,7 +239,10 @@ mod tests {
             ),
             (3, 2, 5)
         );
-        assert_eq!(reachable(&book).unwrap(), Reachable { white: 3, black: 2 });
+        assert_eq!(
+            reachable(&book, &Meter::default()).unwrap(),
+            Reachable { white: 3, black: 2 }
+        );
     }
 
     #[test]
@@ -245,14 +250,17 @@ mod tests {
         let transposing = book(&["d4 d5 c4 e6 Nc3", "c4 e6 d4 d5 Nc3"]);
         let lines = dumped(&transposing, Color::White);
         assert!(lines[1].ends_with("{trans: line=1, ply=4}"), "{lines:?}");
-        assert_eq!(count(&transposing).unwrap().white, lines.len() as u64);
+        assert_eq!(
+            count(&transposing, &Meter::default()).unwrap().white,
+            lines.len() as u64
+        );
         let cycling = book(&["Nf3 Nf6 Ng1 Ng8"]);
         let lines = dumped(&cycling, Color::White);
         assert_eq!(
             lines,
             ["1: 1. Nf3{100%} Nf6 2. Ng1{100%} Ng8 {cycle: ply=0}"]
         );
-        assert_eq!(count(&cycling).unwrap().white, 1);
+        assert_eq!(count(&cycling, &Meter::default()).unwrap().white, 1);
     }
 
     #[test]
@@ -290,7 +298,10 @@ mod tests {
         let bytes = entries.iter().flat_map(|entry| entry.to_bytes()).collect();
         let book = Book::from_bytes(bytes).unwrap();
         let lines = dumped(&book, Color::White);
-        assert_eq!(count(&book).unwrap().white, lines.len() as u64);
+        assert_eq!(
+            count(&book, &Meter::default()).unwrap().white,
+            lines.len() as u64
+        );
         assert!(
             lines
                 .iter()
@@ -301,7 +312,7 @@ mod tests {
     #[test]
     fn an_empty_book_has_no_lines() {
         let book = Book::from_bytes(Vec::new()).unwrap();
-        assert_eq!(count(&book).unwrap(), Lines::default());
+        assert_eq!(count(&book, &Meter::default()).unwrap(), Lines::default());
         assert!(dumped(&book, Color::White).is_empty());
         assert!(dumped(&book, Color::Black).is_empty());
     }
@@ -313,9 +324,23 @@ mod tests {
         records.reverse();
         let bytes = records.into_iter().flat_map(Entry::to_bytes).collect();
         let book = Book::from_bytes(bytes).unwrap();
-        assert!(count(&book).unwrap_err().to_string().contains("not sorted"));
-        assert!(reachable(&book).is_err());
-        assert!(write(&book, Color::White, Chess::default(), Vec::new()).is_err());
+        assert!(
+            count(&book, &Meter::default())
+                .unwrap_err()
+                .to_string()
+                .contains("not sorted")
+        );
+        assert!(reachable(&book, &Meter::default()).is_err());
+        assert!(
+            write(
+                &book,
+                Color::White,
+                Chess::default(),
+                Vec::new(),
+                &Meter::default()
+            )
+            .is_err()
+        );
     }
 
     #[test]
@@ -335,8 +360,14 @@ mod tests {
             .collect();
         std::fs::write(&path, bytes).unwrap();
         let file = Book::open(&path).unwrap();
-        assert_eq!(count(&file).unwrap(), count(&memory).unwrap());
-        assert_eq!(reachable(&file).unwrap(), reachable(&memory).unwrap());
+        assert_eq!(
+            count(&file, &Meter::default()).unwrap(),
+            count(&memory, &Meter::default()).unwrap()
+        );
+        assert_eq!(
+            reachable(&file, &Meter::default()).unwrap(),
+            reachable(&memory, &Meter::default()).unwrap()
+        );
         assert_eq!(dumped(&file, Color::White), dumped(&memory, Color::White));
     }
 }

@@ -15,7 +15,7 @@ use super::{
     knowledge::{Knowledge, Known},
     seen::{Marks, Seen},
 };
-use crate::{book::open::Book, error::Result, position::Keyed};
+use crate::{book::open::Book, error::Result, position::Keyed, progress::Meter};
 
 /// The positions that can be reached when a side makes any move it likes against replies after which
 /// the book knows a move.
@@ -28,14 +28,14 @@ pub struct Reachable {
 }
 
 /// Counts the positions that a side can reach by any moves of its own, with all peculiarities of
-/// `polyglot info-book -exact`.
+/// `polyglot info-book -exact`. `meter` tells how far it has come.
 ///
 /// # Errors
 ///
 /// A book that cannot be read, or whose keys do not ascend.
-pub fn reachable(book: &Book) -> Result<Reachable> {
+pub fn reachable(book: &Book, meter: &Meter) -> Result<Reachable> {
     let mut walk = Walk {
-        knowledge: Knowledge::new(book)?,
+        knowledge: Knowledge::new(book, meter, 2)?,
         noted: Vec::new(),
         reached: ByColor::new_with(|_| Marks::new(book)),
     };

@@ -11,6 +11,7 @@ use crate::{
     },
     error::Result,
     position::{BookMove, Keyed, Rules},
+    progress::Meter,
 };
 
 /// A book whose records are in order.
@@ -19,7 +20,12 @@ pub(super) struct Knowledge<'a> {
     filter: Filter,
     places: Places,
     positions: u64,
+    /// Counts the records that are read and the positions whose moves are asked for.
+    meter: &'a Meter,
 }
+
+/// Records that are counted together.
+const STEP: u64 = 1 << 12;
 
 /// A move that the book knows, and how often it would be chosen, from 0 to 1.
 #[derive(Copy, Clone)]
@@ -42,12 +48,13 @@ pub(super) struct Known<P> {
 }
 
 impl<'a> Knowledge<'a> {
-    /// Reads all records once.
+    /// Reads all records once. Expects the work of `walks` walks along the lines of a side.
     ///
     /// # Errors
     ///
     /// A book that cannot be read, or whose keys do not ascend, so that positions cannot be looked up.
-    pub(super) fn new(book: &'a Book) -> Result<Knowledge<'a>> {
+    pub(super) fn new(book: &'a Book, meter: &'a Meter, walks: u64) -> Result<Knowledge<'a>> {
+        meter.expect(book.len());
         let mut filter = Filter::new(book.len());
         let mut places = Places::new(book.len());
         let mut positions = 0;
@@ -64,12 +71,19 @@ impl<'a> Knowledge<'a> {
                 positions += 1;
             }
             last = key;
+            if index % STEP == STEP - 1 {
+                meter.advance(STEP);
+            }
         }
+        meter.advance(book.len() % STEP);
+        // Each side is to move in about half of the positions.
+        meter.expect(positions * walks / 2);
         Ok(Knowledge {
             book,
             filter,
             places,
             positions,
+            meter,
         })
     }
 
@@ -101,6 +115,7 @@ impl<'a> Knowledge<'a> {
 
     /// The moves of the book that can be chosen, in its order, each with its share.
     pub(super) fn choices<P: Rules>(&self, known: &Known<P>) -> Result<Vec<Choice>> {
+        self.meter.advance(1);
         let pos = known.pos.position();
         let moves: Vec<(Move, f64)> = self
             .entries(known)?
@@ -239,7 +254,8 @@ mod tests {
             keys.sort_unstable();
             let records = keys.iter().flat_map(|key| (u128::from(*key) << 64).to_be_bytes());
             let book = Book::from_bytes(records.collect()).unwrap();
-            let knowledge = Knowledge::new(&book).unwrap();
+            let meter = Meter::default();
+            let knowledge = Knowledge::new(&book, &meter, 2).unwrap();
             for key in &keys {
                 prop_assert!(knowledge.filter.may_contain(*key));
                 let first = keys.partition_point(|other| other < key) as u64;
@@ -248,6 +264,7 @@ mod tests {
             }
             keys.dedup();
             prop_assert_eq!(knowledge.positions(), keys.len() as u64);
+            prop_assert!(keys.len() < 2 || meter.fraction().is_some_and(|fraction| fraction < 1.0));
             let start = Keyed::new(Chess::default());
             prop_assert_eq!(knowledge.look_up(start).unwrap().place, None);
         }

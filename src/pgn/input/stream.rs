@@ -16,14 +16,17 @@ use std::{
     time::Duration,
 };
 
-#[cfg(feature = "compression")]
-use super::unpack::{damaged_zip, open_zip, unpacked};
 use super::{
     Input, SMALL_WINDOW, StreamOptions,
     kind::{LOOKED_AT, foreign},
     open,
-    packing::{Packing, refuse_large_window},
+    packing::Packing,
     read_start,
+};
+#[cfg(feature = "compression")]
+use super::{
+    packing::refuse_large_window,
+    unpack::{damaged_zip, open_zip, unpacked},
 };
 use crate::error::{At, Error, Result};
 

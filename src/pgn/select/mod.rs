@@ -1,5 +1,6 @@
 //! Choosing games by what their tags say.
 
+mod condition;
 mod date;
 mod eco;
 mod time_control;
@@ -9,7 +10,7 @@ use std::borrow::Cow;
 use thiserror::Error;
 
 use self::time_control::estimated_seconds;
-pub use self::{date::Date, eco::EcoRange, time_control::TimeControlRange};
+pub use self::{condition::Condition, date::Date, eco::EcoRange, time_control::TimeControlRange};
 use super::{GameResult, Tags};
 
 /// Which games count. The default is all of them.
@@ -119,18 +120,38 @@ impl Selection {
 
     /// Whether the tags of a game meet all conditions that concern tags, the result aside.
     pub fn admits(&self, tags: &Tags<'_>) -> bool {
-        self.admits_ratings(tags)
-            && self.admits_date(tags)
-            && self.admits_names(tags)
-            && self
-                .eco
-                .as_ref()
-                .is_none_or(|range| tags.get(b"ECO").is_some_and(|eco| range.contains(eco)))
-            && self.time_control.as_ref().is_none_or(|range| {
-                tags.get(b"TimeControl")
-                    .and_then(estimated_seconds)
-                    .is_some_and(|seconds| range.contains(seconds))
-            })
+        self.unmet(tags).is_none()
+    }
+
+    /// The first condition that the tags of a game do not meet, of those that concern tags, the result aside.
+    pub fn unmet(&self, tags: &Tags<'_>) -> Option<Condition> {
+        if !self.admits_ratings(tags) {
+            return Some(Condition::Rating);
+        }
+        if !self.admits_date(tags) {
+            return Some(Condition::Date);
+        }
+        if !self.admits_names(tags) {
+            return Some(Condition::Player);
+        }
+        if !self.admits_eco(tags) {
+            return Some(Condition::Eco);
+        }
+        (!self.admits_time_control(tags)).then_some(Condition::TimeControl)
+    }
+
+    fn admits_eco(&self, tags: &Tags<'_>) -> bool {
+        self.eco
+            .as_ref()
+            .is_none_or(|range| tags.get(b"ECO").is_some_and(|eco| range.contains(eco)))
+    }
+
+    fn admits_time_control(&self, tags: &Tags<'_>) -> bool {
+        self.time_control.as_ref().is_none_or(|range| {
+            tags.get(b"TimeControl")
+                .and_then(estimated_seconds)
+                .is_some_and(|seconds| range.contains(seconds))
+        })
     }
 
     /// Whether a game with this result counts.

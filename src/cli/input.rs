@@ -1,0 +1,102 @@
+//! Inputs that are one file. Where the command line has `-`, standard input is copied to a temporary file first,
+//! because books and databases are read from any place.
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use anyhow::Context as _;
+use tempfile::TempDir;
+
+use super::{errors::Usage, signals};
+
+/// Books up to so many bytes are read into memory, where positions are found fastest.
+pub const IN_MEMORY: u64 = 1 << 29;
+
+const STANDARD_INPUT: &str = "standard input";
+
+/// Where the copy of standard input is.
+static COPY: OnceLock<PathBuf> = OnceLock::new();
+
+/// A file that a command reads.
+#[derive(Debug)]
+pub struct InputFile {
+    path: PathBuf,
+    /// Removes the copy of standard input.
+    _copy: Option<TempDir>,
+}
+
+impl InputFile {
+    /// The file that an argument means.
+    pub fn of(argument: &Path) -> anyhow::Result<InputFile> {
+        if argument != Path::new("-") {
+            return Ok(InputFile {
+                path: argument.to_owned(),
+                _copy: None,
+            });
+        }
+        if COPY.get().is_some() {
+            return Err(
+                Usage("- is given twice, and there is one standard input".to_owned()).into(),
+            );
+        }
+        let (path, copy) = copied().context("cannot copy standard input to a temporary file")?;
+        Ok(InputFile {
+            path,
+            _copy: Some(copy),
+        })
+    }
+
+    /// The file to open.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Copies standard input to a file of its name, which headers of books may mention, in a directory of its own.
+fn copied() -> io::Result<(PathBuf, TempDir)> {
+    let dir = tempfile::Builder::new().prefix("polybook-").tempdir()?;
+    signals::remove_at_end(dir.path());
+    let path = dir.path().join(STANDARD_INPUT);
+    COPY.get_or_init(|| path.clone());
+    io::copy(&mut io::stdin().lock(), &mut File::create_new(&path)?)?;
+    Ok((path, dir))
+}
+
+/// How messages name an argument.
+pub fn name(argument: &Path) -> String {
+    if argument == Path::new("-") {
+        STANDARD_INPUT.to_owned()
+    } else {
+        argument.display().to_string()
+    }
+}
+
+/// How messages name an output.
+pub fn output_name(argument: &Path) -> String {
+    if argument == Path::new("-") {
+        "standard output".to_owned()
+    } else {
+        argument.display().to_string()
+    }
+}
+
+/// A message that names standard input instead of its copy.
+pub fn with_given_names(message: &str) -> String {
+    match COPY.get() {
+        Some(copy) => message.replace(&*copy.to_string_lossy(), STANDARD_INPUT),
+        None => message.to_owned(),
+    }
+}
+
+/// Refuses to print a document where an output goes.
+pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
+    if has_document && out == Path::new("-") {
+        let usage = "--json and an output both go to standard output: name a file for the output";
+        return Err(Usage(usage.to_owned()));
+    }
+    Ok(())
+}

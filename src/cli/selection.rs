@@ -1,0 +1,82 @@
+//! Which games count, for the commands that read games.
+
+use polybook::pgn::{Date, EcoRange, GameResult, Selection, TimeControlRange};
+
+/// The heading of the options that choose games.
+pub const GAMES: &str = "Which games count";
+
+/// Which games count.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = GAMES)]
+pub struct SelectionArgs {
+    /// Both players rated at least N; unrated games pass
+    #[arg(long, value_name = "N")]
+    min_elo: Option<u32>,
+
+    /// Both players rated at most N; unrated games pass
+    #[arg(long, value_name = "N")]
+    max_elo: Option<u32>,
+
+    /// Both players must have a rating
+    #[arg(long)]
+    require_elo: bool,
+
+    /// Games of at least N half-moves
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_plies: usize,
+
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown parts pass
+    #[arg(long, value_name = "DATE")]
+    since: Option<Date>,
+
+    /// Games played on DATE or earlier
+    #[arg(long, value_name = "DATE")]
+    until: Option<Date>,
+
+    /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
+    #[arg(long, value_name = "R", value_parser = result)]
+    result: Vec<GameResult>,
+
+    /// Games in which NAME is part of a player's name
+    #[arg(long, value_name = "NAME")]
+    player: Option<String>,
+
+    /// Games in which NAME is part of White's name
+    #[arg(long, value_name = "NAME")]
+    white: Option<String>,
+
+    /// Games in which NAME is part of Black's name
+    #[arg(long, value_name = "NAME")]
+    black: Option<String>,
+
+    /// Games of these openings: B20-B99, B2 or B
+    #[arg(long, value_name = "RANGE")]
+    eco: Option<EcoRange>,
+
+    /// Games in which a player has so many seconds for 40 moves: 180-480, 600- or -60
+    #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
+    time_control: Option<TimeControlRange>,
+}
+
+fn result(text: &str) -> Result<GameResult, String> {
+    GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
+}
+
+impl From<SelectionArgs> for Selection {
+    fn from(args: SelectionArgs) -> Selection {
+        Selection {
+            min_elo: args.min_elo,
+            max_elo: args.max_elo,
+            require_elo: args.require_elo,
+            min_plies: args.min_plies,
+            since: args.since,
+            until: args.until,
+            results: args.result,
+            player: args.player,
+            white: args.white,
+            black: args.black,
+            eco: args.eco,
+            time_control: args.time_control,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Signals that end the program: Ctrl-C, `kill`, a terminal that closes.
+//!
+//! A thread of its own receives them, so a signal ends every command at once, in whatever call the command is.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use polybook::output::discard_all;
+
+/// Set when a signal ends the program.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Temporary directories of the command line's own, which the end removes.
+static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Starts the thread that receives signals.
+#[cfg(unix)]
+pub fn watch() -> io::Result<()> {
+    use signal_hook::{
+        consts::{SIGHUP, SIGINT, SIGTERM},
+        iterator::Signals,
+    };
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !hangup_is_ignored() {
+        signals.add_signal(SIGHUP)?;
+    }
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in &mut signals {
+                end(128 + signal);
+            }
+        })?;
+    Ok(())
+}
+
+/// Starts the thread that receives signals.
+#[cfg(windows)]
+pub fn watch() -> io::Result<()> {
+    ctrlc::set_handler(|| end(130)).map_err(io::Error::other)
+}
+
+/// Whether the program was started by `nohup`, which means that it survives its terminal. Only Linux tells.
+#[cfg(unix)]
+fn hangup_is_ignored() -> bool {
+    let ignored = fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let mask = status
+                .lines()
+                .find_map(|line| line.strip_prefix("SigIgn:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        });
+    ignored.is_some_and(|mask| mask >> (signal_hook::consts::SIGHUP - 1) & 1 == 1)
+}
+
+/// Removes what is unfinished and ends the program.
+fn end(status: i32) -> ! {
+    ENDING.store(true, Ordering::SeqCst);
+    discard_all();
+    for path in temporaries().drain(..) {
+        // The directory for temporary files is cleaned by the system too.
+        let _ = fs::remove_dir_all(path);
+    }
+    // A terminal that takes no text must not hold up the end.
+    let (said, told) = mpsc::channel();
+    thread::spawn(move || {
+        super::progress::clear();
+        let _ = writeln!(io::stderr(), "polybook: interrupted");
+        let _ = said.send(());
+    });
+    let _ = told.recv_timeout(Duration::from_millis(200));
+    process::exit(status)
+}
+
+/// Waits for the end if a signal is ending the program. What fails then fails because its files were removed, and
+/// must neither be reported nor decide the exit status.
+pub fn give_way() {
+    while ENDING.load(Ordering::SeqCst) {
+        thread::park();
+    }
+}
+
+/// Enters a temporary directory that a signal removes.
+pub fn remove_at_end(path: &Path) {
+    temporaries().push(path.to_owned());
+}
+
+fn temporaries() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    // A push that panicked has not happened.
+    TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,89 @@
+//! What make-book did, for people.
+
+use std::fmt::Write;
+
+use polybook::Report;
+
+use super::input::output_name;
+
+/// How many rejected games are described.
+const DESCRIBED: usize = 10;
+
+/// What a run did, a line for each fact.
+pub fn of(report: &Report, seconds: f64) -> String {
+    let mut text = String::new();
+    warnings(&mut text, report);
+    games(&mut text, report);
+    outputs(&mut text, report);
+    let _ = writeln!(text, "{seconds:.2} seconds");
+    text
+}
+
+fn warnings(text: &mut String, report: &Report) {
+    for warning in &report.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    for rejection in report.rejected.iter().take(DESCRIBED) {
+        let _ = writeln!(text, "rejected: {rejection}");
+    }
+    let more = report
+        .totals
+        .games
+        .rejected
+        .saturating_sub(DESCRIBED as u64);
+    if more > 0 {
+        let _ = writeln!(text, "rejected: and {more} more");
+    }
+}
+
+fn games(text: &mut String, report: &Report) {
+    let totals = &report.totals;
+    let games = &totals.games;
+    let _ = writeln!(
+        text,
+        "{} games read, {} counted, {} filtered, {} rejected",
+        games.read, games.counted, games.filtered, games.rejected
+    );
+    for (variant, games) in &totals.variants {
+        let _ = writeln!(text, "{variant}: {games} games counted");
+    }
+    // An index alone counts no moves.
+    if report.book.is_some() || report.obs.is_some() || report.index.is_none() {
+        let _ = writeln!(
+            text,
+            "{} half-moves, {} positions, {} position-move pairs",
+            totals.plies, report.positions, report.entries
+        );
+    }
+}
+
+fn outputs(text: &mut String, report: &Report) {
+    if let Some(book) = &report.book {
+        let name = output_name(&book.path);
+        let _ = write!(text, "{name}: {} entries", book.entries);
+        if book.scale < 1.0 {
+            let _ = write!(text, ", weights scaled by {:.6}", book.scale);
+        }
+        text.push('\n');
+    }
+    if report.totals.left_out > 0 {
+        let _ = writeln!(
+            text,
+            "{} half-moves are not in the book: a rook may castle there that is not the outermost",
+            report.totals.left_out
+        );
+    }
+    if let Some(index) = &report.index {
+        let _ = writeln!(
+            text,
+            "{}: {} games, {} positions, {} postings",
+            index.path.display(),
+            index.games,
+            index.positions,
+            index.postings
+        );
+    }
+    if let Some(obs) = &report.obs {
+        let _ = writeln!(text, "{}: {} rows", output_name(&obs.path), obs.rows);
+    }
+}

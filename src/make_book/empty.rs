@@ -1,0 +1,103 @@
+//! Refusing to write outputs without content in the place of old ones.
+
+use super::{MakeBook, Report};
+use crate::{
+    error::{Error, Result},
+    tally::{Counts, MoveFilter},
+};
+
+impl MakeBook {
+    /// Refuses outputs of no games.
+    pub(super) fn check_games(&self, report: &Report) -> Result<()> {
+        let totals = &report.totals;
+        // The moves before an illegal one count without their game.
+        let is_empty = totals.games.counted == 0 && totals.plies == 0;
+        if !is_empty || self.allow_empty || !self.has_outputs() {
+            return Ok(());
+        }
+        let why = totals.why_none_counts();
+        let games = totals.games.read;
+        Err(Error::Empty {
+            reason: format!("of {games} games none counts ({why})"),
+        })
+    }
+
+    /// Refuses a book or a database of which every move was left out.
+    pub(super) fn check_moves(&self, entries: u64, counts: Option<&Counts>) -> Result<()> {
+        let wants_moves = self.bin.is_some() || self.obs.is_some();
+        let Some(counts) = counts.filter(|_| wants_moves && entries == 0 && !self.allow_empty)
+        else {
+            return Ok(());
+        };
+        let left_out = LeftOut::count(counts, &self.move_filter)?;
+        if self.bin.is_none() && left_out.weightless > 0 {
+            // A database has the moves that only lost.
+            return Ok(());
+        }
+        Err(Error::Empty {
+            reason: format!("of {} moves none is kept ({left_out})", left_out.all()),
+        })
+    }
+}
+
+/// Moves that are not kept, by the first condition that each did not meet.
+#[derive(Default)]
+struct LeftOut {
+    rare: u64,
+    bad: u64,
+    other_side: u64,
+    weightless: u64,
+    min_game: u64,
+}
+
+impl LeftOut {
+    fn count(counts: &Counts, filter: &MoveFilter) -> Result<LeftOut> {
+        let mut left_out = LeftOut {
+            min_game: filter.min_game,
+            ..LeftOut::default()
+        };
+        let side_only = MoveFilter {
+            min_game: 0,
+            min_score: 0.0,
+            ..filter.clone()
+        };
+        for position in counts.positions() {
+            let position = position?;
+            for count in position.moves {
+                let number = if count.stats.games() < filter.min_game {
+                    &mut left_out.rare
+                } else if !side_only.selects(position.turn, count.stats) {
+                    &mut left_out.other_side
+                } else if !filter.selects(position.turn, count.stats) {
+                    &mut left_out.bad
+                } else {
+                    &mut left_out.weightless
+                };
+                *number += 1;
+            }
+        }
+        Ok(left_out)
+    }
+
+    fn all(&self) -> u64 {
+        self.rare + self.bad + self.other_side + self.weightless
+    }
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rare = format!("played in fewer than {} games", self.min_game);
+        let reasons = [
+            (self.rare, rare.as_str()),
+            (self.other_side, "of the other side"),
+            (self.bad, "of too low a score"),
+            (self.weightless, "of weight 0"),
+        ];
+        let texts: Vec<String> = reasons
+            .iter()
+            .filter(|(moves, _)| *moves > 0)
+            .map(|(moves, reason)| format!("{moves} {reason}"))
+            .collect();
+        f.write_str(&texts.join(", "))
+    }
+}

@@ -1,0 +1,131 @@
+//! What can be wrong with a database.
+
+use std::{io, path::Path};
+
+use rusqlite::ErrorCode;
+use thiserror::Error as ThisError;
+
+use crate::error::{At, Error, Result};
+
+/// What is wrong with a database. [`Error::Format`] carries it.
+#[derive(Clone, PartialEq, Eq, Debug, ThisError)]
+#[non_exhaustive]
+pub enum ObsError {
+    /// The file does not begin as files of SQLite do.
+    #[error("not an OOBS database, because the file is not SQLite's")]
+    NotSqlite,
+    /// The table `Book` lacks a column, or there is no such table.
+    #[error("not an OOBS database, because it has no table Book with a column {0}")]
+    MissingColumn(&'static str),
+    /// A value of the table `Info` that polybook wrote, or should have.
+    #[error("its table Info has {name} = \"{value}\", which is not known: correct that row")]
+    UnknownInfo {
+        /// The name of the row.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// No move was ever played so often, or less than never.
+    #[error(
+        "the row of \"{epd}\" \"{mv}\" has {games} games, which cannot be: correct or delete it"
+    )]
+    ImpossibleGames {
+        /// The position.
+        epd: String,
+        /// The move.
+        mv: String,
+        /// The number of games.
+        games: i64,
+    },
+    /// A cell of a row does not hold what its column is for.
+    #[error("{0}: correct or delete the row")]
+    MalformedRow(String),
+    /// A database for another variant than those that it is to be merged with.
+    #[error("it is for {variant}, and the others are for {others}: merge databases of one variant")]
+    OtherVariant {
+        /// What the database is for.
+        variant: String,
+        /// What those before it are for.
+        others: String,
+    },
+    /// Nothing to merge.
+    #[error("no input databases")]
+    NoInput,
+    /// The name leads to another file now, and all connections to the first one are in use.
+    #[error("another file has taken its place: open it again")]
+    Replaced,
+}
+
+impl ObsError {
+    /// The error of the library for a file.
+    pub(super) fn at(self, path: &Path) -> Error {
+        Error::format(path, self)
+    }
+}
+
+/// Adds the path and the operation to an error of SQLite's.
+pub(super) trait Sql<T> {
+    fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
+}
+
+impl<T> Sql<T> for rusqlite::Result<T> {
+    fn sql(self, path: &Path, doing: &'static str) -> Result<T> {
+        self.map_err(io_error).at(path, doing)
+    }
+}
+
+/// An error of SQLite's as one of the operating system's, of the kind that it is.
+fn io_error(err: rusqlite::Error) -> io::Error {
+    match err.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => io::Error::new(
+            io::ErrorKind::StorageFull,
+            "the disk is full: free some space, or name a file on another disk",
+        ),
+        Some(ErrorCode::TooBig) => io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a row has more than a megabyte of text",
+        ),
+        // The error itself says what it says once more as its own source.
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            io::Error::new(io::ErrorKind::InvalidData, err.to_string())
+        }
+        _ => io::Error::other(err.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_names_the_file_and_the_reason() {
+        let full = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
+        let err = Err::<(), _>(full)
+            .sql(Path::new("a.db3"), "write")
+            .unwrap_err();
+        let Error::Io { source, .. } = &err else {
+            panic!("{err:?}");
+        };
+        assert_eq!(err.to_string(), "cannot write a.db3");
+        assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+        assert!(source.to_string().starts_with("the disk is full"));
+    }
+
+    #[test]
+    fn damage_is_told_in_the_words_of_sqlite_once() {
+        let damage = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
+        let err = Err::<(), _>(damage)
+            .sql(Path::new("a.db3"), "read")
+            .unwrap_err();
+        let mut chain = vec![err.to_string()];
+        let mut cause = std::error::Error::source(&err);
+        while let Some(err) = cause {
+            chain.push(err.to_string());
+            cause = err.source();
+        }
+        let malformed = chain.iter().filter(|text| text.contains("malformed"));
+        assert_eq!(malformed.count(), 1, "{chain:?}");
+    }
+}

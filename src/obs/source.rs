@@ -1,0 +1,180 @@
+//! Where in a database things are, and what its cells may hold.
+
+use std::path::Path;
+
+use rusqlite::{Connection, types::ValueRef};
+
+use super::{
+    error::{ObsError, Sql},
+    row::{Active, Row},
+};
+use crate::{error::Result, tally::Stats};
+
+/// More games than this were never played, and sums of them stay within all types.
+pub(super) const MOST_GAMES: i64 = 1 << 36;
+
+/// More characters than any position takes, with counters and operations behind it.
+const LONGEST_EPD: usize = 1 << 10;
+
+/// More characters than any move takes.
+const LONGEST_MOVE: usize = 1 << 6;
+
+/// Where in a database things are.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Selects the columns of a [`Row`] in all rows, in the order of the table.
+    pub select: String,
+    /// Orders what is selected by EPD, byte by byte, then by move, then as in the table.
+    pub order: String,
+    /// What to compare with to find a position.
+    pub epd: &'static str,
+}
+
+impl Source {
+    pub(super) fn of(db: &Connection, path: &Path) -> Result<Source> {
+        let columns = columns(db, "Book").sql(path, "read")?;
+        let has = |name: &str| {
+            columns
+                .iter()
+                .any(|column| column.eq_ignore_ascii_case(name))
+        };
+        let in_two_tables = !has("EPD") && has("EPDID");
+        let needed = ["Move", "Win", "Draw", "Loss"];
+        if let Some(missing) = needed.into_iter().find(|name| !has(name)) {
+            return Err(ObsError::MissingColumn(missing).at(path));
+        }
+        if !has("EPD") && !in_two_tables {
+            return Err(ObsError::MissingColumn("EPD").at(path));
+        }
+        let optional = |name: &str| match has(name) {
+            true => format!("b.{name}"),
+            false => "NULL".to_owned(),
+        };
+        let (epd, join) = match in_two_tables {
+            true => ("e.EPD", " JOIN EPD e ON e.ID = b.EPDID"),
+            false => ("b.EPD", ""),
+        };
+        let select = format!(
+            "SELECT {epd} AS EPD, b.Move AS Move, {} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
+            optional("Active"),
+            optional("Comment"),
+        );
+        // A table may be without row numbers.
+        let number = match db.prepare("SELECT rowid FROM Book LIMIT 0") {
+            Ok(_) => ", b.rowid",
+            Err(_) => "",
+        };
+        let order = format!("ORDER BY {epd} COLLATE BINARY, b.Move COLLATE BINARY{number}");
+        Ok(Source { select, order, epd })
+    }
+}
+
+fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let names = statement.query_map([table], |row| row.get(0))?;
+    names.collect()
+}
+
+/// Why there is no row.
+#[derive(Debug)]
+pub(super) enum BadRow {
+    /// It makes no sense, but does no harm to the others.
+    Malformed(String),
+    /// Its numbers would falsify every sum.
+    Impossible(ObsError),
+}
+
+/// Reads what [`Source::select`] selects.
+pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, BadRow>> {
+    let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
+        Ok(epd) => epd,
+        Err(problem) => return Ok(malformed(format!("a row has an EPD that {problem}"))),
+    };
+    let mv = match text(row.get_ref(1)?, LONGEST_MOVE) {
+        Ok(mv) => mv,
+        Err(problem) => {
+            return Ok(malformed(format!(
+                "a row of \"{epd}\" has a move that {problem}"
+            )));
+        }
+    };
+    let mut numbers = [0; 3];
+    for (column, number) in (3..).zip(&mut numbers) {
+        *number = match integer(row.get_ref(column)?) {
+            Ok(games) => match games.unwrap_or(0) {
+                games @ 0..=MOST_GAMES => games as u64,
+                games => {
+                    let mv = mv.to_owned();
+                    let epd = epd.to_owned();
+                    let impossible = ObsError::ImpossibleGames { epd, mv, games };
+                    return Ok(Err(BadRow::Impossible(impossible)));
+                }
+            },
+            Err(NotANumber) => {
+                return Ok(malformed(format!(
+                    "\"{epd}\" \"{mv}\" has a count that is not a number"
+                )));
+            }
+        };
+    }
+    let [wins, draws, losses] = numbers;
+    let Ok(active) = integer(row.get_ref(2)?) else {
+        return Ok(malformed(format!(
+            "\"{epd}\" \"{mv}\" has an Active that is not a number"
+        )));
+    };
+    Ok(Ok(Row {
+        epd: epd.to_owned(),
+        mv: mv.to_owned(),
+        active: active.map_or_else(Active::default, Active::from_bits),
+        stats: Stats {
+            wins,
+            draws,
+            losses,
+        },
+        comment: comment(row.get_ref(6)?),
+    }))
+}
+
+fn malformed(problem: String) -> Result<Row, BadRow> {
+    Err(BadRow::Malformed(problem))
+}
+
+/// A cell that must hold a few printable characters; else what it does instead.
+fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
+    match value {
+        ValueRef::Text([]) => Err("is empty"),
+        ValueRef::Text(bytes) if bytes.len() > longest => Err("is too long"),
+        ValueRef::Text(bytes) => match str::from_utf8(bytes) {
+            Ok(text) if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => Ok(text),
+            _ => Err("is not printable ASCII"),
+        },
+        ValueRef::Null => Err("is NULL"),
+        _ => Err("is not text"),
+    }
+}
+
+/// A remark is text of any kind.
+fn comment(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    }
+}
+
+/// A cell should hold a number and does not.
+struct NotANumber;
+
+/// SQLite lets people write numbers as they like. No number is `None`.
+fn integer(value: ValueRef<'_>) -> Result<Option<i64>, NotANumber> {
+    match value {
+        ValueRef::Null => Ok(None),
+        ValueRef::Integer(number) => Ok(Some(number)),
+        ValueRef::Real(number) if number.fract() == 0.0 => Ok(Some(number as i64)),
+        ValueRef::Text(bytes) => {
+            let text = str::from_utf8(bytes).map_err(|_| NotANumber)?;
+            text.trim().parse().map(Some).map_err(|_| NotANumber)
+        }
+        _ => Err(NotANumber),
+    }
+}

@@ -1,0 +1,191 @@
+//! Rows that are read ahead.
+
+use std::{
+    fmt,
+    iter::FusedIterator,
+    path::{Path, PathBuf},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+    vec,
+};
+
+use rusqlite::InterruptHandle;
+
+use super::{
+    connection::Lent,
+    error::Sql,
+    row::{PassedOver, Row},
+    source::{BadRow, read_row},
+};
+use crate::error::{At, Error, Result};
+
+/// Rows that are handed over at once, and how many bytes of them.
+const CHUNK_ROWS: usize = 1 << 10;
+const CHUNK_BYTES: usize = 1 << 17;
+
+/// Chunks that are read ahead.
+const AHEAD: usize = 2;
+
+/// How often a reader that waits looks whether it is to stop.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Rows of a database. A thread with a connection of its own reads them ahead; it ends when the iterator is
+/// dropped. After an error the iterator is at its end.
+pub struct Rows {
+    ready: vec::IntoIter<Row>,
+    passed_over: PassedOver,
+    /// `None` at the end.
+    chunks: Option<Receiver<Result<Chunk>>>,
+    reader: Option<JoinHandle<()>>,
+    interrupt: InterruptHandle,
+}
+
+/// Rows that are handed over at once.
+#[derive(Default, Debug)]
+struct Chunk {
+    rows: Vec<Row>,
+    bytes: usize,
+    passed_over: PassedOver,
+}
+
+impl Chunk {
+    fn push(&mut self, row: Row) {
+        self.bytes += row.bytes();
+        self.rows.push(row);
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= CHUNK_ROWS || self.bytes >= CHUNK_BYTES
+    }
+}
+
+impl Rows {
+    /// Reads what a query answers.
+    pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
+        let interrupt = db.get_interrupt_handle();
+        let (sender, chunks) = sync_channel(AHEAD);
+        let name = path.clone();
+        let reader = thread::Builder::new()
+            .name("rows".to_owned())
+            .spawn(move || {
+                if let Err(err) = read(&db, &query, &path, &sender) {
+                    // A caller that has gone wants no error either.
+                    let _ = sender.send(Err(err));
+                }
+            })
+            .at(name, "start a thread to read")?;
+        Ok(Rows {
+            ready: Vec::new().into_iter(),
+            passed_over: PassedOver::default(),
+            chunks: Some(chunks),
+            reader: Some(reader),
+            interrupt,
+        })
+    }
+
+    /// Rows before the next one that make no sense: their EPD, move or numbers cannot be read.
+    pub fn passed_over(&self) -> &PassedOver {
+        &self.passed_over
+    }
+
+    /// The next row, or [`Error::Interrupted`] when `stop` is set.
+    pub(super) fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<Row>> {
+        loop {
+            if let Some(row) = self.ready.next() {
+                return Some(Ok(row));
+            }
+            let received = self.chunks.as_ref()?.recv_timeout(PATIENCE);
+            match received {
+                Ok(Ok(chunk)) => {
+                    self.ready = chunk.rows.into_iter();
+                    self.passed_over.add(chunk.passed_over);
+                }
+                Ok(Err(err)) => return self.end_with(err),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.end();
+                    return None;
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return self.end_with(Error::Interrupted);
+            }
+        }
+    }
+
+    fn end_with(&mut self, err: Error) -> Option<Result<Row>> {
+        self.end();
+        Some(Err(err))
+    }
+
+    /// Ends the thread.
+    fn end(&mut self) {
+        self.ready = Vec::new().into_iter();
+        self.chunks = None;
+        let Some(reader) = self.reader.take() else {
+            return;
+        };
+        // Sorting takes long, and an interrupt before it begins has no effect.
+        while !reader.is_finished() {
+            self.interrupt.interrupt();
+            thread::sleep(Duration::from_millis(1));
+        }
+        if let Err(panic) = reader.join()
+            && !thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Row>> {
+        match self.ready.next() {
+            Some(row) => Some(Ok(row)),
+            None => self.next_unless(&AtomicBool::new(false)),
+        }
+    }
+}
+
+impl FusedIterator for Rows {}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows")
+            .field("passed_over", &self.passed_over)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Sends all rows of a query, until nobody takes them any more.
+fn read(db: &Lent, query: &str, path: &Path, sender: &SyncSender<Result<Chunk>>) -> Result<()> {
+    let mut statement = db.prepare(query).sql(path, "read")?;
+    let mut rows = statement.query([]).sql(path, "read")?;
+    let mut chunk = Chunk::default();
+    while let Some(row) = rows.next().sql(path, "read")? {
+        match read_row(row).sql(path, "read")? {
+            Ok(row) => chunk.push(row),
+            Err(BadRow::Malformed(problem)) => chunk.passed_over.problem(problem),
+            Err(BadRow::Impossible(err)) => return Err(err.at(path)),
+        }
+        if chunk.is_full() && sender.send(Ok(std::mem::take(&mut chunk))).is_err() {
+            return Ok(());
+        }
+    }
+    // A caller that has gone does not want the rest.
+    let _ = sender.send(Ok(chunk));
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! What a game is left out for.
+
+use std::fmt;
+
+/// A kind of condition that a game did not meet.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Condition {
+    /// The ratings of the players.
+    Rating,
+    /// When it was played.
+    Date,
+    /// Who played it.
+    Player,
+    /// The ECO code.
+    Eco,
+    /// The time control.
+    TimeControl,
+    /// The result, or that there is none.
+    Result,
+    /// The number of half-moves.
+    Length,
+    /// The variant.
+    Variant,
+}
+
+impl Condition {
+    /// The condition in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Condition::Rating => "rating",
+            Condition::Date => "date",
+            Condition::Player => "player",
+            Condition::Eco => "ECO code",
+            Condition::TimeControl => "time control",
+            Condition::Result => "result",
+            Condition::Length => "length",
+            Condition::Variant => "variant",
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// As its name.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Condition {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}

@@ -1,0 +1,58 @@
+//! How far an operation has come, for another thread that shows it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Work that is done in steps of one kind, such as records that are read. A run that makes a book has
+/// [phases](crate::make_book::Progress) instead.
+///
+/// ```
+/// use polybook::{book::{Book, lines}, progress::Meter};
+///
+/// let meter = Meter::default();
+/// assert_eq!(meter.fraction(), None);
+/// lines::count(&Book::from_bytes(vec![1; 32]).expect("two records"), &meter)?;
+/// assert!(meter.fraction().is_some());
+/// # Ok::<(), polybook::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Meter {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Meter {
+    /// How much is done, from 0 to 1; `None` while the size of the work is not known.
+    pub fn fraction(&self) -> Option<f64> {
+        let total = self.total.load(Ordering::Relaxed);
+        let done = self.done.load(Ordering::Relaxed);
+        (total > 0).then(|| (done as f64 / total as f64).min(1.0))
+    }
+
+    /// Adds work of so many steps.
+    pub(crate) fn expect(&self, steps: u64) {
+        self.total.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    /// Counts steps that are done.
+    pub(crate) fn advance(&self, steps: u64) {
+        self.done.fetch_add(steps, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_of_the_work_that_is_known() {
+        let meter = Meter::default();
+        assert_eq!(meter.fraction(), None);
+        meter.expect(4);
+        meter.advance(1);
+        assert_eq!(meter.fraction(), Some(0.25));
+        meter.expect(4);
+        assert_eq!(meter.fraction(), Some(0.125));
+        meter.advance(9);
+        assert_eq!(meter.fraction(), Some(1.0));
+    }
+}

@@ -1,0 +1,87 @@
+//! Counts on their way to a tally.
+
+use std::collections::BTreeMap;
+
+use shakmaty::Color;
+
+use super::{counts::MoveCount, record::CountRecord, stats::Stats};
+use crate::position::BookMove;
+
+/// How many records the games of one [`push`](CountBatch::push) may take. More games are kept apart.
+const MOST_RECORDS: u64 = 16;
+
+/// Counts on their way to a [`Tally`](super::Tally). Their size depends on how many they are, not on how
+/// many games they count.
+#[derive(Default, Debug)]
+pub struct CountBatch {
+    pub(super) records: Vec<CountRecord>,
+    pub(super) large: Vec<(CountRecord, Stats)>,
+}
+
+impl CountBatch {
+    /// Adds games of one position and move.
+    pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
+        if CountRecord::records_for(stats) <= MOST_RECORDS {
+            CountRecord::extend(&mut self.records, key, mv, turn, stats);
+            return;
+        }
+        // An empty record among the others says that the position has the move.
+        let record = CountRecord::new(key, mv, turn, Stats::default());
+        self.records.push(record);
+        self.large.push((record, stats));
+    }
+}
+
+/// Numbers of games that would take many records, by position and move.
+#[derive(Default, Debug)]
+pub(super) struct LargeCounts(BTreeMap<(u64, u16), Stats>);
+
+impl LargeCounts {
+    /// How many positions and moves have large numbers.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the large numbers of a batch.
+    pub(super) fn extend(&mut self, batch: &CountBatch) {
+        for (record, stats) in &batch.large {
+            let kind = (record.key(), record.book_move().0);
+            *self.0.entry(kind).or_default() += *stats;
+        }
+    }
+
+    /// Adds the large numbers of a position to its moves.
+    pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
+        if self.is_empty() {
+            return;
+        }
+        for count in moves {
+            if let Some(more) = self.0.get(&(key, count.mv.0)) {
+                count.stats += *more;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_does_not_grow_with_the_games() {
+        let mut batch = CountBatch::default();
+        for wins in [1, 1 << 10, 1 << 20, 1 << 36, 1 << 60] {
+            let stats = Stats {
+                wins,
+                ..Stats::default()
+            };
+            batch.push(7, BookMove(5), Color::White, stats);
+        }
+        assert!(batch.records.len() <= 5 * MOST_RECORDS as usize);
+        assert_eq!(batch.large.len(), 3);
+    }
+}

@@ -1,0 +1,518 @@
+//! What all commands have in common: errors, exit statuses, repeated options, standard input and output, JSON.
+
+mod common;
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Output, Stdio},
+};
+
+use common::{Arguments, fails, ok, ok_json, polybook_in, run, sample, temp};
+use serde_json::{Value, json};
+
+/// A directory with a book, an index and a database.
+fn made() -> tempfile::TempDir {
+    let dir = temp();
+    fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q --min-game 1 famous.pgn --bin book.bin --leveldb games.idx --index-stats --obs games.obs.db3",
+    );
+    dir
+}
+
+/// Runs a command line with a file as standard input through a pipe.
+fn fed(dir: &Path, args: impl Arguments, input: &Path) -> Output {
+    let mut child = polybook_in(dir)
+        .args(args.list())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // The command may end before it has read all.
+    let _ = stdin.write_all(&fs::read(dir.join(input)).unwrap());
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+#[track_caller]
+fn fed_ok(dir: &Path, args: impl Arguments, input: &str) -> Vec<u8> {
+    let output = fed(dir, args, Path::new(input));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    output.stdout
+}
+
+#[test]
+fn no_arguments_print_the_help() {
+    let dir = temp();
+    assert_eq!(ok(dir.path(), ""), ok(dir.path(), "--help"));
+    assert!(ok(dir.path(), "--version").starts_with("polybook "));
+}
+
+#[test]
+fn wrong_command_lines_are_one_line_with_a_tip() {
+    let dir = temp();
+    for (line, said) in [
+        (
+            "make-book --maxply 3 x.pgn",
+            "unexpected argument '--maxply' (did you mean '--max-ply'?); see polybook make-book --help",
+        ),
+        (
+            "make-book -maxply 3 x.pgn",
+            "unexpected argument '-maxply' (did you mean '--max-ply'?)",
+        ),
+        (
+            "make-book --max-ply -1 x.pgn",
+            "invalid value '-1' for '--max-ply <N>': write a whole number, 0 or larger",
+        ),
+        ("make-book -max-ply -1 x.pgn", "invalid value '-1'"),
+        ("make-book --memory 0 x.pgn", "64KiB"),
+        ("make-book --memory 512 x.pgn", "write the unit"),
+        ("make-book --memory lots x.pgn", "64MiB"),
+        ("make-book --leveldb - x.pgn", "directory"),
+        ("make-book --since 24 x.pgn", "24"),
+        ("make-book --since 2024.02.31 x.pgn", "2024.02.31"),
+        (
+            "make-book --since 2024 --until 2023.12 x.pgn",
+            "exchange the dates",
+        ),
+        (
+            "make-book --min-elo 2500 --max-elo 2000 x.pgn",
+            "exchange the ratings",
+        ),
+        ("make-book --min-score 101 x.pgn", "0 to 100"),
+        ("make-book --json --bin - x.pgn", "standard output"),
+        ("mkae-book", "did you mean 'make-book'?"),
+        ("-q", "no command given; see polybook --help"),
+        ("game", "missing: --leveldb <DIR>, <ID>..."),
+        ("merge-book", "no book given"),
+        ("show - --fen", "a value is required for '--fen <FEN>'"),
+    ] {
+        let error = fails(dir.path(), line, 2);
+        assert!(error.contains(said), "{line}: {error}");
+    }
+}
+
+#[test]
+fn the_last_of_a_repeated_option_wins() {
+    let dir = made();
+    ok(
+        dir.path(),
+        "make-book -q -q --max-ply 3 --max-ply 8 --uniform --uniform --bin a.bin --bin b.bin --min-game 9 -min-game 1 famous.pgn -q",
+    );
+    ok(
+        dir.path(),
+        "make-book -q --max-ply 8 --uniform --bin c.bin --min-game 1 famous.pgn",
+    );
+    assert!(!dir.path().join("a.bin").exists());
+    let book = |name: &str| common::records(&dir.path().join(name));
+    assert_eq!(book("b.bin"), book("c.bin"));
+
+    let line =
+        "show book.bin --json --json --moves e4 --moves d4 --variant crazyhouse --variant standard";
+    let found = ok_json(dir.path(), line);
+    let key = ok(dir.path(), "key --moves d4");
+    assert_eq!(found["key"], key.trim_end());
+
+    // What may be given several times adds up.
+    let games = |line: &str| {
+        ok_json(dir.path(), line)["games"]["counted"]
+            .as_u64()
+            .unwrap()
+    };
+    let make = "make-book -q --json --bin d.bin famous.pgn --min-game 1";
+    let both = games(&format!("{make} --result 1-0 --result 0-1"));
+    assert_eq!(
+        both,
+        games(&format!("{make} --result 1-0")) + games(&format!("{make} --result 0-1"))
+    );
+}
+
+#[test]
+fn books_from_standard_input() {
+    let dir = made();
+    for line in [
+        "show BOOK",
+        "show BOOK --json --moves e4",
+        "verify BOOK --json",
+        "info-book --bin BOOK",
+        "dump-book --bin BOOK --color white --out -",
+        "convert BOOK - --format csv",
+    ] {
+        let expected = run(dir.path(), &line.replace("BOOK", "book.bin"));
+        let found = fed_ok(dir.path(), &line.replace("BOOK", "-"), "book.bin");
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes)
+                .unwrap()
+                .replace("standard input", "book.bin")
+        };
+        assert_eq!(text(found), text(expected.stdout), "{line}");
+    }
+    ok(dir.path(), "merge-book -q book.bin book.bin --out two.bin");
+    let merged = fed_ok(dir.path(), "merge-book -q - book.bin --out -", "book.bin");
+    fs::write(dir.path().join("merged.bin"), merged).unwrap();
+    let records = |name: &str| common::records(&dir.path().join(name));
+    assert_eq!(records("merged.bin"), records("two.bin"));
+    let header = polybook::book::header::read(dir.path().join("merged.bin")).unwrap();
+    assert!(header.contains("standard input"), "{header}");
+
+    let shown = fed_ok(dir.path(), "show - --json", "games.obs.db3");
+    let shown: Value = serde_json::from_slice(&shown).unwrap();
+    assert_eq!(shown, ok_json(dir.path(), "show games.obs.db3 --json"));
+
+    let twice = fed(
+        dir.path(),
+        "merge-book - - --out x.bin",
+        Path::new("book.bin"),
+    );
+    assert_eq!(twice.status.code(), Some(2));
+}
+
+#[test]
+fn errors_name_standard_input_and_not_its_copy() {
+    let dir = made();
+    for line in ["show -", "verify -", "info-book --bin -", "convert - a.csv"] {
+        let output = fed(dir.path(), line, Path::new("famous.pgn"));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(0), "{line}: {error}");
+        assert!(error.contains("standard input"), "{line}: {error}");
+        assert!(!error.contains("polybook-"), "{line}: {error}");
+        assert_eq!(error.lines().count(), 1, "{line}: {error}");
+    }
+}
+
+#[test]
+fn outputs_to_standard_output() {
+    let dir = made();
+    let bytes = |line: &str| {
+        let output = run(dir.path(), line);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {error}");
+        output.stdout
+    };
+    let file = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert_eq!(
+        bytes("make-book --min-game 1 famous.pgn --bin -"),
+        file("book.bin")
+    );
+    ok(
+        dir.path(),
+        "convert -q games.obs.db3 lines.pgn --min-game 1",
+    );
+    ok(dir.path(), "convert -q games.obs.db3 two.bin --min-game 1");
+    assert_eq!(
+        bytes("convert games.obs.db3 - --format pgn --min-game 1"),
+        file("lines.pgn")
+    );
+    assert_eq!(
+        bytes("convert games.obs.db3 - --format bin --min-game 1"),
+        file("two.bin")
+    );
+    let error = fails(dir.path(), "convert games.obs.db3 -", 2);
+    assert!(error.contains("--format"), "{error}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_behind_standard_output() {
+    let dir = made();
+    for line in [
+        "key",
+        "show book.bin",
+        "show book.bin --json",
+        "games --leveldb games.idx",
+        "games --leveldb games.idx --pgn",
+        "game --leveldb games.idx 0",
+        "moves --leveldb games.idx",
+        "info-book --bin book.bin",
+        "dump-book --bin book.bin --color white --out -",
+        "merge-book -q book.bin --out -",
+        "convert -q games.obs.db3 - --format csv",
+        "make-book -q famous.pgn --bin -",
+        "pgheader -s book.bin",
+        "man",
+        "completions bash",
+        "--help",
+        "--version",
+    ] {
+        let output = polybook_in(dir.path())
+            .args(line.list())
+            .stdout(fs::File::options().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {error}");
+        assert_eq!(
+            error, "polybook: cannot write standard output: No space left on device\n",
+            "{line}"
+        );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_error_that_takes_nothing_is_no_failure() {
+    let dir = made();
+    for line in [
+        "make-book famous.pgn --bin other.bin",
+        "verify book.bin",
+        "merge-book book.bin --out other.bin",
+        "convert games.obs.db3 other.csv",
+    ] {
+        let status = polybook_in(dir.path())
+            .args(line.list())
+            .stderr(fs::File::options().write(true).open("/dev/full").unwrap())
+            .status()
+            .unwrap();
+        assert!(status.success(), "{line}");
+    }
+}
+
+#[test]
+fn documents_are_as_documented() {
+    let dir = made();
+    let text = ok(dir.path(), "make-book -q --json --bin a.bin famous.pgn");
+    let order = [
+        "games",
+        "read",
+        "counted",
+        "filtered",
+        "rejected",
+        "plies",
+        "positions",
+        "entries",
+        "book",
+        "path",
+        "largest_weight",
+        "scale",
+        "seconds",
+    ];
+    let places: Vec<usize> = order
+        .iter()
+        .map(|name| text.find(&format!("\"{name}\":")).unwrap())
+        .collect();
+    assert!(places.is_sorted(), "{text}");
+
+    let key = ok_json(dir.path(), "key --json");
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+    assert_eq!(key, json!({"key": "463b96181691fc9c", "fen": start}));
+
+    let verified = ok_json(dir.path(), "verify --json book.bin");
+    assert_eq!(verified["faults"], json!([]));
+    assert_eq!(verified["path"], "book.bin");
+
+    let games = ok(dir.path(), "games --leveldb games.idx --limit 1 --json");
+    let order = [
+        "key",
+        "total",
+        "games",
+        "id",
+        "white",
+        "white_elo",
+        "black",
+        "black_elo",
+        "result",
+        "date",
+        "event",
+        "site",
+        "eco",
+        "offset",
+        "fen",
+        "ply_count",
+        "event_date",
+        "event_type",
+    ];
+    let places: Vec<usize> = order
+        .iter()
+        .map(|name| games.find(&format!("\"{name}\":")).unwrap())
+        .collect();
+    assert!(places.is_sorted(), "{games}");
+}
+
+#[test]
+fn a_broken_book_in_json() {
+    let dir = temp();
+    fs::write(dir.path().join("odd.bin"), [1; 32]).unwrap();
+    let output = run(dir.path(), "verify --json odd.bin");
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["faults"].as_array().unwrap().len(), 1, "{found}");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_of_any_bytes() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let dir = temp();
+    let inner = dir.path().join(OsStr::from_bytes(b"d\xff"));
+    fs::create_dir(&inner).unwrap();
+    let at = |name: &[u8]| inner.join(OsStr::from_bytes(name));
+    fs::copy(sample("famous.pgn"), at(b"games\xff.pgn")).unwrap();
+    let (pgn, bin) = (at(b"games\xff.pgn"), at(b"\xff.bin"));
+    let (index, database) = (at(b"\xff.idx"), at(b"\xff.obs.db3"));
+    let dir = dir.path();
+    let report = ok_json(
+        dir,
+        args![
+            "make-book",
+            "-q",
+            "--json",
+            "--min-game",
+            "1",
+            pgn,
+            "--bin",
+            bin,
+            "--leveldb",
+            index,
+            "--index-stats",
+            "--obs",
+            database
+        ],
+    );
+    assert!(
+        report["book"]["path"]
+            .as_str()
+            .unwrap()
+            .contains('\u{fffd}')
+    );
+    ok(dir, args!["show", bin]);
+    ok(dir, args!["show", database, "--json"]);
+    ok(dir, args!["verify", "--json", bin]);
+    ok(dir, args!["info-book", "--bin", bin]);
+    ok(
+        dir,
+        args![
+            "dump-book",
+            "--bin",
+            bin,
+            "--color",
+            "white",
+            "--out",
+            at(b"\xff.txt")
+        ],
+    );
+    ok(
+        dir,
+        args!["merge-book", "-q", bin, "--out", at(b"\xff2.bin")],
+    );
+    ok(dir, args!["convert", "-q", database, at(b"\xff3.bin")]);
+    ok(dir, args!["convert", "-q", database, at(b"\xff.csv")]);
+    ok(dir, args!["moves", "--leveldb", index]);
+    ok(dir, args!["games", "--leveldb", index, "--json"]);
+    let text = ok(dir, args!["game", "--leveldb", index, "0"]);
+    assert!(fs::read_to_string(&pgn).unwrap().contains(text.trim_end()));
+    let mut old_spelling = std::ffi::OsString::from("-bin=");
+    old_spelling.push(&bin);
+    ok(dir, args!["info-book", old_spelling]);
+}
+
+#[test]
+fn what_is_no_book_is_named() {
+    let dir = made();
+    for (line, said) in [
+        ("verify games.obs.db3", "OOBS database"),
+        ("verify famous.pgn", "PGN"),
+        ("show famous.pgn", "make-book"),
+        ("convert famous.pgn a.csv", "make-book"),
+        ("info-book --bin games.obs.db3", "database"),
+        ("show games.idx", "games.idx"),
+    ] {
+        let output = run(dir.path(), line);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{line}");
+        assert_eq!(error.lines().count(), 1, "{line}: {error}");
+        assert!(error.contains(said), "{line}: {error}");
+    }
+}
+
+#[test]
+fn positions_that_books_leave_out_have_no_key() {
+    let dir = temp();
+    // The rook on f1 may castle, and the one on h1 stands outside of it.
+    let fen = "rk3r1r/pppppppp/8/8/8/8/PPPPPPPP/RK3R1R w Ff - 0 1";
+    let error = fails(
+        dir.path(),
+        args!["key", "--variant", "chess960", "--fen", fen],
+        1,
+    );
+    assert!(error.contains("no key"), "{error}");
+    let error = fails(dir.path(), args!["key", "--fen", fen], 1);
+    assert!(error.contains("--variant fischerandom"), "{error}");
+}
+
+/// The phases appear on a terminal, and nothing appears elsewhere. A pipe as output holds the last phase up.
+#[cfg(unix)]
+#[test]
+fn progress_on_a_terminal() {
+    use std::{
+        io::Read,
+        sync::{Arc, Mutex},
+        thread,
+    };
+
+    let Some(python) = common::python(&["pty"]) else {
+        return;
+    };
+    let dir = temp();
+    fs::write(dir.path().join("many.pgn"), common::many_games()).unwrap();
+    let fifo = dir.path().join("book.fifo");
+    common::make_fifo(&fifo);
+    let spawn = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let mut child = std::process::Command::new(python)
+        .current_dir(dir.path())
+        .args(["-c", spawn, env!("CARGO_BIN_EXE_polybook")])
+        .args([
+            "make-book",
+            "--min-game",
+            "1",
+            "many.pgn",
+            "--bin",
+            "book.fifo",
+        ])
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let mut terminal = child.stdout.take().unwrap();
+    let screen = Arc::clone(&shown);
+    let watcher = thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+            screen.lock().unwrap().extend_from_slice(&buffer[..read]);
+        }
+    });
+    let has = |text: &str| String::from_utf8_lossy(&shown.lock().unwrap()).contains(text);
+    let mut book = fs::File::open(&fifo).unwrap();
+    book.read_exact(&mut [0; 16]).unwrap();
+    common::until("the last phase is shown", || has("writing the book: "));
+    book.read_to_end(&mut Vec::new()).unwrap();
+    assert!(child.wait().unwrap().success());
+    watcher.join().unwrap();
+    for part in ["1500 games", "games/s", "%"] {
+        assert!(has(part), "{part}");
+    }
+
+    for line in [
+        "make-book -q many.pgn",
+        "merge-book -q book.bin",
+        "info-book --bin book.bin",
+        "convert -q book.bin book.csv",
+    ] {
+        let output = run(dir.path(), line);
+        assert!(output.status.success(), "{line}");
+        assert!(output.stderr.is_empty(), "{line}");
+    }
+    let output = run(dir.path(), "make-book many.pgn");
+    assert!(
+        !output.stderr.contains(&0x1b),
+        "no bar where there is no terminal"
+    );
+}

@@ -1,0 +1,405 @@
+//! Signals and kills, in every command and phase: the program ends at once, old outputs stay, nothing is left.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::{Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until};
+
+/// How long the end may take. The rule is one second; a loaded machine gets more.
+const END: Duration = Duration::from_secs(5);
+
+/// Signals and the exit statuses that tell them.
+const SIGNALS: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
+
+/// A run of the binary that is killed if the test fails.
+struct Running(Child);
+
+impl Running {
+    fn start(dir: &Path, args: impl Arguments) -> Running {
+        Running::spawn(polybook_in(dir).args(args.list()))
+    }
+
+    fn spawn(command: &mut Command) -> Running {
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Running(child)
+    }
+
+    /// Waits until the binary handles signals. Where the system does not tell, some time must do.
+    #[track_caller]
+    fn until_it_listens(&self) {
+        let status = format!("/proc/{}/status", self.0.id());
+        if !Path::new("/proc/self/status").exists() {
+            return thread::sleep(Duration::from_secs(2));
+        }
+        until("the binary listens", || {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            // SIGTERM is number 15.
+            mask.is_some_and(|mask| mask >> 14 & 1 == 1)
+        });
+        // It listens before it does anything; now it does something.
+        thread::sleep(Duration::from_millis(100));
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// The exit status, and what went to standard error.
+    #[track_caller]
+    fn end(&mut self) -> (Option<i32>, String) {
+        let start = Instant::now();
+        while self.0.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < END, "it does not end");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let status = self.0.wait().unwrap();
+        let mut error = String::new();
+        let stderr = self.0.stderr.as_mut().unwrap();
+        stderr.read_to_string(&mut error).unwrap();
+        (status.code(), error)
+    }
+
+    /// Sends a signal and checks how the run ends.
+    #[track_caller]
+    fn ends_by(&mut self, (name, status): (&str, i32)) {
+        self.signal(name);
+        let (code, error) = self.end();
+        assert_eq!(code, Some(status), "{name}: {error}");
+        assert_eq!(error, "polybook: interrupted\n", "{name}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The names in a directory.
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The unfinished output of a target.
+fn part(dir: &Path, target: &str) -> Option<PathBuf> {
+    let prefix = format!(".{target}.");
+    let found = names(dir)
+        .into_iter()
+        .find(|name| name.starts_with(&prefix) && name.ends_with(".part"));
+    found.map(|name| dir.join(name))
+}
+
+/// A directory with a book, an index and a database that a run would replace, and their bytes.
+struct Old {
+    dir: tempfile::TempDir,
+    names: Vec<String>,
+    bytes: Vec<Vec<u8>>,
+}
+
+const OUTPUTS: [&str; 3] = ["book.bin", "games.idx", "games.obs.db3"];
+
+const ALL_OUTPUTS: &str = "make-book -q --force --min-game 1 --bin book.bin --leveldb games.idx --obs games.obs.db3 --index-stats";
+
+impl Old {
+    fn make() -> Old {
+        let dir = temp();
+        fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
+        fs::write(dir.path().join("many.pgn"), many_games()).unwrap();
+        ok(dir.path(), &format!("{ALL_OUTPUTS} famous.pgn"));
+        Old {
+            names: names(dir.path()),
+            bytes: Old::bytes(dir.path()),
+            dir,
+        }
+    }
+
+    fn bytes(dir: &Path) -> Vec<Vec<u8>> {
+        let index = fs::read_dir(dir.join(OUTPUTS[1])).unwrap();
+        let mut files: Vec<PathBuf> = index.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.extend([dir.join(OUTPUTS[0]), dir.join(OUTPUTS[2])]);
+        files.iter().map(|path| fs::read(path).unwrap()).collect()
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// All old outputs are as they were, and nothing else is there.
+    #[track_caller]
+    fn is_intact(&self) {
+        assert_eq!(names(self.path()), self.names);
+        assert!(Old::bytes(self.path()) == self.bytes, "an output changed");
+    }
+}
+
+#[test]
+fn waiting_for_standard_input() {
+    let old = Old::make();
+    let lines = [
+        format!("{ALL_OUTPUTS} -"),
+        "show -".to_owned(),
+        "verify - --fix book.bin".to_owned(),
+        "info-book --bin -".to_owned(),
+        "dump-book --bin - --color white --out book.bin".to_owned(),
+        "merge-book - --out book.bin".to_owned(),
+        "convert - book.bin".to_owned(),
+    ];
+    for (i, line) in lines.iter().enumerate() {
+        let mut run = Running::start(old.path(), line);
+        run.until_it_listens();
+        run.ends_by(SIGNALS[i % SIGNALS.len()]);
+        old.is_intact();
+    }
+}
+
+#[test]
+fn every_signal_while_reading() {
+    for signal in SIGNALS {
+        let old = Old::make();
+        let mut run = Running::start(old.path(), &format!("{ALL_OUTPUTS} -"));
+        // Games keep coming, so that the run is certainly reading when the signal does.
+        let mut stdin = run.0.stdin.take().unwrap();
+        let feeder = thread::spawn(move || {
+            let mut fed = 0;
+            while stdin.write_all(many_games().as_bytes()).is_ok() {
+                fed += 1;
+            }
+            fed
+        });
+        until("an output is begun", || {
+            part(old.path(), "book.bin").is_some()
+        });
+        thread::sleep(Duration::from_millis(300));
+        run.ends_by(signal);
+        feeder.join().unwrap();
+        old.is_intact();
+    }
+}
+
+#[test]
+fn a_pipe_that_no_program_writes_to() {
+    let old = Old::make();
+    let outside = temp();
+    let fifo = outside.path().join("games.fifo");
+    make_fifo(&fifo);
+    let mut run = Running::start(old.path(), &format!("{ALL_OUTPUTS} {}", fifo.display()));
+    run.until_it_listens();
+    run.ends_by(SIGNALS[1]);
+    old.is_intact();
+}
+
+/// The signal comes when the file of an output grows. The run may be faster than the signal; then it is done.
+#[test]
+fn writing_each_output() {
+    for (i, output) in OUTPUTS.iter().enumerate() {
+        let old = Old::make();
+        let mut run = Running::start(old.path(), &format!("{ALL_OUTPUTS} many.pgn"));
+        let grows = |path: PathBuf| match fs::read_dir(&path) {
+            Ok(entries) => entries.count() > 0,
+            Err(_) => fs::metadata(&path).is_ok_and(|metadata| metadata.len() > 0),
+        };
+        until("an output grows", || {
+            run.0.try_wait().unwrap().is_some() || part(old.path(), output).is_some_and(grows)
+        });
+        let (signal, status) = SIGNALS[i];
+        if run.0.try_wait().unwrap().is_none() {
+            run.signal(signal);
+        }
+        let (code, error) = run.end();
+        if code == Some(0) {
+            assert_eq!(names(old.path()), old.names, "{error}");
+        } else {
+            assert_eq!(code, Some(status), "{error}");
+            old.is_intact();
+        }
+    }
+}
+
+/// Signals at all times of a run: all outputs are the old ones, or all are the new ones.
+#[test]
+fn any_moment() {
+    let old = Old::make();
+    let line = format!("{ALL_OUTPUTS} many.pgn");
+    let start = Instant::now();
+    let other = Old::make();
+    ok(other.path(), &line);
+    let new = Old::bytes(other.path());
+    let whole = start.elapsed();
+    for i in 0..12 {
+        let mut run = Running::start(old.path(), &line);
+        run.until_it_listens();
+        thread::sleep(whole * i / 12);
+        let (signal, status) = SIGNALS[i as usize % SIGNALS.len()];
+        if run.0.try_wait().unwrap().is_none() {
+            run.signal(signal);
+        }
+        let (code, error) = run.end();
+        assert_eq!(names(old.path()), old.names, "{error}");
+        if code == Some(0) {
+            // The index names its input by its absolute path, so only the book is alike elsewhere.
+            let (now, book) = (Old::bytes(old.path()), new.len() - 2);
+            assert!(now[now.len() - 2] == new[book]);
+            break;
+        }
+        assert_eq!(code, Some(status), "{error}");
+        old.is_intact();
+    }
+}
+
+/// A reader that takes nothing holds up the last output when the others are complete.
+#[test]
+fn an_output_whose_reader_is_slow() {
+    let old = Old::make();
+    let outside = temp();
+    let fifo = outside.path().join("book.fifo");
+    make_fifo(&fifo);
+    let line = format!(
+        "make-book -q --force --min-game 1 --bin {} --leveldb games.idx --obs games.obs.db3 many.pgn",
+        fifo.display()
+    );
+    let mut run = Running::start(old.path(), &line);
+    let mut reader = File::open(&fifo).unwrap();
+    reader.read_exact(&mut [0; 16]).unwrap();
+    run.ends_by(SIGNALS[1]);
+    old.is_intact();
+}
+
+#[test]
+fn text_whose_reader_is_slow() {
+    let old = Old::make();
+    ok(
+        old.path(),
+        "make-book -q --min-game 1 many.pgn --bin big.bin",
+    );
+    let lines = [
+        "dump-book --bin big.bin --color white --out -",
+        "games --leveldb games.idx --json",
+    ];
+    for line in lines {
+        let mut run = Running::start(old.path(), line);
+        run.until_it_listens();
+        // The shorter text may be through already.
+        if run.0.try_wait().unwrap().is_none() {
+            run.signal("-INT");
+            let (code, _) = run.end();
+            assert_eq!(code, Some(130), "{line}");
+        }
+    }
+    fs::remove_file(old.path().join("big.bin")).unwrap();
+    old.is_intact();
+}
+
+#[test]
+fn outputs_of_the_book_commands() {
+    let old = Old::make();
+    let outside = temp();
+    let fifo = outside.path().join("out.fifo");
+    make_fifo(&fifo);
+    let out = fifo.display();
+    // No program reads the pipe, so each command is held up where it opens its output.
+    for (i, line) in [
+        format!("merge-book book.bin --out {out}"),
+        format!("convert games.obs.db3 {out} --format csv"),
+        format!("dump-book --bin book.bin --color black --out {out}"),
+        format!("verify book.bin --fix {out}"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let mut run = Running::start(old.path(), line);
+        run.until_it_listens();
+        run.ends_by(SIGNALS[i % SIGNALS.len()]);
+        old.is_intact();
+    }
+}
+
+#[test]
+fn a_kill_leaves_the_old_output_and_the_next_run_tidies_up() {
+    let old = Old::make();
+    let line = format!("{ALL_OUTPUTS} -");
+    let mut run = Running::start(old.path(), &line);
+    until("all outputs are begun", || {
+        OUTPUTS
+            .iter()
+            .all(|output| part(old.path(), output).is_some())
+    });
+    run.signal("-KILL");
+    run.end();
+    assert!(
+        OUTPUTS
+            .iter()
+            .all(|output| part(old.path(), output).is_some())
+    );
+    assert!(Old::bytes(old.path()) == old.bytes);
+    ok(old.path(), &format!("{ALL_OUTPUTS} famous.pgn"));
+    assert_eq!(names(old.path()), old.names);
+}
+
+#[test]
+fn two_runs_for_one_target() {
+    let old = Old::make();
+    let mut first = Running::start(old.path(), "make-book -q --min-game 1 -");
+    until("the output is begun", || {
+        part(old.path(), "book.bin").is_some()
+    });
+    let error = fails(old.path(), "make-book -q famous.pgn", 1);
+    assert!(
+        error.contains("book.bin") && error.contains("another run"),
+        "{error}"
+    );
+    let mut stdin = first.0.stdin.take().unwrap();
+    stdin
+        .write_all(&fs::read(sample("famous.pgn")).unwrap())
+        .unwrap();
+    drop(stdin);
+    until("the first run ends", || {
+        first.0.try_wait().unwrap().is_some()
+    });
+    assert!(first.0.wait().unwrap().success());
+    assert_eq!(names(old.path()), old.names);
+}
+
+/// `nohup` starts a program with SIGHUP ignored, and means it.
+#[cfg(target_os = "linux")]
+#[test]
+fn nohup_survives_its_terminal() {
+    let dir = temp();
+    let mut command = Command::new("nohup");
+    command
+        .current_dir(dir.path())
+        .arg(env!("CARGO_BIN_EXE_polybook"))
+        .args(["make-book", "-"]);
+    let mut run = Running::spawn(&mut command);
+    run.until_it_listens();
+    run.signal("-HUP");
+    thread::sleep(Duration::from_millis(300));
+    assert!(run.0.try_wait().unwrap().is_none());
+    run.signal("-TERM");
+    assert_eq!(run.end().0, Some(143));
+}

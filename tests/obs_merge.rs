@@ -1,0 +1,241 @@
+//! Merging OOBS databases.
+
+mod common;
+
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
+
+use common::{fails, ok, run, sample, temp};
+use polybook::{
+    Error,
+    obs::{ObsError, ObsWriter, merge_databases},
+};
+use rusqlite::Connection;
+
+/// All rows but their numbers, in the order of these.
+fn rows(db: &Path) -> Vec<(String, String, i64, i64, i64, i64, Option<String>)> {
+    let db = Connection::open(db).unwrap();
+    let mut query = db
+        .prepare("SELECT EPD, Move, Active, Win, Draw, Loss, Comment FROM Book ORDER BY ID")
+        .unwrap();
+    let rows = query.query_map([], |row| row.try_into()).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn merged_databases_are_that_of_all_games() {
+    let dir = temp();
+    let text = fs::read_to_string(sample("selfplay.pgn")).unwrap();
+    let games: Vec<String> = text
+        .split("[Event ")
+        .skip(1)
+        .map(|game| format!("[Event {game}"))
+        .collect();
+    let parts = [&games[..50], &games[50..300], &games[300..]];
+    for (i, part) in parts.into_iter().enumerate() {
+        fs::write(dir.path().join(format!("{i}.pgn")), part.concat()).unwrap();
+        ok(
+            dir.path(),
+            &format!("make-book -q {i}.pgn --min-game 1 --obs {i}.obs.db3"),
+        );
+    }
+    fs::write(dir.path().join("all.pgn"), &text).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q all.pgn --min-game 1 --obs all.obs.db3 --bin all.bin --comment x",
+    );
+    ok(
+        dir.path(),
+        "merge-book 0.obs.db3 1.obs.db3 2.obs.db3 --out merged.obs.db3",
+    );
+    let merged = dir.path().join("merged.obs.db3");
+    assert!(rows(&merged) == rows(&dir.path().join("all.obs.db3")));
+    ok(
+        dir.path(),
+        "convert -q merged.obs.db3 merged.bin --min-game 1 --comment x",
+    );
+    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert!(bytes("merged.bin") == bytes("all.bin"));
+    let info = Connection::open(&merged).unwrap();
+    let info: String = info
+        .query_row(
+            "SELECT group_concat(Value, ';') FROM Info WHERE Name IN ('Input', 'Games')",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(
+        info,
+        "500 read, 500 counted, 0 filtered, 0 rejected;0.pgn, 1.pgn, 2.pgn"
+    );
+}
+
+#[test]
+fn what_cannot_be_merged_is_refused() {
+    let dir = temp();
+    fs::write(
+        dir.path().join("a.pgn"),
+        "1. e4 *\n\n[Variant \"Horde\"]\n1. e4 *\n",
+    )
+    .unwrap();
+    ok(dir.path(), "make-book -q a.pgn --obs a.obs.db3 --bin a.bin");
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --obs h.obs.db3 --variant horde",
+    );
+    let error = fails(
+        dir.path(),
+        "merge-book a.obs.db3 h.obs.db3 --out o.obs.db3",
+        1,
+    );
+    assert!(
+        error.contains("h.obs.db3") && error.contains("horde"),
+        "{error}"
+    );
+    let error = fails(dir.path(), "merge-book a.obs.db3 a.bin", 2);
+    assert!(error.contains("polybook convert"), "{error}");
+    fails(
+        dir.path(),
+        "merge-book --policy first a.obs.db3 a.obs.db3",
+        2,
+    );
+    assert!(!dir.path().join("o.obs.db3").exists());
+    // Moves played once in each of two would be missing from the sum.
+    let output = run(dir.path(), "merge-book a.obs.db3 a.obs.db3");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.success() && error.contains("--min-game 3"),
+        "{error}"
+    );
+    assert!(dir.path().join("out.obs.db3").exists());
+}
+
+/// A database of one position with many moves.
+fn many_moves(path: &Path, moves: usize) {
+    Connection::open(path)
+        .unwrap()
+        .execute_batch(&format!(
+            "CREATE TABLE Book (EPD TEXT, Move TEXT, Active INTEGER, Win INTEGER, Draw INTEGER, Loss INTEGER, Comment TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {moves})
+             INSERT INTO Book SELECT 'an EPD', 'm' || i, i % 4, i % 1000, 1, 0, 'c' || i FROM n;
+             INSERT INTO Book VALUES ('before', 'm1', 1, 1, 1, 1, NULL);"
+        ))
+        .unwrap();
+}
+
+#[test]
+fn a_position_of_many_moves_takes_neither_quadratic_time_nor_memory() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    let moves = 300_000;
+    many_moves(&at("a.db3"), moves);
+    many_moves(&at("b.db3"), moves / 2);
+    let started = Instant::now();
+    ok(dir.path(), "merge-book -q a.db3 b.db3 --out merged.db3");
+    // A second or two, and hours if each row were looked for.
+    assert!(started.elapsed() < Duration::from_secs(120));
+    let found = rows(&at("merged.db3"));
+    assert_eq!(found.len(), moves + 1);
+    let games = |row: &(String, String, i64, i64, i64, i64, Option<String>)| row.3 + row.4 + row.5;
+    assert!(found[..moves].is_sorted_by(|a, b| {
+        (std::cmp::Reverse(games(a)), &a.1) < (std::cmp::Reverse(games(b)), &b.1)
+    }));
+    let sum: i64 = found[..moves].iter().map(games).sum();
+    let expected = |moves: usize| (1..=moves).map(|i| i as i64 % 1000 + 1).sum::<i64>();
+    assert_eq!(sum, expected(moves) + expected(moves / 2));
+    let one = found.iter().find(|row| row.1 == "m7").unwrap();
+    assert_eq!(
+        (one.2, one.3, one.4, one.6.as_deref()),
+        (3, 14, 2, Some("c7"))
+    );
+    assert_eq!(found[moves].0, "before");
+    assert_eq!(games(&found[moves]), 6);
+}
+
+#[test]
+fn a_database_named_twice_is_told_through_links_too() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    many_moves(&at("a.db3"), 3);
+    many_moves(&at("b.db3"), 3);
+    fs::hard_link(at("a.db3"), at("link.db3")).unwrap();
+    let output = run(dir.path(), "merge-book a.db3 b.db3 link.db3 --out m.db3");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success());
+    assert!(error.contains("warning: link.db3: named twice"), "{error}");
+    assert!(!error.contains("b.db3: named twice"), "{error}");
+}
+
+#[test]
+fn merging_ends_when_it_is_told_to() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    many_moves(&at("a.db3"), 200_000);
+    fs::write(at("m.db3"), "").unwrap();
+    let writer = ObsWriter::create(at("m.db3"), |_| Ok(())).unwrap();
+    let merged = merge_databases(&[at("a.db3")], writer, dir.path(), &AtomicBool::new(true));
+    assert!(matches!(merged, Err(Error::Interrupted)));
+    assert_eq!(fs::read(at("m.db3")).unwrap(), b"");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn nothing_cannot_be_merged() {
+    let dir = temp();
+    let writer = ObsWriter::create(dir.path().join("m.db3"), |_| Ok(())).unwrap();
+    let inputs: [&Path; 0] = [];
+    let err = merge_databases(&inputs, writer, dir.path(), &AtomicBool::new(false)).unwrap_err();
+    assert_eq!(err.carried(), Some(&ObsError::NoInput));
+}
+
+#[test]
+fn a_sum_that_no_database_can_have_is_refused() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    many_moves(&at("a.db3"), 3);
+    Connection::open(at("a.db3"))
+        .unwrap()
+        .execute("UPDATE Book SET Win = 1 << 36 WHERE Move = 'm2'", [])
+        .unwrap();
+    let error = fails(dir.path(), "merge-book a.db3 a.db3 --out m.db3", 1);
+    assert!(
+        error.contains("m.db3") && error.contains("cannot be"),
+        "{error}"
+    );
+    assert!(!at("m.db3").exists());
+    ok(dir.path(), "merge-book -q a.db3 --out m.db3");
+    assert_eq!(rows(&at("m.db3")).len(), 4);
+}
+
+#[test]
+fn merged_samples_are_their_sums() {
+    let dir = temp();
+    for name in ["famous", "selfplay"] {
+        let pgn = sample(&format!("{name}.pgn"));
+        ok(
+            dir.path(),
+            &format!(
+                "make-book -q {} --min-game 1 --obs {name}.db3",
+                pgn.display()
+            ),
+        );
+    }
+    let both = format!(
+        "{} {}",
+        sample("famous.pgn").display(),
+        sample("selfplay.pgn").display()
+    );
+    ok(
+        dir.path(),
+        &format!("make-book -q {both} --min-game 1 --obs all.db3"),
+    );
+    ok(
+        dir.path(),
+        "merge-book -q selfplay.db3 famous.db3 --out merged.db3",
+    );
+    assert!(rows(&dir.path().join("merged.db3")) == rows(&dir.path().join("all.db3")));
+}
