@@ -5,6 +5,7 @@ use std::path::Path;
 use polybook::{
     book::{Book, Entry, Fault, MergePolicy, faults, fix, header, lines, merge_books},
     position::{Variant, key},
+    progress::Meter,
     tally::Memory,
 };
 use shakmaty::{Chess, Color};
@@ -34,7 +35,10 @@ fn header_text(data: &[u8]) {
     };
     if let Ok(made) = header::create(&parsed.variants, &parsed.comment) {
         let again = header::parse(&made).unwrap();
-        assert_eq!((again.variants, again.comment), (parsed.variants, parsed.comment));
+        assert_eq!(
+            (again.variants, again.comment),
+            (parsed.variants, parsed.comment)
+        );
     }
 }
 
@@ -71,7 +75,10 @@ fn book(bytes: &[u8]) {
     let in_memory = Book::from_bytes(bytes.to_vec()).unwrap();
     assert_eq!(book.len(), bytes.len() as u64 / 16);
     assert_eq!(header::read(&path).ok(), header::read(&path).ok());
-    for entry in in_memory.iter().take(64).map(Result::unwrap) {
+    // Of a book that is out of order, probing promises nothing.
+    let is_sorted = in_memory.iter().map(|entry| entry.unwrap().key).is_sorted();
+    let probed = if is_sorted { 64 } else { 0 };
+    for entry in in_memory.iter().take(probed).map(Result::unwrap) {
         let moves = |book: &Book| -> Vec<Entry> { book.moves(entry.key).unwrap().collect() };
         assert_eq!(moves(&book), moves(&in_memory));
     }
@@ -95,7 +102,9 @@ fn mended(room: &Room, path: &Path, bytes: &[u8]) {
     fix(&once, &twice, &memory).unwrap();
     let once = std::fs::read(once).unwrap();
     assert!(once == std::fs::read(twice).unwrap());
-    assert!(once.len() <= bytes.len() || found.iter().any(|fault| matches!(fault, Fault::Header(_))));
+    assert!(
+        once.len() <= bytes.len() || found.iter().any(|fault| matches!(fault, Fault::Header(_)))
+    );
 }
 
 /// Changing the header leaves the records alone.
@@ -108,17 +117,21 @@ fn headers(room: &Room, path: &Path, bytes: &[u8]) {
         header::delete(&copy, &bare).unwrap();
         let bare = std::fs::read(bare).unwrap();
         assert!(bytes.ends_with(&bare));
-        assert!(bare.chunks_exact(16).next().is_none_or(|first| first[..8] != [0; 8]));
+        assert!(
+            bare.chunks_exact(16)
+                .next()
+                .is_none_or(|first| first[..8] != [0; 8])
+        );
     }
 }
 
 /// Lines as polyglot counts and writes them.
 fn walked(book: &Book) {
-    let _ = lines::count(book).unwrap();
-    let _ = lines::reachable(book).unwrap();
+    let _ = lines::count(book, &Meter::default()).unwrap();
+    let _ = lines::reachable(book, &Meter::default()).unwrap();
     for side in [Color::White, Color::Black] {
         let mut out = Bounded(MOST_OF_LINES);
-        let _ = lines::write(book, side, Chess::default(), &mut out);
+        let _ = lines::write(book, side, Chess::default(), &mut out, &Meter::default());
     }
 }
 
@@ -127,7 +140,10 @@ struct Bounded(usize);
 
 impl std::io::Write for Bounded {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-        self.0 = self.0.checked_sub(buf.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        self.0 = self
+            .0
+            .checked_sub(buf.len())
+            .ok_or(std::io::ErrorKind::StorageFull)?;
         Ok(buf.len())
     }
 
@@ -145,7 +161,7 @@ fn merged(data: &[u8]) {
     let inputs = [room.file("a.bin", first), room.file("b.bin", second)];
     for policy in [MergePolicy::Sum, MergePolicy::First] {
         let out = room.path("out.bin");
-        if merge_books(&inputs, &out, policy).is_err() {
+        if merge_books(&inputs, &out, policy, &Meter::default()).is_err() {
             assert!(!out.exists());
             continue;
         }

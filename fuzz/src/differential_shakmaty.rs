@@ -35,14 +35,11 @@ pub fn run(data: &[u8]) {
     }
     let report = made.unwrap();
     assert_eq!(report.totals.games.rejected, 0, "{:?}", report.rejected);
-    let mut found = Counts::new();
-    Obs::open(&obs)
-        .unwrap()
-        .for_each(|row| {
-            found.insert((row.epd, row.mv), row.stats);
-            Ok(())
-        })
-        .unwrap();
+    let rows = Obs::open(&obs).unwrap().rows().unwrap();
+    let found: Counts = rows
+        .map(Result::unwrap)
+        .map(|row| ((row.epd, row.mv), row.stats))
+        .collect();
     assert_eq!(found, expected, "{pgn}");
 }
 
@@ -59,7 +56,11 @@ fn written(data: &[u8]) -> String {
             let Some(&mv) = legal.get(usize::from(chosen) % legal.len().max(1)) else {
                 break;
             };
-            let ornament = if chosen > 200 { bytes.next().copied() } else { None };
+            let ornament = if chosen > 200 {
+                bytes.next().copied()
+            } else {
+                None
+            };
             write_move(&mut pgn, &pos, mv, chosen, ornament.unwrap_or(0));
             pos.play_unchecked(mv);
         }
@@ -70,7 +71,11 @@ fn written(data: &[u8]) -> String {
 
 fn write_move(pgn: &mut String, pos: &Chess, mv: shakmaty::Move, chosen: u8, ornament: u8) {
     if pos.turn() == Color::White || chosen % 3 == 0 {
-        let dots = if pos.turn() == Color::White { "." } else { "..." };
+        let dots = if pos.turn() == Color::White {
+            "."
+        } else {
+            "..."
+        };
         write!(pgn, "{}{dots} ", pos.fullmoves()).unwrap();
     }
     write!(pgn, "{}", SanPlus::from_move(pos.clone(), mv)).unwrap();
@@ -113,7 +118,12 @@ impl Visitor for Counter {
         ControlFlow::Continue(None)
     }
 
-    fn tag(&mut self, winner: &mut Option<Color>, name: &[u8], value: RawTag<'_>) -> ControlFlow<()> {
+    fn tag(
+        &mut self,
+        winner: &mut Option<Color>,
+        name: &[u8],
+        value: RawTag<'_>,
+    ) -> ControlFlow<()> {
         if name == b"Result" {
             *winner = match value.as_bytes() {
                 b"1-0" => Some(Color::White),

@@ -56,13 +56,23 @@ fn answers(dir: &Path) -> Vec<Result<String, String>> {
         Err(err) => return vec![Err(text(err))],
     };
     let mut answers = vec![Ok(format!("{} {:?}", index.game_count(), index.variant()))];
-    for id in 0..4 {
-        answers.push(index.header(id).map(|header| format!("{header:?}")).map_err(text));
+    for id in 0..3 {
+        answers.push(
+            index
+                .header(id)
+                .map(|header| format!("{header:?}"))
+                .map_err(text),
+        );
     }
     for line in ["", "e4", "e4 e5", "d4 d5", "a3"] {
         let key = key(&from_text(None, Some(line)).unwrap());
         answers.push(index.games(key).map(|ids| format!("{ids:?}")).map_err(text));
-        answers.push(index.stats(key).map(|stats| format!("{stats:?}")).map_err(text));
+        answers.push(
+            index
+                .stats(key)
+                .map(|stats| format!("{stats:?}"))
+                .map_err(text),
+        );
     }
     answers
 }
