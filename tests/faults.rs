@@ -305,7 +305,7 @@ fn make_book_of_new_outputs() {
 
 #[test]
 fn make_book_that_spills() {
-    let line = format!("make-book games.pgn --memory 1 --threads 2 {ALL_OUTPUTS}");
+    let line = format!("make-book games.pgn --memory 64KiB --threads 2 {ALL_OUTPUTS}");
     Scene::new(&line, |dir| {
         with_old_outputs(dir);
         write_games(dir, "games.pgn", "selfplay.pgn", 0, 12);

@@ -1,0 +1,176 @@
+//! Books and headers: any bytes as a book, as a header, as two books to merge.
+
+use std::path::Path;
+
+use polybook::{
+    book::{Book, Entry, Fault, MergePolicy, faults, fix, header, lines, merge_books},
+    position::{Variant, key},
+    progress::Meter,
+    tally::Memory,
+};
+use shakmaty::{Chess, Color};
+
+use super::{Room, choice};
+
+/// Lines of a book can be without end in number, so only small books are asked for theirs.
+const MOST_RECORDS_OF_LINES: u64 = 64;
+
+/// Bytes of lines that are looked at.
+const MOST_OF_LINES: usize = 1 << 16;
+
+pub fn run(data: &[u8]) {
+    let (kind, rest) = choice(data);
+    match kind % 4 {
+        0 => header_text(rest),
+        1 => merged(rest),
+        2 => book(rest),
+        _ => book(&sensible(rest)),
+    }
+}
+
+fn header_text(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let Ok(parsed) = header::parse(&text) else {
+        return;
+    };
+    if let Ok(made) = header::create(&parsed.variants, &parsed.comment) {
+        let again = header::parse(&made).unwrap();
+        assert_eq!(
+            (again.variants, again.comment),
+            (parsed.variants, parsed.comment)
+        );
+    }
+}
+
+/// A book of records whose keys are those of positions, so that lines can be walked.
+fn sensible(data: &[u8]) -> Vec<u8> {
+    let mut records = Vec::new();
+    let mut pos = Chess::default();
+    for bytes in data.chunks_exact(4) {
+        let legal = shakmaty::Position::legal_moves(&pos);
+        if legal.is_empty() || bytes[0] == 0 {
+            pos = Chess::default();
+            continue;
+        }
+        let mv = legal[usize::from(bytes[1]) % legal.len()];
+        records.push(Entry {
+            key: key(&pos),
+            mv: mv.into(),
+            weight: u16::from_be_bytes([bytes[2], bytes[3]]),
+            learn: 0,
+        });
+        shakmaty::Position::play_unchecked(&mut pos, mv);
+    }
+    records.sort_by_key(|entry| entry.key);
+    records.iter().flat_map(|entry| entry.to_bytes()).collect()
+}
+
+fn book(bytes: &[u8]) {
+    let room = Room::new();
+    let path = room.file("book.bin", bytes);
+    let Ok(book) = Book::open(&path) else {
+        assert_ne!(bytes.len() % 16, 0);
+        return;
+    };
+    let in_memory = Book::from_bytes(bytes.to_vec()).unwrap();
+    assert_eq!(book.len(), bytes.len() as u64 / 16);
+    assert_eq!(header::read(&path).ok(), header::read(&path).ok());
+    // Of a book that is out of order, probing promises nothing.
+    let is_sorted = in_memory.iter().map(|entry| entry.unwrap().key).is_sorted();
+    let probed = if is_sorted { 64 } else { 0 };
+    for entry in in_memory.iter().take(probed).map(Result::unwrap) {
+        let moves = |book: &Book| -> Vec<Entry> { book.moves(entry.key).unwrap().collect() };
+        assert_eq!(moves(&book), moves(&in_memory));
+    }
+    let _ = book.moves_of(&Variant::Crazyhouse.start()).unwrap().count();
+    mended(&room, &path, bytes);
+    headers(&room, &path, bytes);
+    if book.len() <= MOST_RECORDS_OF_LINES {
+        walked(&book);
+    }
+}
+
+/// A mended copy has no faults, and mending it again changes nothing.
+fn mended(room: &Room, path: &Path, bytes: &[u8]) {
+    let memory = Memory::default();
+    let Ok(found) = faults(path, &memory) else {
+        return;
+    };
+    let (once, twice) = (room.path("once.bin"), room.path("twice.bin"));
+    fix(path, &once, &memory).unwrap();
+    assert_eq!(faults(&once, &memory).unwrap(), [], "{found:?}");
+    fix(&once, &twice, &memory).unwrap();
+    let once = std::fs::read(once).unwrap();
+    assert!(once == std::fs::read(twice).unwrap());
+    assert!(
+        once.len() <= bytes.len() || found.iter().any(|fault| matches!(fault, Fault::Header(_)))
+    );
+}
+
+/// Changing the header leaves the records alone.
+fn headers(room: &Room, path: &Path, bytes: &[u8]) {
+    let copy = room.path("headed.bin");
+    let text = header::create(&["normal"], "a\nb").unwrap();
+    if header::write(&text, path, &copy).is_ok() {
+        assert_eq!(header::read(&copy).unwrap(), text);
+        let bare = room.path("bare.bin");
+        header::delete(&copy, &bare).unwrap();
+        let bare = std::fs::read(bare).unwrap();
+        assert!(bytes.ends_with(&bare));
+        assert!(
+            bare.chunks_exact(16)
+                .next()
+                .is_none_or(|first| first[..8] != [0; 8])
+        );
+    }
+}
+
+/// Lines as polyglot counts and writes them.
+fn walked(book: &Book) {
+    let _ = lines::count(book, &Meter::default()).unwrap();
+    let _ = lines::reachable(book, &Meter::default()).unwrap();
+    for side in [Color::White, Color::Black] {
+        let mut out = Bounded(MOST_OF_LINES);
+        let _ = lines::write(book, side, Chess::default(), &mut out, &Meter::default());
+    }
+}
+
+/// A writer that ends the writing after some bytes.
+struct Bounded(usize);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        self.0 = self
+            .0
+            .checked_sub(buf.len())
+            .ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Two books merged: in order, with the positions of both.
+fn merged(data: &[u8]) {
+    let (cut, rest) = choice(data);
+    let middle = (rest.len() / 16 * usize::from(cut) / 256) * 16;
+    let (first, second) = rest.split_at(middle);
+    let room = Room::new();
+    let inputs = [room.file("a.bin", first), room.file("b.bin", second)];
+    for policy in [MergePolicy::Sum, MergePolicy::First] {
+        let out = room.path("out.bin");
+        if merge_books(&inputs, &out, policy, &Meter::default()).is_err() {
+            assert!(!out.exists());
+            continue;
+        }
+        let keys: Vec<u64> = Book::open(&out)
+            .unwrap()
+            .iter()
+            .map(|entry| entry.unwrap().key)
+            .collect();
+        assert!(keys.is_sorted());
+        std::fs::remove_file(out).unwrap();
+    }
+}

@@ -1,0 +1,110 @@
+//! The same games on other threads, with another budget, and cut elsewhere: the same bytes.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read},
+    path::Path,
+};
+
+use polybook::{
+    pgn::{Cutter, GameEnd, GameReader, Token},
+    position::{Variant, VariantChoice},
+};
+
+use super::{Room, choice, outputs::Outputs};
+
+pub fn run(data: &[u8]) {
+    let (options, pgn) = choice(data);
+    cuts(pgn);
+    let room = Room::new();
+    let path = room.file("games.pgn", pgn);
+    let variant = VariantChoice::Only(Variant::Standard);
+    let one = Outputs::named(&room, "one");
+    let many = Outputs::named(&room, "many");
+    let first = one.make(&path, variant, options, |run| run);
+    let second = many.make(&path, variant, options, |run| run.threads(3).memory(1));
+    match (first, second) {
+        (Ok(first), Ok(second)) => {
+            assert_eq!(first.totals.games, second.totals.games);
+            assert_eq!(first.rejected, second.rejected);
+            assert!(fs::read(&one.bin).unwrap() == fs::read(&many.bin).unwrap());
+            assert!(fs::read(&one.obs).unwrap() == fs::read(&many.obs).unwrap());
+            assert!(files(&one.index) == files(&many.index));
+        }
+        (Err(first), Err(second)) => {
+            let text = |err: polybook::Error| err.to_string().replace("many.", "one.");
+            assert_eq!(text(first), text(second));
+        }
+        (first, second) => panic!("{:?} and {:?}", first.err(), second.err()),
+    }
+}
+
+fn files(dir: &Path) -> BTreeMap<std::ffi::OsString, Vec<u8>> {
+    fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            (entry.file_name(), fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+/// Games are the same wherever the stream is cut and however its bytes arrive.
+fn cuts(pgn: &[u8]) {
+    let whole = games(Cutter::new(pgn, pgn.len() + 1));
+    for (batch, piece) in [(1, 1), (1, 64), (100, 7), (1000, 4096)] {
+        let stream = Pieces { rest: pgn, piece };
+        assert_eq!(games(Cutter::new(stream, batch)), whole, "{batch} {piece}");
+    }
+}
+
+/// A stream that hands out a few bytes at a time.
+struct Pieces<'a> {
+    rest: &'a [u8],
+    piece: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let len = buf.len().min(self.piece);
+        self.rest.read(&mut buf[..len])
+    }
+}
+
+/// Where games begin, their tags, and the words of their movetext.
+fn games(mut cutter: Cutter<impl Read>) -> Vec<(u64, Vec<String>)> {
+    let mut found = Vec::new();
+    while let Some(batch) = cutter.next_batch().unwrap() {
+        let mut reader = GameReader::new(&batch.text);
+        while reader.next_game() {
+            let mut words: Vec<String> = reader
+                .tags()
+                .iter()
+                .map(|tag| format!("{:?}={:?}", tag.name, tag.value))
+                .collect();
+            let start = batch.offset + reader.game_offset() as u64;
+            loop {
+                let token = reader.next_token();
+                words.push(word(token, batch.offset));
+                if matches!(token, Token::End(_)) {
+                    break;
+                }
+            }
+            found.push((start, words));
+        }
+    }
+    found
+}
+
+/// A token with its place in the stream.
+fn word(token: Token<'_>, batch: u64) -> String {
+    let place = |offset: usize| batch + offset as u64;
+    match token {
+        Token::Move { text, offset } => format!("{} {text:?}", place(offset)),
+        Token::Unreadable { text, offset } => format!("{} unreadable {text:?}", place(offset)),
+        Token::NullMove { offset } => format!("{} null", place(offset)),
+        Token::End(GameEnd::Broken(flaw)) => format!("{} {}", place(flaw.offset), flaw.reason),
+        other => format!("{other:?}"),
+    }
+}

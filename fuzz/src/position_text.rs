@@ -1,0 +1,54 @@
+//! Positions and moves as text: FEN, EPD, lines of moves, single moves.
+
+use polybook::position::{
+    BookMove, Keyed, Rules, Variant, from_text, key, parse_fen, read_move, uci, write_epd,
+};
+use shakmaty::san::SanPlus;
+
+use super::choice;
+
+pub fn run(data: &[u8]) {
+    let (kind, rest) = choice(data);
+    let text = String::from_utf8_lossy(rest);
+    // A position and moves, or one of both.
+    let (fen, line) = match text.split_once('|') {
+        Some((fen, line)) => (Some(fen), Some(line)),
+        None if kind & 1 == 0 => (Some(&*text), None),
+        None => (None, Some(&*text)),
+    };
+    if let Ok(pos) = from_text(fen, line) {
+        check(Variant::Standard, &pos);
+    }
+    for variant in Variant::ALL {
+        if let Ok(pos) = variant.from_text(fen, line) {
+            check(variant, &pos);
+        }
+    }
+}
+
+fn check<P: Rules>(variant: Variant, pos: &P) {
+    let mut epd = Vec::new();
+    write_epd(pos, &mut epd);
+    let epd = String::from_utf8(epd).expect("an EPD is ASCII");
+    let again = variant.parse_fen(&epd).expect("an EPD is a position");
+    assert_eq!(key(&again), key(pos), "{epd}");
+    if variant == Variant::Standard {
+        assert_eq!(key(&parse_fen(&epd).unwrap()), key(pos));
+    }
+    for mv in pos.legal_moves() {
+        let number = BookMove::from(mv);
+        assert_eq!(number.to_move(pos), Some(mv), "{epd} {mv:?}");
+        let spellings = [
+            uci(pos, mv),
+            SanPlus::from_move(pos.clone(), mv).to_string(),
+        ];
+        for text in spellings {
+            assert_eq!(read_move(pos, text.as_bytes()), Ok(mv), "{epd} {text}");
+        }
+        let mut carried = Keyed::new(pos.clone());
+        carried.play(mv);
+        let mut played = pos.clone();
+        played.play_unchecked(mv);
+        assert_eq!(carried.key(), key(&played), "{epd} {mv:?}");
+    }
+}

@@ -1,0 +1,44 @@
+//! The seeds of the fuzz targets through the functions that the targets call, so that nothing they found comes back.
+
+#![cfg(feature = "cli")]
+
+#[path = "../fuzz/src/lib.rs"]
+mod polybook_fuzz;
+
+use std::{fs, path::Path};
+
+fn replay(target: &str, run: fn(&[u8])) {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/seeds")
+        .join(target);
+    let mut count = 0;
+    for seed in fs::read_dir(seeds).unwrap() {
+        let path = seed.unwrap().path();
+        eprintln!("{}", path.display());
+        run(&fs::read(path).unwrap());
+        count += 1;
+    }
+    assert!(count > 0, "{target} has no seeds");
+    // What is no input at all is an input too.
+    run(&[]);
+}
+
+macro_rules! replayed {
+    ($($target:ident),*) => {
+        $(#[test]
+        fn $target() {
+            replay(stringify!($target), polybook_fuzz::$target::run);
+        })*
+    };
+}
+
+replayed!(
+    books,
+    databases,
+    differential_self,
+    differential_shakmaty,
+    index_files,
+    pgn_outputs,
+    position_text,
+    variants
+);

@@ -1,0 +1,260 @@
+//! Peak memory is at most `--memory` and 64 MiB, whatever the input.
+//!
+//! The peak is what the kernel says of the process (`VmHWM`), sampled while it runs. The inputs are the hostile ones: games
+//! of nothing, nothing but tags, a start position a game, numbers and windows that are too large.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write},
+    path::Path,
+    process::{Command, Output, Stdio},
+    thread,
+    time::Duration,
+};
+
+use common::{ok, polybook_in, sample, skip, temp};
+
+/// What a command may take besides its budget.
+const BESIDES: u64 = 64;
+
+/// A command that ended, with its peak memory in MiB.
+struct Measured {
+    output: Output,
+    peak: u64,
+}
+
+/// Runs a command and looks at its memory until it ends.
+fn measure(mut command: Command) -> Measured {
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        peak = peak.max(high_water(&status).unwrap_or(0));
+        thread::sleep(Duration::from_millis(2));
+    }
+    Measured {
+        output: child.wait_with_output().unwrap(),
+        peak: peak >> 10,
+    }
+}
+
+/// The most memory that a process has had, in KiB. A process that has just ended has none to tell.
+fn high_water(status: &str) -> Option<u64> {
+    let text = fs::read_to_string(status).ok()?;
+    let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Runs a command line that must stay within a budget of so many MiB, whether it succeeds or refuses.
+#[track_caller]
+fn stays_within(dir: &Path, line: &str, budget: u64) -> Output {
+    let mut command = polybook_in(dir);
+    command.args(line.split_whitespace());
+    let measured = measure(command);
+    let error = String::from_utf8_lossy(&measured.output.stderr);
+    eprintln!("{} MiB: {line}", measured.peak);
+    assert!(
+        matches!(measured.output.status.code(), Some(0 | 1)),
+        "{line}: {error}"
+    );
+    assert!(!error.contains("internal error"), "{line}: {error}");
+    assert!(
+        measured.peak <= budget + BESIDES,
+        "{line}: {} MiB: {error}",
+        measured.peak
+    );
+    measured.output
+}
+
+/// As [`stays_within`], of a command line that must succeed.
+#[track_caller]
+fn succeeds_within(dir: &Path, line: &str, budget: u64) {
+    let output = stays_within(dir, line, budget);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {error}");
+}
+
+/// A file that `write` fills.
+fn file(dir: &Path, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
+    let mut out = BufWriter::new(File::create(dir.join(name)).unwrap());
+    write(&mut out).unwrap();
+    out.flush().unwrap();
+}
+
+#[test]
+fn a_million_empty_games_with_an_index() {
+    let dir = temp();
+    file(dir.path(), "games.pgn", |out| {
+        (0..1_000_000).try_for_each(|_| out.write_all(b"[Event \"\"]\n\n*\n\n"))
+    });
+    succeeds_within(
+        dir.path(),
+        "make-book games.pgn --leveldb index --allow-empty --memory 16MiB -q",
+        16,
+    );
+}
+
+#[test]
+fn a_start_position_a_game_with_a_database() {
+    let dir = temp();
+    file(dir.path(), "games.pgn", |out| {
+        (0..100_000_u32).try_for_each(|game| {
+            // The digits of the number in base 8 are empty squares between pawns.
+            let pawns: String = (0..6)
+                .map(|rank| {
+                    let file = game >> (3 * rank) & 7;
+                    let (before, behind) = (file, 7 - file);
+                    let blank = |n: u32| if n == 0 { String::new() } else { n.to_string() };
+                    format!("{}p{}/", blank(before), blank(behind))
+                })
+                .collect();
+            write!(
+                out,
+                "[FEN \"k7/{pawns}7K w - - 0 1\"]\n[Result \"1-0\"]\n\n1. Kg1 1-0\n\n"
+            )
+        })
+    });
+    succeeds_within(
+        dir.path(),
+        "make-book games.pgn --obs games.obs.db3 --min-game 1 --memory 16MiB -q",
+        16,
+    );
+}
+
+#[test]
+fn a_game_of_millions_of_tags() {
+    let dir = temp();
+    file(dir.path(), "games.pgn", |out| {
+        (0..2_500_000).try_for_each(|_| out.write_all(b"[A \"\"]\n"))?;
+        out.write_all(b"\n1. e4 e5 1-0\n")
+    });
+    stays_within(
+        dir.path(),
+        "make-book games.pgn --bin book.bin --leveldb index --allow-empty --memory 16MiB -q",
+        16,
+    );
+}
+
+#[test]
+fn a_packed_input_of_a_long_window() {
+    let dir = temp();
+    if common::program(&["zstd"]).is_none() {
+        return;
+    }
+    file(dir.path(), "games.pgn", |out| {
+        (0..3_000_000)
+            .try_for_each(|game| write!(out, "[Event \"{game}\"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n"))
+    });
+    let packed = Command::new("zstd")
+        .args(["-q", "-1", "--long=30", "games.pgn"])
+        .current_dir(dir.path())
+        .status()
+        .unwrap();
+    assert!(packed.success());
+    // Refusing is right as well, if it says what would do.
+    let output = stays_within(
+        dir.path(),
+        "make-book games.pgn.zst --bin book.bin --memory 16MiB -q",
+        16,
+    );
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("memory"), "{error}");
+    }
+}
+
+#[test]
+fn a_database_of_enormous_counts() {
+    let dir = temp();
+    let path = dir.path().join("huge.obs.db3");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(
+        "CREATE TABLE Book(ID INTEGER PRIMARY KEY AUTOINCREMENT, EPD TEXT NOT NULL, Move TEXT, Active INTEGER DEFAULT 1, \
+         Win INTEGER, Draw INTEGER, Loss INTEGER, Comment TEXT); CREATE TABLE Info(Name TEXT UNIQUE NOT NULL, Value TEXT); \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) \
+         INSERT INTO Book(EPD, Move, Win, Draw, Loss) \
+         SELECT 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -', 'e2e4', 1 << 36, 1 << 36, 1 << 36 FROM n;",
+    )
+    .unwrap();
+    drop(db);
+    stays_within(
+        dir.path(),
+        "convert huge.obs.db3 book.bin --min-game 1 --memory 16MiB -q",
+        16,
+    );
+}
+
+/// A book whose records have ascending keys, of so many MiB.
+fn ascending_book(dir: &Path, name: &str, mebibytes: u64) {
+    let records = mebibytes << 16;
+    file(dir, name, |out| {
+        (1..=records).try_for_each(|record| {
+            let key = record * (u64::MAX / (records + 1));
+            out.write_all(&key.to_be_bytes())?;
+            out.write_all(&[0x03, 0x1c, 0, 7, 0, 0, 0, 0])
+        })
+    });
+}
+
+#[test]
+fn a_book_larger_than_memory() {
+    let dir = temp();
+    ascending_book(dir.path(), "large.bin", 320);
+    for line in [
+        "show large.bin",
+        "verify large.bin -q",
+        "merge-book large.bin large.bin --out merged.bin -q",
+    ] {
+        succeeds_within(dir.path(), line, 0);
+    }
+}
+
+#[test]
+fn a_long_list_of_moves() {
+    let dir = temp();
+    let position = "8/8/8/8/8/4k3/8/4K2R w - - 0 1";
+    let path = dir.path().join("many.obs.db3");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(&format!(
+        "CREATE TABLE Book(ID INTEGER PRIMARY KEY AUTOINCREMENT, EPD TEXT NOT NULL, Move TEXT, Active INTEGER DEFAULT 1, \
+         Win INTEGER, Draw INTEGER, Loss INTEGER, Comment TEXT); CREATE TABLE Info(Name TEXT UNIQUE NOT NULL, Value TEXT); \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) \
+         INSERT INTO Book(EPD, Move, Win, Draw, Loss) SELECT '{}', 'move ' || i, 1, 1, 1 FROM n;",
+        position.strip_suffix(" 0 1").unwrap()
+    ))
+    .unwrap();
+    drop(db);
+    stays_within(
+        dir.path(),
+        "merge-book many.obs.db3 many.obs.db3 --out merged.obs.db3 -q",
+        0,
+    );
+}
+
+/// However much spills, few files are open at a time.
+#[test]
+fn few_open_files_are_enough() {
+    let dir = temp();
+    let line = "make-book games.pgn --memory 64KiB --min-game 1 --bin book.bin --leveldb index --index-stats --obs games.obs.db3 -q";
+    fs::copy(sample("selfplay.pgn"), dir.path().join("games.pgn")).unwrap();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_polybook"))
+        .args(line.split_whitespace())
+        .current_dir(dir.path())
+        .output();
+    let Ok(output) = output else {
+        return skip("there is no sh");
+    };
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    ok(dir.path(), "verify book.bin -q");
+}
