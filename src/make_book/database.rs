@@ -57,7 +57,7 @@ impl MakeBook {
         report: &mut Report,
     ) -> Result<Finished> {
         let meter = self.progress.enter(Phase::Database);
-        meter.expect(3 * report.positions);
+        meter.expect(2 * report.positions);
         let met = report.totals.variants.keys().next().copied();
         let variant = self.variant.only().or(met).unwrap_or_default();
         let info = Info::new(variant, self.provenance(report), &self.move_filter);

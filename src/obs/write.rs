@@ -87,7 +87,7 @@ impl ObsWriter {
     /// Writes the moves that are [selected](crate::tally::MoveFilter::selects) of all positions that the
     /// counted moves lead to from `starts`, ordered by EPD and then by games. Rows are sorted in `memory`.
     /// Works on all threads of the rayon pool that it is called in. `meter` has the steps that the caller
-    /// expects; a third of them is finding the positions, the rest is writing their rows.
+    /// expects; half of them is finding the positions, the rest is writing their rows.
     ///
     /// # Errors
     ///
@@ -281,7 +281,7 @@ fn insert_sorted(
     stop: &AtomicBool,
     meter: &Meter,
 ) -> Result<()> {
-    let steps_per_byte = meter.total() as f64 * 2.0 / 3.0 / rows.size().max(1) as f64;
+    let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
     let (blocks, received) = sync_channel::<Vec<u8>>(4);
     thread::scope(|scope| {
         let gathered = scope.spawn(move || {
