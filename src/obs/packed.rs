@@ -71,9 +71,9 @@ pub(super) struct Packed<'a>(Cow<'a, [u8]>);
 
 impl<'a> Packed<'a> {
     /// The one that more bytes begin with.
+    #[inline]
     pub(super) fn at_start(bytes: &'a [u8]) -> Packed<'a> {
-        let length = u32::from_le_bytes(*bytes.first_chunk().expect("a position has a head"));
-        Packed(Cow::Borrowed(&bytes[..length as usize]))
+        Packed(Cow::Borrowed(split_first(bytes).0))
     }
 
     /// Reads the next one of a file.
@@ -94,27 +94,6 @@ impl<'a> Packed<'a> {
     /// The EPD.
     pub(super) fn epd(&self) -> &[u8] {
         epd(&self.0)
-    }
-
-    /// The move and the numbers of each row.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (&[u8], Stats)> {
-        let mut rest = &self.0[HEAD + self.epd().len()..];
-        std::iter::from_fn(move || {
-            let (length, after) = rest.split_first()?;
-            let (mv, after) = after.split_at(usize::from(*length));
-            rest = after;
-            let mut number = || {
-                let (number, length) = u64::decode_var(rest).expect("a row has three numbers");
-                rest = &rest[length..];
-                number
-            };
-            let stats = Stats {
-                wins: number(),
-                draws: number(),
-                losses: number(),
-            };
-            Some((mv, stats))
-        })
     }
 }
 
@@ -138,10 +117,40 @@ impl PartialEq for Packed<'_> {
 
 impl Eq for Packed<'_> {}
 
+/// The packed position that some bytes begin with, and the rest.
+#[inline]
+pub(super) fn split_first(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let length = u32::from_le_bytes(*bytes.first_chunk().expect("a position has a head"));
+    bytes.split_at(length as usize)
+}
+
 /// The EPD of the packed position that some bytes begin with.
+#[inline]
 pub(super) fn epd(packed: &[u8]) -> &[u8] {
     let length = *packed[4..].first_chunk().expect("a position has a head");
     &packed[HEAD..HEAD + usize::from(u16::from_le_bytes(length))]
+}
+
+/// The move and the numbers of each row of a packed position.
+#[inline]
+pub(super) fn rows(packed: &[u8]) -> impl Iterator<Item = (&[u8], Stats)> {
+    let mut rest = &packed[HEAD + epd(packed).len()..];
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first()?;
+        let (mv, after) = after.split_at(usize::from(*length));
+        rest = after;
+        let mut number = || {
+            let (number, length) = u64::decode_var(rest).expect("a row has three numbers");
+            rest = &rest[length..];
+            number
+        };
+        let stats = Stats {
+            wins: number(),
+            draws: number(),
+            losses: number(),
+        };
+        Some((mv, stats))
+    })
 }
 
 #[cfg(test)]
@@ -164,7 +173,7 @@ mod tests {
             let packed = packer.finish();
             prop_assert_eq!(packed.epd(), epd.as_bytes());
             let mut found = Vec::new();
-            for (mv, stats) in packed.rows() {
+            for (mv, stats) in rows(packed.bytes()) {
                 prop_assert_eq!((mv, stats.draws, stats.losses), (&b"e7e8q"[..], 1 << 40, 0));
                 found.push(stats.wins);
             }

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::{
     error::Sql,
     info::Info,
-    packed::{Packed, Packer},
+    packed::{self, Packed, Packer, epd, split_first},
     piles::Piles,
     row::Active,
     sorted::SortedRows,
@@ -315,17 +315,13 @@ fn insert_sorted(
 
 fn insert_blocks(blocks: &Receiver<Vec<u8>>, table: &mut BookTable<'_>) -> Result<()> {
     for block in blocks {
-        let mut positions = Vec::new();
+        let mut rows = Vec::new();
         let mut rest = &block[..];
         while !rest.is_empty() {
-            let packed = Packed::at_start(rest);
-            rest = &rest[packed.bytes().len()..];
-            positions.push(packed);
-        }
-        let mut rows = Vec::new();
-        for packed in &positions {
-            let epd = text(packed.epd());
-            rows.extend(packed.rows().map(|(mv, stats)| NewRow {
+            let (packed, after) = split_first(rest);
+            rest = after;
+            let epd = text(epd(packed));
+            rows.extend(packed::rows(packed).map(|(mv, stats)| NewRow {
                 epd,
                 mv: text(mv),
                 active: Active::default(),
