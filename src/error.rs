@@ -130,7 +130,17 @@ impl<T> At<T> for io::Result<T> {
         self.map_err(|source| Error::Io {
             path: path.as_ref().to_owned(),
             doing,
-            source,
+            source: without_path(source),
         })
+    }
+}
+
+/// The reason alone of an error that names a temporary file, which is not the path that the error is about.
+fn without_path(err: io::Error) -> io::Error {
+    let inner = err.get_ref().and_then(|inner| inner.source());
+    let reason = inner.and_then(|reason| reason.downcast_ref::<io::Error>());
+    match reason.and_then(io::Error::raw_os_error) {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => err,
     }
 }
