@@ -135,12 +135,27 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// The reason alone of an error that names a temporary file, which is not the path that the error is about.
+/// The error of the operating system inside one of the crate `tempfile`, which adds a hidden name.
 fn without_path(err: io::Error) -> io::Error {
-    let inner = err.get_ref().and_then(|inner| inner.source());
-    let reason = inner.and_then(|reason| reason.downcast_ref::<io::Error>());
-    match reason.and_then(io::Error::raw_os_error) {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => err,
+    let inner = err.get_ref().and_then(StdError::source);
+    let code = inner
+        .and_then(|inner| inner.downcast_ref::<io::Error>())
+        .and_then(io::Error::raw_os_error);
+    code.map_or(err, io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_names_are_not_told() {
+        let err = tempfile::tempfile_in("/no/such/directory");
+        let err = err.map(drop).at("book.bin", "write").unwrap_err();
+        let cause = StdError::source(&err).unwrap().to_string();
+        assert!(!cause.contains("/no/such"), "{cause}");
+        let kept = io::Result::<()>::Err(io::Error::other("damaged")).at("a", "read");
+        let kept = kept.unwrap_err();
+        assert_eq!(StdError::source(&kept).unwrap().to_string(), "damaged");
     }
 }

@@ -33,6 +33,17 @@ impl Meter {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
 
+    /// How many steps there are.
+    pub(crate) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Begins anew, with no work.
+    pub(crate) fn reset(&self) {
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(0, Ordering::Relaxed);
+    }
+
     /// Counts steps that are done.
     pub(crate) fn advance(&self, steps: u64) {
         self.done.fetch_add(steps, Ordering::Relaxed);

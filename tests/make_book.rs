@@ -190,7 +190,10 @@ fn selections_add_up() {
     let dir = temp();
     let pgn = selfplay();
     let counted = |options: &str| {
-        let report = ok_json(dir.path(), &format!("make-book --json -q {options} {pgn}"));
+        let report = ok_json(
+            dir.path(),
+            &format!("make-book --json -q --allow-empty {options} {pgn}"),
+        );
         let games = &report["games"];
         assert_eq!(games["read"], 500);
         assert_eq!(

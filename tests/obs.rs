@@ -180,7 +180,7 @@ fn only_moves_that_are_kept_are_written_but_lost_ones_are() {
     let made = |options: &str| {
         ok(
             dir.path(),
-            &format!("make-book -q a.pgn --obs a.obs.db3 --force {options}"),
+            &format!("make-book -q a.pgn --obs a.obs.db3 --force --allow-empty {options}"),
         );
         let rows = rows(&dir.path().join("a.obs.db3")).into_iter();
         rows.map(|row| format!("{} {}-{}-{}", row.1, row.3, row.4, row.5))
@@ -392,7 +392,10 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     assert!(error.contains("keep moves of fewer games"), "{error}");
 
     // The suite is PGN that can be read, to the last move.
-    let report = ok_json(dir.path(), "make-book -q --json --strict s.pgn --bin s.bin");
+    let report = ok_json(
+        dir.path(),
+        "make-book -q --json --strict --min-game 1 s.pgn --bin s.bin",
+    );
     assert_eq!(report["games"]["counted"], 5);
     assert_eq!(report["plies"], 20);
 }

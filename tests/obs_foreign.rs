@@ -190,7 +190,7 @@ fn what_is_no_database_is_an_error_of_one_line() {
         let error = fails(dir.path(), &format!("convert {name} out.bin"), 1);
         assert!(error.contains(name) && error.contains(word), "{error}");
     }
-    let error = fails(dir.path(), "convert text.obs.db3 out.bin", 2);
+    let error = fails(dir.path(), "convert text.obs.db3 out.bin", 1);
     assert!(error.contains("text.obs.db3"), "{error}");
     for out in ["out.txt", "out", "out.obs.db3"] {
         fails(dir.path(), &format!("convert good.obs.db3 {out}"), 2);

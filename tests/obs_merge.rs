@@ -16,8 +16,11 @@ use polybook::{
 };
 use rusqlite::Connection;
 
+/// EPD, move, active, wins, draws, losses and comment.
+type Row = (String, String, i64, i64, i64, i64, Option<String>);
+
 /// All rows but their numbers, in the order of these.
-fn rows(db: &Path) -> Vec<(String, String, i64, i64, i64, i64, Option<String>)> {
+fn rows(db: &Path) -> Vec<Row> {
     let db = Connection::open(db).unwrap();
     let mut query = db
         .prepare("SELECT EPD, Move, Active, Win, Draw, Loss, Comment FROM Book ORDER BY ID")
@@ -140,7 +143,7 @@ fn a_position_of_many_moves_takes_neither_quadratic_time_nor_memory() {
     assert!(started.elapsed() < Duration::from_secs(120));
     let found = rows(&at("merged.db3"));
     assert_eq!(found.len(), moves + 1);
-    let games = |row: &(String, String, i64, i64, i64, i64, Option<String>)| row.3 + row.4 + row.5;
+    let games = |row: &Row| row.3 + row.4 + row.5;
     assert!(found[..moves].is_sorted_by(|a, b| {
         (std::cmp::Reverse(games(a)), &a.1) < (std::cmp::Reverse(games(b)), &b.1)
     }));

@@ -16,7 +16,10 @@ fn make_with(text: &[u8], options: impl Fn(MakeBook) -> MakeBook) -> polybook::R
     let dir = common::temp();
     let (pgn, bin) = (dir.path().join("games.pgn"), dir.path().join("book.bin"));
     fs::write(&pgn, text).unwrap();
-    let run = MakeBook::new([Input::file(&pgn)]).min_game(1).bin(&bin);
+    let run = MakeBook::new([Input::file(&pgn)])
+        .min_game(1)
+        .allow_empty(true)
+        .bin(&bin);
     let report = options(run).run()?;
     Ok(Made {
         report,

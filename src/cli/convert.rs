@@ -8,7 +8,7 @@ use polybook::{
     obs::{self, Obs},
     output::refuse_clashes,
     position::Variant,
-    tally::Memory,
+    tally::{Memory, MoveFilter},
 };
 use serde::Serialize;
 
@@ -55,6 +55,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     plies: u16,
 
+    /// Leave moves of weight 0, which no book has, out of a suite
+    #[arg(long)]
+    weighted: bool,
+
     #[command(flatten)]
     weighting: WeightingArgs,
 
@@ -94,6 +98,8 @@ struct Document {
     entries: u64,
     /// Rows of the database that could not be read.
     passed_over: u64,
+    /// Rows that the options left out of a table.
+    left_out: u64,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -104,7 +110,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     input::refuse_document_beside(args.json, out)?;
     let bar = Bar::of_phase("converting", &Arc::default(), context);
     let converted = if obs::is_database(file.path())? {
-        let convert = configured(args, &file)?;
+        let convert = configured(args, format, &file)?;
         match format {
             Format::Bin => convert.to_bin(out)?,
             Format::Pgn => convert.to_pgn(out, args.plies.into())?,
@@ -129,6 +135,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             path: input::output_name(out),
             entries: converted.entries,
             passed_over: converted.passed_over.rows,
+            left_out: converted.left_out,
         })?;
     }
     Ok(())
@@ -156,13 +163,18 @@ fn format(args: &Args) -> Result<Format, Usage> {
     }
 }
 
-fn configured(args: &Args, file: &InputFile) -> anyhow::Result<Convert> {
+fn configured(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<Convert> {
+    let default = match format {
+        Format::Csv => MoveFilter::every_move(),
+        Format::Bin | Format::Pgn | Format::Epd => MoveFilter::default(),
+    };
     let memory = Memory {
         bytes: args.resources.memory(),
         temp_dir: args.resources.temp_dir(),
     };
     let mut convert = Convert::new(Obs::open(file.path())?)
-        .move_filter((&args.weighting).into())
+        .move_filter(args.weighting.move_filter(&default))
+        .only_weighted(args.weighted)
         .weights((&args.weighting).into())
         .with_header(!args.header.no_header)
         .threads(args.resources.threads())
@@ -192,6 +204,12 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
         Format::Epd => "positions",
         Format::Csv => "rows",
     };
+    if converted.left_out > 0 {
+        text.push_str(&format!(
+            "{} rows left out by the options\n",
+            converted.left_out
+        ));
+    }
     text.push_str(&format!(
         "{}: {} {things}\n",
         input::output_name(&args.out),

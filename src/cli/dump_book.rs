@@ -83,8 +83,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     write(args, &book, &mut text, &meter)?;
     drop(bar);
     text.commit()?;
-    let out = input::output_name(&out);
-    context.tell(&format!("{out}: lines for {name}\n"));
+    // Behind the lines themselves there is nothing to tell.
+    if out != Path::new("-") {
+        context.tell(&format!("{}: lines for {name}\n", out.display()));
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use polybook::{
     make_book::Unfinished,
     pgn::{Input, Selection},
     position::{PieceLetters, VariantChoice},
+    tally::MoveFilter,
 };
 use serde::Serialize;
 
@@ -178,7 +179,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .variations(args.variations)
         .piece_letters(args.piece_letters)
         .strict(args.strict)
-        .move_filter((&args.weighting).into())
+        .move_filter(args.weighting.move_filter(&MoveFilter::default()))
         .weights((&args.weighting).into())
         .variant(args.variant)
         .with_header(!args.header.no_header)

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use polybook::book::header;
+use polybook::book::header::{self, HeaderError};
 
 use super::{errors::Usage, input::InputFile};
 
@@ -92,29 +92,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Usage("no book given: name the file (or -h for the options)".to_owned()).into(),
         );
     };
-    let input = InputFile::of(file)?;
-    if args.show {
-        let text = header::read(input.path())?;
-        let header = header::parse(&text).map_err(|source| polybook::Error::Format {
-            path: input.path().to_owned(),
-            source: source.into(),
-        })?;
-        let variants = header.variants.join("\n");
-        return super::print(&format!(
-            "Variants supported:\n{variants}\nComment:\n{}\n",
-            header.comment
-        ));
-    }
-    if args.show_data {
-        let data = header::read_raw(input.path())?;
-        if data.is_empty() {
-            return Err(polybook::Error::Format {
-                path: input.path().to_owned(),
-                source: header::HeaderError::NoHeader.into(),
-            }
-            .into());
-        }
-        return super::print(&cells(&data));
+    if args.show || args.show_data {
+        let input = InputFile::of(file)?;
+        let text = if args.show {
+            header_text(input.path())?
+        } else {
+            header_data(input.path())?
+        };
+        return super::print(&text);
     }
     if file == Path::new("-") {
         let usage = "pgheader changes a book in its place: name the file";
@@ -123,20 +108,48 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.delete {
         return Ok(header::remove(file)?);
     }
+    update(args, file)
+}
+
+/// The variants and the comment, as the format's document prints them.
+fn header_text(file: &Path) -> anyhow::Result<String> {
+    let text = header::read(file)?;
+    let header = header::parse(&text).map_err(|source| malformed(file, source))?;
+    Ok(format!(
+        "Variants supported:\n{}\nComment:\n{}\n",
+        header.variants.join("\n"),
+        header.comment
+    ))
+}
+
+fn header_data(file: &Path) -> anyhow::Result<String> {
+    let data = header::read_raw(file)?;
+    if data.is_empty() {
+        return Err(malformed(file, HeaderError::NoHeader).into());
+    }
+    Ok(cells(&data))
+}
+
+fn malformed(file: &Path, source: HeaderError) -> polybook::Error {
+    polybook::Error::Format {
+        path: file.to_owned(),
+        source: source.into(),
+    }
+}
+
+fn update(args: &Args, file: &Path) -> anyhow::Result<()> {
     let variants = args.variants.as_deref().map(variants);
     if let (Some(variants), false) = (&variants, args.force)
         && let Some(unknown) = variants.iter().find(|name| !header::known_variant(name))
     {
-        let problem =
-            format!("unknown variant \"{unknown}\": -l lists the known ones, -f accepts it");
-        anyhow::bail!("{}: {problem}", file.display());
+        anyhow::bail!(
+            "{}: unknown variant \"{unknown}\": -l lists the known ones, -f accepts it",
+            file.display()
+        );
     }
     let comment = args.comment.as_ref().map(|text| text.replace("\\n", "\n"));
-    Ok(header::update(
-        file,
-        variants.as_deref(),
-        comment.as_deref(),
-    )?)
+    header::update(file, variants.as_deref(), comment.as_deref())?;
+    Ok(())
 }
 
 /// The names in a list; blanks are dropped and capitals made small.

@@ -38,7 +38,7 @@ pub fn watch() -> io::Result<()> {
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
-            for signal in &mut signals {
+            if let Some(signal) = signals.forever().next() {
                 end(128 + signal);
             }
         })?;

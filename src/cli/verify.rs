@@ -80,7 +80,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "{name}: {}; verify --fix OUT writes a copy without these faults",
         faults.join("; ")
     );
-    context.tell(&format!("{name}: no faults, {records} records\n"));
+    context.tell(&format!("{name}: in order, {records} records\n"));
     Ok(())
 }
 

@@ -10,9 +10,9 @@ use shakmaty::Color;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Which moves are kept, and their weights")]
 pub struct WeightingArgs {
-    /// Keep a move when at least N games played it in that position
-    #[arg(long, value_name = "N", default_value_t = MoveFilter::default().min_game)]
-    min_game: u64,
+    /// Keep a move when at least N games played it in that position [default: 3; for tables 1]
+    #[arg(long, value_name = "N")]
+    min_game: Option<u64>,
 
     /// Keep a move when it scored at least P percent for the side that played it
     #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = percent)]
@@ -60,12 +60,13 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-impl From<&WeightingArgs> for MoveFilter {
-    fn from(args: &WeightingArgs) -> MoveFilter {
+impl WeightingArgs {
+    /// The filter that is asked for; what is not said is that of `default`.
+    pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
-            min_game: args.min_game,
-            min_score: args.min_score,
-            only: match (args.only_white, args.only_black) {
+            min_game: self.min_game.unwrap_or(default.min_game),
+            min_score: self.min_score,
+            only: match (self.only_white, self.only_black) {
                 (true, _) => Some(Color::White),
                 (_, true) => Some(Color::Black),
                 _ => None,

@@ -58,7 +58,7 @@ impl Convert {
     /// A database that cannot be read or a file that cannot be written.
     pub fn to_csv(&self, path: &Path) -> Result<Converted> {
         let variant = self.played_variant()?;
-        let filter = self.narrowed();
+        let filter = self.narrowed(MoveFilter::every_move());
         let mut table = Table {
             scaling: self.global_scaling(&filter)?,
             filter: &filter,
@@ -128,7 +128,9 @@ impl Table<'_> {
                 return Ok(());
             }
         };
+        let before = rows.len();
         rows.retain(|row| self.filter.selects(turn, row.stats));
+        self.converted.left_out += (before - rows.len()) as u64;
         rows.sort_by(Row::by_games);
         let scaling = match self.weights.scale {
             Scale::Global => self.scaling,

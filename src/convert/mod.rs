@@ -40,7 +40,9 @@ use crate::{
 pub struct Convert {
     obs: Obs,
     variant: Option<Variant>,
-    move_filter: MoveFilter,
+    /// `None` for the default of what is made.
+    move_filter: Option<MoveFilter>,
+    only_weighted: bool,
     weights: Weights,
     comment: Option<String>,
     header: bool,
@@ -57,6 +59,8 @@ pub struct Converted {
     pub book: Option<BookSummary>,
     /// Rows that could not be read, and what is wrong with the first.
     pub passed_over: PassedOver,
+    /// Rows that are active but that the move filter left out of a table.
+    pub left_out: u64,
 }
 
 impl Convert {
@@ -65,7 +69,8 @@ impl Convert {
         Convert {
             obs,
             variant: None,
-            move_filter: MoveFilter::default(),
+            move_filter: None,
+            only_weighted: false,
             weights: Weights::default(),
             comment: None,
             header: true,
@@ -80,9 +85,15 @@ impl Convert {
         self
     }
 
-    /// Which moves of the database are kept.
+    /// Which moves of the database are kept. Default: for books and suites Polyglot's, for tables every move.
     pub fn move_filter(mut self, filter: MoveFilter) -> Convert {
-        self.move_filter = filter;
+        self.move_filter = Some(filter);
+        self
+    }
+
+    /// Leaves moves of weight 0, which no book has, out of suites. Default: no.
+    pub fn only_weighted(mut self, only: bool) -> Convert {
+        self.only_weighted = only;
         self
     }
 
@@ -138,7 +149,7 @@ impl Convert {
             passed_over,
             ..
         } = self.count(variant, &pool)?;
-        let filter = self.narrowed();
+        let filter = self.narrowed(MoveFilter::default());
         let weights = &self.weights;
         let maker = pool.install(|| BookMaker::new(&counts, &filter, weights))?;
         let summary = maker.summary();
@@ -156,6 +167,7 @@ impl Convert {
             entries: summary.entries,
             book: Some(summary),
             passed_over,
+            left_out: 0,
         })
     }
 
@@ -176,8 +188,8 @@ impl Convert {
     }
 
     /// What is kept of what the database has.
-    fn narrowed(&self) -> MoveFilter {
-        let mut filter = self.move_filter.clone();
+    fn narrowed(&self, default: MoveFilter) -> MoveFilter {
+        let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().selection);
         filter
     }

@@ -35,12 +35,13 @@ struct Line {
 struct Tree<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
-    weights: &'a Weights,
+    /// The weights that must not be 0, if moves of weight 0 are left out.
+    weights: Option<&'a Weights>,
     scratch: Scratch,
 }
 
 impl Tree<'_> {
-    /// The moves of a position that a book would have.
+    /// The moves of a position that are kept.
     fn moves(&mut self, line: &Keyed<VariantPosition>) -> Result<Vec<(Move, u64)>> {
         let part = self.finder.part(line.key());
         let Some(found) = self.finder.find(part, &mut self.scratch)? else {
@@ -49,7 +50,10 @@ impl Tree<'_> {
         let turn = line.position().turn();
         let kept = found.moves.iter().filter_map(|count| {
             let stats = count.stats;
-            if !self.filter.selects(turn, stats) || self.weights.weight(stats) == 0 {
+            let is_weightless = self
+                .weights
+                .is_some_and(|weights| weights.weight(stats) == 0);
+            if !self.filter.selects(turn, stats) || is_weightless {
                 return None;
             }
             let mv = count.mv.to_move(line.position())?;
@@ -242,8 +246,8 @@ impl Convert {
         };
         let mut tree = Tree {
             finder: pool.install(|| counts.finder())?,
-            filter: self.narrowed(),
-            weights: &self.weights,
+            filter: self.narrowed(MoveFilter::default()),
+            weights: self.only_weighted.then_some(&self.weights),
             scratch: Scratch::default(),
         };
         let mut out = BufWriter::with_capacity(1 << 16, &mut file);
@@ -253,8 +257,8 @@ impl Convert {
         file.commit()?;
         Ok(Converted {
             entries,
-            book: None,
             passed_over,
+            ..Converted::default()
         })
     }
 }

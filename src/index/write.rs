@@ -26,7 +26,8 @@ use crate::{
     error::{At, Error, Result},
     output::{AtomicDir, Finished},
     position::VariantChoice,
-    sort::Sealed,
+    progress::Meter,
+    sort::{SHARDS, Sealed},
 };
 
 /// How many postings make a wave. With statistics, each may be a position with 200 bytes of entries.
@@ -87,7 +88,10 @@ impl IndexWriter {
         files: &[IndexedFile],
         variant: VariantChoice,
         stop: &AtomicBool,
+        meter: &Meter,
     ) -> Result<(IndexSummary, Finished)> {
+        meter.expect((0..SHARDS).map(|shard| postings.shard_len(shard)).sum());
+        meter.expect(games.len());
         let threads = rayon::current_num_threads();
         let mut source = Source {
             postings,
@@ -117,10 +121,14 @@ impl IndexWriter {
                     for positions in made {
                         summary.positions += positions.positions;
                         summary.postings += positions.games;
+                        meter.advance(positions.games);
                         cutter.push_positions(positions);
                     }
                 }
-                Wave::Entries(entries) => cutter.push(entries),
+                Wave::Entries(entries) => {
+                    meter.advance(entries.len() as u64);
+                    cutter.push(entries);
+                }
                 Wave::End => break,
             }
         }
@@ -256,6 +264,7 @@ mod tests {
                 &[],
                 VariantChoice::default(),
                 &AtomicBool::new(false),
+                &Meter::default(),
             )
             .unwrap();
         index.commit().unwrap();

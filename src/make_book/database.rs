@@ -5,7 +5,7 @@ use std::iter::once;
 use shakmaty::Chess;
 
 use super::{
-    MakeBook,
+    MakeBook, Phase,
     report::{ObsReport, Report},
     starts::Starts,
 };
@@ -56,6 +56,8 @@ impl MakeBook {
         memory: &Memory,
         report: &mut Report,
     ) -> Result<Finished> {
+        let meter = self.progress.enter(Phase::Database);
+        meter.expect(3 * report.positions);
         let met = report.totals.variants.keys().next().copied();
         let variant = self.variant.only().or(met).unwrap_or_default();
         let info = Info::new(variant, self.provenance(report), &self.move_filter);
@@ -63,10 +65,10 @@ impl MakeBook {
         let (written, database) = if variant == Variant::Standard {
             let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
             let all = once(Ok(Some(Chess::default()))).chain(others);
-            writer.write(counts, positions(all), &info, memory, &self.stop)?
+            writer.write(counts, positions(all), &info, memory, &self.stop, meter)?
         } else {
             let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
-            writer.write(counts, positions(others), &info, memory, &self.stop)?
+            writer.write(counts, positions(others), &info, memory, &self.stop, meter)?
         };
         if written.strays > 0 {
             report.warnings.push(format!(

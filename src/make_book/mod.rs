@@ -2,6 +2,7 @@
 //! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
 //! order behind them.
 
+mod costs;
 #[cfg(feature = "obs")]
 mod database;
 mod empty;
@@ -56,27 +57,8 @@ impl MakeBook {
         self.refuse_if_stopped()?;
         commit_all(finished)?;
         report.warnings.splice(0..0, self.repeated_inputs());
-        self.progress.enter(Phase::Book, 1);
-        self.progress.advance(1);
+        self.progress.end();
         Ok(report)
-    }
-
-    /// Begins the progress with what is known before anything is read: how long phases take compared with
-    /// reading, measured on games of masters.
-    fn begin_progress(&self) {
-        let total = self.inputs.iter().map(Input::size).sum::<Option<u64>>();
-        let reading = 100;
-        let if_wanted = |wanted: bool, cost: u64| if wanted { cost } else { 0 };
-        self.progress.begin(
-            total,
-            [
-                reading,
-                10,
-                if_wanted(self.obs.is_some(), 300),
-                if_wanted(self.leveldb.is_some(), 150),
-                if_wanted(self.bin.is_some(), 20),
-            ],
-        );
     }
 
     /// Refuses what would fail after an hour of counting.

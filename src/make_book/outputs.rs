@@ -69,7 +69,7 @@ impl MakeBook {
             index: indexed,
             mut report,
         } = collected;
-        self.progress.enter(Phase::Sorting, 0);
+        self.progress.enter(Phase::Sorting);
         let keyed = tally.map(Tally::seal).transpose()?;
         let identities = identities.map(Tally::seal).transpose()?;
         // Positions that share a key are told apart where somebody may ask.
@@ -81,6 +81,7 @@ impl MakeBook {
         report.positions = summary.positions;
         report.entries = summary.counted_entries;
         self.check_moves(summary.entries, counts)?;
+        self.correct_progress(&report, summary.entries);
         // A header that cannot be is known before anything is written.
         let header = self.book_header(maker.as_ref(), &report)?;
         self.refuse_if_stopped()?;
@@ -92,11 +93,10 @@ impl MakeBook {
             let memory = self.memory_for_rows(tables, indexed.is_some());
             let counts = identities.as_ref().or(keyed.as_ref());
             let counts = counts.expect("a run with a database counts moves");
-            self.progress.enter(Phase::Database, 0);
             finished.push(self.write_obs(writer, counts, &starts, &memory, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
-            self.progress.enter(Phase::Index, 0);
+            let meter = self.progress.enter(Phase::Index);
             let postings = indexed.postings.seal()?;
             let files = self.indexed_files(&indexed.first_ids)?;
             let (written, index) = writer.write(
@@ -105,6 +105,7 @@ impl MakeBook {
                 &files,
                 self.variant,
                 &self.stop,
+                meter,
             )?;
             finished.push(index);
             report.index = Some(IndexReport {
@@ -116,7 +117,7 @@ impl MakeBook {
         }
         self.refuse_if_stopped()?;
         if let (Some(mut bin), Some(maker)) = (outputs.bin, maker) {
-            self.progress.enter(Phase::Book, 0);
+            self.progress.enter(Phase::Book);
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use super::costs::Costs;
+use crate::progress::Meter;
+
 /// What a run does at present.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
@@ -48,9 +51,8 @@ pub struct Progress {
     /// Bytes of all inputs, 0 if that is not known.
     total_bytes: AtomicU64,
     games: AtomicU64,
-    /// Steps of the present phase, after reading, and how many there are.
-    steps: AtomicU64,
-    total_steps: AtomicU64,
+    /// The work of each phase after reading.
+    meters: [Meter; Phase::ALL.len()],
     /// How long each phase takes, in units of about a replayed half-move.
     costs: [AtomicU64; Phase::ALL.len()],
 }
@@ -78,15 +80,13 @@ impl Progress {
 
     /// How much of the present phase is done, from 0 to 1; `None` while that is not known.
     pub fn phase_fraction(&self) -> Option<f64> {
-        let (done, total) = match self.phase() {
-            Phase::Reading => self.bytes(),
-            _ => (
-                self.steps.load(Ordering::Relaxed),
-                Some(self.total_steps.load(Ordering::Relaxed)),
-            ),
-        };
-        let total = total.filter(|total| *total > 0)?;
-        Some((done as f64 / total as f64).min(1.0))
+        match self.phase() {
+            Phase::Reading => {
+                let (read, total) = self.bytes();
+                Some((read as f64 / total? as f64).min(1.0))
+            }
+            phase => self.meter(phase).fraction(),
+        }
     }
 
     /// How much of the whole run is done, by an estimate of how long each phase takes; `None` while the size of
@@ -108,33 +108,40 @@ impl Progress {
     }
 
     /// Begins a run.
-    pub(super) fn begin(&self, total_bytes: Option<u64>, costs: [u64; Phase::ALL.len()]) {
+    pub(super) fn begin(&self, total_bytes: Option<u64>, costs: Costs) {
         self.phase.store(Phase::Reading as u8, Ordering::Relaxed);
-        for number in [&self.bytes, &self.games, &self.steps, &self.total_steps] {
+        for number in [&self.bytes, &self.games] {
             number.store(0, Ordering::Relaxed);
         }
+        self.meters.iter().for_each(Meter::reset);
         let total = total_bytes.unwrap_or(0);
         self.total_bytes.store(total, Ordering::Relaxed);
-        self.expect(costs);
+        self.correct(costs);
     }
 
     /// Corrects how long each phase takes.
-    pub(super) fn expect(&self, costs: [u64; Phase::ALL.len()]) {
+    pub(super) fn correct(&self, costs: Costs) {
         for (stored, cost) in self.costs.iter().zip(costs) {
             stored.store(cost, Ordering::Relaxed);
         }
     }
 
-    /// Begins a phase of so many steps.
-    pub(super) fn enter(&self, phase: Phase, steps: u64) {
-        self.steps.store(0, Ordering::Relaxed);
-        self.total_steps.store(steps, Ordering::Relaxed);
-        self.phase.store(phase as u8, Ordering::Relaxed);
+    /// Ends a run.
+    pub(super) fn end(&self) {
+        let meter = self.enter(Phase::Book);
+        meter.reset();
+        meter.expect(1);
+        meter.advance(1);
     }
 
-    /// Counts steps of the present phase.
-    pub(super) fn advance(&self, steps: u64) {
-        self.steps.fetch_add(steps, Ordering::Relaxed);
+    /// Begins a phase, whose work is counted on the meter that is answered.
+    pub(super) fn enter(&self, phase: Phase) -> &Meter {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+        self.meter(phase)
+    }
+
+    fn meter(&self, phase: Phase) -> &Meter {
+        &self.meters[phase as usize]
     }
 
     /// Says how many bytes have been read.
@@ -159,12 +166,13 @@ mod tests {
         assert_eq!(progress.fraction(), Some(0.0));
         progress.set_bytes(100);
         assert_eq!(progress.fraction(), Some(0.3));
-        progress.enter(Phase::Sorting, 0);
+        progress.enter(Phase::Sorting);
         assert_eq!(progress.fraction(), Some(0.6));
-        progress.enter(Phase::Book, 8);
-        progress.advance(4);
+        let meter = progress.enter(Phase::Book);
+        meter.expect(8);
+        meter.advance(4);
         assert_eq!(progress.fraction(), Some(0.85));
-        progress.advance(4);
+        meter.advance(4);
         assert_eq!(progress.fraction(), Some(1.0));
         progress.begin(None, [60, 10, 0, 0, 30]);
         assert_eq!(

@@ -28,6 +28,7 @@ use crate::{
     error::{At, Error, Result},
     output::{AtomicFile, Finished},
     position::{Keyed, Rules, write_epd, write_uci},
+    progress::Meter,
     sort::Memory,
     tally::Counts,
 };
@@ -38,6 +39,9 @@ const LARGE: u64 = 1 << 24;
 
 /// How often what has been written is sent to the disk.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
+
+/// How many positions are found between two counts of the progress.
+const METERED: u64 = 256;
 
 /// Bytes of rows that are handed over at once.
 const BLOCK: usize = 1 << 19;
@@ -82,7 +86,8 @@ impl ObsWriter {
 
     /// Writes the moves that are [selected](crate::tally::MoveFilter::selects) of all positions that the
     /// counted moves lead to from `starts`, ordered by EPD and then by games. Rows are sorted in `memory`.
-    /// Works on all threads of the rayon pool that it is called in.
+    /// Works on all threads of the rayon pool that it is called in. `meter` has the steps that the caller
+    /// expects; a third of them is finding the positions, the rest is writing their rows.
     ///
     /// # Errors
     ///
@@ -94,15 +99,22 @@ impl ObsWriter {
         info: &Info,
         memory: &Memory,
         stop: &AtomicBool,
+        meter: &Meter,
     ) -> Result<(Written, Finished)> {
         let piles = Piles::new(rayon::current_num_threads(), memory);
         let strays = walk(
             counts,
             starts,
             stop,
-            |packer: &mut Packer, pos: &P, moves| match pack(packer, pos, moves, info) {
-                Some(packed) => piles.push(&packed),
-                None => Ok(()),
+            |(packer, seen): &mut (Packer, u64), pos: &P, moves| {
+                *seen += 1;
+                if seen.is_multiple_of(METERED) {
+                    meter.advance(METERED);
+                }
+                match pack(packer, pos, moves, info) {
+                    Some(packed) => piles.push(&packed),
+                    None => Ok(()),
+                }
             },
         )?;
         let rows = piles.sorted();
@@ -113,7 +125,7 @@ impl ObsWriter {
             temp_dir: &memory.temp_dir,
         };
         let (rows, finished) =
-            self.insert_all(made, stop, |table| insert_sorted(rows, table, stop))?;
+            self.insert_all(made, stop, |table| insert_sorted(rows, table, stop, meter))?;
         Ok((Written { rows, strays }, finished))
     }
 
@@ -263,13 +275,20 @@ fn pack<'a, P: Rules>(
 }
 
 /// One thread gathers the rows from all over memory while another inserts them.
-fn insert_sorted(rows: SortedRows, table: &mut BookTable<'_>, stop: &AtomicBool) -> Result<()> {
+fn insert_sorted(
+    rows: SortedRows,
+    table: &mut BookTable<'_>,
+    stop: &AtomicBool,
+    meter: &Meter,
+) -> Result<()> {
+    let steps_per_byte = meter.total() as f64 * 2.0 / 3.0 / rows.size().max(1) as f64;
     let (blocks, received) = sync_channel::<Vec<u8>>(4);
     thread::scope(|scope| {
         let gathered = scope.spawn(move || {
             let mut block = Vec::with_capacity(BLOCK + (1 << 12));
             // An inserter that takes no more blocks has an error of its own.
             let hand_over = |block: &mut Vec<u8>| {
+                meter.advance((block.len() as f64 * steps_per_byte) as u64);
                 let next = Vec::with_capacity(BLOCK + (1 << 12));
                 blocks.send(std::mem::replace(block, next)).is_ok()
             };

@@ -3,9 +3,11 @@
 use std::{
     ffi::OsString,
     fs::{self, File, TryLockError},
+    io::ErrorKind,
     path::Path,
 };
 
+use same_file::Handle;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
 use super::{
@@ -42,6 +44,26 @@ impl<T> Owned<T> {
 
 /// A new file beside a target.
 pub(super) fn file_for(target: &Target) -> Result<Owned<NamedTempFile>> {
+    loop {
+        let made = new_file(target)?;
+        if is_in_place(made.temporary.as_file(), made.temporary.path()) {
+            return Ok(made);
+        }
+    }
+}
+
+/// Whether a temporary still has its name. Another run that begins before it is locked takes it for abandoned.
+fn is_in_place(file: &File, path: &Path) -> bool {
+    let handle = file.try_clone().and_then(Handle::from_file);
+    match (handle, Handle::from_path(path)) {
+        (Ok(file), Ok(named)) => file == named,
+        (_, Err(err)) => err.kind() != ErrorKind::NotFound,
+        // What cannot be asked is taken for as it should be.
+        (Err(_), _) => true,
+    }
+}
+
+fn new_file(target: &Target) -> Result<Owned<NamedTempFile>> {
     remove_abandoned(target)?;
     let mut builder = Builder::new();
     let prefix = prefix(target.path());
@@ -66,6 +88,17 @@ pub(super) fn file_for(target: &Target) -> Result<Owned<NamedTempFile>> {
 
 /// A new directory beside a target.
 pub(super) fn directory_for(target: &Target) -> Result<Owned<TempDir>> {
+    loop {
+        let made = new_directory(target)?;
+        let path = made.temporary.path();
+        let is_in_place = |lock: &File| is_in_place(lock, path);
+        if path.is_dir() && made.lock.as_ref().is_none_or(is_in_place) {
+            return Ok(made);
+        }
+    }
+}
+
+fn new_directory(target: &Target) -> Result<Owned<TempDir>> {
     remove_abandoned(target)?;
     let mut builder = Builder::new();
     let prefix = prefix(target.path());

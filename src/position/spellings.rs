@@ -115,10 +115,14 @@ fn of_steps(mv: Move, bare: &str) -> Vec<String> {
     all
 }
 
-/// Whether a bishop's move in lower case is spelled like a pawn's, which has it: `bxc4`, `b3b4`.
-fn is_pawns_too(text: &str, read: Move) -> bool {
-    let names_square = text[1..].starts_with(|c: char| c.is_ascii_digit());
-    text.starts_with('b') && read.role() == Role::Pawn && (read.is_capture() || names_square)
+/// Whether a bishop's move in lower case is spelled like a move from the b-file, which has it: `bxc4` of a
+/// pawn, `b3b4` of the piece on b3.
+fn is_of_the_b_file(text: &str, read: Move) -> bool {
+    let names_square = read
+        .from()
+        .is_some_and(|from| text.starts_with(&from.to_string()));
+    let is_pawns = read.role() == Role::Pawn && read.is_capture();
+    text.starts_with('b') && (names_square || is_pawns)
 }
 
 fn check_all_moves(pos: &Chess) {
@@ -127,7 +131,7 @@ fn check_all_moves(pos: &Chess) {
         for text in spellings(pos, mv, &san) {
             match read_move(pos, text.as_bytes()) {
                 Ok(read) if read == mv => {}
-                Ok(read) if mv.role() == Role::Bishop && is_pawns_too(&text, read) => {}
+                Ok(read) if mv.role() == Role::Bishop && is_of_the_b_file(&text, read) => {}
                 Ok(read) => panic!("{text} for {san} was read as {read} in {pos:?}"),
                 Err(err) => {
                     // Only what leaves something open is refused.

@@ -27,6 +27,9 @@ pub(super) struct Knowledge<'a> {
 /// Records that are counted together.
 const STEP: u64 = 1 << 12;
 
+/// What going on from a position costs, in records that are read.
+const POSITION: u64 = 100;
+
 /// A move that the book knows, and how often it would be chosen, from 0 to 1.
 #[derive(Copy, Clone)]
 pub(super) struct Choice {
@@ -77,7 +80,7 @@ impl<'a> Knowledge<'a> {
         }
         meter.advance(book.len() % STEP);
         // Each side is to move in about half of the positions.
-        meter.expect(positions * walks / 2);
+        meter.expect(positions * walks / 2 * POSITION);
         Ok(Knowledge {
             book,
             filter,
@@ -115,7 +118,7 @@ impl<'a> Knowledge<'a> {
 
     /// The moves of the book that can be chosen, in its order, each with its share.
     pub(super) fn choices<P: Rules>(&self, known: &Known<P>) -> Result<Vec<Choice>> {
-        self.meter.advance(1);
+        self.meter.advance(POSITION);
         let pos = known.pos.position();
         let moves: Vec<(Move, f64)> = self
             .entries(known)?

@@ -1,0 +1,161 @@
+//! The progress bar: its phases on a terminal, and silence elsewhere.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread::{self, JoinHandle},
+};
+
+use common::{make_fifo, many_games, python, run, temp, until};
+
+/// The binary on a terminal of its own, which Python makes.
+struct OnTerminal {
+    child: Child,
+    shown: Arc<Mutex<Vec<u8>>>,
+    watcher: JoinHandle<()>,
+}
+
+impl OnTerminal {
+    fn start(python: &Path, dir: &Path, args: &[&str]) -> OnTerminal {
+        let spawn = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+        let mut child = Command::new(python)
+            .current_dir(dir)
+            .args(["-c", spawn, env!("CARGO_BIN_EXE_polybook")])
+            .args(args)
+            .env("TERM", "xterm")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let screen = Arc::clone(&shown);
+        let mut terminal = child.stdout.take().unwrap();
+        let watcher = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+                screen.lock().unwrap().extend_from_slice(&buffer[..read]);
+            }
+        });
+        OnTerminal {
+            child,
+            shown,
+            watcher,
+        }
+    }
+
+    fn has(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).contains(text)
+    }
+
+    /// Waits for a successful end, and answers all that was shown.
+    #[track_caller]
+    fn end(mut self) -> String {
+        assert!(self.child.wait().unwrap().success());
+        self.watcher.join().unwrap();
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+}
+
+/// A directory with games, and a pipe for an output that is to be held up.
+fn prepared() -> (tempfile::TempDir, PathBuf) {
+    let dir = temp();
+    fs::write(dir.path().join("many.pgn"), many_games()).unwrap();
+    let fifo = dir.path().join("out.fifo");
+    make_fifo(&fifo);
+    (dir, fifo)
+}
+
+#[test]
+fn the_phases_of_a_book() {
+    let Some(python) = python(&["pty"]) else {
+        return;
+    };
+    let (dir, fifo) = prepared();
+    let args = [
+        "make-book",
+        "--min-game",
+        "1",
+        "many.pgn",
+        "--bin",
+        "out.fifo",
+    ];
+    let run = OnTerminal::start(&python, dir.path(), &args);
+    let mut book = File::open(&fifo).unwrap();
+    book.read_exact(&mut [0; 16]).unwrap();
+    until("the last phase is shown", || run.has("writing the book: "));
+    book.read_to_end(&mut Vec::new()).unwrap();
+    let shown = run.end();
+    for part in ["1500 games", "games/s", "%"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn other_commands() {
+    let Some(python) = python(&["pty"]) else {
+        return;
+    };
+    let (dir, fifo) = prepared();
+    let made = run(
+        dir.path(),
+        "make-book -q --min-game 1 many.pgn --bin book.bin",
+    );
+    assert!(made.status.success());
+    for (args, phase) in [
+        (
+            &["merge-book", "book.bin", "--out", "out.fifo"][..],
+            "merging: ",
+        ),
+        (
+            &[
+                "dump-book",
+                "--bin",
+                "book.bin",
+                "--color",
+                "white",
+                "--out",
+                "out.fifo",
+            ],
+            "writing lines: ",
+        ),
+        (
+            &["convert", "book.bin", "out.fifo", "--format", "csv"],
+            "converting: ",
+        ),
+    ] {
+        let run = OnTerminal::start(&python, dir.path(), args);
+        let mut out = File::open(&fifo).unwrap();
+        out.read_exact(&mut [0; 4]).unwrap();
+        until("the phase is shown", || run.has(phase));
+        out.read_to_end(&mut Vec::new()).unwrap();
+        run.end();
+    }
+}
+
+#[test]
+fn no_bar_where_there_is_no_terminal() {
+    let (dir, _) = prepared();
+    for line in [
+        "make-book -q many.pgn",
+        "merge-book -q book.bin",
+        "info-book --bin book.bin",
+        "convert -q book.bin book.csv",
+    ] {
+        let output = run(dir.path(), line);
+        assert!(output.status.success(), "{line}");
+        assert!(output.stderr.is_empty(), "{line}");
+    }
+    let output = run(dir.path(), "make-book many.pgn");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !told.contains('\u{1b}') && !told.contains("reading"),
+        "{told}"
+    );
+}
