@@ -135,12 +135,15 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// The error of the operating system inside one of the crate `tempfile`, which adds a hidden name.
+/// The error of the operating system inside one of the crate `tempfile`, which adds a hidden name. It hands out neither
+/// the error nor its number, so the number is read from the text.
 fn without_path(err: io::Error) -> io::Error {
-    let inner = err.get_ref().and_then(StdError::source);
-    let code = inner
-        .and_then(|inner| inner.downcast_ref::<io::Error>())
-        .and_then(io::Error::raw_os_error);
+    let code = err.get_ref().and_then(|inner| {
+        let text = inner.to_string();
+        let (reason, _path) = text.split_once(" at path ")?;
+        let (_, number) = reason.rsplit_once("(os error ")?;
+        number.strip_suffix(')')?.parse().ok()
+    });
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
@@ -150,10 +153,15 @@ mod tests {
 
     #[test]
     fn hidden_names_are_not_told() {
-        let err = tempfile::tempfile_in("/no/such/directory");
+        let err = tempfile::NamedTempFile::new_in("/no/such/directory");
+        assert!(
+            err.as_ref()
+                .is_err_and(|err| err.to_string().contains("/no/such"))
+        );
         let err = err.map(drop).at("book.bin", "write").unwrap_err();
-        let cause = StdError::source(&err).unwrap().to_string();
-        assert!(!cause.contains("/no/such"), "{cause}");
+        let cause = StdError::source(&err).unwrap().downcast_ref::<io::Error>();
+        assert_eq!(cause.unwrap().kind(), io::ErrorKind::NotFound);
+        assert!(!cause.unwrap().to_string().contains("/no/such"));
         let kept = io::Result::<()>::Err(io::Error::other("damaged")).at("a", "read");
         let kept = kept.unwrap_err();
         assert_eq!(StdError::source(&kept).unwrap().to_string(), "damaged");

@@ -280,6 +280,7 @@ fn with_old_outputs(dir: &Path) {
         dir,
         "make-book other.pgn --min-game 1 --bin other.bin --obs other.obs.db3 -q",
     );
+    fs::copy(dir.join("book.bin"), dir.join("third.bin")).unwrap();
 }
 
 fn endures(line: &str) {
@@ -315,7 +316,7 @@ fn make_book_that_spills() {
 
 #[test]
 fn merging_books() {
-    endures("merge-book other.bin book.bin --out book.bin -q");
+    endures("merge-book other.bin third.bin --out book.bin -q");
     endures("merge-book other.bin book.bin --policy first --out new.bin -q");
 }
 

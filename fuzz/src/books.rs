@@ -85,7 +85,7 @@ fn book(bytes: &[u8]) {
     let _ = book.moves_of(&Variant::Crazyhouse.start()).unwrap().count();
     mended(&room, &path, bytes);
     headers(&room, &path, bytes);
-    if book.len() <= MOST_RECORDS_OF_LINES {
+    if is_sorted && book.len() <= MOST_RECORDS_OF_LINES {
         walked(&book);
     }
 }
