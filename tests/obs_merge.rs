@@ -85,10 +85,13 @@ fn what_cannot_be_merged_is_refused() {
         "1. e4 *\n\n[Variant \"Horde\"]\n1. e4 *\n",
     )
     .unwrap();
-    ok(dir.path(), "make-book -q a.pgn --obs a.obs.db3 --bin a.bin");
     ok(
         dir.path(),
-        "make-book -q a.pgn --obs h.obs.db3 --variant horde",
+        "make-book -q a.pgn --allow-empty --obs a.obs.db3 --bin a.bin",
+    );
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --allow-empty --obs h.obs.db3 --variant horde",
     );
     let error = fails(
         dir.path(),

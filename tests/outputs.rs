@@ -140,3 +140,39 @@ fn an_input_that_is_named_twice_is_a_warning() {
     assert_eq!(report.totals.games.read, 90);
     assert!(report.warnings[0].contains("named twice"), "{report:?}");
 }
+
+#[test]
+fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
+    let dir = old_outputs();
+    let before = contents(dir.path());
+    let pgn = sample("famous.pgn").display().to_string();
+    fs::write(dir.path().join("bad.pgn"), "1. Ke2 1-0\n").unwrap();
+    for (line, reason) in [
+        (
+            format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),
+            "of 45 games none counts (45 filtered by rating)",
+        ),
+        (
+            "bad.pgn --bin a.bin".to_owned(),
+            "of 1 games none counts (1 rejected); rejected first: bad.pgn: game 0, byte 3",
+        ),
+        (
+            format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),
+            "of 7 moves none is kept (7 played in fewer than 50 games)",
+        ),
+        (
+            format!("{pgn} --min-elo 4000 --require-elo --force --leveldb a.idx --obs a.obs.db3"),
+            "45 filtered by rating",
+        ),
+    ] {
+        let output = run(dir.path(), &format!("make-book -q {line}"));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(reason), "{error}");
+        assert!(error.contains("--allow-empty"), "{error}");
+    }
+    fs::remove_file(dir.path().join("bad.pgn")).unwrap();
+    assert!(contents(dir.path()) == before, "an old output was changed");
+    let line = format!("make-book -q {pgn} --min-elo 4000 --require-elo --allow-empty --bin a.bin");
+    ok(dir.path(), &line);
+}

@@ -287,7 +287,7 @@ fn positions_of_inner_rooks_are_left_out_of_the_book_and_counted() {
     assert_eq!(epd, "4k3/8/8/8/8/8/8/4KR1R w F -");
     let output = run(
         dir.path(),
-        "make-book a.pgn --variant fischerandom --bin b.bin",
+        "make-book a.pgn --allow-empty --variant fischerandom --bin b.bin",
     );
     let summary = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -393,14 +393,14 @@ fn games_of_other_variants_are_filtered_and_never_misread() {
     ] {
         let report = ok_json(
             dir.path(),
-            &format!("make-book -q --json a.pgn --variant {variant} --bin a.bin"),
+            &format!("make-book -q --json --allow-empty a.pgn --variant {variant} --bin a.bin"),
         );
         assert_eq!(report["games"]["read"], 9, "{variant}");
         assert_eq!(report["games"]["counted"], counted, "{variant}");
         assert_eq!(report["games"]["filtered"], 9 - counted, "{variant}");
         assert_eq!(report["games"]["rejected"], 0, "{variant}");
     }
-    let output = run(dir.path(), "make-book a.pgn --bin a.bin");
+    let output = run(dir.path(), "make-book a.pgn --min-game 1 --bin a.bin");
     let summary = String::from_utf8(output.stderr).unwrap();
     assert_eq!(summary.matches("Xiangqi").count(), 1, "{summary}");
     assert!(

@@ -9,6 +9,7 @@ use polybook::{
     book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
     output::refuse_clashes,
+    tally::MoveFilter,
 };
 use serde::Serialize;
 
@@ -170,9 +171,12 @@ fn merge_books(
 fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::Result<Document> {
     // How many rows there are is not known.
     let bar = Bar::of_phase("merging", &Arc::default(), context);
-    let writer = ObsWriter::create(out, |_| Ok(()))?;
+    let writer = ObsWriter::create(out, |old| obs::check_replaceable(old, true))?;
     let never = AtomicBool::new(false);
     let (merged, database) = obs::merge_databases(paths, writer, &std::env::temp_dir(), &never)?;
+    // Nothing may fail once the database is in place.
+    let incomplete = paths.iter().map(|path| warning_of_missing_moves(path));
+    let incomplete = incomplete.collect::<anyhow::Result<Vec<_>>>()?;
     database.commit()?;
     drop(bar);
     for path in &merged.repeated {
@@ -181,8 +185,8 @@ fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::R
             path.display()
         ));
     }
-    for path in paths {
-        warn_of_missing_moves(path, context)?;
+    for warning in incomplete.iter().flatten() {
+        context.tell(warning);
     }
     let name = input::output_name(out);
     if let Some(example) = &merged.passed_over.example {
@@ -202,17 +206,17 @@ fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::R
 }
 
 /// Sums are exact only if no database left moves out.
-fn warn_of_missing_moves(path: &Path, context: Context) -> anyhow::Result<()> {
+fn warning_of_missing_moves(path: &Path) -> anyhow::Result<Option<String>> {
     let selection = Obs::open(path)?.info().selection.clone();
-    if selection.min_game > 1 || selection.min_score > 0.0 || selection.only.is_some() {
-        let mut options = selection.option_text();
-        if options.is_empty() {
-            options = format!("--min-game {}", selection.min_game);
-        }
-        context.tell(&format!(
-            "warning: {}: made with {options}, so moves may be missing from the sum\n",
-            path.display()
-        ));
+    if selection == MoveFilter::every_move() {
+        return Ok(None);
     }
-    Ok(())
+    let mut options = selection.option_text();
+    if options.is_empty() {
+        options = format!("--min-game {}", selection.min_game);
+    }
+    Ok(Some(format!(
+        "warning: {}: made with {options}, so moves may be missing from the sum\n",
+        path.display()
+    )))
 }

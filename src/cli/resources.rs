@@ -9,12 +9,15 @@ use super::size::Size;
 /// The least that makes sense. What is less is a number without its unit.
 const LEAST_MEMORY: Size = Size(64 << 10);
 
+/// More threads than this only take memory from the counts.
+const MOST_THREADS: i64 = 512;
+
 /// What a command may use.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
     /// Threads to work on [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
     threads: Option<u16>,
 
     /// Memory for the counting tables; past it they go to temporary files

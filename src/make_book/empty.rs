@@ -17,9 +17,11 @@ impl MakeBook {
         }
         let why = totals.why_none_counts();
         let games = totals.games.read;
-        Err(Error::Empty {
-            reason: format!("of {games} games none counts ({why})"),
-        })
+        let mut reason = format!("of {games} games none counts ({why})");
+        if let Some(first) = report.rejected.first() {
+            reason.push_str(&format!("; rejected first: {first}"));
+        }
+        Err(Error::Empty { reason })
     }
 
     /// Refuses a book or a database of which every move was left out.
