@@ -173,16 +173,17 @@ fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::R
     let writer = ObsWriter::create(out, |_| Ok(()))?;
     let never = AtomicBool::new(false);
     let (merged, database) = obs::merge_databases(paths, writer, &std::env::temp_dir(), &never)?;
-    database.commit()?;
     drop(bar);
+    // Once the database is in place nothing may fail.
+    for path in paths {
+        warn_of_missing_moves(path, context)?;
+    }
+    database.commit()?;
     for path in &merged.repeated {
         context.tell(&format!(
             "warning: {}: named twice, so its games count twice\n",
             path.display()
         ));
-    }
-    for path in paths {
-        warn_of_missing_moves(path, context)?;
     }
     let name = input::output_name(out);
     if let Some(example) = &merged.passed_over.example {
