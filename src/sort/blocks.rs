@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-/// The most records that a block has.
+/// The most records that a block has. Sizes are powers of two.
 const LARGEST: usize = 1024;
 
 /// The fewest, however little memory there is.
@@ -23,7 +23,7 @@ impl<R: Copy> Pool<R> {
     /// For shards of at most `quota` records.
     pub(super) fn new(quota: usize) -> Pool<R> {
         Pool {
-            block: (quota / 8).clamp(SMALLEST, LARGEST),
+            block: (quota / 8).clamp(SMALLEST, LARGEST).next_power_of_two(),
             empty: Mutex::default(),
         }
     }
@@ -120,11 +120,16 @@ impl<R: Copy> Blocks<R> {
         range: std::ops::Range<usize>,
         buffer: &'a mut Vec<R>,
     ) -> &'a [R] {
+        if let [only] = &self.blocks[..] {
+            return &only[range];
+        }
         if range.is_empty() {
             return &[];
         }
+        // Full blocks have a power of two of records.
         let block = self.blocks[0].len();
-        let (first, start) = (range.start / block, range.start % block);
+        let first = range.start >> block.trailing_zeros();
+        let start = range.start & (block - 1);
         if start + range.len() <= block {
             return &self.blocks[first][start..start + range.len()];
         }
