@@ -135,6 +135,7 @@ fn advice(err: &anyhow::Error) -> String {
     }
     let advice = match err.downcast_ref() {
         Some(Error::Exists { .. }) => ": remove it, or replace it with --force",
+        Some(Error::Empty { .. }) => "; --allow-empty writes the outputs all the same",
         Some(Error::Rejected(_)) => "; without --strict the game is left out",
         Some(Error::File { problem, .. }) if problem.ends_with("it is PGN") => {
             ": polybook make-book makes a book of games"

@@ -69,13 +69,16 @@ impl ObsWriter {
     ///
     /// # Errors
     ///
-    /// A directory that cannot be written, and what `may_replace` answers.
+    /// A directory that cannot be written, a file there that is not an OOBS database, and what `may_replace` answers.
     pub fn create(
         path: impl AsRef<Path>,
         may_replace: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<ObsWriter> {
         Ok(ObsWriter {
-            file: AtomicFile::create_over(path, may_replace)?,
+            file: AtomicFile::create_over(path, |old| {
+                super::check_replaceable(old, true)?;
+                may_replace(old)
+            })?,
         })
     }
 
