@@ -14,12 +14,12 @@ use serde::Serialize;
 
 use super::{
     Context,
-    errors::Usage,
     header::HeaderArgs,
     input::{self, InputFile},
     json,
     progress::Bar,
     resources::ResourceArgs,
+    usage::Usage,
     weighting::WeightingArgs,
 };
 

@@ -15,12 +15,10 @@ use polybook::{
     position::{LineError, Variant},
 };
 
-use super::{input, signals, usage};
-
-/// The command line was wrong in a way that only the command itself could see.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Usage(pub String);
+use super::{
+    input, signals,
+    usage::{self, Usage},
+};
 
 /// Prints the help that a command line asked for, or answers what is wrong with it.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {

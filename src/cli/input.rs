@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context as _;
 use tempfile::TempDir;
 
-use super::{errors::Usage, signals};
+use super::{signals, usage::Usage};
 
 /// Books up to so many bytes are read into memory, where positions are found fastest.
 pub const IN_MEMORY: u64 = 1 << 29;

@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use super::{
     Context,
-    errors::Usage,
     header::HeaderArgs,
     input::refuse_document_beside,
     json,
@@ -24,6 +23,7 @@ use super::{
     resources::ResourceArgs,
     selection::{GAMES, SelectionArgs},
     summary,
+    usage::Usage,
     weighting::WeightingArgs,
 };
 

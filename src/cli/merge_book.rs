@@ -15,10 +15,10 @@ use serde::Serialize;
 
 use super::{
     Context,
-    errors::Usage,
     input::{self, InputFile},
     json,
     progress::Bar,
+    usage::Usage,
 };
 
 /// Merge Polyglot books, or OOBS databases

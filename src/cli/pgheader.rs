@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use polybook::book::header::{self, HeaderError};
 
-use super::{errors::Usage, input::InputFile};
+use super::{input::InputFile, usage::Usage};
 
 /// Print, add, change or delete the header of a book
 #[derive(clap::Args, Debug)]

@@ -6,6 +6,11 @@ use clap::{CommandFactory, error::ErrorKind};
 
 use super::{Cli, legacy};
 
+/// The command line was wrong in a way that only the command itself could see.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
 /// What is wrong with a command line and where to read about it.
 pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     let said = match err.kind() {

@@ -9,10 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-use super::{
-    packed::{Packed, epd},
-    sorted::SortedRows,
-};
+use super::packed::{Packed, epd};
 use crate::{
     error::Result,
     sort::{Memory, Spool, SpoolReader},
@@ -128,9 +125,9 @@ impl Piles {
     }
 
     /// Ends collecting.
-    pub(super) fn sorted(self) -> SortedRows {
+    pub(super) fn into_piles(self) -> Vec<Pile> {
         let piles = self.piles.into_iter();
-        SortedRows::new(piles.map(|pile| pile.into_inner().expect(LOCK)).collect())
+        piles.map(|pile| pile.into_inner().expect(LOCK)).collect()
     }
 }
 
@@ -248,7 +245,7 @@ mod tests {
     use proptest::prelude::*;
     use rayon::prelude::*;
 
-    use super::super::packed::Packer;
+    use super::super::{packed::Packer, sorted::SortedRows};
     use super::*;
     use crate::tally::Stats;
 
@@ -269,7 +266,7 @@ mod tests {
                 piles.push(&packer.finish()).unwrap();
             });
             let mut found = Vec::new();
-            piles.sorted().for_each(|packed| {
+            SortedRows::new(piles.into_piles()).for_each(|packed| {
                 found.push(String::from_utf8(packed.epd().to_vec()).unwrap());
                 Ok(())
             }).unwrap();

@@ -120,7 +120,7 @@ impl ObsWriter {
                 }
             },
         )?;
-        let rows = piles.sorted();
+        let rows = SortedRows::new(piles.into_piles());
         let made = Made {
             info,
             columns: Columns::Counted,

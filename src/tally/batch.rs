@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shakmaty::Color;
 
-use super::{counts::MoveCount, record::CountRecord, stats::Stats};
+use super::{move_count::MoveCount, record::CountRecord, stats::Stats};
 use crate::position::BookMove;
 
 /// How many records the games of one [`push`](CountBatch::push) may take. More games are kept apart.

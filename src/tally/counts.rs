@@ -6,6 +6,7 @@ use shakmaty::Color;
 
 use super::{
     batch::{CountBatch, LargeCounts},
+    move_count::MoveCount,
     record::CountRecord,
     stats::Stats,
 };
@@ -88,15 +89,6 @@ impl Tally {
             large: self.large.into_inner().expect(LOCK),
         })
     }
-}
-
-/// A move of a position and its games.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct MoveCount {
-    /// The move.
-    pub mv: BookMove,
-    /// The games in which it was played.
-    pub stats: Stats,
 }
 
 /// A position and its moves.

@@ -4,10 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::{
-    counts::{Counts, MoveCount},
-    record::CountRecord,
-};
+use super::{counts::Counts, move_count::MoveCount, record::CountRecord};
 use crate::{
     error::Result,
     sort::{Record, SHARDS},

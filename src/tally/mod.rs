@@ -24,14 +24,16 @@ mod batch;
 mod counts;
 mod filter;
 mod find;
+mod move_count;
 mod record;
 mod stats;
 
 pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
     batch::CountBatch,
-    counts::{Counts, MoveCount, PositionCount, Tally},
+    counts::{Counts, PositionCount, Tally},
     filter::MoveFilter,
+    move_count::MoveCount,
     record::CountRecord,
     stats::Stats,
 };
