@@ -82,16 +82,13 @@ fn what_cannot_be_merged_is_refused() {
     let dir = temp();
     fs::write(
         dir.path().join("a.pgn"),
-        "1. e4 *\n\n[Variant \"Horde\"]\n1. e5 *\n",
+        "1. e4 *\n\n[Variant \"Horde\"]\n1. e5 *\n\n".repeat(3),
     )
     .unwrap();
+    ok(dir.path(), "make-book -q a.pgn --obs a.obs.db3 --bin a.bin");
     ok(
         dir.path(),
-        "make-book -q a.pgn --min-game 1 --obs a.obs.db3 --bin a.bin",
-    );
-    ok(
-        dir.path(),
-        "make-book -q a.pgn --min-game 1 --obs h.obs.db3 --variant horde",
+        "make-book -q a.pgn --obs h.obs.db3 --variant horde",
     );
     let error = fails(
         dir.path(),
