@@ -82,16 +82,13 @@ fn what_cannot_be_merged_is_refused() {
     let dir = temp();
     fs::write(
         dir.path().join("a.pgn"),
-        "1. e4 *\n\n[Variant \"Horde\"]\n1. e4 *\n",
+        "1. e4 *\n\n[Variant \"Horde\"]\n1. e5 *\n\n".repeat(3),
     )
     .unwrap();
+    ok(dir.path(), "make-book -q a.pgn --obs a.obs.db3 --bin a.bin");
     ok(
         dir.path(),
-        "make-book -q a.pgn --allow-empty --obs a.obs.db3 --bin a.bin",
-    );
-    ok(
-        dir.path(),
-        "make-book -q a.pgn --allow-empty --obs h.obs.db3 --variant horde",
+        "make-book -q a.pgn --obs h.obs.db3 --variant horde",
     );
     let error = fails(
         dir.path(),
@@ -244,4 +241,19 @@ fn merged_samples_are_their_sums() {
         "merge-book -q selfplay.db3 famous.db3 --out merged.db3",
     );
     assert!(rows(&dir.path().join("merged.db3")) == rows(&dir.path().join("all.db3")));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_not_replaced() {
+    let dir = temp();
+    fs::write(dir.path().join("a.pgn"), "1. e4 *\n").unwrap();
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --min-game 1 --obs a.obs.db3",
+    );
+    fs::write(dir.path().join("notes.txt"), "precious").unwrap();
+    let error = fails(dir.path(), "merge-book a.obs.db3 --out notes.txt", 1);
+    assert!(error.contains("notes.txt"), "{error}");
+    let kept = fs::read(dir.path().join("notes.txt")).unwrap();
+    assert_eq!(kept, b"precious");
 }
