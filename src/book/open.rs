@@ -52,6 +52,9 @@ enum Storage {
     File(File),
 }
 
+/// How many bytes of a pipe or device are read.
+const LONGEST_PIPE: u64 = 256 << 20;
+
 impl Book {
     /// Opens a book. Looking a position up takes a few reads of 4 KiB.
     ///
@@ -105,8 +108,18 @@ impl Book {
     }
 
     fn from_reader(mut file: File, path: &Path) -> Result<Book> {
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        // A device may never end.
+        let limit = if is_file { u64::MAX } else { LONGEST_PIPE };
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).at(path, "read")?;
+        (&mut file)
+            .take(limit)
+            .read_to_end(&mut bytes)
+            .at(path, "read")?;
+        if bytes.len() as u64 == LONGEST_PIPE && !is_file {
+            let problem = "a pipe or device with more than 256 MiB: copy it to a file";
+            return Err(Error::file(path, problem));
+        }
         refuse_foreign_start(&bytes, path)?;
         let mut book = Book::from_bytes(bytes).ok_or_else(|| cut_short(path))?;
         book.path = path.to_owned();

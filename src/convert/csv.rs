@@ -4,7 +4,10 @@ use std::{io, path::Path};
 
 use shakmaty::{Color, Position};
 
-use super::{Convert, Converted};
+use super::{
+    Convert, Converted,
+    replace::{Kind, check_replaceable},
+};
 use crate::{
     book::{Book, Entry, Scale, Scaling, Weights},
     error::{At, Result},
@@ -21,7 +24,7 @@ use crate::{
 ///
 /// A book that cannot be read or a file that cannot be written.
 pub fn book_to_csv(book: &Book, path: &Path) -> Result<Converted> {
-    let mut csv = Csv::create(path, &["Key", "Move", "Weight", "Learn"])?;
+    let mut csv = Csv::create(path, "Key,Move,Weight,Learn")?;
     let mut entries = 0;
     for entry in book {
         let Entry {
@@ -64,7 +67,7 @@ impl Convert {
             filter: &filter,
             weights: &self.weights,
             variant,
-            csv: Csv::create(path, &["EPD", "Move", "Win", "Draw", "Loss", "Weight"])?,
+            csv: Csv::create(path, "EPD,Move,Win,Draw,Loss,Weight")?,
             converted: Converted::default(),
         };
         let mut position: Vec<Row> = Vec::new();
@@ -174,12 +177,14 @@ struct Csv<'a> {
 }
 
 impl<'a> Csv<'a> {
-    fn create(path: &'a Path, columns: &[&str]) -> Result<Csv<'a>> {
+    fn create(path: &'a Path, columns: &'static str) -> Result<Csv<'a>> {
+        let kind = Kind::FirstLine(columns);
+        let file = AtomicFile::create_over(path, |old| check_replaceable(old, kind))?;
         let mut writer = csv::WriterBuilder::new()
             .buffer_capacity(1 << 16)
-            .from_writer(AtomicFile::create(path)?);
+            .from_writer(file);
         writer
-            .write_record(columns)
+            .write_record(columns.split(','))
             .map_err(io::Error::from)
             .at(path, "write")?;
         Ok(Csv {

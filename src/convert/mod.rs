@@ -15,6 +15,7 @@
 
 mod counts;
 mod csv;
+mod replace;
 mod suite;
 
 use std::path::{Path, PathBuf};

@@ -8,7 +8,11 @@ use std::{
 
 use shakmaty::{EnPassantMode, Move, Position, fen::Fen, san::SanPlus, variant::VariantPosition};
 
-use super::{Convert, Converted, counts::Counted};
+use super::{
+    Convert, Converted,
+    counts::Counted,
+    replace::{Kind, check_replaceable},
+};
 use crate::{
     book::Weights,
     error::{At, Error, Result},
@@ -19,6 +23,9 @@ use crate::{
 
 /// The most lines of a suite. No match plays more of them, so more are taken for a mistake.
 const MOST_LINES: usize = 4_000_000;
+
+/// The first line of a suite of lines.
+const EVENT: &str = "[Event \"Opening suite\"]";
 
 /// Columns of a line of moves.
 const WIDTH: usize = 80;
@@ -184,7 +191,7 @@ impl Convert {
     /// A database that cannot be read, a file that cannot be written, or a suite that would be empty or
     /// beyond all measure.
     pub fn to_pgn(&self, path: &Path, plies: usize) -> Result<Converted> {
-        self.suite(path, |tree, starts, out| {
+        self.suite(path, Kind::FirstLine(EVENT), |tree, starts, out| {
             let Lines { mut lines, longest } = tree.lines(starts, plies, path)?;
             if lines.is_empty() {
                 return Err(none(path, plies, longest));
@@ -195,7 +202,7 @@ impl Convert {
                 .collect();
             texts.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
             for (number, (_, text)) in texts.iter().enumerate() {
-                write!(out, "[Event \"Opening suite\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{}\"]\n[White \"?\"]\n[Black \"?\"]\n[Result \"*\"]\n{text}", number + 1)
+                write!(out, "{EVENT}\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{}\"]\n[White \"?\"]\n[Black \"?\"]\n[Result \"*\"]\n{text}", number + 1)
                     .at(path, "write")?;
             }
             Ok(texts.len() as u64)
@@ -209,7 +216,7 @@ impl Convert {
     ///
     /// A database that cannot be read, a file that cannot be written, or a suite that would be empty.
     pub fn to_epd(&self, path: &Path, plies: usize) -> Result<Converted> {
-        self.suite(path, |tree, starts, out| {
+        self.suite(path, Kind::Epd, |tree, starts, out| {
             let Positions {
                 mut positions,
                 longest,
@@ -230,10 +237,11 @@ impl Convert {
     fn suite(
         &self,
         path: &Path,
+        kind: Kind,
         write: impl FnOnce(&mut Tree<'_>, &[VariantPosition], &mut dyn Write) -> Result<u64>,
     ) -> Result<Converted> {
         let variant = self.played_variant()?;
-        let mut file = AtomicFile::create(path)?;
+        let mut file = AtomicFile::create_over(path, |old| check_replaceable(old, kind))?;
         let pool = self.pool()?;
         let Counted {
             counts,

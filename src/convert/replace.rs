@@ -1,0 +1,80 @@
+//! What a table or a suite may replace: an empty file, or one of its own kind.
+
+use std::{fs::File, io::Read, path::Path};
+
+use crate::{
+    error::{At, Error, Result},
+    position::Variant,
+};
+
+/// Bytes of a file's start that tell what it is.
+const START: u64 = 256;
+
+/// What tells that a file was written by the same conversion.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Kind {
+    /// It begins with this line.
+    FirstLine(&'static str),
+    /// Its first line is an EPD.
+    Epd,
+}
+
+/// Refuses to replace a file of another kind.
+pub(super) fn check_replaceable(path: &Path, kind: Kind) -> Result<()> {
+    let mut start = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(START).read_to_end(&mut start))
+        .at(path, "read")?;
+    if start.is_empty() || kind.is_of(&start) {
+        return Ok(());
+    }
+    Err(Error::file(
+        path,
+        "exists and was not made by such a conversion: name another file",
+    ))
+}
+
+impl Kind {
+    fn is_of(self, start: &[u8]) -> bool {
+        let line = start
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        match self {
+            Kind::FirstLine(first) => line.trim_ascii_end() == first.as_bytes(),
+            Kind::Epd => std::str::from_utf8(line).is_ok_and(|epd| {
+                Variant::ALL
+                    .into_iter()
+                    .any(|variant| variant.parse_fen(epd).is_ok())
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_same_kind_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let epd = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -\n";
+        let table = "EPD,Move\nx,e2e4\n";
+        let first = Kind::FirstLine("EPD,Move");
+        for (text, is_epd, is_table) in [
+            ("", true, true),
+            (epd, true, false),
+            (table, false, true),
+            ("my notes\n", false, false),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(
+                check_replaceable(&path, Kind::Epd).is_ok(),
+                is_epd,
+                "{text}"
+            );
+            assert_eq!(check_replaceable(&path, first).is_ok(), is_table, "{text}");
+        }
+    }
+}
