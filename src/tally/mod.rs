@@ -23,10 +23,12 @@
 mod batch;
 mod counts;
 mod filter;
+#[cfg(feature = "obs")]
 mod find;
 mod record;
 mod stats;
 
+#[cfg(feature = "obs")]
 pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
     batch::CountBatch,
