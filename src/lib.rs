@@ -27,11 +27,17 @@
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// The documents link to modules that a build with fewer features has not.
+#![cfg_attr(
+    not(all(feature = "leveldb", feature = "obs")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
 pub mod book;
 #[cfg(feature = "obs")]
 pub mod convert;
 mod error;
+#[cfg(feature = "leveldb")]
 pub mod index;
 pub mod make_book;
 #[cfg(feature = "obs")]
@@ -42,6 +48,8 @@ pub mod position;
 mod positioned;
 pub mod progress;
 pub mod provenance;
+// Only the index and the databases look at parts of what was sorted.
+#[cfg_attr(not(any(feature = "leveldb", feature = "obs")), allow(dead_code))]
 mod sort;
 pub mod tally;
 
@@ -51,7 +59,7 @@ pub use self::{
 };
 
 /// The Rust code of the documents is compiled as doctests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/guide.md")]
 struct Documents;

@@ -23,7 +23,7 @@ pub struct Meter {
 impl Meter {
     /// How much is done, from 0 to 1; `None` while the size of the work is not known.
     pub fn fraction(&self) -> Option<f64> {
-        let total = self.total.load(Ordering::Relaxed);
+        let total = self.total();
         let done = self.done.load(Ordering::Relaxed);
         (total > 0).then(|| (done as f64 / total as f64).min(1.0))
     }

@@ -1,5 +1,7 @@
 //! The book utilities as a user runs them, beside Debian's polyglot where it is installed.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

@@ -1,5 +1,7 @@
 //! What all commands have in common: errors, exit statuses, repeated options, standard input and output, JSON.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

@@ -1,6 +1,8 @@
 //! The documents do what they say: their console blocks, their Python, the picture of the terminal, the
 //! example programs and the links.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

@@ -5,6 +5,7 @@
 //! does not need the operation that failed must give its right answer. `faults/inject.c` fails the calls; it needs a C
 //! compiler and the seccomp filters of Linux.
 
+#![cfg(feature = "cli")]
 #![cfg(target_os = "linux")]
 
 mod common;

@@ -1,5 +1,7 @@
 //! The LevelDB index as a user makes it and asks it.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{collections::BTreeMap, fs, io::Write, path::Path};

@@ -3,6 +3,8 @@
 //! They run on the sample games, and on `masters.pgn` in the directory `POLYBOOK_CORPUS` if that is
 //! set.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

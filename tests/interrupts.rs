@@ -1,5 +1,6 @@
 //! Signals and kills, in every command and phase: the program ends at once, old outputs stay, nothing is left.
 
+#![cfg(feature = "cli")]
 #![cfg(unix)]
 
 mod common;

@@ -1,5 +1,7 @@
 //! `polybook make-book` as a user runs it.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

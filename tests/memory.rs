@@ -3,6 +3,7 @@
 //! The peak is what the kernel says of the process (`VmHWM`), sampled while it runs. The inputs are the hostile ones: games
 //! of nothing, nothing but tags, a start position a game, numbers and windows that are too large.
 
+#![cfg(feature = "cli")]
 #![cfg(target_os = "linux")]
 
 mod common;

@@ -1,6 +1,8 @@
 //! OOBS databases: made from games, read as SQL, merged, turned into other things, and those of other
 //! programs.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{fs, path::Path, process::Command};

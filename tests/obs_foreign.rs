@@ -1,5 +1,7 @@
 //! OOBS databases of other programs, odd ones and damaged ones.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{fs, path::Path};

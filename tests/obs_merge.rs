@@ -1,5 +1,7 @@
 //! Merging OOBS databases.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

@@ -1,5 +1,7 @@
 //! The outputs of a run appear together or not at all, and never in the place of something else.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{collections::BTreeMap, fs, path::Path};

@@ -1,5 +1,7 @@
 //! PGN as it is found: one test for each thing that people's files do.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! PGN as people write it: their spellings, languages, variations and files, through the real binary.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

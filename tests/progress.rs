@@ -1,5 +1,6 @@
 //! The progress bar: its phases on a terminal, and silence elsewhere.
 
+#![cfg(feature = "cli")]
 #![cfg(unix)]
 
 mod common;

@@ -1,5 +1,7 @@
 //! `polybook key` and `polybook show` as a user runs them.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use common::{fails, ok, ok_json, sample, temp};

@@ -1,5 +1,7 @@
 //! Chess960 and the variants: keys, moves, books, indexes and databases.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{fs, path::Path, process::Command};

@@ -1,4 +1,6 @@
 //! The OOBS database among the outputs of a run.
+//!
+//! `without/database.rs` stands in for this file where the feature `obs` is left out.
 
 use std::iter::once;
 
@@ -6,6 +8,7 @@ use shakmaty::Chess;
 
 use super::{
     MakeBook, Phase,
+    outputs::SealedCounts,
     report::{ObsReport, Report},
     starts::Starts,
 };
@@ -18,9 +21,11 @@ use crate::{
     tally::Counts,
 };
 
+pub(super) type Writer = ObsWriter;
+
 impl MakeBook {
     /// Begins the database, if there is to be one.
-    pub(super) fn begin_obs(&self) -> Result<Option<ObsWriter>> {
+    pub(super) fn begin_obs(&self) -> Result<Option<Writer>> {
         self.obs
             .as_ref()
             .map(|path| ObsWriter::create(path, |old| obs::check_replaceable(old, self.force)))
@@ -28,11 +33,8 @@ impl MakeBook {
     }
 
     /// The memory that is left for sorting the rows of a database.
-    pub(super) fn memory_for_rows<'a>(
-        &self,
-        tables: impl Iterator<Item = &'a Counts>,
-        has_index: bool,
-    ) -> Memory {
+    fn memory_for_rows(&self, counts: &SealedCounts, has_index: bool) -> Memory {
+        let tables = counts.by_key.iter().chain(&counts.by_identity);
         let counts = tables.map(Counts::bytes_in_memory).sum::<u64>() as usize;
         // Finding positions takes a byte a record more.
         let mut held = counts + counts / 8;
@@ -47,15 +49,18 @@ impl MakeBook {
         }
     }
 
-    /// Writes the OOBS database.
+    /// Writes the OOBS database. An index that is still to be written keeps its part of the memory.
     pub(super) fn write_obs(
         &self,
-        writer: ObsWriter,
-        counts: &Counts,
+        writer: Writer,
+        counts: &SealedCounts,
         starts: &Starts,
-        memory: &Memory,
+        has_index: bool,
         report: &mut Report,
     ) -> Result<Finished> {
+        let memory = &self.memory_for_rows(counts, has_index);
+        let counts = counts.by_identity.as_ref().or(counts.by_key.as_ref());
+        let counts = counts.expect("a run with a database counts moves");
         let meter = self.progress.enter(Phase::Database);
         meter.expect(2 * report.positions);
         let met = report.totals.variants.keys().next().copied();

@@ -3,9 +3,11 @@
 //! order behind them.
 
 mod costs;
-#[cfg(feature = "obs")]
+#[cfg_attr(not(feature = "obs"), path = "without/database.rs")]
 mod database;
 mod empty;
+#[cfg_attr(not(feature = "leveldb"), path = "without/indexing.rs")]
+mod indexing;
 mod job;
 mod options;
 mod outputs;
@@ -15,6 +17,7 @@ mod replay;
 mod report;
 mod sequence;
 mod space;
+#[cfg_attr(not(feature = "obs"), path = "without/starts.rs")]
 mod starts;
 mod variations;
 

@@ -3,25 +3,31 @@
 use std::path::Path;
 
 use super::{
-    MakeBook, Phase,
+    MakeBook, Phase, database, indexing,
     read::Collected,
-    report::{BookReport, IndexReport, Report},
+    report::{BookReport, Report},
 };
 use crate::{
-    book::{self, BookMaker},
-    error::{At, Error, Result},
-    index::{self, IndexWriter, IndexedFile},
+    book::{self, BookMaker, BookSummary},
+    error::{Error, Result},
     output::{AtomicFile, Finished, refuse_clashes},
     position::{Variant, VariantChoice},
-    tally::Tally,
+    tally::{Counts, Tally},
 };
 
 /// The outputs that a run writes.
 pub(super) struct Outputs {
     bin: Option<AtomicFile>,
-    index: Option<IndexWriter>,
-    #[cfg(feature = "obs")]
-    obs: Option<crate::obs::ObsWriter>,
+    index: Option<indexing::Writer>,
+    obs: Option<database::Writer>,
+}
+
+/// The counts of a run, sorted.
+pub(super) struct SealedCounts {
+    /// Those by the keys of positions, if the run needs them.
+    pub by_key: Option<Counts>,
+    /// Those by the identities of positions, if the run needs them.
+    pub by_identity: Option<Counts>,
 }
 
 impl MakeBook {
@@ -34,24 +40,11 @@ impl MakeBook {
             .collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(|input| input.path()).collect();
         refuse_clashes(&outputs, &inputs)?;
+        let begin_bin =
+            |path| AtomicFile::create_over(path, |old| book::check_replaceable(old, self.force));
         Ok(Outputs {
-            bin: self
-                .bin
-                .as_ref()
-                .map(|path| {
-                    AtomicFile::create_over(path, |old| book::check_replaceable(old, self.force))
-                })
-                .transpose()?,
-            index: self
-                .leveldb
-                .as_ref()
-                .map(|path| {
-                    IndexWriter::create(path, self.index_stats, |old| {
-                        index::check_replaceable(old, self.force)
-                    })
-                })
-                .transpose()?,
-            #[cfg(feature = "obs")]
+            bin: self.bin.as_deref().map(begin_bin).transpose()?,
+            index: self.begin_index()?,
             obs: self.begin_obs()?,
         })
     }
@@ -70,10 +63,12 @@ impl MakeBook {
             mut report,
         } = collected;
         self.progress.enter(Phase::Sorting);
-        let keyed = tally.map(Tally::seal).transpose()?;
-        let identities = identities.map(Tally::seal).transpose()?;
-        // Positions that share a key are told apart where somebody may ask.
-        let counts = keyed.as_ref().or(identities.as_ref());
+        let sealed = SealedCounts {
+            by_key: tally.map(Tally::seal).transpose()?,
+            by_identity: identities.map(Tally::seal).transpose()?,
+        };
+        // A book counts by keys. A run without one may have counts by identities only.
+        let counts = sealed.by_key.as_ref().or(sealed.by_identity.as_ref());
         let maker = counts
             .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))
             .transpose()?;
@@ -87,33 +82,14 @@ impl MakeBook {
         self.refuse_if_stopped()?;
 
         let mut finished = Vec::new();
-        #[cfg(feature = "obs")]
         if let Some(writer) = outputs.obs {
-            let tables = keyed.iter().chain(&identities);
-            let memory = self.memory_for_rows(tables, indexed.is_some());
-            let counts = identities.as_ref().or(keyed.as_ref());
-            let counts = counts.expect("a run with a database counts moves");
-            finished.push(self.write_obs(writer, counts, &starts, &memory, &mut report)?);
+            let has_index = indexed.is_some();
+            finished.push(self.write_obs(writer, &sealed, &starts, has_index, &mut report)?);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
-            let meter = self.progress.enter(Phase::Index);
-            let postings = indexed.postings.seal()?;
-            let files = self.indexed_files(&indexed.first_ids)?;
-            let (written, index) = writer.write(
-                &postings,
-                &indexed.records,
-                &files,
-                self.variant,
-                &self.stop,
-                meter,
-            )?;
+            let (written, index) = self.write_index(writer, indexed)?;
+            report.index = Some(written);
             finished.push(index);
-            report.index = Some(IndexReport {
-                path: self.leveldb.clone().expect("the run writes an index"),
-                games: written.games,
-                positions: written.positions,
-                postings: written.postings,
-            });
         }
         self.refuse_if_stopped()?;
         if let (Some(mut bin), Some(maker)) = (outputs.bin, maker) {
@@ -121,16 +97,20 @@ impl MakeBook {
             maker.write(header.as_deref(), &mut bin)?;
             drop(maker);
             // The disk takes its time, and so does giving all that memory back.
-            let (book, ()) = rayon::join(|| bin.finish(), || drop((keyed, identities)));
+            let (book, ()) = rayon::join(|| bin.finish(), || drop(sealed));
             finished.push(book?);
-            report.book = Some(BookReport {
-                path: self.bin.clone().expect("the run writes a book"),
-                entries: summary.entries,
-                largest_weight: summary.largest_weight,
-                scale: summary.scale,
-            });
+            report.book = Some(self.book_report(summary));
         }
         Ok((report, finished))
+    }
+
+    fn book_report(&self, summary: BookSummary) -> BookReport {
+        BookReport {
+            path: self.bin.clone().expect("the run writes a book"),
+            entries: summary.entries,
+            largest_weight: summary.largest_weight,
+            scale: summary.scale,
+        }
     }
 
     /// The header of the book, `None` if it is to have none.
@@ -152,24 +132,5 @@ impl MakeBook {
             .header(&variants, self.comment.as_deref(), &self.provenance(report))
             .map(Some)
             .map_err(|err| Error::format(bin, err))
-    }
-
-    /// The inputs as the index names them.
-    fn indexed_files(&self, first_ids: &[u64]) -> Result<Vec<IndexedFile>> {
-        self.inputs
-            .iter()
-            .zip(first_ids)
-            .map(|(input, first_id)| {
-                let path = if input.is_stdin() {
-                    input.path().to_owned()
-                } else {
-                    std::path::absolute(input.path()).at(input.path(), "find")?
-                };
-                Ok(IndexedFile {
-                    path,
-                    first_id: *first_id,
-                })
-            })
-            .collect()
     }
 }

@@ -9,6 +9,7 @@ use rayon::{Scope, ThreadPool};
 
 use super::{
     MakeBook,
+    indexing::{CollectedIndex, Postings},
     job::{BATCH_SIZE, Job},
     replay::Replayer,
     report::Report,
@@ -18,9 +19,8 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    index::{GameRecords, posting::Posting},
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
-    sort::{Memory, Partition, Shards},
+    sort::Memory,
     tally::Tally,
 };
 
@@ -40,16 +40,6 @@ pub(super) struct Collected {
     pub report: Report,
 }
 
-/// What goes into an index.
-pub(super) struct CollectedIndex {
-    /// Which games reached which positions.
-    pub postings: Shards<Posting>,
-    /// The records of all games.
-    pub records: GameRecords,
-    /// The id of the first game of each input.
-    pub first_ids: Vec<u64>,
-}
-
 impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
     pub(super) fn collect(&self, pool: &ThreadPool) -> Result<Collected> {
@@ -62,18 +52,14 @@ impl MakeBook {
         self.refuse_if_stopped()?;
         let Sequenced {
             report,
-            records,
+            indexed,
             first_ids,
             starts,
         } = run.sequencer.into_inner().expect(LOCK).finish()?;
         let index = run
             .postings
-            .zip(records)
-            .map(|(postings, records)| CollectedIndex {
-                postings,
-                records,
-                first_ids,
-            });
+            .zip(indexed)
+            .map(|(postings, games)| CollectedIndex::new(postings, games, first_ids));
         Ok(Collected {
             tally: run.tally,
             identities: run.identities,
@@ -89,7 +75,7 @@ struct Run<'a> {
     options: &'a MakeBook,
     tally: Option<Tally>,
     identities: Option<Tally>,
-    postings: Option<Shards<Posting>>,
+    postings: Option<Postings>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
     /// Signalled when the results of a batch are in order.
@@ -119,7 +105,7 @@ impl<'a> Run<'a> {
             options,
             tally: keys.then(|| Tally::new(memory.clone())),
             identities: identities.then(|| Tally::new(memory.clone())),
-            postings: postings.then(|| Shards::new(memory)),
+            postings: postings.then(|| Postings::new(memory)),
             space: TemporarySpace::new(options.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options)),
             placed: Condvar::new(),
@@ -178,7 +164,7 @@ impl<'a> Run<'a> {
     fn check_space(&self) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
-        let postings = self.postings.as_ref().map_or(0, Shards::spilled_bytes);
+        let postings = self.postings.as_ref().map_or(0, Postings::spilled_bytes);
         let read = self.options.progress.phase_fraction();
         self.space.check(counts + postings, read)
     }
@@ -206,15 +192,10 @@ impl<'a> Run<'a> {
         self.options.progress.add_games(outcome.totals.games.read);
         let placed = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
         self.placed.notify_all();
-        if let Some(shards) = &self.postings {
-            for mut batch in placed {
-                for posting in &mut batch.postings {
-                    *posting = posting.shifted_by(batch.first_id);
-                }
-                shards.append(&Partition::new(&batch.postings))?;
-            }
+        match &self.postings {
+            Some(postings) => placed.into_iter().try_for_each(|batch| postings.add(batch)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -6,13 +6,13 @@ use shakmaty::{Chess, Color};
 
 use super::{
     MakeBook,
+    indexing::BatchIndex,
     job::{BATCH_SIZE, Job},
     options::Unfinished,
     report::{FilteredVariant, Rejection, Report, Totals},
     variations::Variations,
 };
 use crate::{
-    index::{layout, posting::Posting},
     pgn::{Condition, GameEnd, GameReader, GameResult, Tags, Token},
     position::{
         BookMove, Keyed, LineError, Rules, Variant, VariantChoice, game_start,
@@ -43,11 +43,8 @@ pub(super) struct Outcome {
     pub has_text: bool,
     /// Where text first stood that belongs to no game.
     pub stray_text: Option<u64>,
-    /// Postings of games numbered from the first of the batch, if there is to be an index.
-    pub postings: Vec<Posting>,
-    /// The index records of all games, joined, and the length of each.
-    pub game_records: Vec<u8>,
-    pub record_lengths: Vec<u32>,
+    /// What an index needs, if there is to be one.
+    pub index: BatchIndex,
 }
 
 /// Replays the games of one batch.
@@ -120,7 +117,7 @@ impl<'a> Replayer<'a> {
             self.outcome.identity_records.reserve(plies);
         }
         if self.options.leveldb.is_some() {
-            self.outcome.postings.reserve(plies);
+            self.outcome.index.reserve(plies);
         }
         while games.next_game() {
             self.game(&mut games, job);
@@ -144,7 +141,7 @@ impl<'a> Replayer<'a> {
         self.identities.clear();
         self.variations.clear();
         if self.options.leveldb.is_some() {
-            self.write_record(games, job);
+            self.index_tags(games, job);
         }
         match self.admitted(games.tags(), tag_result) {
             Ok(variant) => self.play_from_start(games, job, variant, tag_result),
@@ -183,16 +180,11 @@ impl<'a> Replayer<'a> {
     }
 
     /// Adds the index record of the current game.
-    fn write_record(&mut self, games: &GameReader<'_>, job: &Job) {
+    fn index_tags(&mut self, games: &GameReader<'_>, job: &Job) {
         let offset = games
             .first_tag_offset()
-            .map_or(layout::NO_OFFSET, |bracket| {
-                (job.batch.offset + bracket as u64 + 1) as i64
-            });
-        let start = self.outcome.game_records.len();
-        layout::write_game(&mut self.outcome.game_records, games.tags(), offset);
-        let length = self.outcome.game_records.len() - start;
-        self.outcome.record_lengths.push(length as u32);
+            .map(|bracket| job.batch.offset + bracket as u64 + 1);
+        self.outcome.index.add_game(games.tags(), offset);
     }
 
     /// Plays the current game from where it starts.
@@ -326,7 +318,7 @@ impl<'a> Replayer<'a> {
         self.count(result, first_turn);
         self.count_variations();
         if self.options.leveldb.is_some() {
-            self.index(result, pos.key());
+            self.index_moves(result, pos.key());
         }
     }
 
@@ -452,18 +444,16 @@ impl<'a> Replayer<'a> {
     }
 
     /// Notes which positions the game reached.
-    fn index(&mut self, result: GameResult, last_key: u64) {
+    fn index_moves(&mut self, result: GameResult, last_key: u64) {
         // A batch has fewer bytes than an id has values.
         let id = self.outcome.totals.games.read as u32;
         let with_moves = self.options.index_stats;
-        let winner = result.winner();
-        let postings = self.line.iter().map(|ply| {
+        let moves = self.line.iter().map(|ply| {
             let mv = if with_moves { ply.mv } else { BookMove::NONE };
-            Posting::new(ply.key, id, mv, winner)
+            (ply.key, mv)
         });
-        self.outcome.postings.extend(postings);
-        let last = Posting::new(last_key, id, BookMove::NONE, winner);
-        self.outcome.postings.push(last);
+        let index = &mut self.outcome.index;
+        index.add_postings(id, result.winner(), moves, last_key);
     }
 
     /// Counts the variations that have been played.

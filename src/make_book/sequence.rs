@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     MakeBook,
+    indexing::{IndexedGames, Placed},
     job::Job,
     replay::Outcome,
     report::{FilteredVariant, Rejection, Report, stray_text},
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    index::{GameRecords, posting::Posting},
     position::Variant,
 };
 
@@ -30,17 +30,10 @@ pub(super) struct Sequencer<'a> {
     early: BTreeMap<u64, (usize, Outcome)>,
     inputs: Vec<InputState>,
     report: Report,
-    /// The records of all games, if there is to be an index.
-    records: Option<GameRecords>,
+    /// The games for the index, if there is to be one.
+    indexed: Option<IndexedGames>,
     starts: Starts,
     filtered_variants: BTreeMap<FilteredVariant, u64>,
-}
-
-/// Postings of games whose ids are known.
-pub(super) struct Placed {
-    pub postings: Vec<Posting>,
-    /// What has to be added to the ids of their games.
-    pub first_id: u32,
 }
 
 /// What is known of an input so far.
@@ -60,10 +53,7 @@ impl<'a> Sequencer<'a> {
             early: BTreeMap::new(),
             inputs: vec![InputState::default(); options.inputs.len()],
             report: Report::default(),
-            records: options
-                .leveldb
-                .as_ref()
-                .map(|_| GameRecords::new(options.memory / 8, options.temp_dir.clone())),
+            indexed: IndexedGames::new(options),
             starts: Starts::new(options.memory / 16, options.temp_dir.clone()),
             filtered_variants: BTreeMap::new(),
         }
@@ -88,7 +78,11 @@ impl<'a> Sequencer<'a> {
 
     /// Takes the outcome of the next batch.
     fn place(&mut self, input: usize, outcome: Outcome) -> Result<Option<Placed>> {
-        let first_id = self.keep_records(input, &outcome)?;
+        let path = self.options.inputs[input].path();
+        let placed = match &mut self.indexed {
+            Some(games) => Some(games.place(outcome.index, path)?),
+            None => None,
+        };
         self.reject(input, outcome.rejected)?;
         let state = &mut self.inputs[input];
         state.games += outcome.totals.games.read;
@@ -103,26 +97,7 @@ impl<'a> Sequencer<'a> {
             self.starts.add(identity, &epd)?;
         }
         self.filter_variants(outcome.filtered_variants);
-        Ok(first_id.map(|first_id| Placed {
-            postings: outcome.postings,
-            first_id,
-        }))
-    }
-
-    /// Keeps the index records of a batch, if there is to be an index; answers the id of its first game.
-    fn keep_records(&mut self, input: usize, outcome: &Outcome) -> Result<Option<u32>> {
-        let Some(records) = &mut self.records else {
-            return Ok(None);
-        };
-        let first_id = records.len();
-        records.push_all(&outcome.record_lengths, &outcome.game_records)?;
-        if records.len() > u64::from(u32::MAX) {
-            return Err(Error::file(
-                self.options.inputs[input].path(),
-                "an index holds at most 4294967295 games: make several",
-            ));
-        }
-        Ok(Some(first_id as u32))
+        Ok(placed)
     }
 
     /// Numbers the rejected games of a batch and keeps the first of all.
@@ -184,7 +159,7 @@ impl<'a> Sequencer<'a> {
             .collect();
         Ok(Sequenced {
             report: self.report,
-            records: self.records,
+            indexed: self.indexed,
             first_ids,
             starts: self.starts,
         })
@@ -194,7 +169,8 @@ impl<'a> Sequencer<'a> {
 /// What is known when all batches are done.
 pub(super) struct Sequenced {
     pub report: Report,
-    pub records: Option<GameRecords>,
+    /// The games for the index, if there is to be one.
+    pub indexed: Option<IndexedGames>,
     /// The id of each input's first game.
     pub first_ids: Vec<u64>,
     /// Where games started.
@@ -223,7 +199,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        pgn::{Batch, Input},
+        pgn::{Batch, Input, Tags},
         provenance::Games,
     };
 
@@ -252,8 +228,7 @@ mod tests {
             rejected: rejected.len() as u64,
         };
         for _ in 0..games {
-            outcome.game_records.extend(b"record");
-            outcome.record_lengths.push(6);
+            outcome.index.add_game(&Tags::default(), None);
         }
         outcome
     }
@@ -271,7 +246,22 @@ mod tests {
     }
 
     fn options() -> MakeBook {
-        MakeBook::new(["a.pgn", "b.pgn"].map(Input::file)).leveldb("index")
+        MakeBook::new(["a.pgn", "b.pgn"].map(Input::file))
+    }
+
+    /// What comes of twelve batches that are completed in this order, the first seven of the first input. The
+    /// last game of each is rejected.
+    fn sequenced(options: &MakeBook, games: &[u64], order: &[u64]) -> (Sequenced, Vec<Placed>) {
+        let mut sequencer = Sequencer::new(options);
+        let mut placed = Vec::new();
+        for number in order {
+            let games = games[*number as usize];
+            let job = job(*number, usize::from(*number >= 7));
+            let outcome = outcome(games, &[games - 1]);
+            placed.extend(sequencer.submit(&job, outcome).unwrap());
+        }
+        assert_eq!(sequencer.in_order(), 12);
+        (sequencer.finish().unwrap(), placed)
     }
 
     proptest! {
@@ -280,32 +270,26 @@ mod tests {
             order in Just((0..12u64).collect::<Vec<_>>()).prop_shuffle(),
             games in proptest::collection::vec(1..5u64, 12),
         ) {
-            let options = options();
-            let run = |order: &[u64]| {
-                let mut sequencer = Sequencer::new(&options);
-                let mut first_ids = BTreeMap::new();
-                for number in order {
-                    let games = games[*number as usize];
-                    // The first seven batches are of the first input.
-                    let job = job(*number, usize::from(*number >= 7));
-                    let before = sequencer.in_order();
-                    let placed = sequencer.submit(&job, outcome(games, &[games - 1])).unwrap();
-                    assert_eq!(placed.len() as u64, sequencer.in_order() - before);
-                    for (number, placed) in (before..).zip(placed) {
-                        first_ids.insert(number, placed.first_id);
-                    }
-                }
-                assert_eq!(sequencer.in_order(), 12);
-                let sequenced = sequencer.finish().unwrap();
-                (sequenced.report, sequenced.first_ids, first_ids)
-            };
-            let shuffled = run(&order);
-            prop_assert_eq!(&shuffled, &run(&(0..12).collect::<Vec<_>>()));
-            let (report, first_ids, batches) = shuffled;
+            let (shuffled, _) = sequenced(&options(), &games, &order);
+            let (straight, _) = sequenced(&options(), &games, &(0..12).collect::<Vec<_>>());
+            prop_assert_eq!(&shuffled.report, &straight.report);
+            prop_assert_eq!(&shuffled.first_ids, &straight.first_ids);
             let before: Vec<u64> = (0..12).map(|i| games[..i].iter().sum()).collect();
-            prop_assert_eq!(first_ids, vec![0, before[7]]);
-            prop_assert_eq!(report.rejected[8].game, before[8] - before[7] + games[8] - 1);
-            prop_assert!(batches.into_values().map(u64::from).eq(before));
+            prop_assert_eq!(shuffled.first_ids, vec![0, before[7]]);
+            let last_game = before[8] - before[7] + games[8] - 1;
+            prop_assert_eq!(shuffled.report.rejected[8].game, last_game);
+        }
+
+        #[cfg(feature = "leveldb")]
+        #[test]
+        fn games_are_numbered_in_the_order_of_the_batches(
+            order in Just((0..12u64).collect::<Vec<_>>()).prop_shuffle(),
+            games in proptest::collection::vec(1..5u64, 12),
+        ) {
+            let (_, placed) = sequenced(&options().leveldb("index"), &games, &order);
+            let first_ids: Vec<u64> = placed.iter().map(|batch| batch.first_id.into()).collect();
+            let before: Vec<u64> = (0..12).map(|i| games[..i].iter().sum()).collect();
+            prop_assert_eq!(first_ids, before);
         }
     }
 

@@ -1,4 +1,6 @@
 //! The positions in which games started.
+//!
+//! `without/starts.rs` stands in for this file where the feature `obs` is left out.
 
 use std::{collections::HashSet, path::PathBuf};
 

@@ -17,13 +17,15 @@ mod record;
 mod run;
 mod sealed;
 mod shards;
+#[cfg(any(feature = "leveldb", feature = "obs"))]
 mod spool;
 
 pub use self::memory::Memory;
+#[cfg(any(feature = "leveldb", feature = "obs"))]
+pub(crate) use self::spool::{Spool, SpoolReader};
 pub(crate) use self::{
     merge::Merge,
     record::{Fold, Record, SHARDS},
     sealed::Sealed,
     shards::{Partition, Shards},
-    spool::{Spool, SpoolReader},
 };

@@ -215,6 +215,7 @@ impl Counts {
         records * size_of::<CountRecord>() as u64
     }
 
+    #[cfg(feature = "obs")]
     pub(super) fn records(&self) -> &Sealed<CountRecord> {
         &self.records
     }

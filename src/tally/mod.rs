@@ -23,11 +23,13 @@
 mod batch;
 mod counts;
 mod filter;
+#[cfg(feature = "obs")]
 mod find;
 mod move_count;
 mod record;
 mod stats;
 
+#[cfg(feature = "obs")]
 pub(crate) use self::find::{Finder, Marks, Scratch};
 pub use self::{
     batch::CountBatch,
