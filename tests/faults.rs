@@ -181,8 +181,7 @@ impl Scene {
                 if outcome.calls < nth {
                     break;
                 }
-                // Where there are thousands of calls, some are tried.
-                nth += 1 + nth / 32;
+                nth += 1;
             }
         }
     }
