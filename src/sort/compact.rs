@@ -158,7 +158,7 @@ mod tests {
             for (count, kinds) in rounds {
                 let new: Vec<Number> = (0..count).map(|_| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) & (u128::MAX >> 64);
-                    Number((state >> 30) % kinds << 90)
+                    Number(((state >> 30) % kinds) << 90)
                 }).collect();
                 expected.extend(&new);
                 let mut blocks = Blocks::default();
