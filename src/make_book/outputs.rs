@@ -72,7 +72,7 @@ impl MakeBook {
         self.progress.enter(Phase::Sorting);
         let keyed = tally.map(Tally::seal).transpose()?;
         let identities = identities.map(Tally::seal).transpose()?;
-        // Positions that share a key are told apart where somebody may ask.
+        // Without a tally by keys, that by identities gives the figures. It tells apart positions that share a key.
         let counts = keyed.as_ref().or(identities.as_ref());
         let maker = counts
             .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))

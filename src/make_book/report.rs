@@ -179,7 +179,7 @@ pub struct Report {
     pub obs: Option<ObsReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
-    /// What the user may want to know of the inputs, a line each.
+    /// Warnings of the inputs, a line each.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub warnings: Vec<String>,
 }
