@@ -42,16 +42,16 @@ pub enum Error {
         /// What is wrong with it and what to do.
         problem: String,
     },
-    /// An index or a database is there already, and the operation was not told to replace it.
+    /// An index or a database is there already, and the operation does not replace it by default.
     #[error("{} exists", .path.display())]
     Exists {
         /// The file or directory.
         path: PathBuf,
     },
-    /// The outputs would be empty, and the operation was not told to allow that.
+    /// The outputs would be empty, and the operation does not allow that by default.
     #[error("nothing was written: {reason}")]
     Empty {
-        /// What counts for nothing, and why.
+        /// How many games or moves there are, and what left them out.
         reason: String,
     },
     /// The content of a file breaks its format. The source is the error type of that format, such as

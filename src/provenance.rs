@@ -13,7 +13,7 @@ const ROOM_FOR_OPTIONS: usize = 600;
 pub struct Provenance {
     /// The names of the inputs, without their directories.
     pub inputs: Vec<String>,
-    /// What became of the games, if that is known.
+    /// How many games were counted and left out, if that is known.
     pub games: Option<Games>,
     /// The options that decided what was counted and that differ from the defaults, spelled as on
     /// the command line. Book headers and databases store this text, so it is part of their formats.
@@ -74,7 +74,7 @@ impl Provenance {
     }
 }
 
-/// What became of the games.
+/// How many games were counted and left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Games {

@@ -93,7 +93,7 @@ fn modules_know_only_those_above_them_in_the_table() {
         let floor_of = |name: &str| floors.iter().position(|module| *module == name);
         let floor = floor_of(module).unwrap_or_else(|| panic!("{module} is not in the table"));
         for import in imports(&fs::read_to_string(&file).unwrap()) {
-            // What stands at the top of the crate is no module.
+            // What stands at the top of the crate is not a module.
             let Some(imported) = floor_of(&import) else {
                 continue;
             };

@@ -19,7 +19,7 @@ fn replay(target: &str, run: fn(&[u8])) {
         count += 1;
     }
     assert!(count > 0, "{target} has no seeds");
-    // What is no input at all is an input too.
+    // A file that is not an input at all is an input too.
     run(&[]);
 }
 

@@ -324,7 +324,7 @@ fn wrong_command_lines_have_status_2() {
     assert!(error.contains("no PGN file given"), "{error}");
 }
 
-/// A disk of 64 KiB, unmounted at the end. Only root may mount, and in a container often nobody.
+/// A disk of 64 KiB, unmounted at the end. Only root may mount; many containers do not allow even that.
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {

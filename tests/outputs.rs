@@ -148,7 +148,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     let dir = old_outputs();
     let before = contents(dir.path());
     let pgn = sample("famous.pgn").display().to_string();
-    fs::write(dir.path().join("bad.pgn"), "1. Ke2 1-0\n").unwrap();
+    fs::write(dir.path().join("bad.pgn"), "[White \"x\"]\n1. Ke2 1-0\n").unwrap();
     for (line, reason) in [
         (
             format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),
@@ -156,7 +156,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
         ),
         (
             "bad.pgn --bin a.bin".to_owned(),
-            "of 1 games none counts (1 rejected); rejected first: bad.pgn: game 0, byte 3",
+            "of 1 games none counts (1 rejected); rejected first: bad.pgn: game 0, byte 15",
         ),
         (
             format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),

@@ -497,7 +497,7 @@ fn variants_without_a_number_have_no_book_but_the_rest() {
         dir.path(),
         "make-book -q a.pgn --variant horde --min-game 1 --leveldb a.idx --index-stats --obs a.obs.db3",
     );
-    // Index and database know the variant, so nobody has to say it again.
+    // Index and database know the variant, so no option has to repeat it.
     let games = ok_json(dir.path(), "games --leveldb a.idx --json e5");
     assert_eq!(games["games"][0]["id"], 4);
     assert_eq!(games["total"], 1);

@@ -1,4 +1,4 @@
-//! Files that are no books, told from their content.
+//! Files that are not books, recognized by their content.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ const START: u64 = 512;
 /// Records of each place of a file that are looked at.
 const SAMPLE: u64 = 64;
 
-/// Refuses a file that is something else than a book, and says what it is.
+/// Refuses a file that is not a book, and says what it is.
 pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(START) as usize];
@@ -33,14 +33,14 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
 pub(super) fn refuse_foreign_start(start: &[u8], path: &Path) -> Result<()> {
     match kind(&start[..start.len().min(START as usize)]) {
         Some(kind) => {
-            let problem = format!("is no Polyglot book: it is {kind}");
+            let problem = format!("not a Polyglot book: it is {kind}");
             Err(Error::file(path, problem))
         }
         None => Ok(()),
     }
 }
 
-/// What a file is that begins so, if that is known and no book.
+/// What a file that begins so is, if that is known and not a book.
 fn kind(start: &[u8]) -> Option<&'static str> {
     const MAGICS: &[(&[u8], &str)] = &[
         (b"SQLite format 3\0", "an SQLite database"),
@@ -206,7 +206,7 @@ mod tests {
             for opened in [Book::open(&path), Book::read(&path)] {
                 let err = opened.unwrap_err().to_string();
                 assert!(
-                    err.contains("is no Polyglot book") && err.contains(kind),
+                    err.contains("not a Polyglot book") && err.contains(kind),
                     "{err}"
                 );
             }

@@ -20,7 +20,7 @@ use crate::{
     sort::Merge,
 };
 
-/// What becomes of a position that several books know.
+/// What to do with a position that several books know.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum MergePolicy {
     /// It gets the moves of all of them, and a move that several know gets the sum of its weights.

@@ -60,7 +60,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, that is no book, or whose size is not a multiple of 16.
+    /// A file that cannot be read, that is not a book, or whose size is not a multiple of 16.
     pub fn open(path: impl AsRef<Path>) -> Result<Book> {
         let path = path.as_ref();
         let file = File::open(path).at(path, "open")?;
@@ -92,7 +92,7 @@ impl Book {
         Book::from_reader(file, path)
     }
 
-    /// Opens a book, and reads it into memory if it takes at most so many bytes there.
+    /// Opens a book, and reads it into memory if it takes at most `memory` bytes there.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl Book {
 fn cut_short(path: &Path) -> Error {
     Error::file(
         path,
-        "is no Polyglot book, or was cut short: its size is not a multiple of 16",
+        "not a Polyglot book, or cut short: its size is not a multiple of 16",
     )
 }
 

@@ -27,7 +27,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is no book at all, or a temporary file that cannot be written.
+/// A file that cannot be read or is not a book, or a temporary file that cannot be written.
 pub fn faults(path: impl AsRef<Path>, memory: &Memory) -> Result<Vec<Fault>> {
     let book = Checked::open(path.as_ref())?;
     let mut faults = Vec::new();
@@ -52,13 +52,13 @@ pub fn faults(path: impl AsRef<Path>, memory: &Memory) -> Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Writes a book without faults: records sorted, of equal moves the heaviest, what is no move left
+/// Writes a book without faults: records sorted, of equal moves the heaviest, what is not a move left
 /// out, the header kept if it is a good one. Of equal moves of equal weight it keeps the largest
 /// `learn`. Sorts within `memory`.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is no book at all, or an output or temporary file that cannot be
+/// A file that cannot be read or is not a book, or an output or temporary file that cannot be
 /// written; the output stays as it was then.
 pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     let book = Checked::open(path.as_ref())?;

@@ -90,9 +90,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses to replace a text that is no dump of a book.
+/// Refuses to replace a text that is not a dump of a book.
 fn check_replaceable(path: &Path) -> polybook::Result<()> {
-    let problem = "holds something else than the lines of a book: remove it, or name another file";
+    let problem = "not the lines of a book: remove it, or name another file";
     let foreign = |_| polybook::Error::File {
         path: path.to_owned(),
         problem: problem.to_owned(),

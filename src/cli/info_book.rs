@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", default_value = "book.bin")]
     bin: PathBuf,
 
-    /// Also count what is reached by any moves of one's own
+    /// Also count positions that a side can reach by moves outside the book
     #[arg(long)]
     exact: bool,
 

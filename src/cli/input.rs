@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{signals, usage::Usage};
 
-/// Books up to so many bytes are read into memory, where positions are found fastest.
+/// Books up to this number of bytes are read into memory, where positions are found fastest.
 pub const IN_MEMORY: u64 = 1 << 29;
 
 const STANDARD_INPUT: &str = "standard input";

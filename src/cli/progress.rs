@@ -38,7 +38,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Asks `state` ten times a second. Shows nothing if standard error is no terminal or the command is quiet.
+    /// Asks `state` ten times a second. Shows nothing if standard error is not a terminal or the command is quiet.
     pub fn new(context: Context, state: impl FnMut() -> State + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();

@@ -53,7 +53,7 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 
-    /// Games in which a player has so many seconds for 40 moves: 180-480, 600- or -60
+    /// Games in which a player has MIN to MAX seconds for 40 moves: 180-480, 600- or -60
     #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
     time_control: Option<TimeControlRange>,
 }

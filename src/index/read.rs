@@ -47,7 +47,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// What is no index, is one of another layout, or is damaged.
+    /// A directory that is not an index, an index of another layout, or a damaged one.
     pub fn open(path: impl AsRef<Path>) -> Result<Index> {
         let path = path.as_ref();
         if !holds_database(path) {
@@ -226,11 +226,11 @@ impl Index {
 /// Why there is no database at a path.
 fn no_database(path: &Path) -> Error {
     let problem = if is_empty_directory(path) {
-        "is no index but an empty directory: name a directory that make-book made"
+        "an empty directory, not an index: name a directory that make-book made"
     } else if path.is_dir() {
-        "is no index: there is no LevelDB database in it"
+        "not an index: there is no LevelDB database in it"
     } else if path.exists() {
-        "is no index but a file: name a directory that make-book made"
+        "a file, not an index: name a directory that make-book made"
     } else {
         "does not exist"
     };

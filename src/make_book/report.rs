@@ -179,7 +179,7 @@ pub struct Report {
     pub obs: Option<ObsReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
-    /// What the user may want to know of the inputs, a line each.
+    /// Warnings of the inputs, a line each.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub warnings: Vec<String>,
 }
@@ -247,7 +247,7 @@ impl FilteredVariant {
     pub(super) fn warning(&self, games: u64) -> String {
         match self {
             FilteredVariant::Other(variant) => {
-                format!("{variant}: {games} games filtered, --variant {variant} counts them")
+                format!("{variant}: {games} games filtered, because another variant is counted")
             }
             FilteredVariant::Unnumbered(variant) => format!(
                 "{variant}: {games} games filtered, because the Polyglot format has no number for it"

@@ -47,7 +47,7 @@ impl Connections {
         &self.path
     }
 
-    /// A connection that nobody uses.
+    /// A connection that is not in use.
     pub(super) fn lend(&self) -> Result<Lent> {
         let idle = self.idle.lock().expect(LOCK).pop();
         let db = match idle {

@@ -32,7 +32,7 @@ impl Obs {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or that is no such database.
+    /// A file that cannot be read, or that is not such a database.
     pub fn open(path: impl AsRef<Path>) -> Result<Obs> {
         let path = path.as_ref();
         if !super::is_database(path)? {

@@ -73,7 +73,7 @@ impl Rows {
             .name("rows".to_owned())
             .spawn(move || {
                 if let Err(err) = read(&db, &query, &path, &sender) {
-                    // A caller that has gone wants no error either.
+                    // Without a receiver, the error is not needed.
                     let _ = sender.send(Err(err));
                 }
             })
@@ -170,7 +170,7 @@ impl Drop for Rows {
     }
 }
 
-/// Sends all rows of a query, until nobody takes them any more.
+/// Sends all rows of a query, until the receiver is gone.
 fn read(db: &Lent, query: &str, path: &Path, sender: &SyncSender<Result<Chunk>>) -> Result<()> {
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
@@ -185,7 +185,7 @@ fn read(db: &Lent, query: &str, path: &Path, sender: &SyncSender<Result<Chunk>>)
             return Ok(());
         }
     }
-    // A caller that has gone does not want the rest.
+    // Without a receiver, the last rows are not needed.
     let _ = sender.send(Ok(chunk));
     Ok(())
 }

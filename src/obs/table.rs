@@ -61,7 +61,7 @@ impl Columns {
         }
     }
 
-    /// A statement for so many rows. It need not be undone by itself if it fails, because then all is.
+    /// A statement for this number of rows. It need not be undone by itself if it fails, because then all is.
     fn insertion(self, rows: usize) -> String {
         let names = self.names();
         let row = vec!["?"; names.split(',').count()].join(",");
@@ -118,7 +118,7 @@ impl<'a> BookTable<'a> {
     }
 }
 
-/// Runs a statement for just so many rows.
+/// Runs a statement for exactly these rows.
 fn insert(
     statement: &mut Statement<'_>,
     columns: Columns,

@@ -1,4 +1,4 @@
-//! The temporaries of this process, so that a program that is told to stop leaves none.
+//! The temporaries of this process, so that a program that a signal ends leaves none.
 
 use std::{
     collections::BTreeSet,

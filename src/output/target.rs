@@ -56,7 +56,7 @@ impl Target {
         self.before.is_some()
     }
 
-    /// An error if something else is there now than when the output was begun. What is gone is no loss.
+    /// An error if something else is there now than when the output was begun. A target that is gone is not an error.
     pub(super) fn check_unchanged(&self) -> io::Result<()> {
         match Identity::of(&self.path) {
             None => Ok(()),

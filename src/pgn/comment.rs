@@ -114,7 +114,7 @@ mod tests {
                 "{text}"
             );
         }
-        // A brace in a comment is no nesting.
+        // Comments in braces do not nest.
         assert_eq!(comment_end(b"{ a { b } c }", 0), CommentEnd::Closed(9));
     }
 

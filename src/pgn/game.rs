@@ -134,7 +134,7 @@ impl<'a> GameReader<'a> {
         self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r')
     }
 
-    /// Whether a game without tags begins here, rather than text that is no game: a termination
+    /// Whether a game without tags begins here, rather than text that is not a game: a termination
     /// marker, a move, or a number with one of the two behind it.
     fn moves_begin_here(&self) -> bool {
         let mut at = self.at;

@@ -216,7 +216,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Signs that annotators leave behind a move, such as `+-` or `=`; moves that begin with a chess
-    /// piece of Unicode; null moves. Anything else is no movetext.
+    /// piece of Unicode; null moves. Anything else is not movetext.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;

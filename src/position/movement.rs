@@ -14,7 +14,7 @@ use shakmaty::{
 /// | 6-8, 9-11 | file and rank of the square it comes from |
 /// | 12-15 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen, 5 king; 9 for a drop |
 ///
-/// Castling is written as the king taking its own rook: `e1h1`, not `e1g1`. Zero is no move. Only
+/// Castling is written as the king taking its own rook: `e1h1`, not `e1g1`. Zero is not a move. Only
 /// suicide chess makes kings of pawns. A drop, in crazyhouse, has the letter of the piece where others
 /// have the square it comes from, counted from `@`: P 16, N 14, B 2, R 18, Q 17.
 ///
@@ -52,7 +52,7 @@ impl BookMove {
         square(self.0)
     }
 
-    /// The piece that a pawn becomes. `None` if the move is no promotion, and for a code that the format
+    /// The piece that a pawn becomes. `None` if the move is not a promotion, and for a code that the format
     /// gives no meaning, which [no well-formed move](BookMove::is_well_formed) has.
     pub fn promotion(self) -> Option<Role> {
         match self.0 >> 12 {
@@ -70,7 +70,7 @@ impl BookMove {
         self.0 >> 12 <= LAST_PROMOTION
     }
 
-    /// The piece that is dropped, `None` if the move is no drop.
+    /// The piece that is dropped, `None` if the move is not a drop.
     pub fn dropped(self) -> Option<Role> {
         if self.0 >> 12 != DROP {
             return None;

@@ -11,10 +11,10 @@ use thiserror::Error;
 
 use super::{Rules, spelling::Spelling};
 
-/// Why a written move is no move in a position.
+/// Why a written move is not a move of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum MoveError {
-    /// The text has not the form of a move.
+    /// The text does not have the form of a move.
     #[error("not a move")]
     Unreadable,
     /// No legal move is written like this here.
@@ -83,7 +83,7 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     match (pawn, find(pos, &with_letter)) {
         (Ok(pawn), Ok(_)) if !pawn.is_capture() => Err(MoveError::Ambiguous),
         (Ok(pawn), _) => Ok(pawn),
-        // `be2f3` has not the form of a pawn's move.
+        // `be2f3` does not have the form of a pawn's move.
         (Err(MoveError::Unreadable), bishop @ Ok(_)) => bishop,
         (Err(_), Ok(bishop)) if !may_mean_pawn(pos, bishop.to()) => Ok(bishop),
         (Err(err), _) => Err(err),

@@ -7,7 +7,7 @@ pub(crate) const SHARDS: usize = 256;
 
 /// A record of 128 bits. Records compare as their bits do.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
-    /// What becomes of several records of one kind.
+    /// How several records of one kind are joined.
     type Fold: Fold<Record = Self>;
 
     /// The record of these bits.

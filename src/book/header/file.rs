@@ -80,7 +80,7 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
 ///
 /// # Errors
 ///
-/// The operating system's, [`HeaderError::BadFormat`] for what is no book, and
+/// The operating system's, [`HeaderError::BadFormat`] for what is not a book, and
 /// [`HeaderError::SameFile`]. The output is there whole or not at all.
 pub fn write(header: &str, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     let (from, to) = (from.as_ref(), to.as_ref());

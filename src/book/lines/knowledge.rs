@@ -161,7 +161,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// Bits for each record: at most one in so many keys that the book has not got passes.
+    /// Bits for each record: at most one in so many keys that the book does not have passes.
     const BITS_A_RECORD: u64 = 32;
 
     /// A filter takes no more than 256 MiB. In a book of 20 GB, half of the keys pass.

@@ -8,7 +8,7 @@ use crate::pgn::{GameReader, Tags};
 /// What a game that has no tags says of its place.
 pub const NO_OFFSET: i64 = -1;
 
-/// The fields of a game record in their order, by the tags they come from. The tenth is no tag but
+/// The fields of a game record in their order, by the tags they come from. The tenth is not a tag but
 /// where the game stands.
 const FIELDS: [&str; 14] = [
     "White",

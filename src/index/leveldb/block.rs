@@ -58,7 +58,7 @@ impl BlockBuilder {
         self.add_parts(key, &key::trailer(sequence), value_len);
     }
 
-    /// Adds an entry whose key is no internal key, or one that was made as a whole.
+    /// Adds an entry whose key is not an internal key, or one that was made as a whole.
     pub(super) fn add_whole(&mut self, key: &[u8], value: &[u8]) {
         self.add_parts(key, &[], value.len());
         self.buffer.extend_from_slice(value);

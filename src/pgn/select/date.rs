@@ -13,7 +13,7 @@ pub struct Date {
 }
 
 impl Date {
-    /// The value of a `Date` tag, with `?` for what is not known. What is no date is all unknown.
+    /// The value of a `Date` tag, with `?` for what is not known. All parts of a text that is not a date are unknown.
     pub fn of_tag(value: &[u8]) -> Date {
         let mut parts = value
             .split(|byte| b".-/".contains(byte))
@@ -90,11 +90,11 @@ impl FromStr for Date {
         let parts: Vec<&str> = text.split(['.', '-', '/']).collect();
         if parts.len() > 3 || known[..parts.len()].contains(&false) || parts[0].trim().len() != 4 {
             return Err(malformed(
-                "date: write YYYY, YYYY.MM or YYYY.MM.DD, the year with four digits",
+                "a date: write YYYY, YYYY.MM or YYYY.MM.DD, the year with four digits",
             ));
         }
         if date.day > date.days_in_month() {
-            return Err(malformed("day of the calendar"));
+            return Err(malformed("a day of the calendar"));
         }
         Ok(date)
     }

@@ -65,7 +65,7 @@ pub struct Selection {
 #[non_exhaustive]
 pub enum SelectionError {
     /// A condition cannot be read.
-    #[error("\"{text}\" is no {what}")]
+    #[error("\"{text}\" is not {what}")]
     Malformed {
         /// The text that was given.
         text: String,

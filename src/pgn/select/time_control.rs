@@ -35,7 +35,7 @@ impl FromStr for TimeControlRange {
     fn from_str(text: &str) -> Result<TimeControlRange, SelectionError> {
         let error = || SelectionError::Malformed {
             text: text.to_owned(),
-            what: "range of seconds: write 180-480, 600- or -60",
+            what: "a range of seconds: write 180-480, 600- or -60",
         };
         let (min, max) = text.split_once('-').ok_or_else(error)?;
         let bound = |bound: &str, open: u64| match bound.trim() {
