@@ -70,7 +70,7 @@ fn written(data: &[u8]) -> String {
 }
 
 fn write_move(pgn: &mut String, pos: &Chess, mv: shakmaty::Move, chosen: u8, ornament: u8) {
-    if pos.turn() == Color::White || chosen % 3 == 0 {
+    if pos.turn() == Color::White || chosen.is_multiple_of(3) {
         let dots = if pos.turn() == Color::White {
             "."
         } else {
