@@ -81,6 +81,7 @@ impl IndexWriter {
     ///
     /// A disk that cannot take it, a temporary file that cannot be read, [`Error::Interrupted`] when
     /// `stop` is set.
+    // One loop over waves: its arms change the same five values.
     pub(crate) fn write(
         self,
         postings: &Sealed<Posting>,

@@ -50,6 +50,7 @@ impl MakeBook {
     }
 
     /// Makes the outputs of what has been collected. They are complete then, but not in place.
+    // The order of the outputs matters, and this is where it stands.
     pub(super) fn write_outputs(
         &self,
         collected: Collected,

@@ -329,6 +329,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Plays the moves that count into `self.line`.
+    // One long loop: it runs once for each half-move, and its arms share what it keeps in registers.
     fn moves<P: Rules>(&mut self, pos: &mut Keyed<P>, games: &mut GameReader<'_>) -> Ending {
         let with_identities = self.options.counts_identities();
         // Elsewhere rooks castle from the corners.

@@ -13,6 +13,7 @@ use super::{
 impl<'a> GameReader<'a> {
     /// The next move of the main line (and of variations, if they are
     /// [wanted](GameReader::with_variations)), or how the game ends.
+    // One match over the first byte, because this runs for each word of the movetext.
     #[inline]
     pub fn next_token(&mut self) -> Token<'a> {
         loop {

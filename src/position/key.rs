@@ -186,6 +186,7 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Plays a move, which must be legal here.
+    // One match over the kinds of moves, because this runs for each half-move.
     #[inline]
     pub fn play(&mut self, mv: Move) {
         if self.pos.captures_explode() && mv.is_capture() {

@@ -128,6 +128,7 @@ enum Written {
 }
 
 impl Written {
+    // Long because it lists the forms of moves, one after the other.
     fn parse(text: &[u8]) -> Option<Written> {
         match text {
             b"O-O" | b"0-0" | b"o-o" | b"OO" | b"oo" => {
