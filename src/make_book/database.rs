@@ -8,8 +8,8 @@ use shakmaty::Chess;
 
 use super::{
     MakeBook, Phase,
-    outputs::SealedCounts,
     report::{ObsReport, Report},
+    sealed::SealedCounts,
     starts::Starts,
 };
 use crate::{

@@ -15,6 +15,7 @@ mod progress;
 mod read;
 mod replay;
 mod report;
+mod sealed;
 mod sequence;
 mod space;
 #[cfg_attr(not(feature = "obs"), path = "without/starts.rs")]

@@ -6,13 +6,14 @@ use super::{
     MakeBook, Phase, database, indexing,
     read::Collected,
     report::{BookReport, Report},
+    sealed::SealedCounts,
 };
 use crate::{
     book::{self, BookMaker, BookSummary},
     error::{Error, Result},
     output::{AtomicFile, Finished, refuse_clashes},
     position::{Variant, VariantChoice},
-    tally::{Counts, Tally},
+    tally::Tally,
 };
 
 /// The outputs that a run writes.
@@ -20,14 +21,6 @@ pub(super) struct Outputs {
     bin: Option<AtomicFile>,
     index: Option<indexing::Writer>,
     obs: Option<database::Writer>,
-}
-
-/// The counts of a run, sorted.
-pub(super) struct SealedCounts {
-    /// Those by the keys of positions, if the run needs them.
-    pub by_key: Option<Counts>,
-    /// Those by the identities of positions, if the run needs them.
-    pub by_identity: Option<Counts>,
 }
 
 impl MakeBook {

@@ -1,6 +1,6 @@
 //! Stands in for `database.rs` where the feature `obs` is left out: no run makes a database then.
 
-use super::{MakeBook, outputs::SealedCounts, report::Report, starts::Starts};
+use super::{MakeBook, report::Report, sealed::SealedCounts, starts::Starts};
 use crate::{error::Result, output::Finished};
 
 /// There is none.
