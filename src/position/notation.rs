@@ -39,7 +39,8 @@ pub enum MoveError {
 /// assert_eq!(read_move(&start, b"Ke2"), Err(MoveError::Illegal));
 /// assert_eq!(read_move(&start, b"checkmate"), Err(MoveError::Unreadable));
 /// ```
-#[inline]
+// Nearly every move comes through here, from one place.
+#[inline(always)]
 pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let text = without_check(text);
     match pos.quick_san(text) {

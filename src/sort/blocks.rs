@@ -100,8 +100,27 @@ impl<R: Copy> Blocks<R> {
         }
     }
 
+    /// Other records, no more than these, in the same blocks. Blocks that are left go to the pool.
+    pub(super) fn refilled(
+        self,
+        mut records: impl ExactSizeIterator<Item = R>,
+        pool: &Pool<R>,
+    ) -> Blocks<R> {
+        let mut blocks = self.blocks;
+        let mut filled = 0;
+        while records.len() > 0 {
+            let block = &mut blocks[filled];
+            block.clear();
+            let room = block.capacity();
+            block.extend(records.by_ref().take(room));
+            filled += 1;
+        }
+        pool.give_back(blocks.drain(filled..));
+        Blocks { blocks }
+    }
+
     /// Appends a record, in a block of `empty`, which must suffice.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, record: R, empty: &mut Vec<Vec<R>>) {
         match self.blocks.last_mut() {
             Some(last) if last.len() < last.capacity() => last.push(record),

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// About how many records a bucket should have: few enough to be sorted in the nearest cache.
-const PER_BUCKET: usize = 64;
+const PER_BUCKET: usize = 4;
 
 /// More buckets than this would fall out of the cache while records are distributed.
 const MOST_BUCKET_BITS: u32 = 11;
@@ -25,7 +25,12 @@ pub(super) fn compact<R: Record>(new: Blocks<R>, sorted: Blocks<R>, pool: &Pool<
         return sorted;
     }
     SCRATCH.with_borrow_mut(|scratch| {
-        sort_into(scratch, &new);
+        let scratch = sort_into(scratch, &new);
+        if sorted.is_empty() {
+            let kept = fold_in_place::<R>(scratch);
+            let records = scratch[..kept].iter().map(|bits| R::from_bits(*bits));
+            return new.refilled(records, pool);
+        }
         let mut merging = Merging {
             fold: R::Fold::default(),
             merged: Blocks::default(),
@@ -72,9 +77,26 @@ impl<R: Record> Merging<R> {
     }
 }
 
-/// Replaces `scratch` with the sorted bits of records. The records are distributed over buckets first, so
-/// that only short parts are left to sort.
-fn sort_into<R: Record>(scratch: &mut Vec<u128>, records: &Blocks<R>) {
+/// Folds sorted records at the start of where they stand; answers how many are left.
+fn fold_in_place<R: Record>(records: &mut [u128]) -> usize {
+    let mut fold = R::Fold::default();
+    let mut kept = 0;
+    for at in 0..records.len() {
+        fold.take(R::from_bits(records[at]), &mut |folded| {
+            records[kept] = folded.to_bits();
+            kept += 1;
+        });
+    }
+    fold.finish(&mut |folded| {
+        records[kept] = folded.to_bits();
+        kept += 1;
+    });
+    kept
+}
+
+/// The sorted bits of records, in `scratch`. The records are distributed over buckets first, so that only
+/// short parts are left to sort.
+fn sort_into<'a, R: Record>(scratch: &'a mut Vec<u128>, records: &Blocks<R>) -> &'a mut [u128] {
     let bits = (records.len() / PER_BUCKET)
         .max(1)
         .ilog2()
@@ -90,8 +112,10 @@ fn sort_into<R: Record>(scratch: &mut Vec<u128>, records: &Blocks<R>) {
         total += *end;
         *end = total;
     }
-    scratch.clear();
-    scratch.resize(total, 0);
+    if scratch.len() < total {
+        scratch.resize(total, 0);
+    }
+    let scratch = &mut scratch[..total];
     for record in records.iter() {
         let place = &mut places[record.bucket(bits)];
         scratch[*place] = record.to_bits();
@@ -102,6 +126,7 @@ fn sort_into<R: Record>(scratch: &mut Vec<u128>, records: &Blocks<R>) {
         scratch[start..end].sort_unstable();
         start = end;
     }
+    scratch
 }
 
 #[cfg(test)]

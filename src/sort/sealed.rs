@@ -59,13 +59,16 @@ impl<R: Record> Sealed<R> {
                 f(&open);
                 open.clear();
             }
-            let mut groups = records.chunk_by(|a, b| same(*a, *b)).peekable();
-            while let Some(group) = groups.next() {
-                match groups.peek() {
-                    Some(_) => f(group),
-                    None => open.extend_from_slice(group),
-                }
-            }
+            let Some(last) = records.last().copied() else {
+                return;
+            };
+            let in_last = records
+                .iter()
+                .rev()
+                .take_while(|record| same(**record, last));
+            let (whole, last) = records.split_at(records.len() - in_last.count());
+            whole.chunk_by(|a, b| same(*a, *b)).for_each(&mut f);
+            open.extend_from_slice(last);
         })?;
         if !open.is_empty() {
             f(&open);

@@ -157,7 +157,8 @@ pub struct SumUp {
 impl Fold for SumUp {
     type Record = CountRecord;
 
-    #[inline]
+    // Everything that sorts and merges comes through here.
+    #[inline(always)]
     fn take(&mut self, record: CountRecord, out: &mut impl FnMut(CountRecord)) {
         let kind = record.0 & KIND;
         match &mut self.open {
