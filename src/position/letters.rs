@@ -89,7 +89,7 @@ impl PieceLetters {
     /// # Errors
     ///
     /// [`MoveError`] if the text is not exactly one legal move of the position.
-    #[inline]
+    #[inline(always)]
     pub fn read_move<P: Rules>(self, pos: &P, text: &[u8]) -> Result<Move, MoveError> {
         let english;
         let text = if self == PieceLetters::English {
