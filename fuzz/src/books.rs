@@ -68,9 +68,13 @@ fn sensible(data: &[u8]) -> Vec<u8> {
 fn book(bytes: &[u8]) {
     let room = Room::new();
     let path = room.file("book.bin", bytes);
-    let Ok(book) = Book::open(&path) else {
-        assert_ne!(bytes.len() % 16, 0);
-        return;
+    let book = match Book::open(&path) {
+        Ok(book) => book,
+        Err(err) => {
+            let is_foreign = err.to_string().contains("not a Polyglot book");
+            assert!(is_foreign || bytes.len() % 16 != 0, "{err}");
+            return;
+        }
     };
     let in_memory = Book::from_bytes(bytes.to_vec()).unwrap();
     assert_eq!(book.len(), bytes.len() as u64 / 16);

@@ -26,18 +26,33 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(START) as usize];
     read_exact_at(file, &mut start, 0).at(path, "read")?;
-    refuse_foreign_start(&start, path)
+    refuse_foreign_start(&start, size, path)
 }
 
-/// The same, for bytes that a file begins with.
-pub(super) fn refuse_foreign_start(start: &[u8], path: &Path) -> Result<()> {
-    match kind(&start[..start.len().min(START as usize)]) {
-        Some(kind) => {
+/// The same, for bytes that a file of some size begins with.
+///
+/// The first keys of a book may happen to be the mark of another format. What has the shape of records
+/// is a book all the same.
+pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
+    let start = &start[..start.len().min(START as usize)];
+    let is_whole = size.is_multiple_of(Entry::SIZE as u64);
+    match kind(start) {
+        Some(kind) if !is_whole || !are_records(start) => {
             let problem = format!("not a Polyglot book: it is {kind}");
             Err(Error::file(path, problem))
         }
-        None => Ok(()),
+        _ => Ok(()),
     }
+}
+
+/// Whether bytes are records as books have them behind a header: with moves, and keys that ascend.
+fn are_records(bytes: &[u8]) -> bool {
+    let records = bytes.as_chunks().0;
+    let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
+    entries
+        .clone()
+        .all(|entry| entry.key != 0 && entry.mv.is_well_formed())
+        && entries.map(|entry| entry.key).is_sorted()
 }
 
 /// What a file that begins so is, if that is known and not a book.
@@ -117,16 +132,7 @@ fn looks_like_a_book(file: &File, len: u64) -> io::Result<bool> {
     for start in [first, first + (len - first - sample) / 2, len - sample] {
         let mut bytes = vec![0; sample as usize * Entry::SIZE];
         read_exact_at(file, &mut bytes, start * Entry::SIZE as u64)?;
-        let entries: Vec<Entry> = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| Entry::from_bytes(*bytes))
-            .collect();
-        let are_records = entries
-            .iter()
-            .all(|entry| entry.key != 0 && entry.mv.is_well_formed());
-        if !are_records || !entries.is_sorted_by_key(|entry| entry.key) {
+        if !are_records(&bytes) {
             return Ok(false);
         }
     }
@@ -189,6 +195,27 @@ mod tests {
         }
         assert!(!is_book_or_empty(dir.path()).unwrap());
         assert!(is_book_or_empty(dir.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn a_book_may_begin_as_another_format_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        let begun = |start: &[u8; 8]| records([u64::from_be_bytes(*start), u64::MAX]);
+        let text = [b"al#0PG@\n", &b"1.0-2.\r\n"[..]].concat();
+        for book in [
+            begun(b"\x28\xb5\x2f\xfd4567"),
+            begun(b"\x1f\x8b\x0834567"),
+            text,
+        ] {
+            fs::write(&path, &book).unwrap();
+            for opened in [Book::open(&path), Book::read(&path)] {
+                assert_eq!(opened.unwrap().len(), book.len() as u64 / 16);
+            }
+            // Cut short it is no book any more.
+            fs::write(&path, &book[..book.len() - 1]).unwrap();
+            assert!(Book::open(&path).is_err());
+        }
     }
 
     #[test]

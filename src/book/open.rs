@@ -120,7 +120,7 @@ impl Book {
             let problem = "a pipe or device with more than 256 MiB: copy it to a file";
             return Err(Error::file(path, problem));
         }
-        refuse_foreign_start(&bytes, path)?;
+        refuse_foreign_start(&bytes, bytes.len() as u64, path)?;
         let mut book = Book::from_bytes(bytes).ok_or_else(|| cut_short(path))?;
         book.path = path.to_owned();
         Ok(book)
