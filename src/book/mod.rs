@@ -21,7 +21,6 @@ mod make;
 mod merge;
 mod open;
 mod search;
-mod sorter;
 mod verify;
 mod weight;
 

@@ -12,12 +12,12 @@ use super::{
     fault::Fault,
     foreign::{check_replaceable, refuse_foreign},
     header::{self, Header, HeaderError, NullRecords},
-    sorter::Sorter,
 };
 use crate::{
     error::{At, Result},
     output::AtomicFile,
     position::{BookMove, Variant},
+    sort::Sorter,
     tally::Memory,
 };
 

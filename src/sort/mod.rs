@@ -16,7 +16,9 @@ mod merge;
 mod record;
 mod run;
 mod sealed;
+mod seen;
 mod shards;
+mod sorter;
 #[cfg(any(feature = "leveldb", feature = "obs"))]
 mod spool;
 
@@ -27,5 +29,7 @@ pub(crate) use self::{
     merge::Merge,
     record::{Fold, Record, SHARDS},
     sealed::Sealed,
+    seen::Seen,
     shards::{Partition, Shards},
+    sorter::Sorter,
 };

@@ -1,22 +1,24 @@
 //! Sorting more records than memory holds.
 
-use crate::{
-    error::Result,
-    sort::{Fold, Memory, Partition, Record, SHARDS, Shards},
+use super::{
+    memory::Memory,
+    record::{Fold, Record, SHARDS},
+    shards::{Partition, Shards},
 };
+use crate::error::Result;
 
 /// Records that are handed to the shards at once.
 const BATCH: usize = 1 << 14;
 
 /// Collects 128-bit records and gives them back in order, repeated ones as often as they came.
-pub(super) struct Sorter {
+pub(crate) struct Sorter {
     shards: Shards<Plain>,
     batch: Vec<Plain>,
 }
 
 impl Sorter {
     /// No records yet; `memory` is for all that will come.
-    pub(super) fn new(memory: &Memory) -> Sorter {
+    pub(crate) fn new(memory: &Memory) -> Sorter {
         Sorter {
             shards: Shards::new(memory.clone()),
             batch: Vec::with_capacity(BATCH),
@@ -28,7 +30,7 @@ impl Sorter {
     /// # Errors
     ///
     /// A temporary file that cannot be written.
-    pub(super) fn push(&mut self, record: u128) -> Result<()> {
+    pub(crate) fn push(&mut self, record: u128) -> Result<()> {
         self.batch.push(Plain(record));
         if self.batch.len() == BATCH {
             self.append()?;
@@ -47,7 +49,7 @@ impl Sorter {
     /// # Errors
     ///
     /// A temporary file that cannot be written or read, or what `f` answers.
-    pub(super) fn for_each(mut self, mut f: impl FnMut(u128) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each(mut self, mut f: impl FnMut(u128) -> Result<()>) -> Result<()> {
         self.append()?;
         let sealed = self.shards.seal()?;
         for shard in 0..SHARDS {
@@ -61,7 +63,7 @@ impl Sorter {
 
 /// A record of any meaning whose high bits are a key.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Plain(u128);
+pub(super) struct Plain(pub(super) u128);
 
 impl Record for Plain {
     type Fold = KeepAll;
@@ -82,7 +84,7 @@ impl Record for Plain {
 
 /// Joins no records, not even equal ones.
 #[derive(Default)]
-struct KeepAll;
+pub(super) struct KeepAll;
 
 impl Fold for KeepAll {
     type Record = Plain;

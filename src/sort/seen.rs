@@ -1,0 +1,178 @@
+//! A set of fingerprints that is exact in bounded memory.
+
+use rustc_hash::FxHashSet;
+
+use super::{
+    memory::Memory,
+    merge::Merge,
+    run::{Run, RunFile},
+    sorter::Plain,
+};
+use crate::error::Result;
+
+/// Records of a run between two whose high bits are kept in memory: they are read at once.
+const STRIDE: usize = 256;
+
+/// What a fingerprint takes of the memory at most: in the table, half empty after it grew, and in the list that
+/// is sorted.
+const BYTES: usize = 64;
+
+/// The fewest fingerprints that are kept in memory.
+const FEWEST: usize = 1 << 10;
+
+/// A set of 128-bit fingerprints. Past its memory they go to sorted runs in temporary files.
+///
+/// A run of so many fingerprints costs one read for each lookup. Two runs of about the same size become one, so
+/// there are few: for n times the fingerprints that memory holds, about log2 n.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    memory: Memory,
+    /// How many fingerprints are kept in memory.
+    room: usize,
+    recent: FxHashSet<u128>,
+    /// The largest first.
+    runs: Vec<SeenRun>,
+}
+
+/// A sorted run in a file of its own, which is gone with it.
+#[derive(Debug)]
+struct SeenRun {
+    file: RunFile,
+    run: Run,
+    /// The high bits of every [`STRIDE`]th fingerprint.
+    firsts: Vec<u64>,
+}
+
+impl Seen {
+    /// No fingerprints yet; `memory` is for all that will come.
+    pub(crate) fn new(memory: Memory) -> Seen {
+        Seen {
+            room: (memory.bytes / BYTES).max(FEWEST),
+            memory,
+            recent: FxHashSet::default(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds a fingerprint; answers whether it is new.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read.
+    pub(crate) fn insert(&mut self, fingerprint: u128) -> Result<bool> {
+        if self.recent.contains(&fingerprint) {
+            return Ok(false);
+        }
+        for run in &self.runs {
+            if run.contains(fingerprint)? {
+                return Ok(false);
+            }
+        }
+        self.recent.insert(fingerprint);
+        if self.recent.len() == self.room {
+            self.spill()?;
+        }
+        Ok(true)
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        let mut sorted: Vec<Plain> = self.recent.drain().map(Plain).collect();
+        sorted.sort_unstable();
+        let mut newest = SeenRun::write(&self.memory, sorted.into_iter().map(Ok))?;
+        while let Some(last) = self.runs.pop_if(|last| last.run.len() <= newest.run.len()) {
+            let readers = [&last, &newest].map(|run| run.file.reader::<Plain>(run.run));
+            newest = SeenRun::write(&self.memory, Merge::new(readers))?;
+        }
+        self.runs.push(newest);
+        Ok(())
+    }
+}
+
+impl SeenRun {
+    fn write(memory: &Memory, sorted: impl Iterator<Item = Result<Plain>>) -> Result<SeenRun> {
+        let mut file = RunFile::create(&memory.temp_dir)?;
+        let mut firsts = Vec::new();
+        let mut writer = file.start_run();
+        for (place, fingerprint) in sorted.enumerate() {
+            let fingerprint = fingerprint?;
+            if place.is_multiple_of(STRIDE) {
+                firsts.push(high_bits(fingerprint.0));
+            }
+            writer.push(fingerprint);
+            writer.flush_if_full()?;
+        }
+        let run = writer.finish()?;
+        Ok(SeenRun { file, run, firsts })
+    }
+
+    fn contains(&self, fingerprint: u128) -> Result<bool> {
+        let high = high_bits(fingerprint);
+        // Several fingerprints may have the same high bits.
+        let first = self.firsts.partition_point(|first| *first < high);
+        let end = self.firsts.partition_point(|first| *first <= high);
+        let start = first.saturating_sub(1) * STRIDE;
+        let end = (end * STRIDE).min(self.run.len() as usize);
+        let mut records: Vec<Plain> = Vec::new();
+        self.file.read(self.run, start..end, &mut records)?;
+        Ok(records.binary_search(&Plain(fingerprint)).is_ok())
+    }
+}
+
+fn high_bits(fingerprint: u128) -> u64 {
+    (fingerprint >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spread(number: u64) -> u128 {
+        u128::from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64 | u128::from(number)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn a_small_memory_knows_what_a_set_knows(
+            numbers in proptest::collection::vec(0..9000u64, 0..20_000),
+            same_high_bits in any::<bool>(),
+        ) {
+            let mut seen = Seen::new(Memory { bytes: 0, ..Memory::default() });
+            let mut set = BTreeSet::new();
+            for number in numbers {
+                let fingerprint = if same_high_bits {
+                    number.into()
+                } else {
+                    spread(number)
+                };
+                prop_assert_eq!(seen.insert(fingerprint).unwrap(), set.insert(fingerprint));
+            }
+            prop_assert!(set.len() < FEWEST || !seen.runs.is_empty());
+        }
+    }
+
+    #[test]
+    fn runs_are_merged() {
+        let mut seen = Seen::new(Memory {
+            bytes: 0,
+            ..Memory::default()
+        });
+        for number in 0..(FEWEST as u64 * 31) {
+            assert!(seen.insert(spread(number)).unwrap());
+        }
+        let sizes: Vec<u64> = seen
+            .runs
+            .iter()
+            .map(|run| run.run.len() / FEWEST as u64)
+            .collect();
+        assert_eq!(sizes, [16, 8, 4, 2, 1]);
+        for number in 0..(FEWEST as u64 * 31) {
+            assert!(!seen.insert(spread(number)).unwrap());
+        }
+    }
+}
