@@ -52,6 +52,7 @@ impl Outputs {
             })
             .max_ply(if bit(2) { 7 } else { MakeBook::DEFAULT_MAX_PLY })
             .index_stats(bit(3))
+            .drop_duplicates(bit(5))
             .allow_empty(!bit(4))
             .threads(1)
             .leveldb(&self.index);

@@ -88,6 +88,10 @@ pub struct Args {
     #[command(flatten)]
     weighting: WeightingArgs,
 
+    /// Leave out a game with the same moves and players as an earlier one
+    #[arg(long, help_heading = GAMES)]
+    drop_duplicates: bool,
+
     /// Count the games of this variant; auto counts each game as the variant that its tag names
     #[arg(long, value_name = "NAME|auto", default_value = "standard", help_heading = GAMES)]
     variant: VariantChoice,
@@ -171,6 +175,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)
         .selection(selection)
+        .drop_duplicates(args.drop_duplicates)
         .unfinished(match args.unfinished {
             UnfinishedArg::Draw => Unfinished::Draw,
             UnfinishedArg::Skip => Unfinished::Skip,

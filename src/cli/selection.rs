@@ -1,6 +1,6 @@
 //! Which games count, for the commands that read games.
 
-use polybook::pgn::{Date, EcoRange, GameResult, Selection, TimeControlRange};
+use polybook::pgn::{Date, EcoRange, GameResult, Selection, TagText, TimeControlRange};
 
 /// The heading of the options that choose games.
 pub const GAMES: &str = "Which games count";
@@ -37,21 +37,37 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Games in which NAME is part of a player's name
+    /// Games in which NAME is part of a player's name; may be given several times, for any of them
     #[arg(long, value_name = "NAME")]
-    player: Option<String>,
+    player: Vec<String>,
 
-    /// Games in which NAME is part of White's name
+    /// Games in which NAME is part of White's name; may be given several times
     #[arg(long, value_name = "NAME")]
-    white: Option<String>,
+    white: Vec<String>,
 
-    /// Games in which NAME is part of Black's name
+    /// Games in which NAME is part of Black's name; may be given several times
     #[arg(long, value_name = "NAME")]
-    black: Option<String>,
+    black: Vec<String>,
 
-    /// Games of these openings: B20-B99, B2 or B
+    /// Names match whole, not in part
+    #[arg(long)]
+    exact: bool,
+
+    /// Games of these openings: B20-B99, B2 or B; may be given several times
     #[arg(long, value_name = "RANGE")]
-    eco: Option<EcoRange>,
+    eco: Vec<EcoRange>,
+
+    /// Games whose tag NAME has TEXT in it, in any case; given several times, all must hold
+    #[arg(long, value_name = "NAME=TEXT")]
+    tag: Vec<TagText>,
+
+    /// Games whose tag NAME has not TEXT in it; may be given several times
+    #[arg(long, value_name = "NAME=TEXT")]
+    not_tag: Vec<TagText>,
+
+    /// Games with the word "rated" in their Event tag, as servers write it
+    #[arg(long)]
+    rated: bool,
 
     /// Games in which a player has MIN to MAX seconds for 40 moves: 180-480, 600- or -60
     #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
@@ -72,10 +88,14 @@ impl From<SelectionArgs> for Selection {
             since: args.since,
             until: args.until,
             results: args.result,
-            player: args.player,
+            players: args.player,
             white: args.white,
             black: args.black,
+            exact: args.exact,
             eco: args.eco,
+            tags: args.tag,
+            not_tags: args.not_tag,
+            rated: args.rated,
             time_control: args.time_control,
         }
     }

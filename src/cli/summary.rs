@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use polybook::Report;
+use polybook::{Report, pgn::Condition};
 
 use super::input::output_name;
 
@@ -44,6 +44,12 @@ fn games(text: &mut String, report: &Report) {
         "{} games read, {} counted, {} filtered, {} rejected",
         games.read, games.counted, games.filtered, games.rejected
     );
+    if let Some(games) = totals.filtered_by.get(&Condition::Duplicate) {
+        let _ = writeln!(
+            text,
+            "{games} of the filtered games have the same moves and players as an earlier one"
+        );
+    }
     for (variant, games) in &totals.variants {
         let _ = writeln!(text, "{variant}: {games} games counted");
     }

@@ -56,6 +56,14 @@ impl BatchIndex {
         let last = Posting::new(last_key, id, BookMove::NONE, winner);
         self.postings.push(last);
     }
+
+    /// Forgets which positions some games reached, of ascending ids.
+    pub(super) fn leave_out(&mut self, ids: &[u32]) {
+        if !ids.is_empty() {
+            self.postings
+                .retain(|posting| ids.binary_search(&posting.id()).is_err());
+        }
+    }
 }
 
 /// The records of all games, in the order of the inputs.

@@ -5,6 +5,7 @@
 mod costs;
 #[cfg_attr(not(feature = "obs"), path = "without/database.rs")]
 mod database;
+mod duplicates;
 mod empty;
 #[cfg_attr(not(feature = "leveldb"), path = "without/indexing.rs")]
 mod indexing;

@@ -49,6 +49,7 @@ pub struct MakeBook {
     pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
     pub(super) selection: Selection,
+    pub(super) drop_duplicates: bool,
     pub(super) variant: VariantChoice,
     pub(super) unfinished: Unfinished,
     pub(super) keep_prefix: bool,
@@ -82,6 +83,7 @@ impl MakeBook {
             allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
             selection: Selection::default(),
+            drop_duplicates: false,
             variant: VariantChoice::default(),
             unfinished: Unfinished::default(),
             keep_prefix: false,
@@ -149,6 +151,13 @@ impl MakeBook {
     /// Which games count. Default: all.
     pub fn selection(mut self, selection: Selection) -> MakeBook {
         self.selection = selection;
+        self
+    }
+
+    /// Leaves a game out that has the same moves and players as one before it that counts. All its moves are
+    /// compared, those that do not count too, and the names in any case. Default: no.
+    pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
+        self.drop_duplicates = drop;
         self
     }
 
@@ -249,6 +258,15 @@ impl MakeBook {
         Arc::clone(&self.progress)
     }
 
+    /// How much of the memory is for telling duplicates.
+    pub(super) fn duplicates_memory(&self) -> usize {
+        if self.drop_duplicates {
+            self.memory / 8
+        } else {
+            0
+        }
+    }
+
     /// Whether the run writes something.
     pub(super) fn has_outputs(&self) -> bool {
         self.bin.is_some() || self.leveldb.is_some() || self.obs.is_some()
@@ -307,6 +325,9 @@ impl MakeBook {
         let selection = self.selection.option_text();
         if !selection.is_empty() {
             options.push(selection);
+        }
+        if self.drop_duplicates {
+            options.push("--drop-duplicates".to_owned());
         }
         options.join(" ")
     }

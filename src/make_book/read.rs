@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     sort::Memory,
-    tally::Tally,
+    tally::{CountRecord, Tally},
 };
 
 /// Why the locks of a run are never poisoned.
@@ -96,8 +96,9 @@ impl<'a> Run<'a> {
         let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
         let unpacking = options.inputs.iter();
         let unpacking = unpacking.map(|input| input.unpacking_memory(options.memory));
+        let other = unpacking.max().unwrap_or(0) + options.duplicates_memory();
         let memory = Memory {
-            bytes: (options.memory - unpacking.max().unwrap_or(0)) / tables,
+            bytes: options.memory.saturating_sub(other) / tables,
             temp_dir: options.temp_dir.clone(),
         };
         let [keys, identities, postings] = kinds;
@@ -182,20 +183,31 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let mut outcome = Replayer::new(self.options).replay(job);
-        // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
-        if let Some(tally) = &self.tally {
-            tally.add_records(&std::mem::take(&mut outcome.records))?;
-        }
-        if let Some(identities) = &self.identities {
-            identities.add_records(&std::mem::take(&mut outcome.identity_records))?;
+        if !self.options.drop_duplicates {
+            // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
+            let records = std::mem::take(&mut outcome.records);
+            self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
         }
         self.options.progress.add_games(outcome.totals.games.read);
-        let placed = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
+        let in_order = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
         self.placed.notify_all();
-        match &self.postings {
-            Some(postings) => placed.into_iter().try_for_each(|batch| postings.add(batch)),
-            None => Ok(()),
+        for batch in in_order {
+            self.add_records(&batch.records, &batch.identity_records)?;
+            if let (Some(postings), Some(batch)) = (&self.postings, batch.postings) {
+                postings.add(batch)?;
+            }
         }
+        Ok(())
+    }
+
+    fn add_records(&self, records: &[CountRecord], identities: &[CountRecord]) -> Result<()> {
+        if let Some(tally) = &self.tally {
+            tally.add_records(records)?;
+        }
+        if let Some(tally) = &self.identities {
+            tally.add_records(identities)?;
+        }
+        Ok(())
     }
 }
 

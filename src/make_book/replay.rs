@@ -6,6 +6,7 @@ use shakmaty::{Chess, Color};
 
 use super::{
     MakeBook,
+    duplicates::{Candidate, Rest, fingerprint},
     indexing::BatchIndex,
     job::{BATCH_SIZE, Job},
     options::Unfinished,
@@ -45,6 +46,9 @@ pub(super) struct Outcome {
     pub stray_text: Option<u64>,
     /// What an index needs, if there is to be one.
     pub index: BatchIndex,
+    /// All games that count, if duplicates are dropped: their totals are here alone, and all records are theirs, in
+    /// this order.
+    pub candidates: Vec<Candidate>,
 }
 
 /// Replays the games of one batch.
@@ -58,6 +62,8 @@ pub(super) struct Replayer<'a> {
     identities: Vec<u64>,
     /// Its variations, if they count.
     variations: Variations,
+    /// What stands behind the half-moves, if duplicates are dropped.
+    rest: Vec<u8>,
     /// The identities of the positions in [`Outcome::starts`].
     started: HashSet<u64>,
     outcome: Outcome,
@@ -100,6 +106,7 @@ impl<'a> Replayer<'a> {
             not_for_books: 0,
             identities: Vec::new(),
             variations: Variations::default(),
+            rest: Vec::new(),
             started: HashSet::new(),
             outcome: Outcome::default(),
         }
@@ -140,6 +147,7 @@ impl<'a> Replayer<'a> {
         self.not_for_books = 0;
         self.identities.clear();
         self.variations.clear();
+        self.rest.clear();
         if self.options.leveldb.is_some() {
             self.index_tags(games, job);
         }
@@ -288,6 +296,7 @@ impl<'a> Replayer<'a> {
         tag_result: Option<GameResult>,
     ) {
         let first_turn = pos.position().turn();
+        let start = pos.identity();
         let ending = self.moves(&mut pos, games);
         self.outcome.recognised |= !self.line.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
@@ -298,6 +307,7 @@ impl<'a> Replayer<'a> {
         } else {
             None
         };
+        let is_whole = ending.problem.is_none();
         match (ending.problem, unmet) {
             (Some(problem), _) => {
                 self.reject(problem, job);
@@ -309,17 +319,54 @@ impl<'a> Replayer<'a> {
                 self.filter(condition);
                 return;
             }
-            (None, None) => self.outcome.totals.games.counted += 1,
+            (None, None) => {}
         }
+        // A batch has fewer bytes than an id has values.
+        let id = self.outcome.totals.games.read as u32;
+        let candidate = self.begin_candidate(games.tags(), start, id);
+        let totals = &mut self.outcome.totals;
+        totals.games.counted += u64::from(is_whole);
         if self.options.distinguishes_variants() {
-            *self.outcome.totals.variants.entry(variant).or_default() += 1;
+            *totals.variants.entry(variant).or_default() += 1;
         }
-        self.outcome.totals.null_moves += u64::from(ending.null_move);
+        totals.null_moves += u64::from(ending.null_move);
         self.count(result, first_turn);
         self.count_variations();
         if self.options.leveldb.is_some() {
-            self.index_moves(result, pos.key());
+            self.index_moves(id, result, pos.key());
         }
+        if let Some(candidate) = candidate {
+            self.end_candidate(candidate);
+        }
+    }
+
+    /// Sets the totals so far aside, so that what the present game adds can be told, if duplicates are dropped.
+    fn begin_candidate(&mut self, tags: &Tags<'_>, start: u64, id: u32) -> Option<Candidate> {
+        self.options.drop_duplicates.then(|| {
+            let moves = self.line.iter().map(|ply| ply.mv);
+            Candidate {
+                fingerprint: fingerprint(tags, start, moves, &self.rest),
+                id,
+                totals: std::mem::take(&mut self.outcome.totals),
+                records: self.outcome.records.len(),
+                identity_records: self.outcome.identity_records.len(),
+            }
+        })
+    }
+
+    /// Takes what the present game added for the candidate's own.
+    fn end_candidate(&mut self, mut candidate: Candidate) {
+        let Outcome {
+            totals,
+            records,
+            identity_records,
+            candidates,
+            ..
+        } = &mut self.outcome;
+        std::mem::swap(totals, &mut candidate.totals);
+        candidate.records = records.len() - candidate.records;
+        candidate.identity_records = identity_records.len() - candidate.identity_records;
+        candidates.push(candidate);
     }
 
     fn admits_result(&self, result: GameResult) -> bool {
@@ -341,15 +388,16 @@ impl<'a> Replayer<'a> {
             let is_full = self.line.len() == self.options.max_ply;
             // Variations on the last move that counts stand behind it.
             if is_full && !with_variations {
-                return self.rest_of_game(games, 0);
+                return self.rest_of_game(games, pos, None);
             }
             let (text, offset) = match games.next_token() {
-                Token::Move { .. } | Token::Unreadable { .. } if is_full => {
-                    return self.rest_of_game(games, 1);
+                Token::Move { text, .. } | Token::Unreadable { text, .. } if is_full => {
+                    return self.rest_of_game(games, pos, Some(text));
                 }
                 Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
                 Token::NullMove { .. } => {
-                    let mut ending = self.end_of_game(games.skip_moves());
+                    let end = self.skip_unplayable::<P>(games, b"");
+                    let mut ending = self.end_of_game(end);
                     ending.null_move = true;
                     return ending;
                 }
@@ -388,7 +436,8 @@ impl<'a> Replayer<'a> {
                         mv: String::from_utf8_lossy(text).chars().take(40).collect(),
                         reason: err.to_string(),
                     };
-                    let mut ending = self.end_of_game(games.skip_moves());
+                    let end = self.skip_unplayable::<P>(games, text);
+                    let mut ending = self.end_of_game(end);
                     ending.problem = Some(problem);
                     return ending;
                 }
@@ -397,15 +446,42 @@ impl<'a> Replayer<'a> {
         self.end_of_game(end)
     }
 
-    /// Passes over the moves that do not count; counts them if the selection asks for long games.
-    fn rest_of_game(&self, games: &mut GameReader<'_>, passed: usize) -> Ending {
-        if self.options.selection.min_plies <= self.line.len() {
-            return self.end_of_game(games.skip_moves());
-        }
-        let (rest, end) = games.count_moves();
+    /// Passes over the moves that do not count, of which one may have been read; counts them if the selection
+    /// asks for long games.
+    fn rest_of_game<P: Rules>(
+        &mut self,
+        games: &mut GameReader<'_>,
+        pos: &Keyed<P>,
+        read: Option<&[u8]>,
+    ) -> Ending {
+        let (rest, end) = if self.options.drop_duplicates {
+            let mut rest = Rest::new(Some(pos.clone()), self.options.piece_letters);
+            read.into_iter().for_each(|text| rest.take(text));
+            let end = games.rest_of_moves(|text| rest.take(text));
+            let plies = rest.plies;
+            self.rest = rest.into_bytes();
+            (plies, end)
+        } else if self.options.selection.min_plies <= self.line.len() {
+            (0, games.skip_moves())
+        } else {
+            let (plies, end) = games.count_moves();
+            (usize::from(read.is_some()) + plies, end)
+        };
         let mut ending = self.end_of_game(end);
-        ending.plies += passed + rest;
+        ending.plies += rest;
         ending
+    }
+
+    /// Passes over the moves behind one that cannot be played.
+    fn skip_unplayable<P: Rules>(&mut self, games: &mut GameReader<'_>, text: &[u8]) -> GameEnd {
+        if !self.options.drop_duplicates {
+            return games.skip_moves();
+        }
+        let mut rest = Rest::<P>::new(None, self.options.piece_letters);
+        rest.take(text);
+        let end = games.rest_of_moves(|text| rest.take(text));
+        self.rest = rest.into_bytes();
+        end
     }
 
     fn end_of_game(&self, end: GameEnd) -> Ending {
@@ -445,9 +521,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Notes which positions the game reached.
-    fn index_moves(&mut self, result: GameResult, last_key: u64) {
-        // A batch has fewer bytes than an id has values.
-        let id = self.outcome.totals.games.read as u32;
+    fn index_moves(&mut self, id: u32, result: GameResult, last_key: u64) {
         let with_moves = self.options.index_stats;
         let moves = self.line.iter().map(|ply| {
             let mv = if with_moves { ply.mv } else { BookMove::NONE };

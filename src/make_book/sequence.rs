@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     MakeBook,
+    duplicates::leave_out_duplicates,
     indexing::{IndexedGames, Placed},
     job::Job,
     replay::Outcome,
@@ -16,6 +17,8 @@ use super::{
 use crate::{
     error::{Error, Result},
     position::Variant,
+    sort::{Memory, Seen},
+    tally::CountRecord,
 };
 
 /// How many names of filtered variants are counted apart.
@@ -34,6 +37,16 @@ pub(super) struct Sequencer<'a> {
     indexed: Option<IndexedGames>,
     starts: Starts,
     filtered_variants: BTreeMap<FilteredVariant, u64>,
+    /// The games that count so far, if duplicates are dropped.
+    seen: Option<Seen>,
+}
+
+/// What can be counted of a batch now that all before it are in order.
+pub(super) struct InOrder {
+    /// Records by keys and by identities, if they had to wait for their turn.
+    pub records: Vec<CountRecord>,
+    pub identity_records: Vec<CountRecord>,
+    pub postings: Option<Placed>,
 }
 
 /// What is known of an input so far.
@@ -56,6 +69,12 @@ impl<'a> Sequencer<'a> {
             indexed: IndexedGames::new(options),
             starts: Starts::new(options.memory / 16, options.temp_dir.clone()),
             filtered_variants: BTreeMap::new(),
+            seen: options.drop_duplicates.then(|| {
+                Seen::new(Memory {
+                    bytes: options.duplicates_memory(),
+                    temp_dir: options.temp_dir.clone(),
+                })
+            }),
         }
     }
 
@@ -64,22 +83,25 @@ impl<'a> Sequencer<'a> {
         self.in_order
     }
 
-    /// Takes the outcome of a batch, and puts in order what can be. The caller counts the postings that come
-    /// out of it, so that other threads need not wait for that.
-    pub(super) fn submit(&mut self, job: &Job, outcome: Outcome) -> Result<Vec<Placed>> {
+    /// Takes the outcome of a batch, and puts in order what can be. The caller counts what comes out of it, so
+    /// that other threads need not wait for that.
+    pub(super) fn submit(&mut self, job: &Job, outcome: Outcome) -> Result<Vec<InOrder>> {
         self.early.insert(job.number, (job.input, outcome));
-        let mut placed = Vec::new();
+        let mut in_order = Vec::new();
         while let Some((input, outcome)) = self.early.remove(&self.in_order) {
             self.in_order += 1;
-            placed.extend(self.place(input, outcome)?);
+            in_order.push(self.place(input, outcome)?);
         }
-        Ok(placed)
+        Ok(in_order)
     }
 
     /// Takes the outcome of the next batch.
-    fn place(&mut self, input: usize, outcome: Outcome) -> Result<Option<Placed>> {
+    fn place(&mut self, input: usize, mut outcome: Outcome) -> Result<InOrder> {
+        if let Some(seen) = &mut self.seen {
+            leave_out_duplicates(&mut outcome, seen)?;
+        }
         let path = self.options.inputs[input].path();
-        let placed = match &mut self.indexed {
+        let postings = match &mut self.indexed {
             Some(games) => Some(games.place(outcome.index, path)?),
             None => None,
         };
@@ -97,7 +119,11 @@ impl<'a> Sequencer<'a> {
             self.starts.add(identity, &epd)?;
         }
         self.filter_variants(outcome.filtered_variants);
-        Ok(placed)
+        Ok(InOrder {
+            records: outcome.records,
+            identity_records: outcome.identity_records,
+            postings,
+        })
     }
 
     /// Numbers the rejected games of a batch and keeps the first of all.
@@ -258,7 +284,8 @@ mod tests {
             let games = games[*number as usize];
             let job = job(*number, usize::from(*number >= 7));
             let outcome = outcome(games, &[games - 1]);
-            placed.extend(sequencer.submit(&job, outcome).unwrap());
+            let in_order = sequencer.submit(&job, outcome).unwrap();
+            placed.extend(in_order.into_iter().filter_map(|batch| batch.postings));
         }
         assert_eq!(sequencer.in_order(), 12);
         (sequencer.finish().unwrap(), placed)

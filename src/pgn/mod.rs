@@ -36,12 +36,13 @@ mod tags;
 mod token;
 mod word;
 
+pub(crate) use self::select::tag_text;
 pub use self::{
     cut::{Batch, Cutter, LONGEST_GAME},
     game::GameReader,
     input::{Input, Stream, StreamOptions},
     result::GameResult,
-    select::{Condition, Date, EcoRange, Selection, SelectionError, TimeControlRange},
+    select::{Condition, Date, EcoRange, Selection, SelectionError, TagText, TimeControlRange},
     tags::{Tag, Tags},
     token::{Flaw, GameEnd, Token},
 };

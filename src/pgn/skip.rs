@@ -30,6 +30,20 @@ impl<'a> GameReader<'a> {
         })
     }
 
+    /// Goes to the end of the present game, and calls `f` with each move of the main line as it is written, and
+    /// with nothing for a null move.
+    pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
+        self.without_variations(|reader| {
+            loop {
+                match reader.next_token() {
+                    Token::End(end) => return end,
+                    Token::Move { text, .. } | Token::Unreadable { text, .. } => f(text),
+                    _ => f(b""),
+                }
+            }
+        })
+    }
+
     /// Leaves the variations that have been entered, and reads on as if none were wanted.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {

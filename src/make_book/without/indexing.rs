@@ -27,6 +27,8 @@ impl BatchIndex {
         _last_key: u64,
     ) {
     }
+
+    pub(super) fn leave_out(&mut self, _ids: &[u32]) {}
 }
 
 pub(super) struct IndexedGames;

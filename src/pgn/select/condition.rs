@@ -22,6 +22,12 @@ pub enum Condition {
     Length,
     /// The variant.
     Variant,
+    /// The text of a tag.
+    Tag,
+    /// Whether it is rated.
+    Rated,
+    /// That no game before has the same moves and players.
+    Duplicate,
 }
 
 impl Condition {
@@ -36,6 +42,9 @@ impl Condition {
             Condition::Result => "result",
             Condition::Length => "length",
             Condition::Variant => "variant",
+            Condition::Tag => "tag",
+            Condition::Rated => "rated",
+            Condition::Duplicate => "duplicate",
         }
     }
 }

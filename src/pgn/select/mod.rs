@@ -3,20 +3,25 @@
 mod condition;
 mod date;
 mod eco;
+mod text;
 mod time_control;
-
-use std::borrow::Cow;
 
 use thiserror::Error;
 
-use self::time_control::estimated_seconds;
-pub use self::{condition::Condition, date::Date, eco::EcoRange, time_control::TimeControlRange};
+pub(crate) use self::text::tag_text;
+pub use self::{
+    condition::Condition, date::Date, eco::EcoRange, text::TagText, time_control::TimeControlRange,
+};
+use self::{
+    text::{NameMatch, is_rated},
+    time_control::estimated_seconds,
+};
 use super::{GameResult, Tags};
 
 /// Which games count. The default is all of them.
 ///
 /// What a game does not say of itself is treated so: a missing rating or an unknown part of a date
-/// passes; a missing player, ECO code or time control does not match one that is asked for.
+/// passes; a missing player, ECO code, time control or other tag does not match one that is asked for.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, Selection};
@@ -24,7 +29,7 @@ use super::{GameResult, Tags};
 /// let mut games = GameReader::new(b"[White \"Tal\"]\n[Date \"1960.05.??\"]\n\n1. e4 1-0");
 /// games.next_game();
 /// let mut selection = Selection::default();
-/// selection.player = Some("tal".to_owned());
+/// selection.players.push("tal".to_owned());
 /// selection.since = Some("1960.05.07".parse()?);
 /// assert!(selection.admits(games.tags()));
 /// selection.since = Some("1961".parse()?);
@@ -48,14 +53,22 @@ pub struct Selection {
     /// The results, none for any. [`admits`](Selection::admits) leaves them to the caller, who knows
     /// the termination marker as well.
     pub results: Vec<GameResult>,
-    /// Part of the name of either player, in any case.
-    pub player: Option<String>,
-    /// Part of White's name.
-    pub white: Option<String>,
-    /// Part of Black's name.
-    pub black: Option<String>,
-    /// The openings.
-    pub eco: Option<EcoRange>,
+    /// Parts of names, in any case, of which either player must have one; none for any.
+    pub players: Vec<String>,
+    /// Parts of names of which White must have one.
+    pub white: Vec<String>,
+    /// Parts of names of which Black must have one.
+    pub black: Vec<String>,
+    /// Whether names are whole and not parts.
+    pub exact: bool,
+    /// The openings, none for any.
+    pub eco: Vec<EcoRange>,
+    /// Texts that tags must have, all of them.
+    pub tags: Vec<TagText>,
+    /// Texts that no tag may have.
+    pub not_tags: Vec<TagText>,
+    /// Whether the game must say that it is rated: with the word in its `Event` tag.
+    pub rated: bool,
     /// How much time the players had.
     pub time_control: Option<TimeControlRange>,
 }
@@ -137,13 +150,23 @@ impl Selection {
         if !self.admits_eco(tags) {
             return Some(Condition::Eco);
         }
-        (!self.admits_time_control(tags)).then_some(Condition::TimeControl)
+        if !self.admits_time_control(tags) {
+            return Some(Condition::TimeControl);
+        }
+        if self.rated && !is_rated(tags) {
+            return Some(Condition::Rated);
+        }
+        (!self.admits_texts(tags)).then_some(Condition::Tag)
     }
 
     fn admits_eco(&self, tags: &Tags<'_>) -> bool {
-        self.eco
-            .as_ref()
-            .is_none_or(|range| tags.get(b"ECO").is_some_and(|eco| range.contains(eco)))
+        let is_in_a_range = |eco| self.eco.iter().any(|range| range.contains(eco));
+        self.eco.is_empty() || tags.get(b"ECO").is_some_and(is_in_a_range)
+    }
+
+    fn admits_texts(&self, tags: &Tags<'_>) -> bool {
+        self.tags.iter().all(|text| text.is_in(tags))
+            && !self.not_tags.iter().any(|text| text.is_in(tags))
     }
 
     fn admits_time_control(&self, tags: &Tags<'_>) -> bool {
@@ -165,7 +188,6 @@ impl Selection {
         let mut say = |name: &str, value: Option<String>| {
             options.extend(value.map(|value| format!("--{name} {value}")));
         };
-        let quoted = |text: &Option<String>| text.as_ref().map(|text| format!("{text:?}"));
         say("min-elo", self.min_elo.map(|elo| elo.to_string()));
         say("max-elo", self.max_elo.map(|elo| elo.to_string()));
         say(
@@ -177,17 +199,34 @@ impl Selection {
         for result in &self.results {
             say("result", Some(result.token().to_owned()));
         }
-        say("player", quoted(&self.player));
-        say("white", quoted(&self.white));
-        say("black", quoted(&self.black));
-        say("eco", self.eco.as_ref().map(|range| range.to_string()));
+        for (option, names) in [
+            ("player", &self.players),
+            ("white", &self.white),
+            ("black", &self.black),
+        ] {
+            for name in names {
+                say(option, Some(format!("{name:?}")));
+            }
+        }
+        for range in &self.eco {
+            say("eco", Some(range.to_string()));
+        }
+        for (option, texts) in [("tag", &self.tags), ("not-tag", &self.not_tags)] {
+            for text in texts {
+                say(option, Some(format!("{:?}", text.to_string())));
+            }
+        }
         say(
             "time-control",
             self.time_control.map(|range| range.to_string()),
         );
-        if self.require_elo {
-            options.push("--require-elo".to_owned());
-        }
+        let switches = [
+            (self.require_elo, "--require-elo"),
+            (self.exact, "--exact"),
+            (self.rated, "--rated"),
+        ];
+        let given = switches.iter().filter(|(is_on, _)| *is_on);
+        options.extend(given.map(|(_, option)| (*option).to_owned()));
         options.join(" ")
     }
 
@@ -221,34 +260,21 @@ impl Selection {
     }
 
     fn admits_names(&self, tags: &Tags<'_>) -> bool {
-        let matches = |name: &[u8], part: &String| {
-            tags.get(name)
-                .is_some_and(|value| decoded(value).to_lowercase().contains(&part.to_lowercase()))
+        let how = if self.exact {
+            NameMatch::Whole
+        } else {
+            NameMatch::Part
         };
-        self.player
-            .as_ref()
-            .is_none_or(|part| matches(b"White", part) || matches(b"Black", part))
-            && self
-                .white
-                .as_ref()
-                .is_none_or(|part| matches(b"White", part))
-            && self
-                .black
-                .as_ref()
-                .is_none_or(|part| matches(b"Black", part))
+        let matches = |tag: &[u8], names: &[String]| {
+            tags.get(tag)
+                .is_some_and(|value| how.matches_any(value, names))
+        };
+        (self.players.is_empty()
+            || matches(b"White", &self.players)
+            || matches(b"Black", &self.players))
+            && (self.white.is_empty() || matches(b"White", &self.white))
+            && (self.black.is_empty() || matches(b"Black", &self.black))
     }
-}
-
-/// The text of a tag, which is UTF-8 or else Latin-1, with a blank where it is broken over lines.
-fn decoded(value: &[u8]) -> Cow<'_, str> {
-    let text = match std::str::from_utf8(value) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => value.iter().map(|byte| char::from(*byte)).collect(),
-    };
-    if text.contains(['\n', '\r']) {
-        return text.replace("\r\n", " ").replace(['\n', '\r'], " ").into();
-    }
-    text
 }
 
 /// A rating; an empty value, `?`, `-` and `0` are none.
@@ -344,7 +370,7 @@ mod tests {
     #[test]
     fn names_in_latin_1_and_over_lines() {
         let player = |name: &str| Selection {
-            player: Some(name.to_owned()),
+            players: vec![name.to_owned()],
             ..Selection::default()
         };
         let mut games = GameReader::new(b"[White \"M\xdcLLER,\r\nHans\"] *");
@@ -358,19 +384,19 @@ mod tests {
     fn names_openings_and_time_controls() {
         let tags = "[White \"Tal, M\"][Black \"Müller\"][ECO \"B87\"][TimeControl \"180+2\"]";
         let player = |name: &str| Selection {
-            player: Some(name.to_owned()),
+            players: vec![name.to_owned()],
             ..Selection::default()
         };
         assert!(admits(&player("tal"), tags) && admits(&player("MÜLLER"), tags));
         assert!(!admits(&player("Botvinnik"), tags) && !admits(&player("tal"), ""));
         let white = Selection {
-            white: Some("müll".to_owned()),
+            white: vec!["müll".to_owned()],
             ..Selection::default()
         };
         assert!(!admits(&white, tags));
         for (range, expected) in [("B20-B99", true), ("B", true), ("b8", true), ("C-E", false)] {
             let selection = Selection {
-                eco: Some(range.parse().unwrap()),
+                eco: vec![range.parse().unwrap()],
                 ..Selection::default()
             };
             assert_eq!(admits(&selection, tags), expected, "{range}");
@@ -390,11 +416,56 @@ mod tests {
             assert!(!admits(&selection, "[TimeControl \"-\"]"));
         }
         assert_eq!(estimated_seconds(b"40/7200:3600"), Some(7200));
+        let two = Selection {
+            eco: vec!["A".parse().unwrap(), "B8".parse().unwrap()],
+            ..Selection::default()
+        };
+        assert!(admits(&two, tags));
         for wrong in ["", "F00", "B99-B20", "B2x"] {
             assert!(wrong.parse::<EcoRange>().is_err(), "{wrong}");
         }
         for wrong in ["", "60", "9-1", "a-b"] {
             assert!(wrong.parse::<TimeControlRange>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn one_of_several_names_is_enough_and_may_have_to_be_whole() {
+        let tags = "[White \"Tal, M\"][Black \"Karpov\"]";
+        let names = |names: &[&str], exact| Selection {
+            players: names.iter().map(|name| (*name).to_owned()).collect(),
+            exact,
+            ..Selection::default()
+        };
+        assert!(admits(&names(&["Fischer", "tal"], false), tags));
+        assert!(!admits(&names(&["Fischer", "tal"], true), tags));
+        assert!(admits(&names(&["Fischer", "TAL, M"], true), tags));
+        assert!(!admits(&names(&["Fischer", "Spassky"], false), tags));
+    }
+
+    #[test]
+    fn all_texts_must_be_there_and_none_of_the_others() {
+        let tags = "[Event \"Rated Blitz game\"][Termination \"Time forfeit\"]";
+        let texts = |tags: &[&str], not_tags: &[&str]| {
+            let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+            Selection {
+                tags: parsed(tags),
+                not_tags: parsed(not_tags),
+                rated: true,
+                ..Selection::default()
+            }
+        };
+        assert!(admits(&texts(&["Event=blitz", "Event=game"], &[]), tags));
+        assert!(!admits(&texts(&["Event=blitz", "Event=960"], &[]), tags));
+        assert!(!admits(
+            &texts(&[], &["Site=x", "Termination=forfeit"]),
+            tags
+        ));
+        assert!(admits(&texts(&[], &["Site=x"]), tags));
+        assert!(!admits(&texts(&[], &[]), "[Event \"Casual Blitz game\"]"));
+        assert_eq!(
+            texts(&["Event=Blitz"], &["Site=x"]).option_text(),
+            "--tag \"Event=Blitz\" --not-tag \"Site=x\" --rated"
+        );
     }
 }

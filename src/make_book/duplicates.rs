@@ -1,0 +1,195 @@
+//! Games that an input has twice.
+//!
+//! The threads that replay games do not know which game is the first. So each hands over its games as candidates,
+//! and what they add to the counts waits until all batches before are complete.
+
+use std::{hash::Hasher, iter::repeat_n};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use super::{replay::Outcome, report::Totals};
+use crate::{
+    error::Result,
+    pgn::{Condition, Tags, tag_text},
+    position::{BookMove, Keyed, PieceLetters, Rules},
+    sort::Seen,
+};
+
+/// A game that counts unless one before it is the same.
+pub(super) struct Candidate {
+    pub fingerprint: u128,
+    /// Its number in the batch.
+    pub id: u32,
+    /// What it adds to the totals.
+    pub totals: Totals,
+    /// How many records it added to the outcome of its batch, by keys and by identities.
+    pub records: usize,
+    pub identity_records: usize,
+}
+
+/// What stands behind the moves of a game that count: two games may differ there.
+pub(super) struct Rest<P> {
+    /// The position so far, `None` behind a move that cannot be played.
+    pos: Option<Keyed<P>>,
+    letters: PieceLetters,
+    bytes: Vec<u8>,
+    /// Half-moves, up to a null move.
+    pub plies: usize,
+    is_over: bool,
+}
+
+impl<P: Rules> Rest<P> {
+    /// The rest from a position, or from where no move can be played any more.
+    pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> Rest<P> {
+        Rest {
+            pos,
+            letters,
+            bytes: Vec::new(),
+            plies: 0,
+            is_over: false,
+        }
+    }
+
+    /// Takes the next move as it is written; nothing is a null move.
+    pub(super) fn take(&mut self, text: &[u8]) {
+        self.is_over |= text.is_empty();
+        self.plies += usize::from(!self.is_over);
+        let pos = self.pos.take();
+        let played = pos.and_then(|pos| {
+            let mv = self.letters.read_move(pos.position(), text).ok()?;
+            Some((pos, mv))
+        });
+        match played {
+            Some((mut pos, mv)) => {
+                self.bytes.push(b'=');
+                self.bytes.extend(BookMove::from(mv).0.to_le_bytes());
+                pos.play(mv);
+                self.pos = Some(pos);
+            }
+            // What cannot be played is the same where it is written the same.
+            None => {
+                self.bytes.push(b'"');
+                self.bytes.extend((text.len() as u64).to_le_bytes());
+                self.bytes.extend(text);
+            }
+        }
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// The fingerprint of a game: of its players' names without regard to case, of where it starts, and of its moves.
+/// Two games with the same one are the same: of a thousand million games, two that differ have it by a chance of
+/// less than one in 10^20.
+pub(super) fn fingerprint(
+    tags: &Tags<'_>,
+    start: u64,
+    moves: impl ExactSizeIterator<Item = BookMove>,
+    rest: &[u8],
+) -> u128 {
+    let mut hasher = SipHasher13::new();
+    for name in [&b"White"[..], b"Black"] {
+        let name = tags.get(name).map(tag_text).unwrap_or_default();
+        // A question mark stands for a name that is not known.
+        let name = match name.trim() {
+            "?" => String::new(),
+            name => name.to_lowercase(),
+        };
+        hasher.write(&(name.len() as u64).to_le_bytes());
+        hasher.write(name.as_bytes());
+    }
+    hasher.write(&start.to_le_bytes());
+    hasher.write(&(moves.len() as u64).to_le_bytes());
+    for mv in moves {
+        hasher.write(&mv.0.to_le_bytes());
+    }
+    hasher.write(rest);
+    hasher.finish128().as_u128()
+}
+
+/// Takes the candidates of the next batch in order: the new ones count, the others are left out.
+pub(super) fn leave_out_duplicates(outcome: &mut Outcome, seen: &mut Seen) -> Result<()> {
+    let candidates = std::mem::take(&mut outcome.candidates);
+    let mut is_new = Vec::with_capacity(candidates.len());
+    for candidate in &candidates {
+        is_new.push(seen.insert(candidate.fingerprint)?);
+    }
+    let judged = || candidates.iter().zip(is_new.iter().copied());
+    let records = judged().map(|(candidate, keep)| (candidate.records, keep));
+    retain_stretches(&mut outcome.records, records);
+    let records = judged().map(|(candidate, keep)| (candidate.identity_records, keep));
+    retain_stretches(&mut outcome.identity_records, records);
+    let mut left_out = Vec::new();
+    for (candidate, is_new) in judged() {
+        if is_new {
+            outcome.totals += &candidate.totals;
+            continue;
+        }
+        left_out.push(candidate.id);
+        // A game of which only the beginning counts is among the rejected ones.
+        let games = candidate.totals.games.counted;
+        if games > 0 {
+            outcome.totals.games.filtered += games;
+            *outcome
+                .totals
+                .filtered_by
+                .entry(Condition::Duplicate)
+                .or_default() += games;
+        }
+    }
+    outcome.index.leave_out(&left_out);
+    Ok(())
+}
+
+/// Keeps those stretches of a list that are to be kept.
+fn retain_stretches<T>(list: &mut Vec<T>, stretches: impl Iterator<Item = (usize, bool)>) {
+    let mut keep = stretches.flat_map(|(length, keep)| repeat_n(keep, length));
+    list.retain(|_| keep.next().expect("the stretches are the whole list"));
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::Chess;
+
+    use super::*;
+    use crate::pgn::GameReader;
+
+    fn of_tags(tags: &str) -> u128 {
+        let text = format!("{tags} *");
+        let mut games = GameReader::new(text.as_bytes());
+        assert!(games.next_game());
+        fingerprint(games.tags(), 1, [BookMove(7)].into_iter(), b"")
+    }
+
+    #[test]
+    fn names_are_the_same_in_any_case_and_unknown_ones_too() {
+        let tal = of_tags("[White \"Tal\"][Black \"?\"]");
+        assert_eq!(tal, of_tags("[White \" TAL \"]"));
+        assert_eq!(tal, of_tags("[Black \"\"][White \"tal\"][Date \"1960\"]"));
+        assert_ne!(tal, of_tags("[Black \"Tal\"][White \"?\"]"));
+        assert_ne!(tal, of_tags("[White \"Ta\"][Black \"l\"]"));
+    }
+
+    #[test]
+    fn the_rest_is_compared_as_moves_where_it_can_be_played() {
+        let rest = |words: &[&str]| {
+            let start = Some(Keyed::new(Chess::default()));
+            let mut rest = Rest::new(start, PieceLetters::English);
+            words.iter().for_each(|word| rest.take(word.as_bytes()));
+            (rest.plies, rest.into_bytes())
+        };
+        assert_eq!(rest(&["Nf3", "d5"]), rest(&["Ng1f3", "d5"]));
+        assert_ne!(rest(&["Nf3", "d5"]).1, rest(&["Nf3", "d6"]).1);
+        assert_ne!(rest(&["Ke4", "d5"]).1, rest(&["Ke5", "d5"]).1);
+        assert_eq!(rest(&["Nf3", "", "d5"]).0, 1);
+    }
+
+    #[test]
+    fn stretches_are_kept_or_not() {
+        let mut list = vec![1, 2, 3, 4, 5, 6];
+        retain_stretches(&mut list, [(2, true), (3, false), (1, true)].into_iter());
+        assert_eq!(list, [1, 2, 6]);
+    }
+}

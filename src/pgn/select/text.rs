@@ -1,0 +1,157 @@
+//! Conditions on the text of tags.
+
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use super::SelectionError;
+use crate::pgn::Tags;
+
+/// A text that a tag of this name has in it, in any case: `Event=blitz`. No text at all is in every value, so
+/// `Annotator=` asks for the tag alone.
+///
+/// ```
+/// use polybook::pgn::{GameReader, TagText};
+///
+/// let mut games = GameReader::new(b"[Event \"Rated Blitz game\"]\n\n1. e4 *");
+/// games.next_game();
+/// let blitz: TagText = "Event=blitz".parse()?;
+/// assert!(blitz.is_in(games.tags()));
+/// # Ok::<(), polybook::pgn::SelectionError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TagText {
+    name: String,
+    text: String,
+    lowercase: String,
+}
+
+impl TagText {
+    /// Whether a tag of the name has the text in it. Names are compared in any case, too.
+    pub fn is_in(&self, tags: &Tags<'_>) -> bool {
+        tags.iter()
+            .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
+            .any(|tag| tag_text(tag.value).to_lowercase().contains(&self.lowercase))
+    }
+}
+
+impl fmt::Display for TagText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.text)
+    }
+}
+
+/// `NAME=TEXT`, a name without blanks.
+impl FromStr for TagText {
+    type Err = SelectionError;
+
+    fn from_str(text: &str) -> Result<TagText, SelectionError> {
+        let malformed = || SelectionError::Malformed {
+            text: text.to_owned(),
+            what: "a tag and a text: write NAME=TEXT, such as Event=blitz",
+        };
+        let (name, value) = text.split_once('=').ok_or_else(malformed)?;
+        let name = name.trim();
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(malformed());
+        }
+        Ok(TagText {
+            name: name.to_owned(),
+            text: value.to_owned(),
+            lowercase: value.to_lowercase(),
+        })
+    }
+}
+
+/// Whether the games of a server or a club say that they are rated: `rated` is a word of the `Event` tag, as in
+/// "Rated Blitz game" and "FICS rated standard game".
+pub(super) fn is_rated(tags: &Tags<'_>) -> bool {
+    tags.get(b"Event").is_some_and(|event| {
+        event
+            .split(|byte| !byte.is_ascii_alphanumeric())
+            .any(|word| word.eq_ignore_ascii_case(b"rated"))
+    })
+}
+
+/// How the name of a player is looked for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum NameMatch {
+    /// Part of the name, in any case.
+    Part,
+    /// All of it, in any case.
+    Whole,
+}
+
+impl NameMatch {
+    /// Whether the value of a tag matches one of some names.
+    pub(super) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
+        let value = tag_text(value).to_lowercase();
+        names.iter().any(|name| {
+            let name = name.to_lowercase();
+            match self {
+                NameMatch::Part => value.contains(&name),
+                NameMatch::Whole => value.trim() == name.trim(),
+            }
+        })
+    }
+}
+
+/// The text of a tag, which is UTF-8 or else Latin-1, with a blank where it is broken over lines.
+pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
+    let text = match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => value.iter().map(|byte| char::from(*byte)).collect(),
+    };
+    if text.contains(['\n', '\r']) {
+        return text.replace("\r\n", " ").replace(['\n', '\r'], " ").into();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgn::GameReader;
+
+    fn tags(text: &str, check: impl Fn(&Tags<'_>)) {
+        let text = format!("{text} *");
+        let mut games = GameReader::new(text.as_bytes());
+        assert!(games.next_game());
+        check(games.tags());
+    }
+
+    #[test]
+    fn a_tag_has_a_text_in_it() {
+        tags("[Event \"Rated Blitz Game\"][Annotator \"\"]", |tags| {
+            for (condition, expected) in [
+                ("Event=blitz", true),
+                ("event=Rated B", true),
+                ("Event=bullet", false),
+                ("Site=", false),
+                ("Annotator=", true),
+                ("Annotator=x", false),
+            ] {
+                let condition: TagText = condition.parse().unwrap();
+                assert_eq!(condition.is_in(tags), expected, "{condition}");
+            }
+        });
+        for wrong in ["", "Event", "=blitz", "Two Words=x"] {
+            assert!(wrong.parse::<TagText>().is_err(), "{wrong}");
+        }
+        // All behind the first sign is text.
+        assert_eq!("A=b=c".parse::<TagText>().unwrap().to_string(), "A=b=c");
+    }
+
+    #[test]
+    fn rated_is_a_word() {
+        for (event, expected) in [
+            ("Rated Blitz game", true),
+            ("FICS rated standard game", true),
+            ("FICS unrated blitz game", false),
+            ("Casual Blitz game", false),
+            ("", false),
+        ] {
+            tags(&format!("[Event \"{event}\"]"), |tags| {
+                assert_eq!(is_rated(tags), expected, "{event}");
+            });
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Choosing games: options that may be repeated, tags, and games that an input has twice.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::{fs, path::Path};
+
+use common::{fails, ok, ok_json, temp};
+
+const GAMES: &str = "\
+[Event \"Rated Blitz game\"]\n[White \"Tal, M\"]\n[Black \"Karpov\"]\n[ECO \"B87\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n\
+[Event \"Casual Blitz game\"]\n[White \"Karpov\"]\n[Black \"Talbot\"]\n[ECO \"C60\"]\n[Result \"0-1\"]\n\n1. e4 e5 0-1\n\n\
+[Event \"Rated Bullet game\"]\n[White \"Fischer\"]\n[Black \"Spassky\"]\n[ECO \"D20\"]\n[Result \"1/2-1/2\"]\n\n1. d4 d5 1/2-1/2\n";
+
+fn counted(dir: &Path, options: &[&str]) -> u64 {
+    let line = [
+        &["make-book", "--json", "-q", "--allow-empty", "games.pgn"],
+        options,
+    ]
+    .concat();
+    ok_json(dir, &line)["games"]["counted"].as_u64().unwrap()
+}
+
+#[test]
+fn repeated_options_and_tags() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    for (options, games) in [
+        (&["--player", "tal"][..], 2),
+        (&["--player", "tal", "--player", "fischer"], 3),
+        (&["--player", "tal", "--exact"], 0),
+        (&["--player", "TALBOT", "--player", "tal, m", "--exact"], 2),
+        (&["--white", "tal", "--white", "fischer"], 2),
+        (&["--white", "tal", "--black", "spassky"], 0),
+        (&["--eco", "B", "--eco", "D10-D99"], 2),
+        (&["--tag", "Event=blitz"], 2),
+        (&["--tag", "Event=blitz", "--tag", "event=RATED"], 1),
+        (&["--not-tag", "Event=blitz"], 1),
+        (&["--not-tag", "Event=casual", "--not-tag", "ECO=D2"], 1),
+        (&["--rated"], 2),
+        (&["--rated", "--tag", "Event=blitz", "--eco", "B"], 1),
+        (&["--tag", "Annotator="], 0),
+    ] {
+        assert_eq!(counted(dir.path(), options), games, "{options:?}");
+    }
+    let report = ok_json(
+        dir.path(),
+        "make-book --json -q games.pgn --min-game 1 --rated --tag Event=blitz",
+    );
+    assert_eq!(
+        report["filtered_by"],
+        serde_json::json!({"tag": 1, "rated": 1})
+    );
+    let header = ok(dir.path(), "pgheader -s book.bin");
+    let said = "--tag \"Event=blitz\" --rated";
+    assert!(header.contains(said), "{header}");
+    let error = fails(dir.path(), "make-book games.pgn --tag Event", 2);
+    assert!(error.contains("NAME=TEXT"), "{error}");
+}
+
+/// Makes everything that can be made of games; answers the book, the moves that an index knows, and the table of a
+/// database.
+fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
+    let line = format!(
+        "make-book -q --no-header --min-game 1 {input} --bin a.bin --leveldb a.idx --index-stats --obs a.obs.db3 \
+         --force {options}"
+    );
+    ok(dir, &line);
+    ok(dir, "convert -q a.obs.db3 a.csv");
+    let moves = ok(dir, "moves --leveldb a.idx");
+    let read = |name| fs::read(dir.join(name)).unwrap();
+    [read("a.bin"), moves.into_bytes(), read("a.csv")]
+}
+
+#[test]
+fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
+    let dir = temp();
+    let once = common::many_games();
+    // The second time White loses.
+    let again = once.replace("1-0", "0-1");
+    fs::write(dir.path().join("once.pgn"), once).unwrap();
+    fs::write(dir.path().join("twice.pgn"), format!("{once}{again}{once}")).unwrap();
+    let expected = made(dir.path(), "once.pgn", "--threads 1");
+    for resources in ["--threads 1", "--threads 4", "--threads 3 --memory 64KiB"] {
+        let options = format!("--drop-duplicates {resources}");
+        let made = made(dir.path(), "twice.pgn", &options);
+        for (made, expected) in made.iter().zip(&expected) {
+            assert!(made == expected, "{resources}");
+        }
+    }
+    let report = ok_json(
+        dir.path(),
+        "make-book -q --json twice.pgn --drop-duplicates --leveldb b.idx",
+    );
+    assert_eq!(report["games"]["read"], 4500);
+    assert_eq!(report["games"]["counted"], 1500);
+    assert_eq!(report["filtered_by"]["duplicate"], 3000);
+    // Games that are left out keep their records.
+    assert_eq!(report["index"]["games"], 4500);
+    let last = ok_json(
+        dir.path(),
+        &["games", "--leveldb", "b.idx", "--json", "--limit", "5000"],
+    );
+    assert_eq!(last["total"], 1500);
+    assert_eq!(last["games"][1499]["id"], 1499);
+}
+
+#[test]
+fn what_makes_a_game_the_same() {
+    let dir = temp();
+    let counted = |games: &[&str], options: &[&str]| {
+        fs::write(dir.path().join("games.pgn"), games.join("\n\n")).unwrap();
+        let drop = [&["--drop-duplicates"], options].concat();
+        counted(dir.path(), &drop)
+    };
+    let tal = "[White \"Tal\"]\n\n1. e4 e5 2. Nf3 Nc6 *";
+    let annotated =
+        "[White \"TAL\"]\n[Date \"1960\"]\n\n1. e4! {best} e5 (1... c5) 2. Ng1f3 Nc6 1-0";
+    assert_eq!(counted(&[tal, annotated], &[]), 1);
+    assert_eq!(counted(&[tal, annotated], &["--variations"]), 1);
+    let other = "[White \"Tal\"]\n\n1. e4 e5 2. Nf3 Nf6 *";
+    assert_eq!(counted(&[tal, other], &[]), 2);
+    // Moves that do not count are compared too.
+    assert_eq!(counted(&[tal, other], &["--max-ply", "2"]), 2);
+    assert_eq!(counted(&[tal, annotated], &["--max-ply", "2"]), 1);
+    assert_eq!(
+        counted(&[tal, annotated], &["--max-ply", "2", "--variations"]),
+        1
+    );
+    assert_eq!(
+        counted(&[tal, annotated], &["--max-ply", "2", "--min-plies", "4"]),
+        1
+    );
+    assert_eq!(
+        counted(&[tal, annotated], &["--max-ply", "2", "--min-plies", "5"]),
+        0
+    );
+    // A game that another condition leaves out does not stand in the way of a later one.
+    assert_eq!(counted(&[tal, annotated], &["--result", "1-0"]), 1);
+    let setup = "[White \"Tal\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKB1R w KQkq - 0 1\"]\n\n1. e4 e5 *";
+    let usual = "[White \"Tal\"]\n\n1. e4 e5 *";
+    assert_eq!(counted(&[setup, usual], &[]), 2);
+    let null = [
+        "[White \"x\"]\n\n1. e4 -- 2. d4 *",
+        "[White \"x\"]\n\n1. e4 -- 2. c4 *",
+    ];
+    assert_eq!(counted(&null, &[]), 2);
+}
+
+#[test]
+fn the_beginning_of_a_broken_game_counts_once() {
+    let dir = temp();
+    let broken = "[White \"Tal\"]\n\n1. e4 e5 2. Ke5 *\n\n";
+    fs::write(dir.path().join("games.pgn"), broken.repeat(2)).unwrap();
+    let report = ok_json(
+        dir.path(),
+        "make-book -q --json games.pgn --keep-prefix --drop-duplicates --min-game 1",
+    );
+    assert_eq!(report["games"]["rejected"], 2);
+    assert_eq!(report["plies"], 2);
+    assert!(report.get("filtered_by").is_none());
+}
