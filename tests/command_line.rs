@@ -234,6 +234,7 @@ fn a_full_disk_behind_standard_output() {
         "info-book --bin book.bin",
         "dump-book --bin book.bin --color white --out -",
         "merge-book -q book.bin --out -",
+        "filter -q book.bin --reachable --out -",
         "convert -q games.obs.db3 - --format csv",
         "make-book -q famous.pgn --bin -",
         "pgheader -s book.bin",

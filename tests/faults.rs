@@ -321,6 +321,11 @@ fn merging_books() {
 }
 
 #[test]
+fn filtering_books() {
+    endures("filter other.bin third.bin --out book.bin --reachable -q");
+}
+
+#[test]
 fn merging_databases() {
     endures("merge-book other.obs.db3 games.obs.db3 --out new.obs.db3 -q");
 }

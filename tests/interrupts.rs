@@ -185,6 +185,7 @@ fn waiting_for_standard_input() {
         "dump-book --bin - --color white --out book.bin".to_owned(),
         "merge-book - --out book.bin".to_owned(),
         "convert - book.bin".to_owned(),
+        "filter - --out book.bin".to_owned(),
     ];
     for (i, line) in lines.iter().enumerate() {
         let mut run = Running::start(old.path(), line);

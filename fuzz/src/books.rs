@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use polybook::{
-    book::{Book, Entry, Fault, MergePolicy, faults, fix, header, lines, merge_books},
+    book::{
+        Book, Entry, Fault, Filter, MergePolicy, faults, filter_books, fix, header, lines,
+        merge_books,
+    },
     position::{Variant, key},
     progress::Meter,
     tally::Memory,
@@ -91,6 +94,7 @@ fn book(bytes: &[u8]) {
     headers(&room, &path, bytes);
     if is_sorted && book.len() <= MOST_RECORDS_OF_LINES {
         walked(&book);
+        filtered(&room, &path, bytes.last().copied().unwrap_or_default());
     }
 }
 
@@ -154,6 +158,44 @@ impl std::io::Write for Bounded {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// What a filter keeps of a book is in order, and filtering it again keeps all of it.
+fn filtered(room: &Room, path: &Path, options: u8) {
+    let bit = |number: u8| options >> number & 1 == 1;
+    let filter = Filter {
+        min_weight: u16::from(options >> 5) * 100,
+        min_share: if bit(0) { 10.0 } else { 0.0 },
+        best: bit(1).then_some(2),
+        max_ply: bit(2).then_some(6),
+        reachable: bit(3),
+        normalize: bit(4),
+    };
+    let (once, twice) = (room.path("filtered.bin"), room.path("again.bin"));
+    let temp = std::env::temp_dir();
+    let keep = |from: &Path, to: &Path| {
+        filter_books(
+            &[from.to_owned()],
+            to,
+            &filter,
+            None,
+            &temp,
+            &Meter::default(),
+        )
+    };
+    let Ok(summary) = keep(path, &once) else {
+        assert!(!once.exists());
+        return;
+    };
+    assert_eq!(keep(&once, &twice).unwrap().written, summary.written);
+    let records = |path: &Path| -> Vec<Entry> {
+        let book = Book::open(path).unwrap();
+        book.iter()
+            .map(Result::unwrap)
+            .filter(|entry| entry.key != 0)
+            .collect()
+    };
+    assert_eq!(records(&once), records(&twice));
 }
 
 /// Two books merged: in order, with the positions of both.

@@ -1,5 +1,7 @@
 //! One record of a book.
 
+use std::io::{self, Write};
+
 use crate::position::BookMove;
 
 /// A record: a move of a position. Books hold them in the order of their keys, 16 bytes each, all
@@ -49,4 +51,11 @@ impl Entry {
             | u128::from(self.learn);
         bits.to_be_bytes()
     }
+}
+
+/// Writes records one behind the other.
+pub(super) fn write_entries(entries: &[Entry], out: &mut impl Write) -> io::Result<()> {
+    entries
+        .iter()
+        .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }

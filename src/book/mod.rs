@@ -1,5 +1,5 @@
 //! Polyglot books: [opening and searching](Book) them, their [header], making them from
-//! [counts](crate::tally::Counts), [merging](merge_books), [checking](faults) and [listing their
+//! [counts](crate::tally::Counts), [merging](merge_books), [filtering](filter_books), [checking](faults) and [listing their
 //! lines](lines).
 //!
 //! ```no_run
@@ -14,12 +14,14 @@
 
 mod entry;
 mod fault;
+mod filter;
 mod foreign;
 pub mod header;
 pub mod lines;
 mod make;
 mod merge;
 mod open;
+mod positions;
 mod search;
 mod verify;
 mod weight;
@@ -28,10 +30,12 @@ pub(crate) use self::foreign::check_replaceable;
 pub use self::{
     entry::Entry,
     fault::Fault,
+    filter::{Filter, FilterSummary, filter_books},
     foreign::is_book_or_empty,
     make::{BookMaker, BookSummary},
-    merge::{MergePolicy, MergeSummary, merge_books},
+    merge::{MergeSummary, merge_books},
     open::{Book, Moves, Records},
+    positions::MergePolicy,
     verify::{faults, fix},
     weight::{Factors, Scale, Scaling, Weights},
 };

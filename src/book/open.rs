@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    position::{Rules, key},
+    position::{Rules, Variant, key},
     positioned::read_exact_at,
 };
 
@@ -126,6 +126,16 @@ impl Book {
         Ok(book)
     }
 
+    /// A book in a file that is open already, which errors call `path`.
+    pub(super) fn of_file(file: File, path: &Path) -> Result<Book> {
+        let size = file.metadata().at(path, "open")?.len();
+        Ok(Book {
+            path: path.to_owned(),
+            storage: Storage::File(file),
+            len: size / Entry::SIZE as u64,
+        })
+    }
+
     /// A book of bytes; `None` if their number is not a multiple of 16.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Book> {
         bytes.len().is_multiple_of(Entry::SIZE).then(|| Book {
@@ -170,6 +180,15 @@ impl Book {
         null.text()
             .and_then(header::parse)
             .map_err(|source| Error::format(&self.path, source))
+    }
+
+    /// The variant that the header says the book is for, `None` without a header, or if there are several or it
+    /// is not a known one.
+    pub fn variant(&self) -> Option<Variant> {
+        match &*self.header().ok()?.variants {
+            [name] => name.parse().ok(),
+            _ => None,
+        }
     }
 
     /// The records of a position.

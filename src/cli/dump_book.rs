@@ -18,7 +18,6 @@ use shakmaty::Color;
 use super::{
     Context,
     input::{self, IN_MEMORY, InputFile},
-    position::header_variant,
     progress::Bar,
 };
 
@@ -114,7 +113,7 @@ fn write(args: &Args, book: &Book, text: &mut AtomicFile, meter: &Meter) -> anyh
         ColorArg::White => Color::White,
         ColorArg::Black => Color::Black,
     };
-    let variant = args.variant.or(header_variant(book)).unwrap_or_default();
+    let variant = args.variant.or(book.variant()).unwrap_or_default();
     let target = text.target().display().to_string();
     let mut writer = BufWriter::with_capacity(1 << 16, text);
     let written = writeln!(

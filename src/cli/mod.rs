@@ -4,6 +4,7 @@ mod completions;
 mod convert;
 mod dump_book;
 mod errors;
+mod filter;
 mod game;
 mod games;
 mod header;
@@ -71,6 +72,7 @@ enum Command {
     Game(game::Args),
     Moves(moves::Args),
     MergeBook(merge_book::Args),
+    Filter(filter::Args),
     Convert(Box<convert::Args>),
     InfoBook(info_book::Args),
     DumpBook(dump_book::Args),
@@ -131,6 +133,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args),
         Command::MergeBook(args) => merge_book::run(args, context),
+        Command::Filter(args) => filter::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args, context),
         Command::DumpBook(args) => dump_book::run(&args, context),

@@ -1,9 +1,6 @@
 //! The position that a question is about.
 
-use polybook::{
-    book::Book,
-    position::{LineError, Variant},
-};
+use polybook::position::{LineError, Variant};
 use shakmaty::variant::VariantPosition;
 
 /// A position. Default: the starting position.
@@ -41,13 +38,5 @@ impl PositionArgs {
             Some(text) => variant.from_text(None, Some(text)),
             None => variant.from_text(self.fen.as_deref(), self.moves.as_deref()),
         }
-    }
-}
-
-/// The variant that a book says it is for, if it is a single one.
-pub fn header_variant(book: &Book) -> Option<Variant> {
-    match &*book.header().ok()?.variants {
-        [name] => name.parse().ok(),
-        _ => None,
     }
 }

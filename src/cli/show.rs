@@ -10,11 +10,7 @@ use polybook::{
 use serde::Serialize;
 use shakmaty::variant::VariantPosition;
 
-use super::{
-    input::InputFile,
-    json, key,
-    position::{PositionArgs, header_variant},
-};
+use super::{input::InputFile, json, key, position::PositionArgs};
 
 /// Print the moves of a book or an OOBS database in a position
 #[derive(clap::Args, Debug)]
@@ -90,7 +86,7 @@ struct Games {
 
 fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
     let book = Book::open(file.path())?;
-    let pos = args.position.position_of(header_variant(&book))?;
+    let pos = args.position.position_of(book.variant())?;
     let key = key::book_key(&pos)?;
     let moves = book.moves_of(&pos)?.map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A book whose records are in order.
-pub(super) struct Knowledge<'a> {
+pub(in crate::book) struct Knowledge<'a> {
     book: &'a Book,
     filter: Filter,
     places: Places,
@@ -56,7 +56,11 @@ impl<'a> Knowledge<'a> {
     /// # Errors
     ///
     /// A book that cannot be read, or whose keys do not ascend, so that positions cannot be looked up.
-    pub(super) fn new(book: &'a Book, meter: &'a Meter, walks: u64) -> Result<Knowledge<'a>> {
+    pub(in crate::book) fn new(
+        book: &'a Book,
+        meter: &'a Meter,
+        walks: u64,
+    ) -> Result<Knowledge<'a>> {
         meter.expect(book.len());
         let mut filter = Filter::new(book.len());
         let mut places = Places::new(book.len());

@@ -13,10 +13,15 @@ mod count;
 mod dump;
 mod exact;
 mod knowledge;
+mod reached;
 mod seen;
 
 pub use self::{
     count::{Lines, count},
     dump::{DumpError, write},
     exact::{Reachable, reachable},
+};
+pub(super) use self::{
+    knowledge::Knowledge,
+    reached::{Reached, Way},
 };

@@ -1,0 +1,263 @@
+//! Keeping part of a book.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use shakmaty::Color;
+
+use super::{
+    entry::{Entry, write_entries},
+    foreign::check_replaceable,
+    header,
+    lines::{Knowledge, Reached, Way},
+    merge::joined_header,
+    open::Book,
+    positions::{MergePolicy, Positions},
+    weight::Scaling,
+};
+use crate::{
+    error::{At, Error, Result},
+    output::AtomicFile,
+    position::{Keyed, Variant},
+    progress::Meter,
+};
+
+/// Which moves of a book are kept, and what becomes of their weights. The default keeps all.
+///
+/// Filtering the result again keeps all of it.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Filter {
+    /// The least weight.
+    pub min_weight: u16,
+    /// The least share of the weights of the position, in percent, from 0 to 100.
+    pub min_share: f64,
+    /// How many moves of a position are kept, the heaviest; of equal ones, those of the smallest numbers.
+    pub best: Option<usize>,
+    /// Positions are kept that are [reachable](Filter::reachable) in fewer half-moves.
+    pub max_ply: Option<u16>,
+    /// Positions are kept that a line of White or of Black comes to from the starting position by moves that are
+    /// kept: see [`lines`](super::lines).
+    pub reachable: bool,
+    /// Scales the weights of each position so that the largest is 65535.
+    pub normalize: bool,
+}
+
+/// What a filter did.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct FilterSummary {
+    /// Records read, headers aside.
+    pub read: u64,
+    /// Records written, the header aside.
+    pub written: u64,
+    /// Positions that have a record.
+    pub positions: u64,
+}
+
+impl Filter {
+    /// Whether positions have to be looked for from the starting position.
+    fn walks(&self) -> bool {
+        self.reachable || self.max_ply.is_some()
+    }
+
+    /// Leaves records of a position out, of which the heaviest are the first, and weighs the others.
+    fn apply(&self, entries: &mut Vec<Entry>) {
+        let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
+        entries.retain(|entry| {
+            let has_share = f64::from(entry.weight) * 100.0 >= self.min_share * sum as f64;
+            entry.weight >= self.min_weight && has_share
+        });
+        entries.truncate(self.best.unwrap_or(usize::MAX));
+        if !self.normalize {
+            return;
+        }
+        let largest = entries.first().map_or(0, |entry| entry.weight);
+        for entry in entries.iter_mut().filter(|entry| entry.weight > 0) {
+            let weight = u64::from(entry.weight) * u64::from(u16::MAX) / u64::from(largest);
+            entry.weight = Scaling::new(u64::from(u16::MAX)).apply(weight);
+        }
+    }
+
+    /// The conditions as they are written on a command line.
+    fn option_text(&self) -> String {
+        let mut options = Vec::new();
+        if self.min_weight > 0 {
+            options.push(format!("--min-weight {}", self.min_weight));
+        }
+        if self.min_share > 0.0 {
+            options.push(format!("--min-share {}", self.min_share));
+        }
+        options.extend(self.best.map(|best| format!("--best {best}")));
+        options.extend(self.max_ply.map(|plies| format!("--max-ply {plies}")));
+        for (is_on, option) in [
+            (self.reachable, "--reachable"),
+            (self.normalize, "--normalize"),
+        ] {
+            options.extend(is_on.then(|| option.to_owned()));
+        }
+        options.join(" ")
+    }
+}
+
+/// Writes what a filter keeps of books, of several as if they were [merged](super::merge_books) first. Records with a
+/// key, reading all books once; where positions must be reached, a copy without name in `temp_dir` is read again,
+/// and some ten bytes are taken for each of its records. Lines start as in `variant`; by default as in that of the
+/// header, if it names a single one, else as in standard chess.
+///
+/// # Errors
+///
+/// A book that cannot be read, is not sorted or cut short, an output that would be empty or cannot be written; the
+/// output stays as it was then.
+pub fn filter_books(
+    inputs: &[PathBuf],
+    out: &Path,
+    filter: &Filter,
+    variant: Option<Variant>,
+    temp_dir: &Path,
+    meter: &Meter,
+) -> Result<FilterSummary> {
+    let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
+    let header = joined_header(&books, "Filtered", &filter.option_text(), out)?;
+    let file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
+    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    let written = writer.write_all(&header::create_raw(&header));
+    written.at(out, "write")?;
+    let mut summary = FilterSummary::default();
+    let mut positions = Positions::new(&books, MergePolicy::Sum, meter);
+    if filter.walks() {
+        let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
+        let mut kept = BufWriter::with_capacity(1 << 16, copy);
+        for position in &mut positions {
+            let mut entries = position?.entries;
+            filter.apply(&mut entries);
+            let written = write_entries(&entries, &mut kept);
+            written.at(temp_dir, "write a temporary file in")?;
+        }
+        let copy = kept.into_inner().map_err(io::IntoInnerError::into_error);
+        let copy = copy.at(temp_dir, "write a temporary file in")?;
+        let variant = variant
+            .or_else(|| books.first()?.variant())
+            .unwrap_or_default();
+        let plies = filter.max_ply.unwrap_or(u16::MAX);
+        let written = write_reached(copy, temp_dir, variant, plies, meter, &mut writer)?;
+        (summary.positions, summary.written) = written;
+    } else {
+        for position in &mut positions {
+            let mut entries = position?.entries;
+            filter.apply(&mut entries);
+            write_entries(&entries, &mut writer).at(out, "write")?;
+            summary.positions += u64::from(!entries.is_empty());
+            summary.written += entries.len() as u64;
+        }
+    }
+    summary.read = positions.read;
+    if summary.written == 0 {
+        return Err(Error::file(out, "would be empty: no move is kept"));
+    }
+    let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
+    file.at(out, "write")?.commit()?;
+    Ok(summary)
+}
+
+/// Writes the records of those positions of a book that are reached in fewer half-moves; answers how many
+/// positions and records.
+fn write_reached(
+    copy: File,
+    temp_dir: &Path,
+    variant: Variant,
+    plies: u16,
+    meter: &Meter,
+    out: &mut BufWriter<AtomicFile>,
+) -> Result<(u64, u64)> {
+    let book = Book::of_file(copy, temp_dir)?;
+    let knowledge = Knowledge::new(&book, meter, 2)?;
+    let mut reached = Reached::none(&knowledge);
+    for side in Color::ALL {
+        let start = Keyed::new(variant.start());
+        reached.walk(&knowledge, start, Way::LinesOf(side), &[], plies)?;
+    }
+    let (mut positions, mut records) = (0, 0);
+    let (mut last_key, mut is_kept) = (0, false);
+    for (place, entry) in (0..).zip(&book) {
+        let entry = entry?;
+        if entry.key != last_key {
+            last_key = entry.key;
+            is_kept = reached.ply(place).is_some();
+            positions += u64::from(is_kept);
+        }
+        if is_kept {
+            write_entries(&[entry], out).at(out.get_ref().target(), "write")?;
+            records += 1;
+        }
+    }
+    Ok((positions, records))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::position::BookMove;
+
+    fn entries(weights: &[u16]) -> Vec<Entry> {
+        let entry = |(mv, weight): (usize, &u16)| Entry {
+            key: 1,
+            mv: BookMove(mv as u16),
+            weight: *weight,
+            learn: 0,
+        };
+        weights.iter().enumerate().map(entry).collect()
+    }
+
+    fn weights(filter: &Filter, before: &[u16]) -> Vec<u16> {
+        let mut entries = entries(before);
+        filter.apply(&mut entries);
+        entries.iter().map(|entry| entry.weight).collect()
+    }
+
+    #[test]
+    fn what_is_kept_of_a_position() {
+        let kept = |change: fn(&mut Filter)| {
+            let mut filter = Filter::default();
+            change(&mut filter);
+            weights(&filter, &[60, 30, 9, 1, 0])
+        };
+        assert_eq!(kept(|_| {}), [60, 30, 9, 1, 0]);
+        assert_eq!(kept(|filter| filter.min_weight = 9), [60, 30, 9]);
+        assert_eq!(kept(|filter| filter.min_share = 9.0), [60, 30, 9]);
+        assert_eq!(kept(|filter| filter.min_share = 9.1), [60, 30]);
+        assert_eq!(kept(|filter| filter.best = Some(1)), [60]);
+        let normalized = kept(|filter| filter.normalize = true);
+        assert_eq!(normalized, [65_535, 32_767, 9830, 1092, 0]);
+        assert_eq!(
+            weights(
+                &Filter {
+                    normalize: true,
+                    ..Filter::default()
+                },
+                &[0]
+            ),
+            [0]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn filtering_again_changes_nothing(
+            mut before in proptest::collection::vec(any::<u16>(), 0..9),
+            min_weight in 0..3000u16,
+            min_share in 0..60u8,
+            best in proptest::option::of(0..5usize),
+            normalize in any::<bool>(),
+        ) {
+            before.sort_by(|a, b| b.cmp(a));
+            let filter = Filter { min_weight, min_share: min_share.into(), best, normalize, ..Filter::default() };
+            let once = weights(&filter, &before);
+            prop_assert!(once.is_sorted_by(|a, b| a >= b));
+            prop_assert_eq!(weights(&filter, &once), once);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The positions of several books, in the order of their keys, each with the records of all books.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::{
+    entry::Entry,
+    open::{Book, Records},
+    weight::Scaling,
+};
+use crate::{error::Result, progress::Meter, sort::Merge};
+
+/// Records that are counted together.
+const STEP: u64 = 1 << 12;
+
+/// What to do with a position that several books know.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum MergePolicy {
+    /// It gets the moves of all of them, and a move that several know gets the sum of its weights.
+    #[default]
+    Sum,
+    /// It gets the moves of the first book that knows it, and no others.
+    First,
+}
+
+/// A position and its moves, each once, the heaviest first and those of one weight in the order of their numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct PositionEntries {
+    pub key: u64,
+    pub entries: Vec<Entry>,
+    /// Whether sums of weights were too large and all weights were scaled down.
+    pub is_scaled: bool,
+}
+
+/// The positions of books whose records are read once from start to end. A move that several records of a
+/// position have gets the sum of their weights, and `learn` of the first.
+pub(super) struct Positions<'a> {
+    records: Merge<Ordered<'a>, Numbered>,
+    policy: MergePolicy,
+    meter: &'a Meter,
+    /// The first record of the next position.
+    next: Option<Numbered>,
+    joined: Joined,
+    /// How many records have been read, headers aside.
+    pub read: u64,
+}
+
+impl<'a> Positions<'a> {
+    /// `meter` tells how many records have been read.
+    pub(super) fn new(
+        books: impl IntoIterator<Item = &'a Book>,
+        policy: MergePolicy,
+        meter: &'a Meter,
+    ) -> Positions<'a> {
+        let ordered = books.into_iter().enumerate().map(|(number, book)| {
+            meter.expect(book.len());
+            Ordered::new(number, book)
+        });
+        Positions {
+            records: Merge::new(ordered),
+            policy,
+            meter,
+            next: None,
+            joined: Joined::default(),
+            read: 0,
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Numbered>> {
+        let record = self.records.next().transpose()?;
+        if record.is_some() {
+            self.read += 1;
+            if self.read.is_multiple_of(STEP) {
+                self.meter.advance(STEP);
+            }
+        }
+        Ok(record)
+    }
+
+    fn next_position(&mut self) -> Result<Option<PositionEntries>> {
+        let first = match self.next.take() {
+            Some(first) => first,
+            None => match self.read()? {
+                Some(first) => first,
+                None => return Ok(None),
+            },
+        };
+        self.joined.add(first);
+        while let Some(record) = self.read()? {
+            if record.entry.key != first.entry.key {
+                self.next = Some(record);
+                break;
+            }
+            if self.policy == MergePolicy::Sum || record.book == first.book {
+                self.joined.add(record);
+            }
+        }
+        let (entries, is_scaled) = self.joined.take_entries();
+        Ok(Some(PositionEntries {
+            key: first.entry.key,
+            entries,
+            is_scaled,
+        }))
+    }
+}
+
+impl Iterator for Positions<'_> {
+    type Item = Result<PositionEntries>;
+
+    fn next(&mut self) -> Option<Result<PositionEntries>> {
+        self.next_position().transpose()
+    }
+}
+
+/// The records of one position, from all books.
+#[derive(Default)]
+struct Joined {
+    /// Records, each with its weight or the sum of several.
+    sums: Vec<(Entry, u64)>,
+    /// How many of them are of different moves, in the order of moves.
+    folded: usize,
+}
+
+impl Joined {
+    fn add(&mut self, record: Numbered) {
+        // However often moves are repeated, there are no more than so many.
+        if self.sums.len() >= (2 * self.folded).max(1024) {
+            self.fold();
+        }
+        self.sums.push((record.entry, record.entry.weight.into()));
+    }
+
+    /// Adds up the weights of equal moves.
+    fn fold(&mut self) {
+        // A stable sort: of equal moves, that of the first book comes first.
+        self.sums.sort_by_key(|(entry, _)| entry.mv);
+        self.sums.dedup_by(|(entry, weight), (first, sum)| {
+            let is_same = entry.mv == first.mv;
+            if is_same {
+                *sum += *weight;
+            }
+            is_same
+        });
+        self.folded = self.sums.len();
+    }
+
+    /// The records of the merged book in its order, and whether their weights had to be scaled.
+    fn take_entries(&mut self) -> (Vec<Entry>, bool) {
+        self.fold();
+        self.folded = 0;
+        let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
+        let scaling = Scaling::new(largest);
+        let scaled = self.sums.drain(..).map(|(entry, sum)| Entry {
+            // A move that is never to be played stays so.
+            weight: if sum == 0 { 0 } else { scaling.apply(sum) },
+            ..entry
+        });
+        let mut entries: Vec<Entry> = scaled.collect();
+        entries.sort_by_key(|entry| Reverse(entry.weight));
+        (entries, largest > u64::from(u16::MAX))
+    }
+}
+
+/// A record and the number of its book. Records compare by key.
+#[derive(Copy, Clone, Debug)]
+struct Numbered {
+    entry: Entry,
+    book: usize,
+}
+
+impl Ord for Numbered {
+    fn cmp(&self, other: &Numbered) -> Ordering {
+        self.entry.key.cmp(&other.entry.key)
+    }
+}
+
+impl PartialOrd for Numbered {
+    fn partial_cmp(&self, other: &Numbered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Numbered {
+    fn eq(&self, other: &Numbered) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Numbered {}
+
+/// The records of a book without its header. A record out of order is an error.
+struct Ordered<'a> {
+    number: usize,
+    book: &'a Book,
+    records: Records<'a>,
+    last_key: u64,
+}
+
+impl<'a> Ordered<'a> {
+    fn new(number: usize, book: &'a Book) -> Ordered<'a> {
+        Ordered {
+            number,
+            book,
+            records: book.iter(),
+            last_key: 0,
+        }
+    }
+}
+
+impl Iterator for Ordered<'_> {
+    type Item = Result<Numbered>;
+
+    fn next(&mut self) -> Option<Result<Numbered>> {
+        loop {
+            let entry = match self.records.next()? {
+                Ok(entry) => entry,
+                Err(err) => return Some(Err(err)),
+            };
+            if entry.key < self.last_key {
+                return Some(Err(self.book.unsorted()));
+            }
+            self.last_key = entry.key;
+            if entry.key != 0 {
+                let book = self.number;
+                return Some(Ok(Numbered { entry, book }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::BookMove;
+
+    #[test]
+    fn moves_repeated_without_end_are_folded() {
+        let entry = |mv, weight| Entry {
+            key: 1,
+            mv: BookMove(mv),
+            weight,
+            learn: 0,
+        };
+        let mut joined = Joined::default();
+        for i in 0..200_000u32 {
+            joined.add(Numbered {
+                entry: entry((i % 3) as u16, 1),
+                book: 0,
+            });
+            assert!(joined.sums.len() <= 1024);
+        }
+        let (entries, is_scaled) = joined.take_entries();
+        let expected = [entry(0, 65_535), entry(1, 65_535), entry(2, 65_534)];
+        assert_eq!((&entries[..], is_scaled), (&expected[..], true));
+    }
+}

@@ -1,0 +1,168 @@
+//! `polybook filter` as a user runs it.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use common::{fails, ok, ok_json, records, run, sample, temp};
+
+/// A book of all the sample games in which every move has a weight.
+fn made() -> tempfile::TempDir {
+    let dir = temp();
+    let games = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
+    let line = format!("make-book -q --loss-factor 1 {}", games.join(" "));
+    ok(dir.path(), &format!("{line} --min-game 1 --bin book.bin"));
+    ok(
+        dir.path(),
+        &format!("{line} --min-game 1 --max-ply 8 --bin short.bin"),
+    );
+    dir
+}
+
+fn keys(book: &Path) -> BTreeSet<[u8; 8]> {
+    let key = |record: &[u8; 16]| record[..8].try_into().unwrap();
+    records(book).iter().map(key).collect()
+}
+
+#[test]
+fn moves_are_kept_by_weight_share_and_number() {
+    let dir = made();
+    let before = ok_json(dir.path(), "show book.bin --json");
+    let before = before["moves"].as_array().unwrap();
+    assert!(before.len() > 5);
+    let kept = |options: &str| {
+        ok(
+            dir.path(),
+            &format!("filter -q book.bin --out kept.bin {options}"),
+        );
+        ok_json(dir.path(), "show kept.bin --json")["moves"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let with = |is_kept: &dyn Fn(&serde_json::Value) -> bool| {
+        before.iter().filter(|mv| is_kept(mv)).count()
+    };
+    assert_eq!(kept(""), before.len());
+    let light = before[3]["weight"].as_u64().unwrap();
+    assert_eq!(
+        kept(&format!("--min-weight {light}")),
+        with(&|mv| mv["weight"].as_u64().unwrap() >= light)
+    );
+    assert_eq!(
+        kept("--min-share 20"),
+        with(&|mv| mv["probability"].as_f64().unwrap() >= 20.0)
+    );
+    assert_eq!(kept("--best 2"), 2);
+    assert_eq!(kept("--best 1 --normalize"), 1);
+    let shown = ok_json(dir.path(), "show kept.bin --json");
+    assert_eq!(shown["moves"][0]["weight"], 65535);
+    let header = ok(dir.path(), "pgheader -s kept.bin");
+    assert!(
+        header.contains("from book.bin\nOptions: --best 1 --normalize"),
+        "{header}"
+    );
+}
+
+#[test]
+fn what_is_reachable_is_what_info_book_counts() {
+    let dir = made();
+    // Without the moves of the starting position but one, most of the book is out of reach.
+    ok(dir.path(), "filter -q book.bin --best 1 --out one.bin");
+    let info = ok_json(dir.path(), "info-book --bin one.bin --json");
+    assert!(info["isolated"].as_u64().unwrap() > 0, "{info}");
+    let report = ok_json(
+        dir.path(),
+        "filter --json -q one.bin --reachable --out kept.bin",
+    );
+    let lines = ["white_positions", "black_positions"].map(|of| info[of].as_u64().unwrap());
+    assert_eq!(report["positions"], lines[0] + lines[1]);
+    assert_eq!(
+        report["entries"],
+        records(&dir.path().join("kept.bin")).len()
+    );
+    // One step does as much as two.
+    ok(
+        dir.path(),
+        "filter -q book.bin --best 1 --reachable --out direct.bin",
+    );
+    let records = |name: &str| records(&dir.path().join(name));
+    assert_eq!(records("direct.bin"), records("kept.bin"));
+    assert_eq!(
+        ok_json(dir.path(), "info-book --bin kept.bin --json")["isolated"],
+        0
+    );
+}
+
+#[test]
+fn positions_are_kept_by_their_distance_from_the_start() {
+    let dir = made();
+    ok(dir.path(), "filter -q book.bin --max-ply 8 --out kept.bin");
+    let (kept, short) = (
+        keys(&dir.path().join("kept.bin")),
+        keys(&dir.path().join("short.bin")),
+    );
+    assert!(kept.is_superset(&short));
+    assert!(kept.len() < keys(&dir.path().join("book.bin")).len() / 4);
+    ok(dir.path(), "filter -q book.bin --max-ply 1 --out start.bin");
+    assert_eq!(keys(&dir.path().join("start.bin")).len(), 1);
+}
+
+#[test]
+fn several_books_are_merged_first() {
+    let dir = made();
+    ok(
+        dir.path(),
+        "merge-book -q book.bin short.bin --out both.bin",
+    );
+    let options = "--min-share 5 --best 4 --max-ply 20";
+    ok(
+        dir.path(),
+        &format!("filter -q both.bin {options} --out a.bin"),
+    );
+    ok(
+        dir.path(),
+        &format!("filter -q book.bin short.bin {options} --out b.bin"),
+    );
+    let records = |name: &str| records(&dir.path().join(name));
+    assert_eq!(records("a.bin"), records("b.bin"));
+    // Again it changes nothing.
+    ok(
+        dir.path(),
+        &format!("filter -q b.bin {options} --out c.bin"),
+    );
+    assert_eq!(records("b.bin"), records("c.bin"));
+    ok(dir.path(), "verify c.bin");
+}
+
+#[test]
+fn pipes_and_what_cannot_be() {
+    let dir = made();
+    let book = fs::read(dir.path().join("book.bin")).unwrap();
+    ok(dir.path(), "filter -q book.bin --best 2 --out a.bin");
+    let output = run(dir.path(), "filter -q book.bin --best 2 --out -");
+    assert!(output.stdout == fs::read(dir.path().join("a.bin")).unwrap());
+    for (line, status, says) in [
+        (
+            "filter book.bin --out book.bin",
+            1,
+            "both an input and an output",
+        ),
+        ("filter book.bin --out - --json", 2, "name a file"),
+        ("filter book.bin --out a.bin --min-share 101", 2, "0 to 100"),
+        ("filter book.bin --out a.bin --min-share NaN", 2, "0 to 100"),
+        (
+            "filter book.bin --out a.bin --min-weight 65535",
+            1,
+            "no move is kept",
+        ),
+        ("filter missing.bin --out a.bin", 1, "missing.bin"),
+        ("filter --out a.bin", 2, "BOOK"),
+    ] {
+        let error = fails(dir.path(), line, status);
+        assert!(error.contains(says), "{line}: {error}");
+    }
+    assert!(book == fs::read(dir.path().join("book.bin")).unwrap());
+}
