@@ -38,10 +38,13 @@ pub mod book;
 pub mod convert;
 mod error;
 #[cfg(feature = "leveldb")]
+pub mod explorer;
+#[cfg(feature = "leveldb")]
 pub mod index;
 pub mod make_book;
 #[cfg(feature = "obs")]
 pub mod obs;
+pub mod openings;
 pub mod output;
 pub mod pgn;
 pub mod position;

@@ -69,6 +69,10 @@ pub struct Args {
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
+    /// Add to the index what was played where, for polybook moves, games and serve
+    #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
+    explorer: bool,
+
     /// Write the kept moves with their wins, draws and losses to this OOBS database
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
@@ -171,6 +175,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     let inputs = inputs(args.pgn, args.inputs)?;
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
+        .explorer(args.explorer)
         .force(args.force)
         .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)

@@ -20,9 +20,11 @@
 //! ```
 
 mod entries;
+pub(crate) mod explored;
 mod games;
 pub mod layout;
 mod leveldb;
+mod pieces;
 mod positions;
 pub(crate) mod posting;
 mod read;
@@ -34,7 +36,7 @@ mod write;
 pub(crate) use self::{
     games::GameRecords,
     replace::check_replaceable,
-    write::{IndexWriter, IndexedFile},
+    write::{ExploredData, IndexSource, IndexWriter, IndexedFile},
 };
 pub use self::{
     layout::{GameHeader, GameIds, GameIdsIter, PositionStats},

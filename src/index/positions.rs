@@ -6,50 +6,23 @@
 //! The statistics of a position sort behind all numbers that begin with its digits, so they are kept
 //! on a stack until these have passed. What is on the stack when a piece ends is handed on.
 
-use std::{
-    io,
-    ops::{ControlFlow, Range},
-};
+use std::{io, ops::ControlFlow};
 
 use shakmaty::Color;
 
 use super::{
     entries::{Entries, LongValue},
     layout::{self, PositionStats},
+    pieces::{Piece, scan},
     posting::Posting,
 };
-use crate::{
-    error::Result,
-    position::BookMove,
-    sort::{SHARDS, Sealed},
-};
-
-/// How many postings are read at once.
-const READ: usize = 1 << 12;
+use crate::{error::Result, position::BookMove, sort::Sealed};
 
 /// How many bytes of a long value are written at once.
 const PART: usize = 1 << 16;
 
 /// The ids of a position are not held past so many bytes: a game more takes up to 11.
 const LONGEST_HELD: usize = 4 << 20;
-
-/// Some postings of a shard, by their numbers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Piece {
-    shard: usize,
-    postings: Range<usize>,
-}
-
-/// All postings in pieces of `size`, in order.
-pub(super) fn pieces(postings: &Sealed<Posting>, size: usize) -> impl Iterator<Item = Piece> {
-    (0..SHARDS).flat_map(move |shard| {
-        let len = usize::try_from(postings.shard_len(shard)).expect("a shard has fewer records");
-        (0..len).step_by(size).map(move |start| Piece {
-            shard,
-            postings: start..len.min(start + size),
-        })
-    })
-}
 
 /// The entries of a piece.
 #[derive(Default, Debug)]
@@ -105,65 +78,40 @@ impl Number {
     }
 }
 
-impl Piece {
-    /// How many postings it has.
-    pub(super) fn len(&self) -> usize {
-        self.postings.len()
-    }
-
-    /// Makes the entries of the positions whose first posting lies in the piece.
-    pub(super) fn entries(
-        &self,
-        postings: &Sealed<Posting>,
-        with_stats: bool,
-    ) -> Result<PositionEntries> {
-        let mut maker = EntryMaker::new(self.shard, with_stats);
-        // The posting before tells whether the first position began earlier.
-        let mut number = self.postings.start.saturating_sub(1);
-        let mut earlier = None;
-        scan(postings, self.shard, number, |posting| {
-            let at = number;
-            number += 1;
-            if at < self.postings.start {
-                earlier = Some(posting.position());
-            } else if earlier == Some(posting.position()) {
-                // Of the piece before.
-            } else if maker.is_at(posting) {
-                maker.add(posting);
-            } else if at < self.postings.end {
-                maker.begin(posting, at);
-                maker.add(posting);
-            } else {
-                number = at;
-                return ControlFlow::Break(());
-            }
-            // A position that began earlier may go on for long.
-            match earlier.is_some() && !maker.has_begun && number >= self.postings.end {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        })?;
-        maker.end(number);
-        Ok(maker.made)
-    }
-}
-
-/// Calls `f` with the postings of a shard from the one numbered `start` on.
-fn scan(
+/// Makes the entries of the positions whose first posting lies in a piece.
+pub(super) fn position_entries(
+    piece: &Piece,
     postings: &Sealed<Posting>,
-    shard: usize,
-    start: usize,
-    mut f: impl FnMut(Posting) -> ControlFlow<()>,
-) -> Result<()> {
-    let len = usize::try_from(postings.shard_len(shard)).expect("a shard has fewer records");
-    let mut buffer = Vec::new();
-    for from in (start..len).step_by(READ) {
-        let some = postings.range(shard, from..len.min(from + READ), &mut buffer)?;
-        if some.iter().any(|posting| f(*posting).is_break()) {
-            break;
+    with_stats: bool,
+) -> Result<PositionEntries> {
+    let mut maker = EntryMaker::new(piece.shard, with_stats);
+    // The posting before tells whether the first position began earlier.
+    let mut number = piece.range.start.saturating_sub(1);
+    let mut earlier = None;
+    scan(postings, piece.shard, number, |posting| {
+        let at = number;
+        number += 1;
+        if at < piece.range.start {
+            earlier = Some(posting.position());
+        } else if earlier == Some(posting.position()) {
+            // Of the piece before.
+        } else if maker.is_at(posting) {
+            maker.add(posting);
+        } else if at < piece.range.end {
+            maker.begin(posting, at);
+            maker.add(posting);
+        } else {
+            number = at;
+            return ControlFlow::Break(());
         }
-    }
-    Ok(())
+        // A position that began earlier may go on for long.
+        match earlier.is_some() && !maker.has_begun && number >= piece.range.end {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    maker.end(number);
+    Ok(maker.made)
 }
 
 /// Writes a value that was not held, in parts.

@@ -199,6 +199,11 @@ impl Index {
             .map_or(self.games, |(next, _)| *next)
     }
 
+    /// The value of a key.
+    pub(super) fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.database.get(key)
+    }
+
     /// What `parse` makes of a key's value, `None` if the key is absent.
     fn parsed<T>(&self, key: &[u8], parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<Option<T>> {
         let value = self.database.get(key)?;
@@ -212,7 +217,7 @@ impl Index {
         self.parsed(key, parse)?.ok_or_else(|| self.malformed(key))
     }
 
-    fn malformed(&self, key: &[u8]) -> Error {
+    pub(super) fn malformed(&self, key: &[u8]) -> Error {
         let key = key.escape_ascii();
         Error::file(
             &self.path,

@@ -15,10 +15,12 @@ use rayon::prelude::*;
 use super::{
     GameRecords,
     entries::Entries,
+    explored::{ExploredGames, GameEntries, ListEntries, Played, list_entries},
     games::GameWalk,
-    layout,
+    layout::{self, Contents, played::Paging},
     leveldb::{TableFile, manifest},
-    positions::{Piece, PositionEntries, pieces},
+    pieces::{Piece, pieces},
+    positions::{PositionEntries, position_entries},
     posting::Posting,
     tables::{Table, TableCutter},
 };
@@ -27,7 +29,7 @@ use crate::{
     output::{AtomicDir, Finished},
     position::VariantChoice,
     progress::Meter,
-    sort::{SHARDS, Sealed},
+    sort::{Record, SHARDS, Sealed},
 };
 
 /// How many postings make a wave. With statistics, each may be a position with 200 bytes of entries.
@@ -50,6 +52,24 @@ pub(crate) struct IndexedFile {
     pub path: PathBuf,
     /// The id of its first game.
     pub first_id: u64,
+}
+
+/// What an index is made of.
+#[derive(Copy, Clone)]
+pub(crate) struct IndexSource<'a> {
+    pub postings: &'a Sealed<Posting>,
+    pub games: &'a GameRecords,
+    pub files: &'a [IndexedFile],
+    pub variant: VariantChoice,
+    /// What the explorer needs, if the index is for it.
+    pub explored: Option<ExploredData<'a>>,
+}
+
+/// What the explorer needs of an index.
+#[derive(Copy, Clone)]
+pub(crate) struct ExploredData<'a> {
+    pub records: &'a Sealed<Played>,
+    pub games: &'a ExploredGames,
 }
 
 /// What an index holds.
@@ -84,25 +104,16 @@ impl IndexWriter {
     // One loop over waves: its arms change the same five values.
     pub(crate) fn write(
         self,
-        postings: &Sealed<Posting>,
-        games: &GameRecords,
-        files: &[IndexedFile],
-        variant: VariantChoice,
+        from: IndexSource<'_>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(IndexSummary, Finished)> {
-        meter.expect((0..SHARDS).map(|shard| postings.shard_len(shard)).sum());
-        meter.expect(games.len());
-        let threads = rayon::current_num_threads();
-        let mut source = Source {
-            postings,
-            with_stats: self.with_stats,
-            pieces: pieces(postings, WAVE / (4 * threads).clamp(8, 128)),
-            games: games.walk(),
-            files: Some(file_entries(files, games.len(), variant)),
-        };
+        let postings = from.postings;
+        meter.expect(record_count(postings));
+        meter.expect(from.games.len());
+        let mut source = Source::new(&from, self.with_stats, meter);
         let mut summary = IndexSummary {
-            games: games.len(),
+            games: from.games.len(),
             ..IndexSummary::default()
         };
         let mut cutter = TableCutter::new();
@@ -130,8 +141,17 @@ impl IndexWriter {
                     meter.advance(entries.len() as u64);
                     cutter.push(entries);
                 }
+                Wave::Lists(made) => {
+                    for lists in made {
+                        meter.advance(lists.records);
+                        cutter.push(lists.entries);
+                    }
+                }
                 Wave::End => break,
             }
+        }
+        if let Some(explored) = &source.explored {
+            cutter.push(explored.contents(summary.positions));
         }
         cutter.finish();
         written.extend(self.write_tables(cutter.take_tables(), postings)?);
@@ -152,36 +172,79 @@ impl IndexWriter {
     }
 }
 
+/// How many records there are.
+fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
+    (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
+}
+
 /// Makes all entries of an index, in order.
-struct Source<'a, P> {
+struct Source<'a> {
     postings: &'a Sealed<Posting>,
     with_stats: bool,
-    pieces: P,
+    pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
     games: GameWalk<'a>,
     files: Option<Entries>,
+    explored: Option<ExploredSource<'a>>,
+}
+
+/// Makes the entries for the explorer, in order.
+struct ExploredSource<'a> {
+    data: ExploredData<'a>,
+    items: u64,
+    games: GameEntries<'a>,
+    pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
 }
 
 /// The next entries.
 enum Wave {
     Positions(Vec<PositionEntries>),
     Entries(Entries),
+    Lists(Vec<ListEntries>),
     End,
 }
 
-impl<P: Iterator<Item = Piece>> Source<'_, P> {
-    fn next_wave(&mut self) -> Result<Wave> {
-        let mut postings = 0;
-        let mut wave = Vec::new();
-        while postings < WAVE
-            && let Some(piece) = self.pieces.next()
-        {
-            postings += piece.len();
-            wave.push(piece);
+/// The next pieces, of as many records as make a wave.
+fn wave_of(pieces: &mut dyn Iterator<Item = Piece>) -> Vec<Piece> {
+    let mut records = 0;
+    let mut wave = Vec::new();
+    while records < WAVE
+        && let Some(piece) = pieces.next()
+    {
+        records += piece.len();
+        wave.push(piece);
+    }
+    wave
+}
+
+impl<'a> Source<'a> {
+    fn new(from: &IndexSource<'a>, with_stats: bool, meter: &Meter) -> Source<'a> {
+        let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
+        let explored = |data: ExploredData<'a>| {
+            let items = record_count(data.records);
+            meter.expect(items);
+            ExploredSource {
+                data,
+                items,
+                games: data.games.entries(),
+                pieces: Box::new(pieces(data.records, size)),
+            }
+        };
+        Source {
+            postings: from.postings,
+            with_stats,
+            pieces: Box::new(pieces(from.postings, size)),
+            games: from.games.walk(),
+            files: Some(file_entries(from.files, from.games.len(), from.variant)),
+            explored: from.explored.map(explored),
         }
+    }
+
+    fn next_wave(&mut self) -> Result<Wave> {
+        let wave = wave_of(&mut *self.pieces);
         if !wave.is_empty() {
             let made = wave
                 .par_iter()
-                .map(|piece| piece.entries(self.postings, self.with_stats))
+                .map(|piece| position_entries(piece, self.postings, self.with_stats))
                 .collect::<Result<_>>()?;
             return Ok(Wave::Positions(made));
         }
@@ -190,7 +253,50 @@ impl<P: Iterator<Item = Piece>> Source<'_, P> {
         if records.len() > 0 {
             return Ok(Wave::Entries(records));
         }
-        Ok(self.files.take().map_or(Wave::End, Wave::Entries))
+        if let Some(files) = self.files.take() {
+            return Ok(Wave::Entries(files));
+        }
+        match &mut self.explored {
+            Some(explored) => explored.next_wave(),
+            None => Ok(Wave::End),
+        }
+    }
+}
+
+impl ExploredSource<'_> {
+    fn paging(&self) -> Paging {
+        Paging::for_items(self.items)
+    }
+
+    fn next_wave(&mut self) -> Result<Wave> {
+        let mut games = Entries::default();
+        self.games.fill(&mut games, RECORDS_WAVE)?;
+        if games.len() > 0 {
+            return Ok(Wave::Entries(games));
+        }
+        let wave = wave_of(&mut *self.pieces);
+        if wave.is_empty() {
+            return Ok(Wave::End);
+        }
+        let (records, paging) = (self.data.records, self.paging());
+        let made = wave
+            .par_iter()
+            .map(|piece| list_entries(piece, records, paging))
+            .collect::<Result<_>>()?;
+        Ok(Wave::Lists(made))
+    }
+
+    /// The entry that says what there is.
+    fn contents(&self, positions: u64) -> Entries {
+        let contents = Contents {
+            paging: self.paging(),
+            positions,
+            items: self.items,
+            names: self.data.games.name_count(),
+        };
+        let mut entries = Entries::default();
+        entries.push(layout::CONTENTS, &contents.write());
+        entries
     }
 }
 
@@ -260,10 +366,13 @@ mod tests {
         let sealed = shards.seal().unwrap();
         let (_, index) = writer
             .write(
-                &sealed,
-                &games_,
-                &[],
-                VariantChoice::default(),
+                IndexSource {
+                    postings: &sealed,
+                    games: &games_,
+                    files: &[],
+                    variant: VariantChoice::default(),
+                    explored: None,
+                },
                 &AtomicBool::new(false),
                 &Meter::default(),
             )

@@ -2,17 +2,22 @@
 //!
 //! `without/indexing.rs` stands in for this file where the feature `leveldb` is left out.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use shakmaty::Color;
 
 use super::{MakeBook, Phase, report::IndexReport};
 use crate::{
     error::{At, Error, Result},
-    index::{self, GameRecords, IndexWriter, IndexedFile, layout, posting::Posting},
+    index::{
+        self, ExploredData, GameRecords, IndexSource, IndexWriter, IndexedFile,
+        explored::{ExploredGames, GameFacts, Played},
+        layout::{self, Subject},
+        posting::Posting,
+    },
     output::Finished,
-    pgn::Tags,
-    position::BookMove,
+    pgn::{GameResult, Tags},
+    position::{BookMove, Variant},
     sort::{Memory, Partition, Shards},
 };
 
@@ -26,6 +31,25 @@ pub(super) struct BatchIndex {
     /// The records of all games, joined, and the length of each.
     records: Vec<u8>,
     record_lengths: Vec<u32>,
+    /// What the explorer needs of all games, if it is wanted, and what they played where.
+    facts: GameFacts,
+    played: Vec<Played>,
+}
+
+/// A game that counts, as the explorer sees it.
+pub(super) struct ExploredGame<'a> {
+    /// Its number in the batch.
+    pub id: u32,
+    pub variant: Variant,
+    pub result: GameResult,
+    /// How many half-moves it has, also those that do not count.
+    pub plies: usize,
+    /// Who moved first.
+    pub first_turn: Color,
+    /// The [identity](crate::position::Keyed::identity) of the position before each move, and the move.
+    pub moves: &'a [(u64, BookMove)],
+    /// The identity of the last position.
+    pub last: u64,
 }
 
 impl BatchIndex {
@@ -41,6 +65,49 @@ impl BatchIndex {
         layout::write_game(&mut self.records, tags, offset);
         let length = self.records.len() - start;
         self.record_lengths.push(length as u32);
+    }
+
+    /// Makes room for what so many half-moves played where.
+    pub(super) fn reserve_played(&mut self, plies: usize) {
+        self.played.reserve(plies);
+    }
+
+    /// Adds what the explorer keeps of the next game.
+    pub(super) fn add_facts(&mut self, tags: &Tags<'_>) {
+        self.facts.add(tags);
+    }
+
+    /// Notes what the last game, which counts, played where.
+    pub(super) fn add_played(&mut self, game: &ExploredGame<'_>) {
+        self.facts.count_last(game.result, game.plies);
+        let white_to_move = |ply| game.is_white_to_move(ply);
+        let subject = |identity| Subject::position(game.variant, identity);
+        let last = subject(game.last);
+        let turn = white_to_move(game.moves.len());
+        self.played.push(Played::end(last, game.id, turn));
+        if game.moves.len() > Played::LAST_PLY {
+            self.add_played_once(game);
+            return;
+        }
+        let moves = game.moves.iter().enumerate();
+        self.played.extend(moves.map(|(ply, (identity, mv))| {
+            let subject = subject(*identity);
+            Played::new(subject, game.id, ply as u16 + 1, white_to_move(ply), *mv)
+        }));
+    }
+
+    /// The same of a game of so many half-moves that records cannot count them: of each position only the last move.
+    #[cold]
+    fn add_played_once(&mut self, game: &ExploredGame<'_>) {
+        let mut known = HashSet::new();
+        for (ply, (identity, mv)) in game.moves.iter().enumerate().rev() {
+            if known.insert(*identity) {
+                let turn = game.is_white_to_move(ply);
+                let subject = Subject::position(game.variant, *identity);
+                self.played
+                    .push(Played::new(subject, game.id, 1, turn, *mv));
+            }
+        }
     }
 
     /// Notes which positions game `id` of the batch reached: those before its moves, and the last.
@@ -60,22 +127,39 @@ impl BatchIndex {
     /// Forgets which positions some games reached, of ascending ids.
     pub(super) fn leave_out(&mut self, ids: &[u32]) {
         if !ids.is_empty() {
-            self.postings
-                .retain(|posting| ids.binary_search(&posting.id()).is_err());
+            let stays = |id: u32| ids.binary_search(&id).is_err();
+            self.postings.retain(|posting| stays(posting.id()));
+            self.played.retain(|played| stays(played.id()));
+            self.facts.leave_out(ids);
         }
+    }
+}
+
+impl ExploredGame<'_> {
+    /// Whether White is to move behind so many half-moves.
+    fn is_white_to_move(&self, plies: usize) -> bool {
+        self.first_turn.is_white() == plies.is_multiple_of(2)
     }
 }
 
 /// The records of all games, in the order of the inputs.
 pub(super) struct IndexedGames {
     records: GameRecords,
+    /// What the explorer needs of them, if it is wanted.
+    explored: Option<ExploredGames>,
 }
 
 impl IndexedGames {
     /// Collects the games of a run, `None` if it makes no index.
     pub(super) fn new(run: &MakeBook) -> Option<IndexedGames> {
+        let memory = run.memory / 8;
+        let explored = || ExploredGames::new(memory / 2, run.temp_dir.clone());
         run.leveldb.as_ref().map(|_| IndexedGames {
-            records: GameRecords::new(run.memory / 8, run.temp_dir.clone()),
+            records: GameRecords::new(
+                if run.explores() { memory / 2 } else { memory },
+                run.temp_dir.clone(),
+            ),
+            explored: run.explores().then(explored),
         })
     }
 
@@ -90,8 +174,14 @@ impl IndexedGames {
                 "an index holds at most 4294967295 games: make several",
             ));
         }
+        let lists = match &mut self.explored {
+            Some(explored) => explored.push_all(batch.facts)?,
+            None => Vec::new(),
+        };
         Ok(Placed {
             postings: batch.postings,
+            played: batch.played,
+            lists,
             first_id: first_id as u32,
         })
     }
@@ -100,17 +190,36 @@ impl IndexedGames {
 /// Postings of games whose ids are known.
 pub(super) struct Placed {
     postings: Vec<Posting>,
+    played: Vec<Played>,
+    /// What else the explorer lists, under the ids of all games.
+    lists: Vec<Played>,
     /// What has to be added to the ids of their games.
     pub(super) first_id: u32,
 }
 
-/// The postings of all games.
-pub(super) struct Postings(Shards<Posting>);
+/// The postings of all games, and what the games played where.
+pub(super) struct Postings {
+    postings: Shards<Posting>,
+    played: Option<Shards<Played>>,
+}
 
 impl Postings {
     /// Keeps up to `memory` in memory, the rest in temporary files.
-    pub(super) fn new(memory: Memory) -> Postings {
-        Postings(Shards::new(memory))
+    pub(super) fn new(run: &MakeBook, memory: Memory) -> Postings {
+        if !run.explores() {
+            return Postings {
+                postings: Shards::new(memory),
+                played: None,
+            };
+        }
+        let half = Memory {
+            bytes: memory.bytes / 2,
+            ..memory
+        };
+        Postings {
+            postings: Shards::new(half.clone()),
+            played: Some(Shards::new(half)),
+        }
     }
 
     /// Takes the postings of a batch, from any thread.
@@ -118,12 +227,22 @@ impl Postings {
         for posting in &mut batch.postings {
             *posting = posting.shifted_by(batch.first_id);
         }
-        self.0.append(&Partition::new(&batch.postings))
+        self.postings.append(&Partition::new(&batch.postings))?;
+        let Some(played) = &self.played else {
+            return Ok(());
+        };
+        drop(batch.postings);
+        for record in &mut batch.played {
+            *record = record.shifted_by(batch.first_id);
+        }
+        batch.played.append(&mut batch.lists);
+        played.append(&Partition::new(&batch.played))
     }
 
     /// How many bytes are in temporary files.
     pub(super) fn spilled_bytes(&self) -> u64 {
-        self.0.spilled_bytes()
+        let played = self.played.as_ref().map_or(0, Shards::spilled_bytes);
+        self.postings.spilled_bytes() + played
     }
 }
 
@@ -167,16 +286,19 @@ impl MakeBook {
         collected: CollectedIndex,
     ) -> Result<(IndexReport, Finished)> {
         let meter = self.progress.enter(Phase::Index);
-        let postings = collected.postings.0.seal()?;
+        let postings = collected.postings.postings.seal()?;
+        let played = collected.postings.played.map(Shards::seal).transpose()?;
         let files = self.indexed_files(&collected.first_ids)?;
-        let (written, index) = writer.write(
-            &postings,
-            &collected.games.records,
-            &files,
-            self.variant,
-            &self.stop,
-            meter,
-        )?;
+        let games = collected.games;
+        let explored = played.as_ref().zip(games.explored.as_ref());
+        let source = IndexSource {
+            postings: &postings,
+            games: &games.records,
+            files: &files,
+            variant: self.variant,
+            explored: explored.map(|(records, games)| ExploredData { records, games }),
+        };
+        let (written, index) = writer.write(source, &self.stop, meter)?;
         let report = IndexReport {
             path: self.leveldb.clone().expect("the run writes an index"),
             games: written.games,

@@ -44,6 +44,7 @@ pub struct MakeBook {
     pub(super) bin: Option<PathBuf>,
     pub(super) leveldb: Option<PathBuf>,
     pub(super) index_stats: bool,
+    pub(super) explorer: bool,
     pub(super) obs: Option<PathBuf>,
     pub(super) force: bool,
     pub(super) allow_empty: bool,
@@ -78,6 +79,7 @@ impl MakeBook {
             bin: None,
             leveldb: None,
             index_stats: false,
+            explorer: false,
             obs: None,
             force: false,
             allow_empty: false,
@@ -119,6 +121,13 @@ impl MakeBook {
     #[cfg(feature = "leveldb")]
     pub fn index_stats(mut self, stats: bool) -> MakeBook {
         self.index_stats = stats;
+        self
+    }
+
+    /// Adds to the index what the [explorer](crate::explorer) answers from.
+    #[cfg(feature = "leveldb")]
+    pub fn explorer(mut self, explorer: bool) -> MakeBook {
+        self.explorer = explorer;
         self
     }
 
@@ -284,6 +293,11 @@ impl MakeBook {
     /// the keys.
     pub(super) fn counts_identities(&self) -> bool {
         self.obs.is_some() && self.distinguishes_variants()
+    }
+
+    /// Whether the run collects what the explorer answers from.
+    pub(super) fn explores(&self) -> bool {
+        self.explorer && self.leveldb.is_some()
     }
 
     /// Whether games of other variants than standard chess may count.

@@ -93,7 +93,8 @@ impl<'a> Run<'a> {
             options.leveldb.is_some(),
         ];
         // Each kind of record that is collected gets its share.
-        let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1);
+        let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1)
+            + usize::from(options.explores());
         let unpacking = options.inputs.iter();
         let unpacking = unpacking.map(|input| input.unpacking_memory(options.memory));
         let other = unpacking.max().unwrap_or(0) + options.duplicates_memory();
@@ -102,11 +103,16 @@ impl<'a> Run<'a> {
             temp_dir: options.temp_dir.clone(),
         };
         let [keys, identities, postings] = kinds;
+        let shares = 1 + usize::from(options.explores());
+        let postings_memory = Memory {
+            bytes: shares * memory.bytes,
+            ..memory.clone()
+        };
         Run {
             options,
             tally: keys.then(|| Tally::new(memory.clone())),
             identities: identities.then(|| Tally::new(memory.clone())),
-            postings: postings.then(|| Postings::new(memory)),
+            postings: postings.then(|| Postings::new(options, postings_memory)),
             space: TemporarySpace::new(options.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options)),
             placed: Condvar::new(),

@@ -7,7 +7,7 @@ use shakmaty::{Chess, Color};
 use super::{
     MakeBook,
     duplicates::{Candidate, Rest, fingerprint},
-    indexing::BatchIndex,
+    indexing::{BatchIndex, ExploredGame},
     job::{BATCH_SIZE, Job},
     options::Unfinished,
     report::{FilteredVariant, Rejection, Report, Totals},
@@ -60,6 +60,8 @@ pub(super) struct Replayer<'a> {
     not_for_books: u64,
     /// The identities of the positions before them, if they are needed.
     identities: Vec<u64>,
+    /// The same with the moves, for the explorer.
+    explored: Vec<(u64, BookMove)>,
     /// Its variations, if they count.
     variations: Variations,
     /// What stands behind the half-moves, if duplicates are dropped.
@@ -105,6 +107,7 @@ impl<'a> Replayer<'a> {
             line: Vec::new(),
             not_for_books: 0,
             identities: Vec::new(),
+            explored: Vec::new(),
             variations: Variations::default(),
             rest: Vec::new(),
             started: HashSet::new(),
@@ -125,6 +128,9 @@ impl<'a> Replayer<'a> {
         }
         if self.options.leveldb.is_some() {
             self.outcome.index.reserve(plies);
+        }
+        if self.options.explores() {
+            self.outcome.index.reserve_played(plies);
         }
         while games.next_game() {
             self.game(&mut games, job);
@@ -193,6 +199,9 @@ impl<'a> Replayer<'a> {
             .first_tag_offset()
             .map(|bracket| job.batch.offset + bracket as u64 + 1);
         self.outcome.index.add_game(games.tags(), offset);
+        if self.options.explores() {
+            self.outcome.index.add_facts(games.tags());
+        }
     }
 
     /// Plays the current game from where it starts.
@@ -308,6 +317,7 @@ impl<'a> Replayer<'a> {
             None
         };
         let is_whole = ending.problem.is_none();
+        let plies = ending.plies;
         match (ending.problem, unmet) {
             (Some(problem), _) => {
                 self.reject(problem, job);
@@ -334,6 +344,9 @@ impl<'a> Replayer<'a> {
         self.count_variations();
         if self.options.leveldb.is_some() {
             self.index_moves(id, result, pos.key());
+        }
+        if self.options.explores() {
+            self.explore(id, variant, result, plies, first_turn, pos.identity());
         }
         if let Some(candidate) = candidate {
             self.end_candidate(candidate);
@@ -378,7 +391,7 @@ impl<'a> Replayer<'a> {
     /// Plays the moves that count into `self.line`.
     // One long loop: it runs once for each half-move, and its arms share what it keeps in registers.
     fn moves<P: Rules>(&mut self, pos: &mut Keyed<P>, games: &mut GameReader<'_>) -> Ending {
-        let with_identities = self.options.counts_identities();
+        let with_identities = self.options.counts_identities() || self.options.explores();
         // Elsewhere rooks castle from the corners.
         let may_have_inner_rooks = pos.position().castles().mode().is_chess960();
         let with_variations = self.options.variations;
@@ -447,7 +460,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Passes over the moves that do not count, of which one may have been read; counts them if the selection
-    /// asks for long games.
+    /// asks for long games or the explorer is told how long they are.
     fn rest_of_game<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -461,7 +474,7 @@ impl<'a> Replayer<'a> {
             let plies = rest.plies;
             self.rest = rest.into_bytes();
             (plies, end)
-        } else if self.options.selection.min_plies <= self.line.len() {
+        } else if self.options.selection.min_plies <= self.line.len() && !self.options.explores() {
             (0, games.skip_moves())
         } else {
             let (plies, end) = games.count_moves();
@@ -529,6 +542,31 @@ impl<'a> Replayer<'a> {
         });
         let index = &mut self.outcome.index;
         index.add_postings(id, result.winner(), moves, last_key);
+    }
+
+    /// Notes what the game played where, for the explorer.
+    fn explore(
+        &mut self,
+        id: u32,
+        variant: Variant,
+        result: GameResult,
+        plies: usize,
+        first_turn: Color,
+        last: u64,
+    ) {
+        self.explored.clear();
+        let moves = self.line.iter().map(|ply| ply.mv);
+        self.explored
+            .extend(self.identities.iter().copied().zip(moves));
+        self.outcome.index.add_played(&ExploredGame {
+            id,
+            variant,
+            result,
+            plies,
+            first_turn,
+            moves: &self.explored,
+            last,
+        });
     }
 
     /// Counts the variations that have been played.

@@ -29,6 +29,7 @@ mod cut;
 mod game;
 mod input;
 mod movetext;
+mod pace;
 mod result;
 mod select;
 mod skip;
@@ -36,11 +37,14 @@ mod tags;
 mod token;
 mod word;
 
+#[cfg(feature = "leveldb")]
+pub(crate) use self::select::rating;
 pub(crate) use self::select::tag_text;
 pub use self::{
     cut::{Batch, Cutter, LONGEST_GAME},
     game::GameReader,
     input::{Input, Stream, StreamOptions},
+    pace::{Mode, Speed, UnknownMode, UnknownSpeed},
     result::GameResult,
     select::{Condition, Date, EcoRange, Selection, SelectionError, TagText, TimeControlRange},
     tags::{Tag, Tags},

@@ -11,19 +11,40 @@
 //! | `pgn_file_count`, `pgn_file_<i>` | with several inputs: how many, and `<first id>\|<path>` |
 //! | `variant` | the variant of the games, `auto` for several; absent for standard chess |
 //!
+//! The data of the [explorer](crate::explorer) stand behind these, under keys of bytes that begin with an `x`. Numbers
+//! in them have the high byte first, so that LevelDB keeps their order:
+//!
+//! | key | value |
+//! |---|---|
+//! | `xg`, 4 bytes | rows of games, see [`rows`] |
+//! | `xn`, 4 bytes | names, see [`names`] |
+//! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the bytes are the last subject that it may have |
+//! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that stands apart, by its number |
+//! | `xz` | what there is, see [`Contents`] |
+//!
 //! A decimal number sorts before the same number with an underscore behind it, but between the two
 //! stand all numbers that begin with its digits. [`ends_before`] tells when the second is due.
 
+mod contents;
 mod game;
 mod ids;
+pub mod names;
+pub mod played;
+pub mod rows;
 mod stats;
+mod subject;
 
 pub use self::{
+    contents::Contents,
     game::{GameHeader, NO_OFFSET, write_game},
     ids::{GameIds, GameIdsIter, write_id},
+    rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,
+    subject::{Subject, folded},
 };
 pub(super) use stats::{StatsKeys, parse_moves};
+
+use integer_encoding::VarInt;
 
 /// How many games the input has.
 pub const TOTAL_GAMES: &[u8] = b"total_game_count";
@@ -35,6 +56,35 @@ pub const FILE_COUNT: &[u8] = b"pgn_file_count";
 pub const VARIANT: &[u8] = b"variant";
 /// A key of another layout, which front-ends tell by it. Never written.
 pub const NUM_PASSES: &[u8] = b"numPasses";
+
+/// What there is of the explorer's data; absent in an index without.
+pub const CONTENTS: &[u8] = b"xz";
+
+/// The key of an entry of rows, by its number.
+pub fn rows_key(number: u32) -> Vec<u8> {
+    [b"xg", &number.to_be_bytes()[..]].concat()
+}
+
+/// The key of an entry of names, by its number.
+pub fn names_key(number: u32) -> Vec<u8> {
+    [b"xn", &number.to_be_bytes()[..]].concat()
+}
+
+/// The key of a page, by the last subject that it may have.
+pub fn page_key(last: Subject) -> Vec<u8> {
+    [b"xp", &last.0.to_be_bytes()[..], &[0xff]].concat()
+}
+
+/// The key of a chunk of a list, by its number from 0.
+pub fn chunk_key(subject: Subject, number: u32) -> Vec<u8> {
+    [
+        b"xp",
+        &subject.0.to_be_bytes()[..],
+        &[0],
+        &number.to_be_bytes()[..],
+    ]
+    .concat()
+}
 
 /// The key of a game record.
 pub fn game_key(id: u32) -> Vec<u8> {
@@ -82,6 +132,23 @@ pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
 #[inline]
 fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Appends a number in as many groups of seven bits as it needs, the lowest first.
+#[inline]
+fn put_varint(out: &mut Vec<u8>, number: u64) {
+    if number < 0x80 {
+        return out.push(number as u8);
+    }
+    out.extend_from_slice(&number.encode_var_vec());
+}
+
+/// Takes such a number off the front.
+#[inline]
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let (number, len) = u64::decode_var(rest)?;
+    *rest = &rest[len..];
+    Some(number)
 }
 
 /// Whether everything that begins with the digits `number` has been passed when `next` comes.

@@ -6,7 +6,13 @@ use std::path::Path;
 use shakmaty::Color;
 
 use super::{MakeBook, report::IndexReport};
-use crate::{error::Result, output::Finished, pgn::Tags, position::BookMove, sort::Memory};
+use crate::{
+    error::Result,
+    output::Finished,
+    pgn::{GameResult, Tags},
+    position::{BookMove, Variant},
+    sort::Memory,
+};
 
 /// There is none.
 pub(super) enum Writer {}
@@ -19,6 +25,12 @@ impl BatchIndex {
 
     pub(super) fn add_game(&mut self, _tags: &Tags<'_>, _offset: Option<u64>) {}
 
+    pub(super) fn reserve_played(&mut self, _plies: usize) {}
+
+    pub(super) fn add_facts(&mut self, _tags: &Tags<'_>) {}
+
+    pub(super) fn add_played(&mut self, _game: &ExploredGame<'_>) {}
+
     pub(super) fn add_postings(
         &mut self,
         _id: u32,
@@ -29,6 +41,17 @@ impl BatchIndex {
     }
 
     pub(super) fn leave_out(&mut self, _ids: &[u32]) {}
+}
+
+#[expect(dead_code, reason = "nothing is made of it")]
+pub(super) struct ExploredGame<'a> {
+    pub id: u32,
+    pub variant: Variant,
+    pub result: GameResult,
+    pub plies: usize,
+    pub first_turn: Color,
+    pub moves: &'a [(u64, BookMove)],
+    pub last: u64,
 }
 
 pub(super) struct IndexedGames;
@@ -48,7 +71,7 @@ pub(super) struct Placed;
 pub(super) struct Postings;
 
 impl Postings {
-    pub(super) fn new(_memory: Memory) -> Postings {
+    pub(super) fn new(_run: &MakeBook, _memory: Memory) -> Postings {
         Postings
     }
 

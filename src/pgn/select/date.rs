@@ -30,6 +30,36 @@ impl Date {
         }
     }
 
+    /// A day by its numbers, 0 for parts that are not known.
+    ///
+    /// ```
+    /// use polybook::pgn::Date;
+    /// assert_eq!(Date::new(1999, 12, 0), "1999.12".parse()?);
+    /// # Ok::<(), polybook::pgn::SelectionError>(())
+    /// ```
+    pub fn new(year: u16, month: u8, day: u8) -> Date {
+        Date {
+            year: (year > 0).then_some(year),
+            month: (1..=12).contains(&month).then_some(month),
+            day: (1..=31).contains(&day).then_some(day),
+        }
+    }
+
+    /// The year, if it is known.
+    pub fn year(self) -> Option<u16> {
+        self.year
+    }
+
+    /// The month from 1, if it is known.
+    pub fn month(self) -> Option<u8> {
+        self.month
+    }
+
+    /// The day of the month from 1, if it is known.
+    pub fn day(self) -> Option<u8> {
+        self.day
+    }
+
     /// How many days the month has, `None` if it is not known.
     fn days_in_month(self) -> Option<u8> {
         let year = self.year?;
@@ -42,7 +72,7 @@ impl Date {
     }
 
     /// Whether this is certainly before `other`: parts that either does not know decide nothing.
-    pub(super) fn is_before(self, other: Date) -> bool {
+    pub(crate) fn is_before(self, other: Date) -> bool {
         let pairs = [
             (self.year, other.year),
             (self.month.map(u16::from), other.month.map(u16::from)),

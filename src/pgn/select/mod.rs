@@ -9,12 +9,10 @@ mod time_control;
 use thiserror::Error;
 
 pub(crate) use self::text::tag_text;
+use self::text::{NameMatch, is_rated};
+pub(super) use self::time_control::estimated_seconds;
 pub use self::{
     condition::Condition, date::Date, eco::EcoRange, text::TagText, time_control::TimeControlRange,
-};
-use self::{
-    text::{NameMatch, is_rated},
-    time_control::estimated_seconds,
 };
 use super::{GameResult, Tags};
 
@@ -278,7 +276,7 @@ impl Selection {
 }
 
 /// A rating; an empty value, `?`, `-` and `0` are none.
-fn rating(value: &[u8]) -> Option<u32> {
+pub(crate) fn rating(value: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(value).ok()?;
     text.trim().parse().ok().filter(|elo| *elo > 0)
 }

@@ -55,7 +55,7 @@ impl FromStr for TimeControlRange {
 
 /// The seconds that a `TimeControl` tag gives a player for a game of 40 moves: those of the first
 /// period, and 40 increments. `-` and `?` say nothing.
-pub(super) fn estimated_seconds(value: &[u8]) -> Option<u64> {
+pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
     let first = text.split(':').next()?.trim();
     let (base, increment) = first.split_once('+').unwrap_or((first, "0"));

@@ -1,0 +1,202 @@
+//! Answers of the explorer, as serde types in the form that clients of opening explorers read.
+
+use shakmaty::Color;
+
+use crate::{
+    openings::Opening,
+    pgn::{Mode, Speed},
+};
+
+/// What was played in a position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "camelCase")
+)]
+pub struct Answer {
+    /// Games that White won.
+    pub white: u64,
+    /// Games that neither side won.
+    pub draws: u64,
+    /// Games that Black won.
+    pub black: u64,
+    /// The moves, those of most games first, then in the order of their UCI text.
+    pub moves: Vec<PlayedMove>,
+    /// The newest games first, `None` where the view has none.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub recent_games: Option<Vec<PlayedGame>>,
+    /// The games with the highest ratings, `None` where the view has none.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub top_games: Option<Vec<PlayedGame>>,
+    /// The last position of the line that has a name.
+    pub opening: Option<Opening>,
+    /// Always 0: nobody waits.
+    pub queue_position: u32,
+    /// The games of each month from the first to the last that has any, if that was asked for.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub history: Option<Vec<MonthCount>>,
+}
+
+impl Answer {
+    /// How many games there are.
+    pub fn games(&self) -> u64 {
+        self.white + self.draws + self.black
+    }
+}
+
+/// A move and the games that played it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "camelCase")
+)]
+pub struct PlayedMove {
+    /// In UCI notation, castling as king takes rook: `e1h1`.
+    pub uci: String,
+    /// In SAN.
+    pub san: String,
+    /// The mean rating of those who played it, 0 if none has one. Not in the player's view.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub average_rating: Option<u64>,
+    /// The mean rating of the player's opponents. In the player's view only.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub average_opponent_rating: Option<u64>,
+    /// The rating that the player's score is worth, by FIDE's table. In the player's view only.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub performance: Option<u64>,
+    /// Games that White won.
+    pub white: u64,
+    /// Games that neither side won.
+    pub draws: u64,
+    /// Games that Black won.
+    pub black: u64,
+    /// The game, if it is exactly one.
+    pub game: Option<GameInfo>,
+    /// The name of the position behind the move, if it has one itself.
+    pub opening: Option<Opening>,
+    /// How many games reached the position behind the move on any way, if that was asked for.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub reached: Option<u64>,
+}
+
+impl PlayedMove {
+    /// How many games there are.
+    pub fn games(&self) -> u64 {
+        self.white + self.draws + self.black
+    }
+}
+
+/// A game and what it played.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PlayedGame {
+    /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.
+    pub uci: Option<String>,
+    /// The game.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub game: GameInfo,
+}
+
+/// What is known of a game.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct GameInfo {
+    /// Its number among those of all sources, from 0.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub number: u64,
+    /// Its id at Lichess, else its number with eight digits.
+    pub id: String,
+    /// Who won.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_color"))]
+    pub winner: Option<Color>,
+    /// How fast it was; `None` among games of masters.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub speed: Option<Speed>,
+    /// Whether it was for ratings; `None` among games of masters.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub mode: Option<Mode>,
+    /// Who played Black.
+    pub black: Player,
+    /// Who played White.
+    pub white: Player,
+    /// The year, 0 if unknown.
+    pub year: u16,
+    /// Year and month, `2006-01`, if both are known.
+    pub month: Option<String>,
+}
+
+/// A player of a game.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Player {
+    /// The name.
+    pub name: String,
+    /// The rating, 0 if unknown.
+    pub rating: u16,
+}
+
+/// The games of a month.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct MonthCount {
+    /// Year and month: `2006-01`.
+    pub month: String,
+    /// Games that White won.
+    pub white: u64,
+    /// Games that neither side won.
+    pub draws: u64,
+    /// Games that Black won.
+    pub black: u64,
+}
+
+/// Some of the games of a position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct GameList {
+    /// How many there are.
+    pub total: u64,
+    /// Those of the page.
+    pub games: Vec<PlayedGame>,
+}
+
+/// What an explorer answers from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct About {
+    /// The version of polybook.
+    pub version: &'static str,
+    /// The games of all sources.
+    pub games: u64,
+    /// The positions of all sources, those that several have counted in each.
+    pub positions: u64,
+    /// The years of the first and the last game that has one.
+    pub years: Option<[u16; 2]>,
+    /// The sources.
+    pub sources: Vec<AboutSource>,
+}
+
+/// One of the indexes that an explorer answers from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct AboutSource {
+    /// The name that it was given.
+    pub name: String,
+    /// Its games, those that count or not.
+    pub games: u64,
+    /// Its positions.
+    pub positions: u64,
+    /// The years of the first and the last game that has one.
+    pub years: Option<[u16; 2]>,
+    /// The variant of its games, `auto` if each has its own.
+    pub variant: String,
+}
+
+#[cfg(feature = "serde")]
+fn as_color<S: serde::Serializer>(color: &Option<Color>, serializer: S) -> Result<S::Ok, S::Error> {
+    match color {
+        Some(color) => serializer.serialize_str(color.fold_wb("white", "black")),
+        None => serializer.serialize_none(),
+    }
+}

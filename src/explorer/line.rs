@@ -1,0 +1,103 @@
+//! Where a question is asked.
+
+use shakmaty::{EnPassantMode, Move, Position, fen::Fen, uci::UciMove, variant::VariantPosition};
+
+use crate::position::{LineError, MoveError, Variant, read_move};
+
+/// A position and how it was reached: a variant, a start and moves.
+#[derive(Clone, Debug)]
+pub struct Line {
+    variant: Variant,
+    start: VariantPosition,
+    moves: Vec<Move>,
+    end: VariantPosition,
+}
+
+impl Line {
+    /// The start of a variant, where nothing has been played.
+    pub fn start(variant: Variant) -> Line {
+        Line::at(variant, variant.start())
+    }
+
+    /// A position of a variant, where nothing has been played.
+    pub fn at(variant: Variant, pos: VariantPosition) -> Line {
+        Line {
+            variant,
+            end: pos.clone(),
+            start: pos,
+            moves: Vec::new(),
+        }
+    }
+
+    /// Reads a position and the moves that were played from there.
+    ///
+    /// `fen` is a FEN or EPD, with underscores or blanks between its parts; none is the start of the variant. `play` are
+    /// moves in UCI notation or SAN, joined by commas or blanks. Castling is the king's two steps or king takes rook.
+    ///
+    /// # Errors
+    ///
+    /// [`LineError`] names the FEN or the move that is wrong.
+    ///
+    /// ```
+    /// use polybook::{explorer::Line, position::Variant};
+    /// let castled = |play| Line::parse(Variant::Standard, None, play).map(|line| line.position().clone());
+    /// let opening = "e2e4,e7e5,g1f3,b8c6,f1c4,f8c5";
+    /// assert_eq!(castled(&format!("{opening},e1g1"))?, castled(&format!("{opening},e1h1"))?);
+    /// assert!(castled("e2e5").is_err());
+    /// # Ok::<(), polybook::position::LineError>(())
+    /// ```
+    pub fn parse(variant: Variant, fen: Option<&str>, play: &str) -> Result<Line, LineError> {
+        let start = match fen {
+            Some(fen) => variant.parse_fen(&fen.replace('_', " "))?,
+            None => variant.start(),
+        };
+        let mut line = Line::at(variant, start);
+        let words = play.split(|c: char| c == ',' || c.is_whitespace());
+        for (index, word) in words.filter(|word| !word.is_empty()).enumerate() {
+            let mv = line.read(word).map_err(|reason| LineError::Move {
+                number: index + 1,
+                text: word.to_owned(),
+                reason,
+                fen: Fen::from_position(&line.end, EnPassantMode::Legal).to_string(),
+            })?;
+            line.end.play_unchecked(mv);
+            line.moves.push(mv);
+        }
+        Ok(line)
+    }
+
+    fn read(&self, word: &str) -> Result<Move, MoveError> {
+        let uci = word.parse::<UciMove>().ok();
+        match uci.and_then(|uci| uci.to_move(&self.end).ok()) {
+            Some(mv) => Ok(mv),
+            None => read_move(&self.end, word.as_bytes()),
+        }
+    }
+
+    /// The variant by whose rules it is played.
+    pub fn variant(&self) -> Variant {
+        self.variant
+    }
+
+    /// The position behind all moves.
+    pub fn position(&self) -> &VariantPosition {
+        &self.end
+    }
+
+    /// The moves.
+    pub fn moves(&self) -> &[Move] {
+        &self.moves
+    }
+
+    /// All positions, the last one first.
+    pub(super) fn positions_from_end(&self) -> Vec<VariantPosition> {
+        let mut positions = vec![self.start.clone()];
+        for mv in &self.moves {
+            let mut next = positions[positions.len() - 1].clone();
+            next.play_unchecked(*mv);
+            positions.push(next);
+        }
+        positions.reverse();
+        positions
+    }
+}

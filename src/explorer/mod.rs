@@ -1,0 +1,52 @@
+//! The explorer: what was played in a position, by whom, and how it went.
+//!
+//! [`Explorer`] answers from one or several [indexes](crate::index) that were made for it
+//! ([`MakeBook::explorer`](crate::MakeBook::explorer)). A move counts for a game when it was played from the position
+//! in that game: once per game, and where a position repeats its last move. So every number is exact, whatever
+//! [`Filters`] choose the games.
+//!
+//! ```
+//! use polybook::{MakeBook, explorer::{Explorer, Line, Query, View}, pgn::Input, position::Variant};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let index = dir.path().join("index");
+//! MakeBook::new([Input::file("data/famous.pgn")]).leveldb(&index).explorer(true).run()?;
+//!
+//! let explorer = Explorer::open([("famous".to_owned(), index)])?;
+//! let line = Line::parse(Variant::Standard, None, "e2e4,e7e5")?;
+//! let mut query = Query::new(line, View::Lichess);
+//! query.filters.player = Some("morphy, paul".to_owned());
+//! let answer = explorer.answer(&query)?;
+//! println!("{} games won by White", answer.white);
+//! for played in &answer.moves {
+//!     println!("{} {}", played.san, played.games());
+//! }
+//! # assert!(answer.white > 0 && !answer.moves.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod answer;
+mod best;
+mod engine;
+mod group;
+mod line;
+mod performance;
+mod query;
+mod sieve;
+mod source;
+mod tally;
+
+pub use self::{
+    answer::{
+        About, AboutSource, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, Player,
+    },
+    engine::Explorer,
+    group::RatingGroup,
+    line::Line,
+    query::{Filters, Modes, Page, Query, RatingGroups, Set, Sort, Speeds, UnknownSort, View},
+};
+pub use crate::{
+    openings::Opening,
+    pgn::{Date, EcoRange, GameResult, Mode, Speed},
+    position::Variant,
+};

@@ -1,0 +1,200 @@
+//! Questions to the explorer.
+
+use std::{fmt, str::FromStr};
+
+use shakmaty::Color;
+use thiserror::Error;
+
+use super::{group::RatingGroup, line::Line};
+use crate::pgn::{Date, EcoRange, GameResult, Mode, Speed};
+
+/// What an answer is for: which of its parts it has, and how its moves are rated.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum View {
+    /// All games of a site: top and recent games, speeds, average ratings.
+    Lichess,
+    /// Games of masters: top games, no speeds and modes.
+    Masters,
+    /// The games of a player: recent games; how the player did instead of average ratings.
+    Player,
+}
+
+/// The most games that an answer has with their names.
+const MOST_MASTERS_GAMES: usize = 15;
+const MOST_TOP_GAMES: usize = 4;
+const MOST_RECENT_GAMES: usize = 8;
+
+/// A question about a position.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// Where it is asked.
+    pub line: Line,
+    /// What the answer is for.
+    pub view: View,
+    /// Which games count.
+    pub filters: Filters,
+    /// How many moves are listed, `None` for all. The totals are those of all moves either way.
+    pub moves: Option<usize>,
+    /// How many of the games with the highest ratings are named: at most 4, for masters 15.
+    pub top_games: usize,
+    /// How many of the newest games are named, at most 8; `None` for 8 less the top games that were found.
+    pub recent_games: Option<usize>,
+    /// Whether games are counted by month.
+    pub history: bool,
+    /// Whether it is counted how many games reached the position behind each move, whatever they played here.
+    pub transpositions: bool,
+}
+
+impl Query {
+    /// A question with the limits that are usual for its view, about all games.
+    pub fn new(line: Line, view: View) -> Query {
+        Query {
+            line,
+            view,
+            filters: Filters::default(),
+            moves: match view {
+                View::Lichess | View::Masters => Some(12),
+                View::Player => None,
+            },
+            top_games: usize::MAX,
+            recent_games: match view {
+                View::Lichess => None,
+                View::Masters => Some(0),
+                View::Player => Some(MOST_RECENT_GAMES),
+            },
+            history: false,
+            transpositions: false,
+        }
+    }
+
+    /// How many top games are looked for.
+    pub(super) fn top_limit(&self) -> usize {
+        self.top_games.min(match self.view {
+            View::Lichess => MOST_TOP_GAMES,
+            View::Masters => MOST_MASTERS_GAMES,
+            View::Player => 0,
+        })
+    }
+
+    /// How many recent games are listed when so many top games were found.
+    pub(super) fn recent_limit(&self, top_games: usize) -> usize {
+        match (self.view, self.recent_games) {
+            (View::Masters, _) => 0,
+            (_, Some(games)) => games.min(MOST_RECENT_GAMES),
+            (_, None) => MOST_RECENT_GAMES - top_games.min(MOST_RECENT_GAMES),
+        }
+    }
+}
+
+/// Which games count. The default is all of them; all conditions must be met.
+///
+/// What a game does not say of itself is treated as [`Selection`](crate::pgn::Selection) does: unknown parts of a
+/// date and unknown ratings pass `since`, `until`, `min_elo` and `max_elo`.
+#[derive(Clone, Default, Debug)]
+pub struct Filters {
+    /// The speeds, `None` for all.
+    pub speeds: Option<Speeds>,
+    /// The groups of ratings, `None` for all.
+    pub groups: Option<RatingGroups>,
+    /// The modes, `None` for both.
+    pub modes: Option<Modes>,
+    /// The first day or month or year.
+    pub since: Option<Date>,
+    /// The last one.
+    pub until: Option<Date>,
+    /// The lowest rating that each player may have.
+    pub min_elo: Option<u32>,
+    /// The highest.
+    pub max_elo: Option<u32>,
+    /// The whole name of a player, in any case.
+    pub player: Option<String>,
+    /// The colour that the player has, `None` for either.
+    pub color: Option<Color>,
+    /// The whole name of the other player; without a player that of either.
+    pub opponent: Option<String>,
+    /// The results, none for any.
+    pub results: Vec<GameResult>,
+    /// The openings, by the games' own codes.
+    pub eco: Option<EcoRange>,
+    /// The whole name of the event, in any case.
+    pub event: Option<String>,
+    /// How many half-moves a game must at least have.
+    pub min_ply: u32,
+    /// The name of the source that games must come from.
+    pub source: Option<String>,
+}
+
+/// A set of a few values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Set<T>(Vec<T>);
+
+/// Some speeds.
+pub type Speeds = Set<Speed>;
+/// Some modes.
+pub type Modes = Set<Mode>;
+/// Some groups of ratings.
+pub type RatingGroups = Set<RatingGroup>;
+
+impl<T: PartialEq> Set<T> {
+    /// Whether a value is in the set.
+    pub fn contains(&self, value: &T) -> bool {
+        self.0.contains(value)
+    }
+}
+
+impl<T> FromIterator<T> for Set<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Set<T> {
+        Set(values.into_iter().collect())
+    }
+}
+
+/// Some of the games of a position.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// How many games are passed over.
+    pub skip: usize,
+    /// How many are listed at most.
+    pub limit: usize,
+    /// In which order.
+    pub sort: Sort,
+}
+
+/// An order of games.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Sort {
+    /// The newest first, of one day those with the highest numbers.
+    #[default]
+    Recent,
+    /// Those with the highest sum of ratings first, then the newest.
+    Rating,
+    /// As they stand in the inputs.
+    Id,
+}
+
+/// A name that belongs to no order.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("write recent, rating or id")]
+pub struct UnknownSort;
+
+impl FromStr for Sort {
+    type Err = UnknownSort;
+
+    fn from_str(text: &str) -> Result<Sort, UnknownSort> {
+        match text {
+            "recent" => Ok(Sort::Recent),
+            "rating" => Ok(Sort::Rating),
+            "id" => Ok(Sort::Id),
+            _ => Err(UnknownSort),
+        }
+    }
+}
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Sort::Recent => "recent",
+            Sort::Rating => "rating",
+            Sort::Id => "id",
+        })
+    }
+}

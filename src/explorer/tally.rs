@@ -1,0 +1,101 @@
+//! Adding up games.
+
+use std::ops::AddAssign;
+
+use shakmaty::Color;
+
+use super::source::Hot;
+
+/// How many games each side won, and how many neither.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Results {
+    pub white: u64,
+    pub draws: u64,
+    pub black: u64,
+}
+
+impl Results {
+    #[inline]
+    pub(super) fn add(&mut self, winner: Option<Color>) {
+        match winner {
+            Some(Color::White) => self.white += 1,
+            Some(Color::Black) => self.black += 1,
+            None => self.draws += 1,
+        }
+    }
+
+    pub(super) fn games(self) -> u64 {
+        self.white + self.draws + self.black
+    }
+
+    /// Twice the points of a colour.
+    pub(super) fn half_points(self, color: Color) -> u64 {
+        2 * color.fold_wb(self.white, self.black) + self.draws
+    }
+}
+
+impl AddAssign for Results {
+    fn add_assign(&mut self, other: Results) {
+        self.white += other.white;
+        self.draws += other.draws;
+        self.black += other.black;
+    }
+}
+
+/// Ratings of one colour, added up.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Ratings {
+    pub sum: u64,
+    /// How many games have one.
+    pub games: u64,
+}
+
+impl Ratings {
+    #[inline]
+    pub(super) fn add(&mut self, rating: u16) {
+        self.sum += u64::from(rating);
+        self.games += u64::from(rating > 0);
+    }
+
+    /// The mean, 0 of none.
+    pub(super) fn mean(self) -> u64 {
+        self.sum.checked_div(self.games).unwrap_or(0)
+    }
+}
+
+impl AddAssign for Ratings {
+    fn add_assign(&mut self, other: Ratings) {
+        self.sum += other.sum;
+        self.games += other.games;
+    }
+}
+
+/// What is known of the games that played a move.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct MoveTally {
+    pub results: Results,
+    /// The ratings of the colour that the question is about.
+    pub ratings: Ratings,
+    /// The number of one of the games.
+    pub game: u64,
+}
+
+impl MoveTally {
+    /// Adds a game with the rating of the colour that the question is about.
+    #[inline]
+    pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
+        self.results.add(hot.winner());
+        self.ratings.add(rating);
+        self.game = number;
+    }
+}
+
+impl AddAssign for MoveTally {
+    fn add_assign(&mut self, other: MoveTally) {
+        self.results += other.results;
+        self.ratings += other.ratings;
+        if other.results.games() > 0 {
+            self.game = other.game;
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The rows of games and their names, in the order of the inputs.
+
+use std::path::PathBuf;
+
+use shakmaty::Color;
+
+use super::{namer::Namer, record::Played};
+use crate::{
+    error::{Error, Result},
+    index::{
+        entries::Entries,
+        layout::{self, EcoNumber, GameRow, SiteId, Subject, folded, names, rows},
+    },
+    pgn::{Date, GameResult, Mode, Speed, Tags, rating, tag_text},
+    sort::{Spool, SpoolReader},
+};
+
+/// What the name of a player or event is that has none.
+const NO_NAME: &str = "?";
+
+/// What the explorer needs of the games of a batch, whose names have no numbers yet.
+#[derive(Default, Debug)]
+pub(crate) struct GameFacts {
+    rows: Vec<GameRow>,
+    /// The names of White, Black and the event of each game.
+    names: Vec<[Box<str>; 3]>,
+    /// Lists of players, and of ids at Lichess, of games numbered from the first of the batch.
+    players: Vec<Played>,
+    site_ids: Vec<Played>,
+}
+
+impl GameFacts {
+    /// Adds the next game, which does not count so far.
+    pub(crate) fn add(&mut self, tags: &Tags<'_>) {
+        let rating_of = |name: &[u8]| {
+            let elo = tags.get(name).and_then(rating).unwrap_or(0);
+            u16::try_from(elo).unwrap_or(u16::MAX)
+        };
+        let id = tags.get(b"Site").and_then(SiteId::of_tag);
+        if let Some(id) = id {
+            let number = self.rows.len() as u32;
+            let subject = Subject::site_id(id);
+            self.site_ids.push(Played::listed(subject, number));
+        }
+        self.rows.push(GameRow {
+            white: 0,
+            black: 0,
+            event: 0,
+            white_elo: rating_of(b"WhiteElo"),
+            black_elo: rating_of(b"BlackElo"),
+            date: date_of(tags),
+            result: tags
+                .get(b"Result")
+                .and_then(GameResult::from_token)
+                .unwrap_or_default(),
+            speed: Speed::of_tag(tags.get(b"TimeControl")),
+            mode: Mode::of_tags(tags),
+            counts: false,
+            eco: EcoNumber::of_tag(tags.get(b"ECO").unwrap_or_default()),
+            plies: 0,
+            site_id: id,
+        });
+        let names = [&b"White"[..], b"Black", b"Event"];
+        self.names.push(names.map(|name| name_of(tags.get(name))));
+    }
+
+    /// Says that the last game counts, how it ended and how many half-moves it has.
+    pub(crate) fn count_last(&mut self, result: GameResult, plies: usize) {
+        let number = self.rows.len() as u32 - 1;
+        if let (Some(row), Some([white, black, _])) = (self.rows.last_mut(), self.names.last()) {
+            row.counts = true;
+            row.result = result;
+            row.plies = u16::try_from(plies).unwrap_or(u16::MAX);
+            for (name, color) in [(white, Color::White), (black, Color::Black)] {
+                let subject = Subject::player(&folded(name), color);
+                self.players.push(Played::listed(subject, number));
+            }
+        }
+    }
+
+    /// Says that some games do not count after all, by their numbers in ascending order.
+    pub(crate) fn leave_out(&mut self, numbers: &[u32]) {
+        for number in numbers {
+            if let Some(row) = self.rows.get_mut(*number as usize) {
+                row.counts = false;
+            }
+        }
+        self.players
+            .retain(|record| numbers.binary_search(&record.id()).is_err());
+    }
+}
+
+/// When a game was played: the first of its dates that has a year.
+fn date_of(tags: &Tags<'_>) -> Date {
+    [&b"Date"[..], b"UTCDate", b"EventDate"]
+        .into_iter()
+        .filter_map(|name| tags.get(name))
+        .map(Date::of_tag)
+        .find(|date| date.year().is_some())
+        .unwrap_or_default()
+}
+
+/// A name as text, no longer than the layout allows.
+fn name_of(value: Option<&[u8]>) -> Box<str> {
+    let value = value.unwrap_or(NO_NAME.as_bytes());
+    // Each byte of Latin-1 becomes up to two, and cut text may end within a letter.
+    let value = &value[..value.len().min(names::LONGEST_NAME + 4)];
+    let name = match str::from_utf8(value) {
+        Err(err) if err.error_len().is_none() => tag_text(&value[..err.valid_up_to()]),
+        _ => tag_text(value),
+    };
+    let end = name.floor_char_boundary(names::LONGEST_NAME);
+    name[..end].into()
+}
+
+/// The rows and names of all games.
+#[derive(Debug)]
+pub(crate) struct ExploredGames {
+    rows: Spool,
+    names: Spool,
+    namer: Namer,
+    games: u64,
+}
+
+impl ExploredGames {
+    /// Keeps up to `memory` bytes in memory, the rest in temporary files.
+    pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> ExploredGames {
+        ExploredGames {
+            rows: Spool::new(memory / 4 * 3, temp_dir.clone()),
+            names: Spool::new(memory / 4, temp_dir),
+            namer: Namer::default(),
+            games: 0,
+        }
+    }
+
+    /// Takes the games of the next batch, and answers their lists.
+    pub(crate) fn push_all(&mut self, facts: GameFacts) -> Result<Vec<Played>> {
+        let first_id = self.games as u32;
+        let mut lists = facts.players;
+        lists.extend(facts.site_ids);
+        for record in &mut lists {
+            *record = record.shifted_by(first_id);
+        }
+        for (row, names) in facts.rows.into_iter().zip(&facts.names) {
+            self.push(row, names, &mut lists)?;
+        }
+        Ok(lists)
+    }
+
+    /// Takes the next game with the names of White, Black and the event, and adds the lists of new names.
+    pub(crate) fn push(
+        &mut self,
+        mut row: GameRow,
+        names: &[Box<str>; 3],
+        lists: &mut Vec<Played>,
+    ) -> Result<()> {
+        let mut numbers = [0; 3];
+        for (number, name) in numbers.iter_mut().zip(names) {
+            let (given, is_new) = self.namer.number(name);
+            *number = given;
+            if is_new {
+                self.keep_name(name)?;
+                let subject = Subject::name(&folded(name));
+                lists.push(Played::listed(subject, given));
+            }
+        }
+        [row.white, row.black, row.event] = numbers;
+        self.games += 1;
+        self.rows.append(&row.to_bytes())
+    }
+
+    fn keep_name(&mut self, name: &str) -> Result<()> {
+        if self.namer.len() == u32::MAX {
+            return Err(Error::file(
+                "names",
+                "an index for the explorer holds at most 4294967295 names: make several",
+            ));
+        }
+        self.names.append(&(name.len() as u32).to_le_bytes())?;
+        self.names.append(name.as_bytes())
+    }
+
+    /// How many names there are.
+    pub(crate) fn name_count(&self) -> u32 {
+        self.namer.len()
+    }
+
+    /// The entries of rows and names, in the order of the index.
+    pub(in crate::index) fn entries(&self) -> GameEntries<'_> {
+        GameEntries {
+            games: self,
+            rows: self.rows.reader(0),
+            next_row: 0,
+            names: self.names.reader(0),
+            next_name: 0,
+            value: Vec::new(),
+        }
+    }
+}
+
+/// Makes the entries of rows and names, in order.
+pub(in crate::index) struct GameEntries<'a> {
+    games: &'a ExploredGames,
+    rows: SpoolReader<'a>,
+    next_row: u64,
+    names: SpoolReader<'a>,
+    next_name: u32,
+    value: Vec<u8>,
+}
+
+impl GameEntries<'_> {
+    /// Appends entries until they have `size` bytes or all have come.
+    pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
+        while entries.held() < size && self.next_row < self.games.games {
+            let some = (self.games.games - self.next_row).min(rows::ROWS);
+            self.value.resize(some as usize * rows::ROW, 0);
+            self.rows.read_exact(&mut self.value)?;
+            let number = (self.next_row / rows::ROWS) as u32;
+            entries.push(&layout::rows_key(number), &self.value);
+            self.next_row += some;
+        }
+        while entries.held() < size && self.next_name < self.games.name_count() {
+            self.value.clear();
+            let number = self.next_name / names::NAMES;
+            let left = self.games.name_count() - self.next_name;
+            for _ in 0..left.min(names::NAMES) {
+                let mut length = [0; 4];
+                self.names.read_exact(&mut length)?;
+                let mut name = vec![0; u32::from_le_bytes(length) as usize];
+                self.names.read_exact(&mut name)?;
+                let name = str::from_utf8(&name).expect("names are kept as text");
+                names::write_name(&mut self.value, name);
+                self.next_name += 1;
+            }
+            entries.push(&layout::names_key(number), &self.value);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_text_of_bounded_length() {
+        assert_eq!(&*name_of(Some(b"M\xfcller,\nHans")), "Müller, Hans");
+        assert_eq!(&*name_of(None), "?");
+        let long = "ü".repeat(names::LONGEST_NAME);
+        assert_eq!(name_of(Some(long.as_bytes())).len(), names::LONGEST_NAME);
+        let latin = vec![0xfc; 2 * names::LONGEST_NAME];
+        assert_eq!(name_of(Some(&latin)).len(), names::LONGEST_NAME);
+    }
+}

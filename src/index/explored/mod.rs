@@ -1,0 +1,16 @@
+//! The explorer's data on their way into an index: rows of games, names, and the lists of who played what where.
+
+mod games;
+mod lists;
+mod namer;
+mod read;
+mod record;
+
+pub(super) use self::{
+    games::GameEntries,
+    lists::{ListEntries, list_entries},
+};
+pub(crate) use self::{
+    games::{ExploredGames, GameFacts},
+    record::Played,
+};

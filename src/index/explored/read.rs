@@ -1,0 +1,138 @@
+//! Reading the explorer's data of an index.
+
+use crate::{
+    error::{Error, Result},
+    index::{
+        Index,
+        layout::{
+            self, Contents, GameRow, Subject, chunk_key,
+            names::{NAMES, parse_names},
+            page_key,
+            played::{List, Paging},
+            rows::{ROW, ROWS},
+        },
+    },
+};
+
+impl Index {
+    /// Whether the index was made for the [explorer](crate::explorer).
+    ///
+    /// # Errors
+    ///
+    /// A damaged index.
+    pub fn is_explored(&self) -> Result<bool> {
+        Ok(self.contents()?.is_some())
+    }
+
+    /// What the index has for the explorer, `None` if it was made without.
+    pub(crate) fn contents(&self) -> Result<Option<Contents>> {
+        let Some(value) = self.value(layout::CONTENTS)? else {
+            return Ok(None);
+        };
+        Contents::parse(&value).map(Some).ok_or_else(|| {
+            Error::file(
+                self.path(),
+                "has explorer data of another version or damaged ones: make the index again",
+            )
+        })
+    }
+
+    /// Calls `f` with the row of each game, in the order of their ids.
+    pub(crate) fn for_each_row(&self, mut f: impl FnMut(GameRow)) -> Result<()> {
+        for number in 0..self.game_count().div_ceil(ROWS) {
+            let key = layout::rows_key(number as u32);
+            let value = self.value(&key)?.unwrap_or_default();
+            let games = (self.game_count() - number * ROWS).min(ROWS) as usize;
+            let (rows, rest) = value.as_chunks::<ROW>();
+            if rows.len() != games || !rest.is_empty() {
+                return Err(self.malformed(&key));
+            }
+            for row in rows {
+                f(GameRow::parse(row).ok_or_else(|| self.malformed(&key))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of an entry, of which there are `names` in all.
+    pub(crate) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
+        let key = layout::names_key(number);
+        let expected = names
+            .saturating_sub(number.saturating_mul(NAMES))
+            .min(NAMES);
+        let value = self.value(&key)?.unwrap_or_default();
+        parse_names(&value)
+            .filter(|names| names.len() == expected as usize)
+            .ok_or_else(|| self.malformed(&key))
+    }
+
+    /// Where the list of a subject stands, which may be nowhere.
+    pub(crate) fn list(&self, paging: Paging, subject: Subject) -> Result<StoredList> {
+        let key = page_key(paging.last_of(subject));
+        let Some(page) = self.value(&key)? else {
+            return Ok(StoredList::default());
+        };
+        let found = paging.find(&page, subject);
+        let Some(list) = found.ok_or_else(|| self.malformed(&key))? else {
+            return Ok(StoredList::default());
+        };
+        if list.len > 0 {
+            // Both are stretches of the page.
+            let start = list.start_in(&page);
+            return Ok(StoredList {
+                parts: vec![(key, page, start)],
+            });
+        }
+        self.chunks(subject)
+    }
+
+    fn chunks(&self, subject: Subject) -> Result<StoredList> {
+        let mut parts = Vec::new();
+        let mut another_follows = true;
+        while another_follows {
+            let key = chunk_key(subject, parts.len() as u32);
+            let chunk = self.value(&key)?.unwrap_or_default();
+            another_follows = match chunk.first() {
+                Some(0) => false,
+                Some(1) => true,
+                _ => return Err(self.malformed(&key)),
+            };
+            parts.push((key, chunk, 1));
+        }
+        Ok(StoredList { parts })
+    }
+
+    /// Calls `f` with the parts of a list, the last of them first: in many collections these are the newest games.
+    /// `f` answers `None` if a part is malformed.
+    pub(crate) fn for_each_part<'a>(
+        &self,
+        list: &'a StoredList,
+        mut f: impl FnMut(List<'a>) -> Option<()>,
+    ) -> Result<()> {
+        for (key, value, start) in list.parts.iter().rev() {
+            List::parse(&value[*start..])
+                .filter(|list| list.len > 0)
+                .and_then(&mut f)
+                .ok_or_else(|| self.malformed(key))?;
+        }
+        Ok(())
+    }
+
+    /// The ids of a list, ascending.
+    pub(crate) fn listed(&self, paging: Paging, subject: Subject) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        let list = self.list(paging, subject)?;
+        self.for_each_part(&list, |part| {
+            part.for_each(|id, _| ids.push(id)).map(|_| ())
+        })?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+}
+
+/// The bytes of a list, in parts: its page, or its chunks.
+#[derive(Default, Debug)]
+pub(crate) struct StoredList {
+    /// The key of each part, its value, and where the list begins in that.
+    parts: Vec<(Vec<u8>, Vec<u8>, usize)>,
+}

@@ -1,0 +1,362 @@
+//! The lists of the explorer: for each position the games that reached it, with the move that each played there.
+//!
+//! A list belongs to a [`Subject`]: a position, a player with a colour, a name, an id of another site. All are told
+//! by 64 bits, and the lists stand in the order of these. Lists of up to [`INLINE`] items stand together in *pages*,
+//! each with the subjects whose first bits are the same; longer ones stand apart in *chunks*, each with
+//! [`CHUNK`] items and the last with those that are left.
+//!
+//! | part | meaning |
+//! |---|---|
+//! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
+//! | a list | varint 2n + t, where n is the number of items, 0 for a list that stands apart, and t is 1 where White is to move; the items |
+//! | a chunk | a byte that is 1 if another follows, 0 if none does; a list |
+//! | one item | the move, 2 bytes; varint of the id |
+//! | several items | varint m and the m different moves, 2 bytes each, as they come up; for each item a varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move, where b is the fewest bits that m - 1 fits in |
+//!
+//! Moves are 16-bit Polyglot numbers, little-endian; 0 stands for games that end there, and for what has no moves.
+
+use super::{Subject, put_varint, take_varint};
+use crate::position::BookMove;
+
+/// The longest list that stands in a page.
+pub const INLINE: usize = 256;
+
+/// How many items a chunk has.
+pub const CHUNK: usize = 1 << 14;
+
+/// A game and the move that it played.
+pub type Item = (u32, BookMove);
+
+/// A list whose bytes are being made, its items in ascending order of their ids.
+#[derive(Clone, Default, Debug)]
+pub struct ListBuilder {
+    items: Vec<Item>,
+    moves: Vec<BookMove>,
+}
+
+impl ListBuilder {
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Adds an item whose id is larger than all before.
+    #[inline]
+    pub fn push(&mut self, item: Item) {
+        self.items.push(item);
+    }
+
+    /// Appends the list, and begins another.
+    pub fn write(&mut self, white_to_move: bool, out: &mut Vec<u8>) {
+        put_varint(
+            out,
+            (self.items.len() as u64) << 1 | u64::from(white_to_move),
+        );
+        if let [(id, mv)] = self.items[..] {
+            out.extend_from_slice(&mv.0.to_le_bytes());
+            put_varint(out, u64::from(id));
+            self.items.clear();
+            return;
+        }
+        self.moves.clear();
+        for (_, mv) in &self.items {
+            if !self.moves.contains(mv) {
+                self.moves.push(*mv);
+            }
+        }
+        put_varint(out, self.moves.len() as u64);
+        for mv in &self.moves {
+            out.extend_from_slice(&mv.0.to_le_bytes());
+        }
+        let bits = bits_for(self.moves.len());
+        let mut next = 0;
+        for (id, mv) in self.items.drain(..) {
+            let number = self.moves.iter().position(|known| *known == mv);
+            let number = number.expect("all moves were collected") as u64;
+            put_varint(out, u64::from(id - next) << bits | number);
+            next = id.wrapping_add(1);
+        }
+    }
+}
+
+/// Appends what stands in a page for a list that stands apart.
+pub fn write_apart(white_to_move: bool, out: &mut Vec<u8>) {
+    put_varint(out, u64::from(white_to_move));
+}
+
+/// The fewest bits that the numbers of `moves` moves fit in.
+fn bits_for(moves: usize) -> u32 {
+    usize::BITS - moves.saturating_sub(1).leading_zeros()
+}
+
+/// A list that is read where it stands.
+#[derive(Copy, Clone, Debug)]
+pub struct List<'a> {
+    /// How many items it has, 0 if it stands apart.
+    pub len: usize,
+    /// Whether White is to move in the position.
+    pub white_to_move: bool,
+    /// The list and all behind it.
+    whole: &'a [u8],
+    /// Two bytes a move.
+    moves: &'a [u8],
+    /// The items behind the moves.
+    rest: &'a [u8],
+}
+
+impl<'a> List<'a> {
+    /// Reads the head of a list; `None` if it is malformed.
+    pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
+        let mut rest = bytes;
+        let head = take_varint(&mut rest)?;
+        let len = usize::try_from(head >> 1).ok()?;
+        let moves = match len {
+            0 => 0,
+            1 => 1,
+            // Each item has a byte at least.
+            _ if len > rest.len() => return None,
+            _ => usize::try_from(take_varint(&mut rest)?).ok()?,
+        };
+        let (moves, rest) = rest.split_at_checked(moves.checked_mul(2)?)?;
+        (len == 0 || !moves.is_empty()).then_some(List {
+            len,
+            white_to_move: head & 1 == 1,
+            whole: bytes,
+            moves,
+            rest,
+        })
+    }
+
+    /// Where the list begins in the page that it stands in.
+    pub fn start_in(&self, page: &[u8]) -> usize {
+        page.len() - self.whole.len()
+    }
+
+    /// The different moves, in the order of their numbers.
+    pub fn moves(&self) -> impl Iterator<Item = BookMove> + 'a {
+        let (moves, _) = self.moves.as_chunks::<2>();
+        moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
+    }
+
+    /// Calls `f` with the id and the number of the move of each item, and answers what stands behind the list; `None`
+    /// if it is malformed.
+    // One loop, because this runs for each game of each question.
+    #[inline]
+    pub fn for_each(&self, mut f: impl FnMut(u32, usize)) -> Option<&'a [u8]> {
+        let moves = self.moves.len() / 2;
+        let bits = bits_for(moves);
+        let mask = (1u64 << bits) - 1;
+        let mut rest = self.rest;
+        let mut next = 0u64;
+        for _ in 0..self.len {
+            let item = match rest {
+                [byte @ 0..0x80, behind @ ..] => {
+                    rest = behind;
+                    u64::from(*byte)
+                }
+                _ => take_varint(&mut rest)?,
+            };
+            let id = u32::try_from(next.checked_add(item >> bits)?).ok()?;
+            let number = (item & mask) as usize;
+            if number >= moves {
+                return None;
+            }
+            f(id, number);
+            next = u64::from(id) + 1;
+        }
+        Some(rest)
+    }
+
+    /// All items, and what stands behind the list; `None` if it is malformed.
+    pub fn items(&self) -> Option<(Vec<Item>, &'a [u8])> {
+        let moves: Vec<BookMove> = self.moves().collect();
+        let mut items = Vec::with_capacity(self.len);
+        let rest = self.for_each(|id, number| items.push((id, moves[number])))?;
+        Some((items, rest))
+    }
+}
+
+/// How subjects are put into pages: by their first bits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Paging {
+    bits: u32,
+}
+
+/// Fewer bits than these would put several shards of the sorter into a page.
+const FEWEST_BITS: u32 = 8;
+const MOST_BITS: u32 = 40;
+
+/// About how many items a page has.
+const PAGE: u64 = 64;
+
+impl Paging {
+    /// For so many items in all.
+    pub fn for_items(items: u64) -> Paging {
+        let bits = (items / PAGE).max(1).ilog2();
+        Paging {
+            bits: bits.clamp(FEWEST_BITS, MOST_BITS),
+        }
+    }
+
+    /// Of so many bits; `None` for more or fewer than there can be.
+    pub fn of_bits(bits: u32) -> Option<Paging> {
+        (FEWEST_BITS..=MOST_BITS)
+            .contains(&bits)
+            .then_some(Paging { bits })
+    }
+
+    /// The bits that the subjects of a page have in common.
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// The number of the page of a subject.
+    #[inline]
+    pub fn page(self, subject: Subject) -> u64 {
+        subject.0 >> (u64::BITS - self.bits)
+    }
+
+    /// The last subject that a page may have, which its key is made of.
+    pub fn last_of(self, subject: Subject) -> Subject {
+        Subject(subject.0 | (u64::MAX >> self.bits))
+    }
+
+    /// How many bytes of a subject stand in a page.
+    fn stored(self) -> usize {
+        (u64::BITS - self.bits).div_ceil(8) as usize
+    }
+
+    /// Appends what stands of a subject in a page.
+    pub fn put_subject(self, subject: Subject, page: &mut Vec<u8>) {
+        let bytes = subject.0.to_be_bytes();
+        page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
+    }
+
+    /// The list of a subject in its page: `Some(None)` if the page has none, `None` if it is malformed.
+    pub fn find(self, page: &[u8], subject: Subject) -> Option<Option<List<'_>>> {
+        let bytes = subject.0.to_be_bytes();
+        let wanted = &bytes[bytes.len() - self.stored()..];
+        let mut rest = page;
+        while !rest.is_empty() {
+            let (stored, list) = rest.split_at_checked(wanted.len())?;
+            let list = List::parse(list)?;
+            if stored == wanted {
+                return Some(Some(list));
+            }
+            if stored > wanted {
+                break;
+            }
+            rest = list.for_each(|_, _| ())?;
+        }
+        Some(None)
+    }
+
+    /// All subjects of a page with their lists; `None` if it is malformed. `any` is a subject of the page.
+    pub fn lists(self, page: &[u8], any: Subject) -> Option<Vec<(Subject, List<'_>)>> {
+        let first = any.0 & !(u64::MAX >> self.bits);
+        let mut lists = Vec::new();
+        let mut rest = page;
+        let mut last = None;
+        while !rest.is_empty() {
+            let (stored, list) = rest.split_at_checked(self.stored())?;
+            let mut bytes = [0; 8];
+            bytes[8 - stored.len()..].copy_from_slice(stored);
+            let subject = Subject(first | u64::from_be_bytes(bytes));
+            if last.replace(subject).is_some_and(|last| last >= subject) {
+                return None;
+            }
+            let list = List::parse(list)?;
+            rest = list.for_each(|_, _| ())?;
+            lists.push((subject, list));
+        }
+        Some(lists)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lists() -> impl Strategy<Value = Vec<Item>> {
+        let ids = proptest::collection::btree_map(any::<u32>(), 0..400u16, 1..60);
+        ids.prop_map(|items| {
+            items
+                .into_iter()
+                .map(|(id, mv)| (id, BookMove(mv)))
+                .collect()
+        })
+    }
+
+    fn written(items: &[Item], white_to_move: bool) -> Vec<u8> {
+        let mut builder = ListBuilder::default();
+        items.iter().for_each(|item| builder.push(*item));
+        let mut out = Vec::new();
+        builder.write(white_to_move, &mut out);
+        assert_eq!(builder.len(), 0);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn lists_come_back(items in lists(), white: bool) {
+            let mut bytes = written(&items, white);
+            bytes.extend_from_slice(b"rest");
+            let list = List::parse(&bytes).unwrap();
+            prop_assert_eq!((list.len, list.white_to_move), (items.len(), white));
+            prop_assert_eq!(list.items().unwrap(), (items, &b"rest"[..]));
+        }
+
+        #[test]
+        fn pages_have_all_lists(
+            lists in proptest::collection::btree_map(any::<u64>(), lists(), 1..20),
+            bits in FEWEST_BITS..=MOST_BITS,
+        ) {
+            let paging = Paging::of_bits(bits).unwrap();
+            let first = Subject(0x1234_5678_9abc_def0);
+            let in_page = |low: u64| Subject(paging.last_of(first).0 & (low | !(u64::MAX >> bits)));
+            let lists: std::collections::BTreeMap<Subject, _> = lists.iter().map(|(low, list)| (in_page(*low), list)).collect();
+            let mut page = Vec::new();
+            for (subject, list) in &lists {
+                prop_assert_eq!(paging.page(*subject), paging.page(first));
+                paging.put_subject(*subject, &mut page);
+                page.extend_from_slice(&written(list, false));
+            }
+            for (subject, list) in &lists {
+                let found = paging.find(&page, *subject).unwrap().unwrap();
+                prop_assert_eq!(&found.items().unwrap().0, *list);
+                let other = Subject(subject.0 ^ 1);
+                prop_assert_eq!(paging.find(&page, other).unwrap().is_some(), lists.contains_key(&other));
+            }
+            let all = paging.lists(&page, first).unwrap();
+            prop_assert!(all.iter().map(|(subject, _)| subject).eq(lists.keys()));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>, subject: u64) {
+            if let Some(list) = List::parse(&bytes) {
+                let _ = list.items();
+            }
+            let paging = Paging::for_items(1000);
+            let _ = paging.find(&bytes, Subject(subject));
+            let _ = paging.lists(&bytes, Subject(subject));
+        }
+    }
+
+    #[test]
+    fn games_in_a_row_take_a_byte_each() {
+        let items: Vec<Item> = (0..1000).map(|id| (id, BookMove(id as u16 % 20))).collect();
+        assert_eq!(written(&items, true).len(), 2 + 1 + 2 * 20 + 1000);
+    }
+
+    #[test]
+    fn a_single_game_takes_few_bytes() {
+        assert_eq!(written(&[(1_000_000, BookMove(7))], false).len(), 6);
+    }
+}

@@ -1,0 +1,295 @@
+//! The rows of games: what the explorer's filters and answers need of a game, in 32 bytes.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 0-3, 4-7, 8-11 | numbers of the names of White, Black and the event |
+//! | 12-13, 14-15 | ratings of White and Black, 0 if unknown |
+//! | 16-17, 18, 19 | year, month and day, 0 for what is not known |
+//! | 20 | bits 0-1 the result (0 neither side won, 1 White, 2 Black, 3 not known), 2-4 the [`Speed`], 5 the [`Mode`], 6 whether the game counts |
+//! | 21 | 0 |
+//! | 22-23 | ECO code: 1 for A00 up to 500 for E99, 0 for none |
+//! | 24-25 | half-moves, 65535 for more |
+//! | 26-31 | the game's id at Lichess in base 62, 0 if it has none |
+//!
+//! Numbers are little-endian. An entry has the rows of [`ROWS`] games, that of the last games those that are left.
+
+use crate::pgn::{Date, GameResult, Mode, Speed};
+
+/// How many bytes a row has.
+pub const ROW: usize = 32;
+
+/// How many rows an entry has.
+pub const ROWS: u64 = 4096;
+
+/// What the explorer keeps of a game.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct GameRow {
+    /// The number of White's name.
+    pub white: u32,
+    /// The number of Black's name.
+    pub black: u32,
+    /// The number of the event's name.
+    pub event: u32,
+    /// White's rating, 0 if unknown.
+    pub white_elo: u16,
+    /// Black's rating, 0 if unknown.
+    pub black_elo: u16,
+    /// When it was played.
+    pub date: Date,
+    /// How it ended.
+    pub result: GameResult,
+    /// How fast it was.
+    pub speed: Speed,
+    /// Whether it was for ratings.
+    pub mode: Mode,
+    /// Whether its positions are in the index.
+    pub counts: bool,
+    /// The opening.
+    pub eco: EcoNumber,
+    /// How many half-moves it has, 65535 for more.
+    pub plies: u16,
+    /// Its id at Lichess.
+    pub site_id: Option<SiteId>,
+}
+
+const RESULTS: [GameResult; 4] = [
+    GameResult::Draw,
+    GameResult::WhiteWins,
+    GameResult::BlackWins,
+    GameResult::Unknown,
+];
+
+impl GameRow {
+    /// The row as it is stored.
+    pub fn to_bytes(&self) -> [u8; ROW] {
+        let mut bytes = [0; ROW];
+        bytes[0..4].copy_from_slice(&self.white.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.black.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.event.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.white_elo.to_le_bytes());
+        bytes[14..16].copy_from_slice(&self.black_elo.to_le_bytes());
+        bytes[16..18].copy_from_slice(&self.date.year().unwrap_or(0).to_le_bytes());
+        bytes[18] = self.date.month().unwrap_or(0);
+        bytes[19] = self.date.day().unwrap_or(0);
+        let result = RESULTS.iter().position(|result| *result == self.result);
+        let result = result.expect("there are four results") as u8;
+        let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5 | u8::from(self.counts) << 6;
+        bytes[20] = result | traits;
+        bytes[22..24].copy_from_slice(&self.eco.0.to_le_bytes());
+        bytes[24..26].copy_from_slice(&self.plies.to_le_bytes());
+        let id = self.site_id.map_or(0, |id| id.0);
+        bytes[26..32].copy_from_slice(&id.to_le_bytes()[..6]);
+        bytes
+    }
+
+    /// Reads a row; `None` if it is malformed.
+    pub fn parse(bytes: &[u8; ROW]) -> Option<GameRow> {
+        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
+        let traits = bytes[20];
+        let mut id = [0; 8];
+        id[..6].copy_from_slice(&bytes[26..32]);
+        let is_well_formed = bytes[18] <= 12 && bytes[19] <= 31 && traits < 0x80 && bytes[21] == 0;
+        if !is_well_formed {
+            return None;
+        }
+        Some(GameRow {
+            white: u32_at(0),
+            black: u32_at(4),
+            event: u32_at(8),
+            white_elo: u16_at(12),
+            black_elo: u16_at(14),
+            date: Date::new(u16_at(16), bytes[18], bytes[19]),
+            result: RESULTS[usize::from(traits & 3)],
+            speed: *Speed::ALL.get(usize::from(traits >> 2 & 7))?,
+            mode: Mode::ALL[usize::from(traits >> 5 & 1)],
+            counts: traits >> 6 & 1 == 1,
+            eco: EcoNumber::new(u16_at(22))?,
+            plies: u16_at(24),
+            site_id: SiteId::new(u64::from_le_bytes(id))?,
+        })
+    }
+}
+
+/// An ECO code as a number.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct EcoNumber(u16);
+
+impl EcoNumber {
+    fn new(number: u16) -> Option<EcoNumber> {
+        (number <= 500).then_some(EcoNumber(number))
+    }
+
+    /// The number of a code, what stands behind its three characters aside; that of none if it is no code.
+    pub fn of_tag(value: &[u8]) -> EcoNumber {
+        match value.trim_ascii() {
+            [letter, tens @ b'0'..=b'9', units @ b'0'..=b'9', ..] => {
+                let letter = letter.to_ascii_uppercase();
+                let digits = u16::from(tens - b'0') * 10 + u16::from(units - b'0');
+                match letter {
+                    b'A'..=b'E' => EcoNumber(u16::from(letter - b'A') * 100 + digits + 1),
+                    _ => EcoNumber(0),
+                }
+            }
+            _ => EcoNumber(0),
+        }
+    }
+
+    /// The code, `None` if there is none.
+    pub fn code(self) -> Option<[u8; 3]> {
+        let number = self.0.checked_sub(1)?;
+        let digit = |digit: u16| b'0' + digit as u8;
+        Some([
+            b'A' + (number / 100) as u8,
+            digit(number / 10 % 10),
+            digit(number % 10),
+        ])
+    }
+}
+
+/// The id of a game at Lichess: eight letters and digits, as a number in base 62 plus one.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SiteId(u64);
+
+/// The digits of the base, in order.
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// How many characters an id has.
+const ID: usize = 8;
+
+impl SiteId {
+    /// Reads a stored number: `Some(None)` if it stands for no id, `None` if it is malformed.
+    #[expect(
+        clippy::option_option,
+        reason = "a row may be malformed, or have no id"
+    )]
+    fn new(number: u64) -> Option<Option<SiteId>> {
+        match number {
+            0 => Some(None),
+            1..=218_340_105_584_896 => Some(Some(SiteId(number))),
+            _ => None,
+        }
+    }
+
+    /// The id that a number is, `None` if it is none.
+    pub fn of_number(number: u64) -> Option<SiteId> {
+        SiteId::new(number).flatten()
+    }
+
+    /// Reads an id of eight characters.
+    pub fn parse(text: &str) -> Option<SiteId> {
+        if text.len() != ID {
+            return None;
+        }
+        let mut number = 0;
+        for byte in text.bytes() {
+            let digit = DIGITS.iter().position(|digit| *digit == byte)?;
+            number = number * 62 + digit as u64;
+        }
+        Some(SiteId(number + 1))
+    }
+
+    /// The id in the value of a `Site` tag, if it is the address of a game at Lichess. Behind the eight characters of
+    /// a game may stand four that name a player.
+    pub fn of_tag(value: &[u8]) -> Option<SiteId> {
+        const HOST: &[u8] = b"lichess.org/";
+        let at = memchr::memmem::find(value, HOST)? + HOST.len();
+        let word = value[at..].iter().take_while(|b| b.is_ascii_alphanumeric());
+        let id = match word.count() {
+            ID | 12 => &value[at..at + ID],
+            _ => return None,
+        };
+        SiteId::parse(str::from_utf8(id).ok()?)
+    }
+
+    /// The number that the id is.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The eight characters.
+    pub fn text(self) -> String {
+        let mut rest = self.0 - 1;
+        let mut text = [0; ID];
+        for place in text.iter_mut().rev() {
+            *place = DIGITS[(rest % 62) as usize];
+            rest /= 62;
+        }
+        text.iter().copied().map(char::from).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ids_at_lichess() {
+        for (site, id) in [
+            ("https://lichess.org/abcdEF12", Some("abcdEF12")),
+            ("lichess.org/abcdEF12/black", Some("abcdEF12")),
+            ("https://lichess.org/abcdEF12wxyz", Some("abcdEF12")),
+            ("https://lichess.org/zzzzzzzz#3", Some("zzzzzzzz")),
+            ("https://lichess.org/00000000", Some("00000000")),
+            ("https://lichess.org/tournament", None),
+            ("https://lichess.org/", None),
+            ("London", None),
+        ] {
+            let found = SiteId::of_tag(site.as_bytes()).map(SiteId::text);
+            assert_eq!(found.as_deref(), id, "{site}");
+        }
+    }
+
+    #[test]
+    fn eco_codes() {
+        for code in ["A00", "B07", "E99", "C42"] {
+            let found = EcoNumber::of_tag(code.as_bytes()).code();
+            assert_eq!(found, Some(*code.as_bytes().first_chunk().unwrap()));
+        }
+        assert_eq!(EcoNumber::of_tag(b"b90x").code(), Some(*b"B90"));
+        for none in ["", "?", "*", "F00", "A0", "A0x"] {
+            assert_eq!(EcoNumber::of_tag(none.as_bytes()).code(), None, "{none}");
+        }
+    }
+
+    fn rows() -> impl Strategy<Value = GameRow> {
+        let numbers = (any::<[u32; 3]>(), any::<[u16; 2]>(), any::<u16>());
+        let date = (0..3000u16, 0..=12u8, 0..=31u8);
+        let traits = (0..4usize, 0..6usize, 0..2usize, any::<bool>());
+        let ids = (0..=500u16, proptest::option::of("[0-9A-Za-z]{8}"));
+        (numbers, date, traits, ids).prop_map(|(numbers, date, traits, ids)| GameRow {
+            white: numbers.0[0],
+            black: numbers.0[1],
+            event: numbers.0[2],
+            white_elo: numbers.1[0],
+            black_elo: numbers.1[1],
+            date: Date::new(date.0, date.1, date.2),
+            result: RESULTS[traits.0],
+            speed: Speed::ALL[traits.1],
+            mode: Mode::ALL[traits.2],
+            counts: traits.3,
+            eco: EcoNumber(ids.0),
+            plies: numbers.2,
+            site_id: ids.1.map(|id| SiteId::parse(&id).unwrap()),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back(row in rows()) {
+            prop_assert_eq!(GameRow::parse(&row.to_bytes()), Some(row));
+            if let Some(id) = row.site_id {
+                prop_assert_eq!(SiteId::parse(&id.text()), Some(id));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: [u8; 32]) {
+            if let Some(row) = GameRow::parse(&bytes) {
+                prop_assert_eq!(row.to_bytes(), bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! How fast a game was, and whether it was for ratings: the classes that opening explorers filter by.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use super::{Tags, select::estimated_seconds};
+
+/// The speed of a game, by the seconds that a player may expect for it: the base time and 40 increments.
+///
+/// ```
+/// use polybook::pgn::Speed;
+/// assert_eq!(Speed::of_tag(Some(b"180+2")), Speed::Blitz);
+/// assert_eq!(Speed::of_tag(Some(b"-")), Speed::Correspondence);
+/// assert_eq!(Speed::of_tag(None), Speed::Classical);
+/// assert_eq!("ultraBullet".parse(), Ok(Speed::UltraBullet));
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Speed {
+    /// Less than 30 seconds.
+    UltraBullet,
+    /// Less than 3 minutes.
+    Bullet,
+    /// Less than 8 minutes.
+    Blitz,
+    /// Less than 25 minutes.
+    Rapid,
+    /// Less than 6 hours, and games that do not say.
+    Classical,
+    /// More than that, and games without a clock.
+    Correspondence,
+}
+
+/// A name that belongs to no speed.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("write ultraBullet, bullet, blitz, rapid, classical or correspondence")]
+pub struct UnknownSpeed;
+
+impl Speed {
+    /// All of them, the fastest first.
+    pub const ALL: [Speed; 6] = [
+        Speed::UltraBullet,
+        Speed::Bullet,
+        Speed::Blitz,
+        Speed::Rapid,
+        Speed::Classical,
+        Speed::Correspondence,
+    ];
+
+    /// The speed that a `TimeControl` tag tells.
+    pub fn of_tag(value: Option<&[u8]>) -> Speed {
+        let value = value.unwrap_or_default().trim_ascii();
+        if value == b"-" {
+            return Speed::Correspondence;
+        }
+        match estimated_seconds(value) {
+            None => Speed::Classical,
+            Some(0..30) => Speed::UltraBullet,
+            Some(30..180) => Speed::Bullet,
+            Some(180..480) => Speed::Blitz,
+            Some(480..1500) => Speed::Rapid,
+            Some(1500..21600) => Speed::Classical,
+            Some(_) => Speed::Correspondence,
+        }
+    }
+
+    /// The name, as opening explorers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Speed::UltraBullet => "ultraBullet",
+            Speed::Bullet => "bullet",
+            Speed::Blitz => "blitz",
+            Speed::Rapid => "rapid",
+            Speed::Classical => "classical",
+            Speed::Correspondence => "correspondence",
+        }
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Speed {
+    type Err = UnknownSpeed;
+
+    fn from_str(text: &str) -> Result<Speed, UnknownSpeed> {
+        let named = |speed: &&Speed| speed.name().eq_ignore_ascii_case(text.trim());
+        Speed::ALL.iter().find(named).copied().ok_or(UnknownSpeed)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Speed {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// Whether a game counted for ratings.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mode {
+    /// It did, or does not say.
+    Rated,
+    /// Its `Event` tag says that it did not.
+    Casual,
+}
+
+/// A name that belongs to no mode.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("write rated or casual")]
+pub struct UnknownMode;
+
+impl Mode {
+    /// Both.
+    pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
+
+    /// The mode that the tags of a game tell.
+    pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
+        let event = tags.get(b"Event").unwrap_or_default();
+        let is_casual = event
+            .windows(b"casual".len())
+            .any(|part| part.eq_ignore_ascii_case(b"casual"));
+        if is_casual { Mode::Casual } else { Mode::Rated }
+    }
+
+    /// The name, as opening explorers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Rated => "rated",
+            Mode::Casual => "casual",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(text: &str) -> Result<Mode, UnknownMode> {
+        let named = |mode: &&Mode| mode.name().eq_ignore_ascii_case(text.trim());
+        Mode::ALL.iter().find(named).copied().ok_or(UnknownMode)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Mode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgn::GameReader;
+
+    #[test]
+    fn speeds_of_time_controls() {
+        for (tag, speed) in [
+            ("15+0", Speed::UltraBullet),
+            ("30", Speed::Bullet),
+            ("60+2", Speed::Bullet),
+            ("60+3", Speed::Blitz),
+            ("300+3", Speed::Blitz),
+            ("300+4.5", Speed::Classical),
+            ("300+5", Speed::Rapid),
+            ("900+15", Speed::Classical),
+            ("40/7200:3600", Speed::Classical),
+            ("21600", Speed::Correspondence),
+            ("1/259200", Speed::Correspondence),
+            ("-", Speed::Correspondence),
+            ("?", Speed::Classical),
+            ("", Speed::Classical),
+        ] {
+            assert_eq!(Speed::of_tag(Some(tag.as_bytes())), speed, "{tag}");
+        }
+    }
+
+    #[test]
+    fn names_come_back() {
+        for speed in Speed::ALL {
+            assert_eq!(speed.to_string().parse(), Ok(speed));
+        }
+        for mode in Mode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        assert!("fast".parse::<Speed>().is_err() && "".parse::<Mode>().is_err());
+    }
+
+    #[test]
+    fn modes_of_events() {
+        for (event, mode) in [
+            ("Casual Blitz game", Mode::Casual),
+            ("lichess casual", Mode::Casual),
+            ("Rated Blitz game", Mode::Rated),
+            ("", Mode::Rated),
+        ] {
+            let text = format!("[Event \"{event}\"] *");
+            let mut games = GameReader::new(text.as_bytes());
+            assert!(games.next_game());
+            assert_eq!(Mode::of_tags(games.tags()), mode, "{event}");
+        }
+    }
+}

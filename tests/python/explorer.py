@@ -1,0 +1,266 @@
+"""Answers an opening explorer's questions from the PGN itself, with python-chess alone.
+
+explorer.py --positions N --filters M [--seed S] [--all] GAMES.pgn...
+
+Prints a JSON document a line: a question (the files count as one database) and what the answer must say. The
+positions are drawn from random games, or with --all every position of N games is taken, without filters.
+"""
+
+import argparse
+import collections
+import json
+import random
+import re
+
+import chess
+import chess.pgn
+import chess.variant
+
+SPEEDS = [(30, "ultraBullet"), (180, "bullet"), (480, "blitz"), (1500, "rapid"), (21600, "classical")]
+GROUPS = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500]
+SITE = re.compile(r"lichess\.org/([0-9A-Za-z]{8})(?:[0-9A-Za-z]{4})?(?![0-9A-Za-z])")
+
+
+def speed(tag):
+    if tag == "-":
+        return "correspondence"
+    match = re.fullmatch(r"(?:\d+/)?\*?(\d+)(?:\+(\d+))?", tag.split(":")[0].strip())
+    if not match:
+        return "classical"
+    seconds = int(match[1]) + 40 * int(match[2] or 0)
+    return next((name for most, name in SPEEDS if seconds < most), "correspondence")
+
+
+def rating(tag):
+    return int(tag) if re.fullmatch(r"\s*\d+\s*", tag) else 0
+
+
+def date_of(headers):
+    for name in ["Date", "UTCDate", "EventDate"]:
+        parts = re.split(r"[.\-/]", headers.get(name, ""))
+        numbers = [int(part) if part.isdigit() else 0 for part in (parts + ["", ""])[:3]]
+        if numbers[0]:
+            month = numbers[1] if 1 <= numbers[1] <= 12 else 0
+            day = numbers[2] if 1 <= numbers[2] <= 31 else 0
+            return (numbers[0], month, day)
+    return (0, 0, 0)
+
+
+def square_bits(board):
+    """What tells a position from others: as the Polyglot key, but whole."""
+    takes = board.has_pseudo_legal_en_passant()
+    key = [board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings,
+           board.occupied_co[0], board.occupied_co[1], board.turn, board.clean_castling_rights(),
+           board.ep_square if takes else None]  # fmt: skip
+    if isinstance(board, chess.variant.CrazyhouseBoard):
+        key += [str(board.pockets[0]), str(board.pockets[1]), board.promoted]
+    if isinstance(board, chess.variant.ThreeCheckBoard):
+        key += [tuple(board.remaining_checks)]
+    return tuple(key)
+
+
+class Game:
+    def __init__(self, number, game):
+        headers = game.headers
+        self.number = number
+        self.variant = headers.get("Variant", "Standard")
+        if self.variant == "From Position":
+            self.variant = "Standard"
+        self.names = (headers.get("White", "?"), headers.get("Black", "?"))
+        self.elo = (rating(headers.get("WhiteElo", "")), rating(headers.get("BlackElo", "")))
+        self.date = date_of(headers)
+        self.result = headers.get("Result", "*")
+        self.speed = speed(headers.get("TimeControl", "?"))
+        self.event = headers.get("Event", "?")
+        self.mode = "casual" if "casual" in self.event.lower() else "rated"
+        self.eco = headers.get("ECO", "")
+        site = SITE.search(headers.get("Site", ""))
+        self.id = site[1] if site else f"{number:08}"
+        board = game.board()
+        self.start = board.copy()
+        self.moves = list(game.mainline_moves())
+
+    def group(self):
+        return max(floor for floor in GROUPS if floor <= sum(self.elo) // 2)
+
+    def info(self):
+        winner = {"1-0": "white", "0-1": "black"}.get(self.result)
+        year, month, _ = self.date
+        return {
+            "id": self.id, "winner": winner, "speed": self.speed, "mode": self.mode,
+            "black": {"name": self.names[1], "rating": self.elo[1]},
+            "white": {"name": self.names[0], "rating": self.elo[0]},
+            "year": year, "month": f"{year:04}-{month:02}" if year and month else None,
+        }  # fmt: skip
+
+    def walk(self):
+        """Each position with the move that was played there, None at the end."""
+        board = self.start.copy()
+        for move in self.moves:
+            yield board, move
+            board.push(move)
+        yield board, None
+
+
+def uci(board, move):
+    """As king takes rook, always."""
+    if board.is_castling(move):
+        side = chess.A1 if board.is_queenside_castling(move) else chess.H1
+        if board.chess960:
+            return board.uci(move, chess960=True)
+        rank = chess.square_rank(move.from_square)
+        return chess.square_name(move.from_square) + chess.square_name(
+            chess.square(chess.square_file(side), rank)
+        )
+    return move.uci()
+
+
+def is_between(date, since, until):
+    """Unknown parts decide nothing."""
+    for bound, sign in [(since, 1), (until, -1)]:
+        for ours, theirs in zip(date, bound or ()):
+            if not ours or not theirs:
+                break
+            if ours != theirs:
+                if (ours - theirs) * sign < 0:
+                    return False
+                break
+    return True
+
+
+def passes(game, filters):
+    low, high = filters.get("minElo"), filters.get("maxElo")
+    players = [name.lower() for name in game.names]
+    if "player" in filters:
+        sides = [
+            players[side] == filters["player"].lower()
+            and filters.get("opponent", players[1 - side]).lower() == players[1 - side]
+            and filters.get("color", ["white", "black"][side]) == ["white", "black"][side]
+            for side in (0, 1)
+        ]
+        if not any(sides):
+            return False
+    elif "opponent" in filters and filters["opponent"].lower() not in players:
+        return False
+    eco = re.match(r"[A-Ea-e]\d\d", game.eco)
+    return (
+        ("speeds" not in filters or game.speed in filters["speeds"])
+        and ("ratings" not in filters or game.group() in filters["ratings"])
+        and ("modes" not in filters or game.mode in filters["modes"])
+        and ("results" not in filters or game.result in filters["results"])
+        and ("event" not in filters or game.event.lower() == filters["event"].lower())
+        and ("eco" not in filters or bool(eco) and filters["eco"][0] <= eco[0].upper() <= filters["eco"][1])
+        and len(game.moves) >= filters.get("minPly", 0)
+        and all(not elo or (low or 0) <= elo <= (high or 9999) for elo in game.elo)
+        and is_between(game.date, filters.get("since"), filters.get("until"))
+    )
+
+
+def random_filters(games, rng):
+    """A combination of filters that some game is likely to pass."""
+    game = rng.choice(games)
+    years = sorted(rng.choice(games).date[0] for _ in range(2))
+    all_filters = {
+        "player": lambda: rng.choice([str.upper, str.lower, str])(rng.choice(game.names)),
+        "color": lambda: rng.choice(["white", "black"]),
+        "opponent": lambda: rng.choice(game.names),
+        "speeds": lambda: rng.sample(["bullet", "blitz", "rapid", "classical", "correspondence"], 3),
+        "ratings": lambda: rng.sample(GROUPS, 5),
+        "modes": lambda: [rng.choice(["rated", "casual"])],
+        "results": lambda: rng.sample(["1-0", "0-1", "1/2-1/2", "*"], 2),
+        "event": lambda: game.event,
+        "eco": lambda: sorted(["%s%02d" % (rng.choice("ABCDE"), rng.randrange(100)) for _ in range(2)]),
+        "minPly": lambda: rng.randrange(100),
+        "minElo": lambda: rng.randrange(2000, 2600),
+        "maxElo": lambda: rng.randrange(2000, 2800),
+        "since": lambda: [years[0], rng.randrange(13)],
+        "until": lambda: [years[1], rng.randrange(13), 0],
+    }
+    chosen = rng.sample(sorted(all_filters), rng.randint(1, 3))
+    if "color" in chosen and "player" not in chosen:
+        chosen.append("player")
+    return {name: all_filters[name]() for name in chosen}
+
+
+def answer(board, reached, filters):
+    """What the games that reached a position, with their last moves there, say."""
+    passing = [(game, move) for game, move in reached if passes(game, filters)]
+    played = [(game, move) for game, move in passing if move is not None]
+    moves = collections.defaultdict(list)
+    for game, move in played:
+        moves[move].append(game)
+
+    def results(games):
+        wins = collections.Counter(game.result for game in games)
+        return {"white": wins["1-0"], "black": wins["0-1"], "draws": wins["1/2-1/2"] + wins["*"]}
+
+    listed = []
+    for move, games in sorted(moves.items(), key=lambda item: (-len(item[1]), item[0])):
+        ratings = [game.elo[0 if board.turn else 1] for game in games]
+        ratings = [elo for elo in ratings if elo]
+        listed.append({
+            "uci": move, "averageRating": sum(ratings) // len(ratings) if ratings else 0, **results(games),
+            "game": games[0].info() if len(games) == 1 else None,
+        })  # fmt: skip
+
+    def named(games, key, most):
+        best = sorted(games, key=lambda item: key(item[0]), reverse=True)[:most]
+        return [{"uci": move, **game.info()} for game, move in best]
+
+    def newest(game):
+        return (game.date, game.number)
+
+    top = named(played, lambda game: (sum(game.elo), *newest(game)), 4)
+    return {
+        **results([game for game, _ in played]),
+        "moves": listed,
+        "topGames": top,
+        "recentGames": named(played, newest, 8 - len(top)),
+        "reached": len(passing),
+        "byId": [game.id for game, _ in passing][:50],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pgn", nargs="+")
+    parser.add_argument("--positions", type=int, default=100)
+    parser.add_argument("--filters", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--all", action="store_true")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+
+    games = []
+    for path in args.pgn:
+        with open(path, encoding="utf-8") as file:
+            while game := chess.pgn.read_game(file):
+                assert not game.errors, game.errors
+                games.append(Game(len(games), game))
+
+    wanted = {}
+    for game in rng.sample(games, min(args.positions, len(games))) if args.all else rng.choices(games, k=args.positions):
+        positions = [board.copy(stack=False) for board, _ in game.walk()]
+        for board in positions if args.all else [rng.choice(positions[: rng.choice([2, 10, 400])])]:
+            wanted.setdefault((game.variant, square_bits(board)), board)
+
+    reached = {key: {} for key in wanted}
+    for game in games:
+        for board, move in game.walk():
+            key = (game.variant, square_bits(board))
+            if key in reached:
+                # A game that goes on and comes back counts with its last move here.
+                if move is not None:
+                    reached[key][game.number] = (game, uci(board, move))
+                else:
+                    reached[key].setdefault(game.number, (game, None))
+
+    combinations = [{}] + ([] if args.all else [random_filters(games, rng) for _ in range(args.filters)])
+    for (variant, key), board in wanted.items():
+        found = [reached[variant, key][number] for number in sorted(reached[variant, key])]
+        for filters in combinations:
+            question = {"variant": variant, "fen": board.fen(en_passant="xfen"), "filters": filters}
+            print(json.dumps({**question, "answer": answer(board, found, filters)}))
+
+
+main()
