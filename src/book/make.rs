@@ -95,8 +95,9 @@ impl<'a> BookMaker<'a> {
         self.counts.for_each_position(shard, |key, turn, moves| {
             summary.positions += 1;
             summary.counted_entries += moves.len() as u64;
-            for (_, weight) in self.kept(key, turn, moves) {
-                summary.entries += 1;
+            for count in moves {
+                let weight = self.weight(key, turn, count);
+                summary.entries += u64::from(weight > 0);
                 summary.largest_weight = summary.largest_weight.max(weight);
             }
         })?;
@@ -198,6 +199,15 @@ impl<'a> BookMaker<'a> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
         self.counts.for_each_position(shard, |key, turn, moves| {
+            // Most positions have one move. Whether it has a weight cannot be guessed, so it is written first.
+            if let ([count], Scale::Global) = (moves, self.weights.scale) {
+                let weight = self.weight(key, turn, count);
+                let entry = entry(key, count.mv, global.apply(weight));
+                let length = bytes.len();
+                bytes.extend_from_slice(&entry.to_bytes());
+                bytes.truncate(length + Entry::SIZE * usize::from(weight > 0));
+                return;
+            }
             let kept = self.kept(key, turn, moves);
             let scaling = match self.weights.scale {
                 Scale::Global => global,
@@ -206,19 +216,8 @@ impl<'a> BookMaker<'a> {
                     Scaling::new(largest.unwrap_or(0))
                 }
             };
-            let scaled = kept.map(|(mv, weight)| Entry {
-                key,
-                mv,
-                weight: scaling.apply(weight),
-                learn: 0,
-            });
-            // Most positions have one move, and nothing to put in order.
-            if moves.len() == 1 {
-                scaled.for_each(|entry| bytes.extend_from_slice(&entry.to_bytes()));
-                return;
-            }
             entries.clear();
-            entries.extend(scaled);
+            entries.extend(kept.map(|(mv, weight)| entry(key, mv, scaling.apply(weight))));
             // Moves come in the order of their numbers, which a stable sort keeps.
             entries.sort_by_key(|entry| Reverse(entry.weight));
             for entry in &entries {
@@ -227,8 +226,18 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// The moves of a position that are kept, with their weights before scaling. The null key is the
-    /// header's and never a position's.
+    /// The weight of a move before scaling, 0 if it is not kept. The null key is the header's and never a
+    /// position's.
+    #[inline]
+    fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
+        if key != 0 && self.filter.selects(turn, count.stats) {
+            self.weights.weight(count.stats)
+        } else {
+            0
+        }
+    }
+
+    /// The moves of a position that are kept, with their weights before scaling.
     #[inline]
     fn kept<'m>(
         &self,
@@ -238,9 +247,18 @@ impl<'a> BookMaker<'a> {
     ) -> impl Iterator<Item = (BookMove, u64)> + Clone + use<'m, '_> {
         moves
             .iter()
-            .filter(move |count| key != 0 && self.filter.selects(turn, count.stats))
-            .map(|count| (count.mv, self.weights.weight(count.stats)))
+            .map(move |count| (count.mv, self.weight(key, turn, count)))
             .filter(|(_, weight)| *weight > 0)
+    }
+}
+
+#[inline]
+fn entry(key: u64, mv: BookMove, weight: u16) -> Entry {
+    Entry {
+        key,
+        mv,
+        weight,
+        learn: 0,
     }
 }
 

@@ -43,7 +43,14 @@ impl<R: Record> Sealed<R> {
         same: impl Fn(R, R) -> bool,
         mut f: impl FnMut(&[R]),
     ) -> Result<()> {
-        // A group that ends with its block, or with the buffer of a file, may go on in the next.
+        if let SealedShard::Memory(records) = &self.shards[shard] {
+            let mut groups = Groups::new(records.slices());
+            while let Some(group) = groups.next(&same) {
+                f(group);
+            }
+            return Ok(());
+        }
+        // A group that ends with the buffer of the file may go on in the next.
         let mut open: Vec<R> = Vec::new();
         self.for_each_slice(shard, |mut records| {
             if let Some(last) = open.last().copied() {
@@ -146,5 +153,104 @@ impl<R: Record> Sealed<R> {
         self.shards
             .iter()
             .any(|shard| matches!(shard, SealedShard::File(..)))
+    }
+}
+
+/// Groups of records of one kind in blocks that follow one another.
+struct Groups<'a, R, I> {
+    blocks: I,
+    /// What is left of the present block.
+    rest: &'a [R],
+    /// A group that is copied because it stands in several blocks, or at the end of one.
+    joined: Vec<R>,
+}
+
+impl<'a, R: Copy, I: Iterator<Item = &'a [R]>> Groups<'a, R, I> {
+    fn new(blocks: I) -> Groups<'a, R, I> {
+        Groups {
+            blocks,
+            rest: &[],
+            joined: Vec::new(),
+        }
+    }
+
+    // Every count comes through here twice, nearly all as a group of its own.
+    #[inline(always)]
+    fn next(&mut self, same: &impl Fn(R, R) -> bool) -> Option<&[R]> {
+        let length = length_of_group(self.rest, same);
+        if length == self.rest.len() {
+            return self.next_joined(same);
+        }
+        let (group, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(group)
+    }
+
+    /// The next group, which reaches the end of its block if it is in the present one at all.
+    #[cold]
+    fn next_joined(&mut self, same: &impl Fn(R, R) -> bool) -> Option<&[R]> {
+        self.joined.clear();
+        loop {
+            let length = match self.joined.last() {
+                Some(last) => self
+                    .rest
+                    .iter()
+                    .take_while(|next| same(*last, **next))
+                    .count(),
+                None => length_of_group(self.rest, same),
+            };
+            let (group, rest) = self.rest.split_at(length);
+            self.joined.extend_from_slice(group);
+            self.rest = rest;
+            if !self.rest.is_empty() {
+                break;
+            }
+            match self.blocks.next() {
+                Some(block) => self.rest = block,
+                None => break,
+            }
+        }
+        (!self.joined.is_empty()).then_some(&self.joined)
+    }
+}
+
+/// How many of the first records are of one kind.
+#[inline(always)]
+fn length_of_group<R: Copy>(records: &[R], same: &impl Fn(R, R) -> bool) -> usize {
+    let Some((first, behind)) = records.split_first() else {
+        return 0;
+    };
+    1 + behind
+        .iter()
+        .take_while(|next| same(*first, **next))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn groups_are_whole_wherever_blocks_end(
+            lengths in proptest::collection::vec(0..20usize, 0..60),
+            block in 1..30usize,
+        ) {
+            let records: Vec<(usize, usize)> = lengths
+                .iter()
+                .enumerate()
+                .flat_map(|(kind, length)| (0..*length).map(move |at| (kind, at)))
+                .collect();
+            let same = |a: (usize, usize), b: (usize, usize)| a.0 == b.0;
+            let mut groups = Groups::new(records.chunks(block));
+            let mut found = Vec::new();
+            while let Some(group) = groups.next(&same) {
+                found.push(group.to_vec());
+            }
+            let expected = records.chunk_by(|a, b| same(*a, *b));
+            prop_assert_eq!(found, expected.map(<[_]>::to_vec).collect::<Vec<_>>());
+        }
     }
 }

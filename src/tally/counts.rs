@@ -162,18 +162,23 @@ impl Counts {
         }
         let mut moves: Vec<MoveCount> = Vec::new();
         let same = |a: CountRecord, b: CountRecord| a.key() == b.key();
-        self.records
-            .for_each_group(shard, same, |records| match *records {
+        self.records.for_each_group(shard, same, |records| {
+            let first = records[0];
+            let one;
+            let moves = match *records {
                 // Most positions have one move.
                 [record] if self.large.is_empty() => {
                     let (mv, stats) = (record.book_move(), record.stats());
-                    f(record.key(), record.turn(), &[MoveCount { mv, stats }]);
+                    one = [MoveCount { mv, stats }];
+                    &one[..]
                 }
                 _ => {
                     self.move_counts(records, &mut moves);
-                    f(records[0].key(), records[0].turn(), &moves);
+                    &moves
                 }
-            })
+            };
+            f(first.key(), first.turn(), moves);
+        })
     }
 
     /// Does the same with a shard in a temporary file. However many records a position has, only its moves
