@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use shakmaty::{Chess, Color};
+use shakmaty::{Chess, Color, Move};
 
 use super::{
     MakeBook,
@@ -16,8 +16,8 @@ use super::{
 use crate::{
     pgn::{Condition, GameEnd, GameReader, GameResult, Tags, Token},
     position::{
-        BookMove, Keyed, LineError, Rules, Variant, VariantChoice, game_start,
-        has_inner_castling_rook, write_epd,
+        BookMove, Keyed, LineError, PieceLetters, Rules, Variant, VariantChoice, game_start,
+        has_inner_castling_rook, read_word, write_epd,
     },
     tally::{CountRecord, Stats},
 };
@@ -391,9 +391,7 @@ impl<'a> Replayer<'a> {
     /// Plays the moves that count into `self.line`.
     // One long loop: it runs once for each half-move, and its arms share what it keeps in registers.
     fn moves<P: Rules>(&mut self, pos: &mut Keyed<P>, games: &mut GameReader<'_>) -> Ending {
-        let with_identities = self.options.counts_identities() || self.options.explores();
-        // Elsewhere rooks castle from the corners.
-        let may_have_inner_rooks = pos.position().castles().mode().is_chess960();
+        let in_english = self.options.piece_letters == PieceLetters::English;
         let with_variations = self.options.variations;
         // The position before the last move, from where a variation branches.
         let mut before = None;
@@ -402,6 +400,15 @@ impl<'a> Replayer<'a> {
             // Variations on the last move that counts stand behind it.
             if is_full && !with_variations {
                 return self.rest_of_game(games, pos, None);
+            }
+            if !is_full
+                && in_english
+                && let Some(word) = games.peek_word()
+                && let Some(mv) = read_word(pos.position(), word)
+            {
+                games.take_word(word);
+                self.play_move(pos, mv, &mut before);
+                continue;
             }
             let (text, offset) = match games.next_token() {
                 Token::Move { text, .. } | Token::Unreadable { text, .. } if is_full => {
@@ -424,24 +431,7 @@ impl<'a> Replayer<'a> {
                 Token::End(end) => break end,
             };
             match self.options.piece_letters.read_move(pos.position(), text) {
-                Ok(mv) => {
-                    let in_book = !may_have_inner_rooks || !has_inner_castling_rook(pos.position());
-                    if !in_book {
-                        self.not_for_books += 1;
-                    }
-                    self.line.push(Ply {
-                        key: pos.key(),
-                        mv: BookMove::from(mv),
-                        in_book,
-                    });
-                    if with_identities {
-                        self.identities.push(pos.identity());
-                    }
-                    if with_variations {
-                        before = Some(pos.clone());
-                    }
-                    pos.play(mv);
-                }
+                Ok(mv) => self.play_move(pos, mv, &mut before),
                 Err(err) => {
                     let problem = Problem {
                         offset,
@@ -457,6 +447,27 @@ impl<'a> Replayer<'a> {
             }
         };
         self.end_of_game(end)
+    }
+
+    /// Plays a move and notes it. Keeps the position `before` it where variations may branch from there.
+    #[inline(always)]
+    fn play_move<P: Rules>(&mut self, pos: &mut Keyed<P>, mv: Move, before: &mut Option<Keyed<P>>) {
+        let in_book = !has_inner_castling_rook(pos.position());
+        if !in_book {
+            self.not_for_books += 1;
+        }
+        self.line.push(Ply {
+            key: pos.key(),
+            mv: BookMove::from(mv),
+            in_book,
+        });
+        if self.options.counts_identities() || self.options.explores() {
+            self.identities.push(pos.identity());
+        }
+        if self.options.variations {
+            *before = Some(pos.clone());
+        }
+        pos.play(mv);
     }
 
     /// Passes over the moves that do not count, of which one may have been read; counts them if the selection

@@ -9,6 +9,7 @@ use super::{
     token::{GameEnd, Token},
     word::{cross, dash, figurine, first_word, is_move_byte, may_go_on, no_break_space},
 };
+use crate::position::Word;
 
 impl<'a> GameReader<'a> {
     /// The next move of the main line (and of variations, if they are
@@ -73,6 +74,39 @@ impl<'a> GameReader<'a> {
                 }
             }
         }
+    }
+
+    /// The word that is next in the main line, if nothing but blanks and a move number stands before it and a
+    /// blank behind it. It is not taken: if it is not one of the common forms of SAN, [`next_token`] tells what
+    /// it is.
+    ///
+    /// [`next_token`]: GameReader::next_token
+    #[inline(always)]
+    pub fn peek_word(&mut self) -> Option<Word> {
+        loop {
+            match *self.text.get(self.at)? {
+                b' ' | b'\n' | b'\r' | b'.' | b'\t' => self.at += 1,
+                b'a'..=b'h' | b'A'..=b'Z' => break,
+                b'1'..=b'9' => {
+                    let rest = &self.text[self.at..];
+                    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
+                    let digits = digits.count();
+                    // Not a termination marker, nor castling.
+                    if !matches!(rest.get(digits), Some(b'.' | b' ' | b'\n')) {
+                        return None;
+                    }
+                    self.at += digits + 1;
+                }
+                _ => return None,
+            }
+        }
+        Word::before_blank(self.text[self.at..].first_chunk()?)
+    }
+
+    /// Goes past the word that was [peeked](GameReader::peek_word) at.
+    #[inline(always)]
+    pub fn take_word(&mut self, word: Word) {
+        self.at += word.len();
     }
 
     #[inline]
@@ -280,4 +314,67 @@ fn is_annotation(word: &[u8]) -> bool {
         \u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2212}\
         \u{2020}\u{2021}\u{2213}\u{b1}\u{221e}\u{2a72}\u{2a71}\u{feff}";
     std::str::from_utf8(word).is_ok_and(|word| word.chars().all(|sign| SIGNS.contains(sign)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use shakmaty::Chess;
+
+    use super::*;
+    use crate::position::{read_move, read_word};
+
+    /// The words of the main line as [`GameReader::next_token`] gives them, or, where they are moves of the
+    /// starting position, as [`GameReader::peek_word`] does.
+    fn words(text: &[u8], peeks: bool) -> Vec<(String, usize)> {
+        let start = Chess::default();
+        let mut words = Vec::new();
+        let mut games = GameReader::new(text);
+        while games.next_game() {
+            loop {
+                let peeked = if peeks { games.peek_word() } else { None };
+                if let Some((word, mv)) =
+                    peeked.and_then(|word| Some((word, read_word(&start, word)?)))
+                {
+                    games.take_word(word);
+                    words.push((format!("{mv}"), games.at));
+                    continue;
+                }
+                let token = games.next_token();
+                let said = match token {
+                    Token::Move { text, .. } => match read_move(&start, text) {
+                        Ok(mv) => format!("{mv}"),
+                        Err(err) => err.to_string(),
+                    },
+                    token => format!("{token:?}"),
+                };
+                words.push((said, games.at));
+                if let Token::End(_) = token {
+                    break;
+                }
+            }
+        }
+        words
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_the_moves_that_tokens_are(
+            parts in proptest::collection::vec(prop_oneof![
+                prop_oneof![
+                    Just("e4"), Just("Nf3"), Just("d3+"), Just("Nxf3"), Just("e4\u{2013}e5"), Just("O-O"), Just("N"),
+                    Just("e.p."), Just("ch"), Just("Z0"), Just("e4e.p."), Just("Nf3!?"), Just("a3?"), Just("f4#"),
+                ],
+                prop_oneof![
+                    Just(" "), Just("\n"), Just("\r\n"), Just("\t"), Just("\u{a0}"), Just("."), Just("1."),
+                    Just("12..."), Just("0000"), Just("0-0"), Just("1-0"), Just("1/2-1/2"), Just("12"), Just("*"),
+                    Just("%"), Just(";"), Just("{"), Just("}"), Just("("), Just(")"), Just("[A \"\"]\n"), Just("\n\n"),
+                ],
+                Just(" "),
+            ], 0..40),
+        ) {
+            let text = parts.concat();
+            prop_assert_eq!(words(text.as_bytes(), true), words(text.as_bytes(), false));
+        }
+    }
 }

@@ -30,6 +30,7 @@ mod spelling;
 #[cfg(test)]
 mod spellings;
 mod variant;
+mod word;
 
 pub use self::{
     epd::write_epd,
@@ -37,7 +38,8 @@ pub use self::{
     letters::{PieceLetters, UnknownLetters},
     line::{LineError, from_text, game_start, parse_fen},
     movement::{BookMove, uci, write_uci},
-    notation::{MoveError, looks_like_move, read_move},
+    notation::{MoveError, looks_like_move, read_move, read_word},
     rules::Rules,
     variant::{UnknownVariant, Variant, VariantChoice},
+    word::Word,
 };

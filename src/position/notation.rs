@@ -9,7 +9,7 @@
 use shakmaty::{CastlingSide, File, Move, Position, Rank, Role, Square, attacks, san::San};
 use thiserror::Error;
 
-use super::{Rules, spelling::Spelling};
+use super::{Rules, Word, spelling::Spelling};
 
 /// Why a written move is not a move of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
@@ -42,11 +42,17 @@ pub enum MoveError {
 // Nearly every move comes through here, from one place.
 #[inline(always)]
 pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
-    let text = without_check(text);
-    match pos.quick_san(text) {
+    match Word::new(text).and_then(|word| read_word(pos, word)) {
         Some(mv) => Ok(mv),
-        None => read_slowly(pos, text),
+        None => read_slowly(pos, without_check(text)),
     }
+}
+
+/// Reads a move as [`read_move`] does, if it is one of the common forms of SAN. `None` says nothing about
+/// others.
+#[inline(always)]
+pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
+    pos.quick_san(word.without_check())
 }
 
 #[cold]

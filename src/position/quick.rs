@@ -6,17 +6,16 @@
 //! just one legal move, is left to [`read_move`](super::read_move)'s slower ways, which also know what is
 //! wrong with it.
 
-use super::Rules;
-use shakmaty::{Bitboard, Chess, Color, File, Move, Piece, Position, Rank, Role, Square, attacks};
+use super::{Rules, Word, word::square};
+use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
 
 impl Rules for Chess {
     // Nearly every move of nearly every run comes through here, from one place.
     #[inline(always)]
-    fn quick_san(&self, text: &[u8]) -> Option<Move> {
-        match *text {
-            [b'a'..=b'h', ..] => pawn_move(self, text),
-            [letter, ref rest @ ..] => piece_move(self, role(letter)?, rest),
-            [] => None,
+    fn quick_san(&self, word: Word) -> Option<Move> {
+        match word.byte(0) {
+            b'a'..=b'h' => pawn_move(self, word),
+            letter => piece_move(self, role(letter)?, word),
         }
     }
 }
@@ -33,57 +32,48 @@ fn role(letter: u8) -> Option<Role> {
     }
 }
 
-#[inline]
-fn square(file: u8, rank: u8) -> Option<Square> {
-    let (file, rank) = (file.wrapping_sub(b'a'), rank.wrapping_sub(b'1'));
-    (file < 8 && rank < 8)
-        .then(|| Square::from_coords(File::new(u32::from(file)), Rank::new(u32::from(rank))))
-}
-
 // In one piece, so that the compiler inlines it where nearly every move comes through.
 #[inline]
-fn pawn_move(pos: &Chess, text: &[u8]) -> Option<Move> {
-    let (text, promotion) = match *text {
-        [ref text @ .., b'=', letter] => (text, Some(role(letter)?)),
-        _ => (text, None),
+fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
+    let (word, promotion) = if word.len() > 3 && word.byte(word.len() - 2) == b'=' {
+        let letter = word.byte(word.len() - 1);
+        (word.without_last(2), Some(role(letter)?))
+    } else {
+        (word, None)
     };
+    let to = word.square()?;
     let board = pos.board();
     let us = pos.turn();
     let back = us.fold_wb(-8, 8);
-    let pawns = board.pawns() & board.by_color(us);
-    let (from, to, capture) = match *text {
-        [file, rank] => {
-            let to = square(file, rank)?;
-            let one = to.offset(back)?;
+    let behind = to.offset(back)?;
+    let (from, capture) = match word.len() {
+        2 => {
             let occupied = board.occupied();
-            let is_double = to.rank() == us.fold_wb(Rank::Fourth, Rank::Fifth);
-            let from = if is_double && !occupied.contains(one) {
-                one.offset(back)?
-            } else {
-                one
-            };
             if occupied.contains(to) {
                 return None;
             }
-            (from, to, None)
+            let is_double = to.rank() == us.fold_wb(Rank::Fourth, Rank::Fifth);
+            if is_double && !occupied.contains(behind) {
+                (behind.offset(back)?, None)
+            } else {
+                (behind, None)
+            }
         }
-        [from_file, b'x', file, rank] => {
-            let to = square(file, rank)?;
-            let behind = to.offset(back)?;
-            let from = square(from_file, behind.rank().char() as u8)?;
+        4 if word.byte(1) == b'x' => {
+            let from = square(word.byte(0), behind.rank().char() as u8)?;
             if from.file().distance(to.file()) != 1 {
                 return None;
             }
             // An empty square is en passant, or a mistake.
-            (from, to, Some(taken(pos, to)?))
+            (from, Some(taken(pos, to)?))
         }
         _ => return None,
     };
     let promotes = to.rank() == us.fold_wb(Rank::Eighth, Rank::First);
-    let is_right = pawns.contains(from)
+    let is_right = (board.pawns() & board.by_color(us)).contains(from)
         && promotes == promotion.is_some()
         && promotion != Some(Role::King)
-        && is_safe(pos, us, from, to);
+        && is_safe(pos, us, Role::Pawn, from, to);
     is_right.then_some(Move::Normal {
         role: Role::Pawn,
         from,
@@ -94,44 +84,35 @@ fn pawn_move(pos: &Chess, text: &[u8]) -> Option<Move> {
 }
 
 #[inline]
-fn piece_move(pos: &Chess, role: Role, text: &[u8]) -> Option<Move> {
-    let (hint, is_capture, to) = match *text {
-        [file, rank] => (None, false, square(file, rank)?),
-        [b'x', file, rank] => (None, true, square(file, rank)?),
-        [hint, file, rank] => (Some(hint), false, square(file, rank)?),
-        [hint, b'x', file, rank] => (Some(hint), true, square(file, rank)?),
+fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
+    let to = word.square()?;
+    // The letter stands before the square, or a cross, or a hint, or a hint and a cross.
+    let is_capture = word.len() > 3 && word.byte(word.len() - 3) == b'x';
+    let hinted = match word.len() - usize::from(is_capture) {
+        3 => Bitboard::FULL,
+        4 => HINTED[usize::from(word.byte(1))],
         _ => return None,
     };
     let board = pos.board();
     let us = pos.turn();
-    let capture = if board.occupied().contains(to) {
+    let occupied = board.occupied();
+    if is_capture != occupied.contains(to) {
+        return None;
+    }
+    let capture = if is_capture {
         Some(taken(pos, to)?)
     } else {
         None
     };
-    if is_capture != capture.is_some() {
-        return None;
-    }
-    let mut from = attacks::attacks(to, Piece { color: us, role }, board.occupied())
-        & board.by_role(role)
-        & board.by_color(us);
-    match hint {
-        None => {}
-        Some(file @ b'a'..=b'h') => from &= Bitboard::from_file(File::new(u32::from(file - b'a'))),
-        Some(rank @ b'1'..=b'8') => from &= Bitboard::from_rank(Rank::new(u32::from(rank - b'1'))),
-        Some(_) => return None,
-    }
-    let is_legal = |from: &Square| {
-        if role == Role::King {
-            let without = board.occupied() ^ Bitboard::from_square(*from);
-            pos.king_attackers(to, !us, without).is_empty()
-        } else {
-            is_safe(pos, us, *from, to)
+    let pieces = board.by_role(role) & board.by_color(us);
+    let mut legal = None;
+    for from in REACH[role as usize][usize::from(to)] & pieces & hinted {
+        let may_go = (attacks::between(from, to) & occupied).is_empty();
+        if may_go && is_safe(pos, us, role, from, to) && legal.replace(from).is_some() {
+            return None;
         }
-    };
-    let mut legal = from.into_iter().filter(is_legal);
-    let from = legal.next()?;
-    legal.next().is_none().then_some(Move::Normal {
+    }
+    legal.map(|from| Move::Normal {
         role,
         from,
         capture,
@@ -150,22 +131,62 @@ fn taken(pos: &Chess, square: Square) -> Option<Role> {
     }
 }
 
-/// Whether the king is out of check when another piece of its side has gone from a square to another.
+/// Whether the king is out of check when a piece of its side, or itself, has gone from a square to another.
+// Sliding pieces in line with the king are few, and a look between them and the king is a look into a small
+// table, where the squares that the king sees are spread over a large one.
 #[inline(always)]
-fn is_safe(pos: &Chess, us: Color, from: Square, to: Square) -> bool {
+fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool {
     let board = pos.board();
-    let Some(king) = board.king_of(us) else {
+    let king = if role == Role::King {
+        to
+    } else if let Some(king) = board.king_of(us) {
+        king
+    } else {
         return false;
     };
-    let occupied = (board.occupied() ^ Bitboard::from_square(from)) | Bitboard::from_square(to);
     let them = board.by_color(!us) & !Bitboard::from_square(to);
+    let near = (attacks::knight_attacks(king) & board.knights())
+        | (attacks::pawn_attacks(us, king) & board.pawns())
+        | (attacks::king_attacks(king) & board.kings());
+    if (near & them).any() {
+        return false;
+    }
     let queens = board.queens();
-    let attackers = (attacks::rook_attacks(king, occupied) & (board.rooks() | queens))
-        | (attacks::bishop_attacks(king, occupied) & (board.bishops() | queens))
-        | (attacks::knight_attacks(king) & board.knights())
-        | (attacks::pawn_attacks(us, king) & board.pawns());
-    (attackers & them).is_empty()
+    let in_line = (REACH[Role::Rook as usize][usize::from(king)] & (board.rooks() | queens))
+        | (REACH[Role::Bishop as usize][usize::from(king)] & (board.bishops() | queens));
+    let occupied = (board.occupied() ^ Bitboard::from_square(from)) | Bitboard::from_square(to);
+    (in_line & them)
+        .into_iter()
+        .all(|slider| (attacks::between(king, slider) & occupied).any())
 }
+
+/// The squares of the file or rank that a hint names, none for what is not a hint.
+static HINTED: [Bitboard; 256] = {
+    let mut hinted = [Bitboard::EMPTY; 256];
+    let mut i = 0;
+    while i < 8 {
+        hinted[b'a' as usize + i] = Bitboard::from_file(File::new(i as u32));
+        hinted[b'1' as usize + i] = Bitboard::from_rank(Rank::new(i as u32));
+        i += 1;
+    }
+    hinted
+};
+
+/// From where a piece comes to a square on an empty board, by its role; nothing for pawns.
+static REACH: [[Bitboard; 64]; 7] = {
+    let mut reach = [[Bitboard::EMPTY; 64]; 7];
+    let mut i = 0;
+    while i < 64 {
+        let square = Square::new(i as u32);
+        reach[Role::Knight as usize][i] = attacks::knight_attacks(square);
+        reach[Role::Bishop as usize][i] = attacks::bishop_attacks(square, Bitboard::EMPTY);
+        reach[Role::Rook as usize][i] = attacks::rook_attacks(square, Bitboard::EMPTY);
+        reach[Role::Queen as usize][i] = attacks::queen_attacks(square, Bitboard::EMPTY);
+        reach[Role::King as usize][i] = attacks::king_attacks(square);
+        i += 1;
+    }
+    reach
+};
 
 #[cfg(test)]
 mod tests {
@@ -213,7 +234,9 @@ mod tests {
                         .parse::<San>()
                         .ok()
                         .and_then(|san| san.to_move(&pos).ok());
-                    if let Some(mv) = pos.quick_san(text.as_bytes()) {
+                    if let Some(mv) =
+                        Word::new(text.as_bytes()).and_then(|word| pos.quick_san(word))
+                    {
                         assert_eq!(Some(mv), expected, "{text} in {pos:?}");
                         quick += 1;
                     } else if let Some(mv) = expected {

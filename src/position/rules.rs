@@ -2,13 +2,14 @@
 
 use shakmaty::{Chess, Move, Position, variant::VariantPosition};
 
-use super::variant::number_of;
+use super::{Word, variant::number_of};
 
 /// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
 /// and those of all variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// The one legal move that a text is, where that can be told quickly.
-    fn quick_san(&self, _text: &[u8]) -> Option<Move> {
+    /// The one legal move that a word is, where that can be told quickly. The word has no check sign.
+    #[inline]
+    fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
@@ -26,9 +27,9 @@ pub trait Rules: Position + Clone + Send + Sync {
 }
 
 impl Rules for VariantPosition {
-    fn quick_san(&self, text: &[u8]) -> Option<Move> {
+    fn quick_san(&self, word: Word) -> Option<Move> {
         match self {
-            VariantPosition::Chess(pos) => chess_san(pos, text),
+            VariantPosition::Chess(pos) => chess_san(pos, word),
             _ => None,
         }
     }
@@ -44,6 +45,6 @@ impl Rules for VariantPosition {
 
 /// Apart, so that it is inlined where it matters.
 #[inline(never)]
-fn chess_san(pos: &Chess, text: &[u8]) -> Option<Move> {
-    pos.quick_san(text)
+fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
+    pos.quick_san(word)
 }
