@@ -31,6 +31,10 @@ struct Args {
     /// What decides the games; the same number makes the same games
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+
+    /// Tags like those of a site where people play online: time controls, ids, ratings of all strengths
+    #[arg(long)]
+    online: bool,
 }
 
 /// How many games are made at once by all threads.
@@ -44,7 +48,7 @@ fn main() -> ExitCode {
         let last = (first + BLOCK).min(args.games);
         let texts: Vec<String> = (first..last)
             .into_par_iter()
-            .map(|number| game(&tree, args.seed, number))
+            .map(|number| game(&tree, args.seed, number, args.online))
             .collect();
         for text in texts {
             match out.write_all(text.as_bytes()) {
@@ -118,7 +122,7 @@ impl Random {
 }
 
 /// One game with its tags.
-fn game(tree: &Tree, seed: u64, number: u64) -> String {
+fn game(tree: &Tree, seed: u64, number: u64, online: bool) -> String {
     let mut random = Random(
         seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number.wrapping_mul(0xd134_2543_de82_ef95),
     );
@@ -137,7 +141,14 @@ fn game(tree: &Tree, seed: u64, number: u64) -> String {
         let mv = drawn.unwrap_or_else(|| plausible(&pos, &mut random));
         words.push(SanPlus::from_move_and_play_unchecked(&mut pos, mv).to_string());
     }
-    text(&words, result(&pos, &mut random), number, &mut random)
+    let result = result(&pos, &mut random);
+    let mut text = if online {
+        online_tags(result, number, &mut random)
+    } else {
+        tags(&words, result, number, &mut random)
+    };
+    put_moves(&mut text, &words, result);
+    text
 }
 
 /// The best of a few legal moves, by what each wins or leaves to be taken at once.
@@ -203,7 +214,8 @@ fn result(pos: &Chess, random: &mut Random) -> &'static str {
     }
 }
 
-fn text(words: &[String], result: &str, number: u64, random: &mut Random) -> String {
+/// The tags of a tournament game.
+fn tags(words: &[String], result: &str, number: u64, random: &mut Random) -> String {
     let mut text = String::with_capacity(1200);
     let player = |random: &mut Random| {
         let name = random.below(20_000);
@@ -227,6 +239,65 @@ fn text(words: &[String], result: &str, number: u64, random: &mut Random) -> Str
         1 + number % 45,
         words.len()
     );
+    text
+}
+
+/// The tags of a game that was played online, in one of ten years.
+fn online_tags(result: &str, number: u64, random: &mut Random) -> String {
+    const CONTROLS: [(&str, &str); 12] = [
+        ("Bullet", "60+0"),
+        ("Bullet", "60+0"),
+        ("Bullet", "120+1"),
+        ("Blitz", "180+0"),
+        ("Blitz", "180+2"),
+        ("Blitz", "300+0"),
+        ("Blitz", "300+3"),
+        ("Rapid", "600+0"),
+        ("Rapid", "600+5"),
+        ("Classical", "1800+20"),
+        ("UltraBullet", "15+0"),
+        ("Correspondence", "-"),
+    ];
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut text = String::with_capacity(1200);
+    let (speed, control) = CONTROLS[random.below(CONTROLS.len() as u64) as usize];
+    let mode = if random.below(8) == 0 {
+        "Casual"
+    } else {
+        "Rated"
+    };
+    let id: String = (0..8)
+        .map(|_| char::from(DIGITS[random.below(62) as usize]))
+        .collect();
+    let month = number / 512 % 120;
+    let date = format!(
+        "{}.{:02}.{:02}",
+        2015 + month / 12,
+        1 + month % 12,
+        1 + number % 28
+    );
+    // Players meet others of about their strength.
+    let strength = 700 + random.below(700) + random.below(700) + random.below(700);
+    let player = |random: &mut Random| {
+        let name = random.below(200_000);
+        (format!("player{name:06}"), strength + random.below(200))
+    };
+    let (white, white_elo) = player(random);
+    let (black, black_elo) = player(random);
+    let _ = write!(
+        text,
+        "[Event \"{mode} {speed} game\"]\n[Site \"https://lichess.org/{id}\"]\n[Date \"{date}\"]\n\
+         [White \"{white}\"]\n[Black \"{black}\"]\n[Result \"{result}\"]\n[UTCDate \"{date}\"]\n\
+         [WhiteElo \"{white_elo}\"]\n[BlackElo \"{black_elo}\"]\n[ECO \"{}{:02}\"]\n\
+         [TimeControl \"{control}\"]\n\n",
+        char::from(b'A' + random.below(5) as u8),
+        random.below(100),
+    );
+    text
+}
+
+/// Appends the moves in lines of up to 80 characters.
+fn put_moves(text: &mut String, words: &[String], result: &str) {
     let mut column = 0;
     let mut put = |text: &mut String, word: &str| {
         if column + word.len() + 1 > 80 {
@@ -241,12 +312,11 @@ fn text(words: &[String], result: &str, number: u64, random: &mut Random) -> Str
     };
     for (ply, word) in words.iter().enumerate() {
         if ply % 2 == 0 {
-            put(&mut text, &format!("{}. {word}", ply / 2 + 1));
+            put(text, &format!("{}. {word}", ply / 2 + 1));
         } else {
-            put(&mut text, word);
+            put(text, word);
         }
     }
-    put(&mut text, result);
+    put(text, result);
     text.push_str("\n\n");
-    text
 }

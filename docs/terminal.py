@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 COMMANDS = [
-    "polybook make-book data/selfplay.pgn data/famous.pgn --leveldb games.idx --index-stats --bin book.bin",
+    "polybook make-book data/selfplay.pgn data/famous.pgn --leveldb games.idx --explorer --bin book.bin",
     'polybook show book.bin --moves "1. e4"',
     'polybook games --leveldb games.idx --moves "1. e4 e5 2. Nf3 d6"',
     'polybook moves --leveldb games.idx --moves "1. e4 e5 2. Nf3"',

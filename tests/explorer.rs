@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use common::{python, sample, temp};
+use common::{fails, ok, ok_json, python, sample, temp};
 use polybook::{
     MakeBook,
     explorer::{
@@ -219,4 +219,207 @@ fn the_corpus_of_masters_agrees() {
     };
     let masters = [corpus.join("masters.pgn")];
     all_agree(&masters, VariantChoice::default(), &options);
+}
+
+/// The moves of a JSON document: SAN, games, and rating.
+fn listed(document: &Value) -> Vec<(String, u64, u64)> {
+    let moves = document["moves"].as_array().unwrap();
+    let number = |played: &Value, name: &str| played[name].as_u64().unwrap();
+    moves
+        .iter()
+        .map(|played| {
+            let san = played["san"].as_str().unwrap().to_owned();
+            (
+                san,
+                number(played, "games"),
+                number(played, "average_rating"),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn moves_and_games_take_filters_and_several_indexes() {
+    let dir = temp();
+    for name in ["famous", "selfplay"] {
+        let pgn = sample(&format!("{name}.pgn"));
+        let pgn = pgn.display();
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} --leveldb {name}.idx --explorer"),
+        );
+    }
+    let ask = |options: &str| {
+        let both = "--leveldb famous.idx --leveldb selfplay.idx --json";
+        ok_json(dir.path(), &format!("moves {both} {options}"))
+    };
+    let one = ok_json(dir.path(), "moves --leveldb famous.idx --json");
+    let both = ask("");
+    let games = |document: &Value| document["games"].as_u64().unwrap();
+    assert_eq!((games(&one), games(&both)), (45, 545));
+    assert_eq!(
+        listed(&both).iter().map(|played| played.1).sum::<u64>(),
+        545
+    );
+    let results =
+        ["1-0", "0-1", "1/2-1/2", "*"].map(|result| games(&ask(&format!("--result {result}"))));
+    assert_eq!(results.iter().sum::<u64>(), 545);
+    assert_eq!(games(&ask("--until 1800")), 0);
+    let by_uci = listed(&ask("--sort uci"));
+    assert_eq!(by_uci[0].0, "b3");
+    // Castling is the king's two steps, as everywhere on the command line.
+    let castling = ask("--moves e4,e5,Nf3,Nc6,Bc4,Bc5,b4,Bxb4,c3,Ba5,d4,exd4");
+    let castle = castling["moves"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|played| played["san"] == "O-O");
+    assert_eq!(castle.unwrap()["uci"], "e1g1");
+
+    let list = |options: &str| {
+        let both = "--leveldb famous.idx --leveldb selfplay.idx --json";
+        ok_json(dir.path(), &format!("games {both} {options}"))
+    };
+    let all = list("--skip 44 --limit 2");
+    assert_eq!(
+        (&all["total"], &all["games"][1]["id"]),
+        (&Value::from(545), &Value::from(45))
+    );
+    let recent = list("--sort recent --until 1900 --limit 100");
+    let dates: Vec<&str> = recent["games"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|game| game["date"].as_str().unwrap())
+        .collect();
+    assert!(
+        dates.len() > 3 && dates.is_sorted_by(|a, b| a[..4] >= b[..4]),
+        "{dates:?}"
+    );
+    let texts = ok(
+        dir.path(),
+        "games --leveldb famous.idx --leveldb selfplay.idx --pgn --skip 45",
+    );
+    assert_eq!(texts, fs::read_to_string(sample("selfplay.pgn")).unwrap());
+}
+
+#[test]
+fn an_index_without_the_data_says_what_they_would_add() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let pgn = pgn.display();
+    ok(
+        dir.path(),
+        &format!("make-book -q {pgn} --leveldb idx --index-stats"),
+    );
+    let output = common::run(dir.path(), "moves --leveldb idx");
+    assert!(output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("--explorer"), "{told}");
+    for line in [
+        "moves --leveldb idx --since 1900",
+        "games --leveldb idx --sort recent",
+        "games --leveldb idx --leveldb idx",
+        "games --leveldb idx --player tal",
+    ] {
+        let error = fails(dir.path(), line, 2);
+        assert!(error.contains("--explorer"), "{line}: {error}");
+    }
+    let error = fails(dir.path(), "moves --leveldb idx --leveldb idx", 1);
+    assert!(error.contains("--explorer"), "{error}");
+    fails(dir.path(), "moves --leveldb idx --color white", 2);
+}
+
+#[test]
+fn the_same_bytes_for_every_number_of_threads_and_budget() {
+    let dir = temp();
+    let pgns = [
+        sample("famous.pgn"),
+        sample("selfplay.pgn"),
+        sample("variants.pgn"),
+    ];
+    let pgns: Vec<String> = pgns.iter().map(|pgn| pgn.display().to_string()).collect();
+    let make = |name: &str, options: &str| {
+        let pgns = pgns.join(" ");
+        let line =
+            format!("make-book -q {pgns} --variant auto --leveldb {name} --explorer {options}");
+        ok(dir.path(), &line);
+        let mut files: Vec<PathBuf> = fs::read_dir(dir.path().join(name))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        files
+            .iter()
+            .map(|file| fs::read(file).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let one = make("one", "--threads 1");
+    assert!(one == make("four", "--threads 4"));
+    assert!(one == make("small", "--threads 3 --memory 64KiB"));
+}
+
+#[test]
+fn the_answer_has_its_keys_in_order() {
+    let dir = temp();
+    let explorer = explorer_of(
+        dir.path(),
+        &[sample("famous.pgn")],
+        VariantChoice::default(),
+    );
+    let line = Line::parse(Variant::Standard, None, "e2e4,e7e5,g1f3,d7d6").unwrap();
+    let mut query = Query::new(line, View::Lichess);
+    query.history = true;
+    let text = |query: &Query| serde_json::to_string(&explorer.answer(query).unwrap()).unwrap();
+    let game = r#""id":"00000004","winner":"white","speed":"classical","mode":"rated","black":{"name":"Duke Karl / Count Isouard","rating":0},"white":{"name":"Morphy, Paul","rating":0},"year":1858,"month":null"#;
+    assert_eq!(
+        text(&query),
+        format!(
+            r#"{{"white":1,"draws":0,"black":0,"moves":[{{"uci":"d2d4","san":"d4","averageRating":0,"white":1,"draws":0,"black":0,"game":{{{game}}},"opening":{{"eco":"C41","name":"Philidor Defense"}}}}],"recentGames":[{{"uci":"d2d4",{game}}}],"topGames":[{{"uci":"d2d4",{game}}}],"opening":{{"eco":"C41","name":"Philidor Defense"}},"queuePosition":0,"history":[]}}"#
+        )
+    );
+    query.view = View::Masters;
+    query.history = false;
+    let masters = text(&query);
+    assert!(
+        !masters.contains("speed") && !masters.contains("recentGames"),
+        "{masters}"
+    );
+    query.view = View::Player;
+    query.filters.player = Some("morphy, paul".to_owned());
+    query.filters.color = Some(Color::White);
+    let player = text(&query);
+    assert!(
+        player.contains(r#""averageOpponentRating":0,"performance":0,"#),
+        "{player}"
+    );
+    assert!(
+        !player.contains("topGames") && !player.contains("history"),
+        "{player}"
+    );
+}
+
+#[test]
+fn games_are_found_by_their_ids() {
+    let dir = temp();
+    let pgn = dir.path().join("games.pgn");
+    let game = "[Event \"A\"]\n[Site \"https://lichess.org/abcdefgh\"]\n\n1. e4 *\n\n";
+    let other = "[Event \"B\"]\n[Site \"Paris\"]\n\n1. d4 1-0\n\n";
+    fs::write(&pgn, [other, game, "1. zz *\n\n"].concat()).unwrap();
+    let explorer = explorer_of(dir.path(), &[pgn.clone(), pgn], VariantChoice::default());
+    let find = |id: &str| explorer.find(id).unwrap();
+    assert_eq!((find("abcdefgh"), find("00000003")), (Some(1), Some(3)));
+    for unknown in ["abcdefgi", "00000006", "3", "", "0000000x", "+0000003"] {
+        assert_eq!(find(unknown), None, "{unknown}");
+    }
+    assert_eq!(explorer.text(1).unwrap(), game.as_bytes());
+    assert_eq!(explorer.text(3).unwrap(), other.as_bytes());
+    assert_eq!(explorer.game(3).unwrap().id, "00000003");
+    assert_eq!(explorer.game(4).unwrap().id, "abcdefgh");
+    assert!(explorer.game(6).is_err() && explorer.text(6).is_err());
+    let about = explorer.about();
+    assert_eq!(
+        (about.games, about.sources.len(), about.years),
+        (6, 2, None)
+    );
 }

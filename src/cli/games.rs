@@ -8,6 +8,7 @@ use std::{
 };
 
 use polybook::{
+    explorer::{Explorer, Line, Page, Query, Sort, View},
     index::{GameHeader, Index},
     position,
 };
@@ -16,7 +17,12 @@ use serde::{
     ser::{Error as _, SerializeSeq as _},
 };
 
-use super::{json, key, position::PositionArgs};
+use super::{
+    filters::{FilterArgs, explorer_of},
+    json, key,
+    position::PositionArgs,
+    usage::Usage,
+};
 
 /// List the games that reached a position
 #[derive(clap::Args, Debug)]
@@ -24,11 +30,13 @@ use super::{json, key, position::PositionArgs};
 Examples:
   polybook games --leveldb games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
   polybook games --leveldb games.idx --moves \"1. b4\" --pgn > sokolsky.pgn
-  polybook games --leveldb games.idx --json")]
+  polybook games --leveldb games.idx --json
+  polybook games --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
 pub struct Args {
-    /// The index, as make-book --leveldb made it
-    #[arg(long, value_name = "DIR")]
-    leveldb: PathBuf,
+    /// An index, as make-book --leveldb made it; several that were made with --explorer are asked as one, and their
+    /// games numbered on from one to the next
+    #[arg(long, value_name = "DIR", required = true)]
+    leveldb: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
@@ -45,13 +53,31 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
+    /// List the games as they stand in the PGN, the newest first, or those of the highest ratings first; of an index
+    /// made with --explorer
+    #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
+    sort: Sort,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    filters: FilterArgs,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let index = Index::open(&args.leveldb)?;
+    if let [path] = &args.leveldb[..]
+        && args.filters.are_none()
+        && args.sort == Sort::Id
+    {
+        return run_plain(args, &Index::open(path)?);
+    }
+    run_explored(args)
+}
+
+/// All games of a position, in the order of the index.
+fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let pos = args.position.position_of(index.variant().only())?;
     let key = position::key(&pos);
     let ids = index.games(key)?;
@@ -61,35 +87,92 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .take(args.limit.unwrap_or(usize::MAX));
     if args.pgn {
         for id in wanted {
-            super::game::print_text(&index, id)?;
+            super::game::print_text(index, id)?;
         }
         return Ok(());
     }
-    if args.json {
-        let document = Document {
-            key: key::text(key),
-            total: ids.len(),
-            games: Games::new(wanted.map(|id| Ok((id, index.header(id)?)))),
-        };
-        let printed = json::print_long(&document);
-        document
-            .games
-            .failure
-            .take()
-            .map_or(printed, |err| Err(err.into()))
-    } else {
-        let mut out = BufWriter::new(io::stdout().lock());
-        writeln!(out, "{} games", ids.len()).map_err(super::not_printed)?;
-        for id in wanted {
-            let line = line(id, &index.header(id)?);
-            out.write_all(line.as_bytes()).map_err(super::not_printed)?;
-        }
-        out.flush().map_err(super::not_printed)
+    let games = wanted.map(|id| Ok((id.into(), index.header(id)?)));
+    print_list(args, key, ids.len() as u64, games)
+}
+
+/// The games of a position that pass the filters.
+fn run_explored(args: &Args) -> anyhow::Result<()> {
+    let explorer = explorer_of(&args.leveldb).map_err(|err| needs_explorer(args, err))?;
+    let variant = args.position.variant_of(explorer.variant());
+    let pos = args.position.position_of(explorer.variant())?;
+    let key = position::key(&pos);
+    let mut query = Query::new(Line::at(variant, pos), View::Lichess);
+    query.filters = args.filters.filters();
+    let page = Page {
+        skip: args.skip,
+        limit: args.limit.unwrap_or(usize::MAX),
+        sort: args.sort,
+    };
+    let (total, numbers) = explorer.game_numbers(&query, &page)?;
+    if args.pgn {
+        return print_texts(&explorer, &numbers);
+    }
+    let games = numbers
+        .iter()
+        .map(|number| Ok((*number, explorer.header(*number)?)));
+    print_list(args, key, total, games)
+}
+
+fn print_texts(explorer: &Explorer, numbers: &[u64]) -> anyhow::Result<()> {
+    for number in numbers {
+        super::print_bytes(&explorer.text(*number)?)?;
+    }
+    Ok(())
+}
+
+/// An index that was made without the explorer's data may be one that was only asked too much.
+fn needs_explorer(args: &Args, err: anyhow::Error) -> anyhow::Error {
+    let is_plain = |path: &PathBuf| {
+        let index = Index::open(path);
+        index.is_ok_and(|index| index.is_explored().is_ok_and(|is_explored| !is_explored))
+    };
+    match args.leveldb.iter().find(|path| is_plain(path)) {
+        Some(path) => Usage(format!(
+            "{}: was made without --explorer, which filters, --sort and several indexes need: make it again with it",
+            path.display()
+        ))
+        .into(),
+        None => err,
     }
 }
 
+/// Prints games that are read while they are printed.
+fn print_list(
+    args: &Args,
+    key: u64,
+    total: u64,
+    games: impl Iterator<Item = polybook::Result<(u64, GameHeader)>>,
+) -> anyhow::Result<()> {
+    if args.json {
+        let document = Document {
+            key: key::text(key),
+            total,
+            games: Games::new(games),
+        };
+        let printed = json::print_long(&document);
+        return document
+            .games
+            .failure
+            .take()
+            .map_or(printed, |err| Err(err.into()));
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    writeln!(out, "{total} games").map_err(super::not_printed)?;
+    for game in games {
+        let (id, header) = game?;
+        let line = line(id, &header);
+        out.write_all(line.as_bytes()).map_err(super::not_printed)?;
+    }
+    out.flush().map_err(super::not_printed)
+}
+
 /// One game for people.
-fn line(id: u32, game: &GameHeader) -> String {
+fn line(id: u64, game: &GameHeader) -> String {
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),
         _ => format!("{name} ({elo})"),
@@ -107,9 +190,9 @@ fn line(id: u32, game: &GameHeader) -> String {
 /// The games of a position, for programs.
 #[derive(Serialize)]
 #[serde(bound = "")]
-struct Document<I: Iterator<Item = polybook::Result<(u32, GameHeader)>>> {
+struct Document<I: Iterator<Item = polybook::Result<(u64, GameHeader)>>> {
     key: String,
-    total: usize,
+    total: u64,
     games: Games<I>,
 }
 
@@ -129,7 +212,7 @@ impl<I> Games<I> {
     }
 }
 
-impl<I: Iterator<Item = polybook::Result<(u32, GameHeader)>>> Serialize for Games<I> {
+impl<I: Iterator<Item = polybook::Result<(u64, GameHeader)>>> Serialize for Games<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         for game in self.games.take().into_iter().flatten() {
@@ -148,7 +231,7 @@ impl<I: Iterator<Item = polybook::Result<(u32, GameHeader)>>> Serialize for Game
 /// One game for programs.
 #[derive(Serialize)]
 struct Game<'a> {
-    id: u32,
+    id: u64,
     white: Cow<'a, str>,
     white_elo: Cow<'a, str>,
     black: Cow<'a, str>,
@@ -167,7 +250,7 @@ struct Game<'a> {
 }
 
 impl<'a> Game<'a> {
-    fn new(id: u32, game: &'a GameHeader) -> Game<'a> {
+    fn new(id: u64, game: &'a GameHeader) -> Game<'a> {
         let offset = game.offset().map(i64::try_from);
         Game {
             id,

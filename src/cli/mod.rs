@@ -5,6 +5,7 @@ mod convert;
 mod dump_book;
 mod errors;
 mod filter;
+mod filters;
 mod game;
 mod games;
 mod header;
@@ -131,7 +132,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Key(args) => key::run(&args),
         Command::Games(args) => games::run(&args),
         Command::Game(args) => game::run(&args, context),
-        Command::Moves(args) => moves::run(&args),
+        Command::Moves(args) => moves::run(&args, context),
         Command::MergeBook(args) => merge_book::run(args, context),
         Command::Filter(args) => filter::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),

@@ -1,49 +1,100 @@
 //! `polybook moves`: the moves that were played in a position and how they did.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{
+    fmt::Write,
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
 use polybook::{
     Error,
+    explorer::{Answer, Line, Opening, PlayedMove, Query, View},
     index::{Index, PositionStats},
-    position::{self, BookMove},
+    position::{self, BookMove, read_move, uci},
 };
 use serde::Serialize;
 use shakmaty::{Position, variant::VariantPosition};
 
-use super::{json, key, position::PositionArgs};
+use super::{
+    Context,
+    filters::{FilterArgs, explorer_of, plain_index},
+    json, key,
+    position::PositionArgs,
+};
 
-/// List the moves played in a position, with the games they led to
+/// List the moves played in a position and how they did
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The numbers are those of the position that a move leads to, whatever way the games took there.
+An index made with --explorer tells which games played each move here. Of one made with --index-stats the numbers are
+those of the position that a move leads to, whatever way the games took there.
 
 Examples:
   polybook moves --leveldb games.idx
-  polybook moves --leveldb games.idx --moves \"1. e4 c5\"")]
+  polybook moves --leveldb games.idx --moves \"1. e4 c5\"
+  polybook moves --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --color black
+  polybook moves --leveldb games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// The index, as make-book --leveldb --index-stats made it
-    #[arg(long, value_name = "DIR")]
-    leveldb: PathBuf,
+    /// An index, as make-book --leveldb --explorer or --index-stats made it; several are asked as one
+    #[arg(long, value_name = "DIR", required = true)]
+    leveldb: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
+    /// List the moves by their games, by the score of the side to move, by the rating of those who played them, or by
+    /// their UCI text
+    #[arg(long, value_enum, default_value_t = Order::Games)]
+    sort: Order,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    filters: FilterArgs,
 }
 
-/// A move and the statistics of the position behind it.
-struct Row {
-    mv: BookMove,
-    stats: PositionStats,
+/// An order of moves.
+#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
+enum Order {
+    Games,
+    Score,
+    Rating,
+    Uci,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    match plain_index(&args.leveldb, &args.filters)? {
+        Some(index) => {
+            run_plain(args, &index)?;
+            if !args.json {
+                context.tell(
+                    "the numbers are those of the positions behind the moves: make-book --explorer would tell the \
+                     games that played each move here, average ratings and names of openings, and take filters\n",
+                );
+            }
+            Ok(())
+        }
+        None => run_explored(args),
+    }
 }
 
 /// The moves of a position, for programs.
 #[derive(Serialize)]
 struct Document {
     key: String,
+    #[serde(flatten)]
+    totals: Option<Totals>,
     moves: Vec<MoveDocument>,
+}
+
+#[derive(Serialize)]
+struct Totals {
+    games: u64,
+    white: u64,
+    draws: u64,
+    black: u64,
+    opening: Option<Opening>,
 }
 
 #[derive(Serialize)]
@@ -54,6 +105,137 @@ struct MoveDocument {
     white: u64,
     draws: u64,
     black: u64,
+    #[serde(flatten)]
+    explored: Option<ExploredDocument>,
+}
+
+#[derive(Serialize)]
+struct ExploredDocument {
+    average_rating: u64,
+    opening: Option<Opening>,
+}
+
+fn run_explored(args: &Args) -> anyhow::Result<()> {
+    let explorer = explorer_of(&args.leveldb)?;
+    let variant = args.position.variant_of(explorer.variant());
+    let pos = args.position.position_of(explorer.variant())?;
+    let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
+    query.filters = args.filters.filters();
+    query.moves = None;
+    query.top_games = 0;
+    query.recent_games = Some(0);
+    let mut answer = explorer.answer(&query)?;
+    sort(&mut answer.moves, args.sort, &pos);
+    if args.json {
+        return json::print(&document(&answer, &pos));
+    }
+    super::print(&table(&answer, io::stdout().is_terminal()))
+}
+
+/// Puts moves into an order; those that are alike in it stay as they are.
+fn sort(moves: &mut [PlayedMove], order: Order, pos: &VariantPosition) {
+    let score = |played: &PlayedMove| {
+        let wins = pos.turn().fold_wb(played.white, played.black);
+        (2 * wins + played.draws) as f64 / played.games() as f64
+    };
+    match order {
+        Order::Games => {}
+        Order::Score => moves.sort_by(|a, b| score(b).total_cmp(&score(a))),
+        Order::Rating => moves.sort_by_key(|played| u64::MAX - played.average_rating.unwrap_or(0)),
+        Order::Uci => moves.sort_by(|a, b| a.uci.cmp(&b.uci)),
+    }
+}
+
+fn document(answer: &Answer, pos: &VariantPosition) -> Document {
+    let of_move = |played: &PlayedMove| MoveDocument {
+        // The explorer has castling as king takes rook.
+        uci: read_move(pos, played.san.as_bytes())
+            .map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv)),
+        san: Some(played.san.clone()),
+        games: played.games(),
+        white: played.white,
+        draws: played.draws,
+        black: played.black,
+        explored: Some(ExploredDocument {
+            average_rating: played.average_rating.unwrap_or(0),
+            opening: played.opening,
+        }),
+    };
+    Document {
+        key: key::text(position::key(pos)),
+        totals: Some(Totals {
+            games: answer.games(),
+            white: answer.white,
+            draws: answer.draws,
+            black: answer.black,
+            opening: answer.opening,
+        }),
+        moves: answer.moves.iter().map(of_move).collect(),
+    }
+}
+
+/// The moves for people, with bars where these can be seen.
+fn table(answer: &Answer, with_bars: bool) -> String {
+    let mut text = String::new();
+    if let Some(opening) = answer.opening {
+        let _ = writeln!(text, "{} {}", opening.eco, opening.name);
+    }
+    let bar_heading = if with_bars {
+        format!("{:<22}", "")
+    } else {
+        String::new()
+    };
+    let _ = writeln!(
+        text,
+        "move      games    share    white    draws    black  rating  {bar_heading}opening"
+    );
+    let mut row = |name: &str, results: [u64; 3], rating: Option<u64>, opening: &str| {
+        let games: u64 = results.iter().sum();
+        let share = 100.0 * games as f64 / answer.games().max(1) as f64;
+        let [white, draws, black] = results;
+        let rating = rating.filter(|rating| *rating > 0);
+        let rating = rating.map_or_else(|| "-".to_owned(), |rating| rating.to_string());
+        let bar = if with_bars {
+            format!("{}  ", bar(results))
+        } else {
+            String::new()
+        };
+        let line = format!(
+            "{name:<8} {games:>6}  {share:>6.2}% {white:>8} {draws:>8} {black:>8}  {rating:>6}  {bar}{opening}"
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    for played in &answer.moves {
+        let results = [played.white, played.draws, played.black];
+        let opening = played.opening.map_or("", |opening| opening.name);
+        row(&played.san, results, played.average_rating, opening);
+    }
+    if answer.moves.len() > 1 {
+        row("all", [answer.white, answer.draws, answer.black], None, "");
+    }
+    text
+}
+
+/// Twenty characters for the shares of White, draws and Black.
+fn bar([white, draws, black]: [u64; 3]) -> String {
+    const WIDTH: u64 = 20;
+    let games = (white + draws + black).max(1);
+    let until = |sum: u64| ((WIDTH * sum + games / 2) / games) as usize;
+    let (of_white, of_both) = (until(white), until(white + draws));
+    let of_black = WIDTH as usize - of_both;
+    [
+        "█".repeat(of_white),
+        "▒".repeat(of_both - of_white),
+        "░".repeat(of_black),
+    ]
+    .concat()
+}
+
+/// A move and the statistics of the position behind it.
+struct Row {
+    mv: BookMove,
+    stats: PositionStats,
 }
 
 impl Row {
@@ -65,17 +247,19 @@ impl Row {
             white: self.stats.white_wins(),
             draws: self.stats.draws,
             black: self.stats.black_wins(),
+            explored: None,
         }
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let index = Index::open(&args.leveldb)?;
+/// Answers from the statistics of positions.
+fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let pos = args.position.position_of(index.variant().only())?;
-    let rows = rows(&index, &pos)?;
+    let rows = rows(index, &pos)?;
     if args.json {
         return json::print(&Document {
             key: key::text(position::key(&pos)),
+            totals: None,
             moves: rows.iter().map(|row| row.document(&pos)).collect(),
         });
     }
@@ -100,7 +284,7 @@ fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
     let Some(here) = here else {
         // Any game passes some position, so without statistics anywhere there are none at all.
         if !index.games(position::key(pos))?.is_empty() {
-            let problem = "has no statistics: make it with --index-stats";
+            let problem = "has no statistics: make it with --explorer or --index-stats";
             return Err(Error::File {
                 path: index.path().to_owned(),
                 problem: problem.to_owned(),
@@ -122,4 +306,21 @@ fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
     }
     rows.sort_by(|a, b| b.stats.games.cmp(&a.stats.games).then(a.mv.cmp(&b.mv)));
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_of_one_width() {
+        assert_eq!(bar([1, 0, 0]), "█".repeat(20));
+        assert_eq!(
+            bar([1, 1, 2]),
+            ["█".repeat(5), "▒".repeat(5), "░".repeat(10)].concat()
+        );
+        for results in [[0, 0, 0], [1, 2, 4], [33, 33, 34], [u64::MAX / 64, 1, 7]] {
+            assert_eq!(bar(results).chars().count(), 20, "{results:?}");
+        }
+    }
 }

@@ -29,9 +29,14 @@ impl PositionArgs {
         self.position_of(None)
     }
 
+    /// The variant that the options name, else that of the file.
+    pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
+        self.variant.or(of_file).unwrap_or_default()
+    }
+
     /// The position that the options name, of their variant or else of that of the file.
     pub fn position_of(&self, variant: Option<Variant>) -> Result<VariantPosition, LineError> {
-        let variant = self.variant.or(variant).unwrap_or_default();
+        let variant = self.variant_of(variant);
         match &self.position {
             // No move holds a slash, every FEN seven.
             Some(text) if text.contains('/') => variant.from_text(Some(text), None),

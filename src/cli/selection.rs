@@ -74,7 +74,7 @@ pub struct SelectionArgs {
     time_control: Option<TimeControlRange>,
 }
 
-fn result(text: &str) -> Result<GameResult, String> {
+pub fn result(text: &str) -> Result<GameResult, String> {
     GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
 }
 

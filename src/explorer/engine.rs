@@ -24,7 +24,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    index::layout::{SiteId, Subject},
+    index::{
+        GameHeader,
+        layout::{SiteId, Subject},
+    },
     openings,
     position::{BookMove, Keyed, Variant},
 };
@@ -166,6 +169,24 @@ impl Explorer {
     ///
     /// A damaged index, or a source that does not exist.
     pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
+        let (total, ranks) = self.page(query, page)?;
+        Ok(GameList {
+            total,
+            games: self.games_of(query, ranks)?,
+        })
+    }
+
+    /// How many games [`games`](Explorer::games) finds, and the numbers of those on the page.
+    ///
+    /// # Errors
+    ///
+    /// As of [`games`](Explorer::games).
+    pub fn game_numbers(&self, query: &Query, page: &Page) -> Result<(u64, Vec<u64>)> {
+        let (total, ranks) = self.page(query, page)?;
+        Ok((total, ranks.into_iter().map(|rank| rank.2).collect()))
+    }
+
+    fn page(&self, query: &Query, page: &Page) -> Result<(u64, Vec<Rank>)> {
         self.check(&query.filters)?;
         let mut total = 0;
         let mut best = Best::new(page.skip.saturating_add(page.limit));
@@ -186,10 +207,17 @@ impl Explorer {
         if page.sort == Sort::Id {
             ranks.iter_mut().for_each(|rank| rank.2 = u64::MAX - rank.2);
         }
-        Ok(GameList {
-            total,
-            games: self.games_of(query, ranks)?,
-        })
+        Ok((total, ranks))
+    }
+
+    /// What the index says of a game, by its number.
+    ///
+    /// # Errors
+    ///
+    /// A number that no game has, or a damaged index.
+    pub fn header(&self, number: u64) -> Result<GameHeader> {
+        let (source, id) = self.place(number)?;
+        source.index.header(id)
     }
 
     /// The number of the game with an id: its id at Lichess, or its number with leading zeros.

@@ -1,0 +1,149 @@
+//! Which games the explorer counts, for the commands that ask it.
+
+use std::path::{Path, PathBuf};
+
+use polybook::{
+    explorer::{Explorer, Filters, Speed},
+    index::Index,
+    pgn::{Date, EcoRange, GameResult},
+};
+use shakmaty::Color;
+
+use super::{selection::result, usage::Usage};
+
+/// The heading of the options that filter games.
+const FILTERS: &str = "Which games count (of an index made with --explorer)";
+
+/// Which games count.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = FILTERS)]
+pub struct FilterArgs {
+    /// Games of the player with this whole name, in any case
+    #[arg(long, value_name = "NAME")]
+    player: Option<String>,
+
+    /// Games in which the player has this colour
+    #[arg(long, value_name = "white|black", value_parser = color, requires = "player")]
+    color: Option<Color>,
+
+    /// Games against the player with this whole name
+    #[arg(long, value_name = "NAME")]
+    opponent: Option<String>,
+
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown parts pass
+    #[arg(long, value_name = "DATE")]
+    since: Option<Date>,
+
+    /// Games played on DATE or earlier
+    #[arg(long, value_name = "DATE")]
+    until: Option<Date>,
+
+    /// Both players rated at least N; unrated games pass
+    #[arg(long, value_name = "N")]
+    min_elo: Option<u32>,
+
+    /// Both players rated at most N; unrated games pass
+    #[arg(long, value_name = "N")]
+    max_elo: Option<u32>,
+
+    /// Games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence; may be given several times
+    #[arg(long, value_name = "SPEED")]
+    speed: Vec<Speed>,
+
+    /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
+    #[arg(long, value_name = "R", value_parser = result)]
+    result: Vec<GameResult>,
+
+    /// Games of these openings, by their own codes: B20-B99, B2 or B
+    #[arg(long, value_name = "RANGE")]
+    eco: Option<EcoRange>,
+
+    /// Games of the event with this whole name, in any case
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
+}
+
+fn color(text: &str) -> Result<Color, String> {
+    match text {
+        "white" => Ok(Color::White),
+        "black" => Ok(Color::Black),
+        _ => Err("write white or black".to_owned()),
+    }
+}
+
+impl FilterArgs {
+    /// Whether all games count.
+    pub fn are_none(&self) -> bool {
+        let FilterArgs {
+            player,
+            color,
+            opponent,
+            since,
+            until,
+            min_elo,
+            max_elo,
+            speed,
+            result,
+            eco,
+            event,
+        } = self;
+        let texts = [player, opponent, event];
+        texts.iter().all(|text| text.is_none())
+            && color.is_none()
+            && since.is_none()
+            && until.is_none()
+            && min_elo.is_none()
+            && max_elo.is_none()
+            && speed.is_empty()
+            && result.is_empty()
+            && eco.is_none()
+    }
+
+    /// The filters as the explorer takes them.
+    pub fn filters(&self) -> Filters {
+        Filters {
+            speeds: (!self.speed.is_empty()).then(|| self.speed.iter().copied().collect()),
+            since: self.since,
+            until: self.until,
+            min_elo: self.min_elo,
+            max_elo: self.max_elo,
+            player: self.player.clone(),
+            color: self.color,
+            opponent: self.opponent.clone(),
+            results: self.result.clone(),
+            eco: self.eco.clone(),
+            event: self.event.clone(),
+            ..Filters::default()
+        }
+    }
+}
+
+/// The explorer of these indexes, each under the name of its directory.
+pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
+    let name = |path: &Path| {
+        let name = path.file_stem().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    let sources = indexes.iter().map(|path| (name(path), path.clone()));
+    Ok(Explorer::open(sources)?)
+}
+
+/// The single index that is asked as it was before there was an explorer: one that was made without its data, if
+/// nothing is asked that needs them.
+pub fn plain_index(indexes: &[PathBuf], filters: &FilterArgs) -> anyhow::Result<Option<Index>> {
+    let [path] = indexes else {
+        return Ok(None);
+    };
+    let index = Index::open(path)?;
+    if index.is_explored()? {
+        return Ok(None);
+    }
+    if !filters.are_none() {
+        let usage = format!(
+            "{}: was made without --explorer, and so cannot tell games apart: make it again with it",
+            path.display()
+        );
+        return Err(Usage(usage).into());
+    }
+    Ok(Some(index))
+}
