@@ -55,6 +55,7 @@ pub mod provenance;
 #[cfg_attr(not(any(feature = "leveldb", feature = "obs")), allow(dead_code))]
 mod sort;
 pub mod tally;
+pub mod tree;
 
 pub use self::{
     error::{Error, Result},

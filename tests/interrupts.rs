@@ -186,6 +186,7 @@ fn waiting_for_standard_input() {
         "merge-book - --out book.bin".to_owned(),
         "convert - book.bin".to_owned(),
         "filter - --out book.bin".to_owned(),
+        "tree - --out tree.txt".to_owned(),
     ];
     for (i, line) in lines.iter().enumerate() {
         let mut run = Running::start(old.path(), line);

@@ -10,6 +10,7 @@ use polybook::{
     position::{Variant, key},
     progress::Meter,
     tally::Memory,
+    tree::{self, Limits},
 };
 use shakmaty::{Chess, Color};
 
@@ -94,6 +95,7 @@ fn book(bytes: &[u8]) {
     headers(&room, &path, bytes);
     if is_sorted && book.len() <= MOST_RECORDS_OF_LINES {
         walked(&book);
+        grown(&book);
         filtered(&room, &path, bytes.last().copied().unwrap_or_default());
     }
 }
@@ -158,6 +160,24 @@ impl std::io::Write for Bounded {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// A tree is written to its end in every format.
+fn grown(book: &Book) {
+    let limits = Limits {
+        max_ply: 12,
+        moves: Some(500),
+        ..Limits::default()
+    };
+    let start = Variant::Standard.start();
+    let path = Path::new("tree");
+    let mut out = Vec::new();
+    let moves = [
+        tree::write_text(book, &start, &limits, &mut out, path).unwrap(),
+        tree::write_pgn(book, &start, &limits, &mut out, path).unwrap(),
+        tree::write_jsonl(book, &start, &limits, &mut out, path).unwrap(),
+    ];
+    assert!(moves.iter().all(|moves| *moves <= 500));
 }
 
 /// What a filter keeps of a book is in order, and filtering it again keeps all of it.

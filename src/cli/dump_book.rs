@@ -7,18 +7,17 @@ use std::{
     sync::Arc,
 };
 
+use super::{
+    Context,
+    color::ColorArg,
+    input::{self, IN_MEMORY, InputFile},
+    progress::Bar,
+};
 use polybook::{
     book::{Book, lines},
     output::{AtomicFile, refuse_clashes},
     position::Variant,
     progress::Meter,
-};
-use shakmaty::Color;
-
-use super::{
-    Context,
-    input::{self, IN_MEMORY, InputFile},
-    progress::Bar,
 };
 
 /// Write the lines of a book for one side as text
@@ -47,21 +46,6 @@ pub struct Args {
     /// Where to write the lines; - is standard output [default: book_white.txt or book_black.txt]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-}
-
-#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
-enum ColorArg {
-    White,
-    Black,
-}
-
-impl ColorArg {
-    fn name(self) -> &'static str {
-        match self {
-            ColorArg::White => "white",
-            ColorArg::Black => "black",
-        }
-    }
 }
 
 /// What the text begins with.
@@ -109,10 +93,7 @@ fn check_replaceable(path: &Path) -> polybook::Result<()> {
 }
 
 fn write(args: &Args, book: &Book, text: &mut AtomicFile, meter: &Meter) -> anyhow::Result<()> {
-    let color = match args.color {
-        ColorArg::White => Color::White,
-        ColorArg::Black => Color::Black,
-    };
+    let color = args.color.into();
     let variant = args.variant.or(book.variant()).unwrap_or_default();
     let target = text.target().display().to_string();
     let mut writer = BufWriter::with_capacity(1 << 16, text);

@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod color;
 mod completions;
 mod convert;
 mod dump_book;
@@ -26,6 +27,7 @@ mod show;
 mod signals;
 mod size;
 mod summary;
+mod tree;
 mod usage;
 mod verify;
 mod weighting;
@@ -73,6 +75,7 @@ enum Command {
     Game(game::Args),
     Moves(moves::Args),
     MergeBook(merge_book::Args),
+    Tree(tree::Args),
     Filter(filter::Args),
     Convert(Box<convert::Args>),
     InfoBook(info_book::Args),
@@ -134,6 +137,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args, context),
         Command::MergeBook(args) => merge_book::run(args, context),
+        Command::Tree(args) => tree::run(&args, context),
         Command::Filter(args) => filter::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args, context),

@@ -1,14 +1,8 @@
 //! What a table or a suite may replace: an empty file, or one of its own kind.
 
-use std::{fs::File, io::Read, path::Path};
+use std::path::Path;
 
-use crate::{
-    error::{At, Error, Result},
-    position::Variant,
-};
-
-/// Bytes of a file's start that tell what it is.
-const START: u64 = 256;
+use crate::{error::Result, output::check_first_line, position::Variant};
 
 /// What tells that a file was written by the same conversion.
 #[derive(Copy, Clone, Debug)]
@@ -21,25 +15,11 @@ pub(super) enum Kind {
 
 /// Refuses to replace a file of another kind.
 pub(super) fn check_replaceable(path: &Path, kind: Kind) -> Result<()> {
-    let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(START).read_to_end(&mut start))
-        .at(path, "read")?;
-    if start.is_empty() || kind.is_of(&start) {
-        return Ok(());
-    }
-    Err(Error::file(
-        path,
-        "exists and was not made by such a conversion: name another file",
-    ))
+    check_first_line(path, |line| kind.is_of(line))
 }
 
 impl Kind {
-    fn is_of(self, start: &[u8]) -> bool {
-        let line = start
-            .split(|byte| *byte == b'\n')
-            .next()
-            .unwrap_or_default();
+    fn is_of(self, line: &[u8]) -> bool {
         match self {
             Kind::FirstLine(first) => line.trim_ascii_end() == first.as_bytes(),
             Kind::Epd => std::str::from_utf8(line).is_ok_and(|epd| {

@@ -21,7 +21,7 @@ use tempfile::{NamedTempFile, TempDir};
 pub use self::{
     live::discard_all,
     place::{Finished, commit_all},
-    target::refuse_clashes,
+    target::{check_first_line, refuse_clashes},
 };
 use self::{
     target::{Target, parent},

@@ -1,7 +1,8 @@
 //! Where an output goes, and what is there.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -102,6 +103,27 @@ pub(super) fn parent(path: &Path) -> &Path {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     }
+}
+
+/// Bytes of a file's start that tell what it is.
+const START: u64 = 256;
+
+/// Refuses to replace a file, unless it is empty or its first line, without what ends it, is one that `is_own` knows.
+///
+/// # Errors
+///
+/// A file that cannot be read, or [`Error::File`] for one of another kind.
+pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<()> {
+    let mut start = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(START).read_to_end(&mut start))
+        .at(path, "read")?;
+    let line = start.split(|byte| *byte == b'\n').next();
+    if start.is_empty() || line.is_some_and(|line| is_own(line.trim_ascii_end())) {
+        return Ok(());
+    }
+    let problem = "exists and was not made by such a command: name another file";
+    Err(Error::file(path, problem))
 }
 
 /// Refuses outputs of which one is an input, lies in another, or is on the path of another, links followed.

@@ -1,0 +1,195 @@
+//! `polybook tree`: what can be reached from a position.
+
+use std::{
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use polybook::{
+    book::Book,
+    index::Index,
+    obs::{self, Obs},
+    output::{AtomicFile, refuse_clashes},
+    position::Variant,
+    tally::Memory,
+    tree::{self, Limits, LinesOf, Source, check_replaceable},
+};
+use serde::Serialize;
+
+use super::{
+    Context,
+    color::ColorArg,
+    filter::percent,
+    input::{self, IN_MEMORY, InputFile},
+    json,
+    position::PositionArgs,
+    progress::Bar,
+};
+
+/// Print all that a book, a database or an index knows from a position on, each position once
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The moves of a book have weights; those of an OOBS database, and of an index that was made with
+--index-stats, have wins, draws and losses of the side that moves. Where a move leads to a position that
+the tree came to before, it says \"transposition\" and goes on elsewhere.
+
+Examples:
+  polybook tree book.bin --max-ply 6
+  polybook tree book.bin \"1. e4 c5\" --min-share 10 --format pgn --out sicilian.pgn
+  polybook tree white.bin --color white --format pgn --out repertoire.pgn
+      the book of one side, behind all replies that it has an answer to
+  polybook tree games.obs.db3 --min-game 100 --format jsonl
+  polybook make-book tree.pgn --variations --uniform --min-game 1
+      the moves of a tree as a book again")]
+pub struct Args {
+    /// The book, OOBS database or index; - is a book or database on standard input
+    #[arg(value_name = "SOURCE")]
+    source: PathBuf,
+
+    #[command(flatten)]
+    position: PositionArgs,
+
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Write the tree to this file [default: standard output]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "-",
+        hide_default_value = true
+    )]
+    out: PathBuf,
+
+    /// Half-moves of the longest line
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
+    max_ply: u16,
+
+    /// Moves of at least this weight; of an index, of so many games
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_weight: u64,
+
+    /// Moves with at least P percent of the weights of their position
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
+    min_share: f64,
+
+    /// Moves of at least N games, of a database or an index
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_game: u64,
+
+    /// Stop after N moves
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+
+    /// The lines of one side: its moves, and every reply after which it knows one
+    #[arg(long, value_enum, alias = "colour")]
+    color: Option<ColorArg>,
+
+    /// Print a JSON document about the file
+    #[arg(long, requires = "out")]
+    json: bool,
+}
+
+#[derive(Copy, Clone, clap::ValueEnum, Debug)]
+enum Format {
+    /// Games with variations
+    Pgn,
+    /// Indented lines
+    Text,
+    /// A JSON document a line for each position
+    Jsonl,
+}
+
+impl From<Format> for tree::Format {
+    fn from(format: Format) -> tree::Format {
+        match format {
+            Format::Pgn => tree::Format::Pgn,
+            Format::Text => tree::Format::Text,
+            Format::Jsonl => tree::Format::Jsonl,
+        }
+    }
+}
+
+/// What was written, for programs.
+#[derive(Serialize)]
+struct Document {
+    path: String,
+    moves: u64,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let file = InputFile::of(&args.source)?;
+    refuse_clashes(&[&args.out], &[file.path()])?;
+    input::refuse_document_beside(args.json, &args.out)?;
+    let (source, variant) = opened(file.path())?;
+    let is_file = args.out != Path::new("-");
+    let bar = is_file.then(|| Bar::of_phase("writing the tree", &Arc::default(), context));
+    let moves = write(args, source, variant)?;
+    drop(bar);
+    let path = input::output_name(&args.out);
+    if is_file {
+        context.tell(&format!("{path}: {moves} moves\n"));
+    } else if moves == 0 {
+        context.tell("no move is known here, or within the limits\n");
+    }
+    if args.json {
+        json::print(&Document { path, moves })?;
+    }
+    Ok(())
+}
+
+/// What knows the moves, and the variant that it is for.
+fn opened(path: &Path) -> anyhow::Result<(Box<dyn Source>, Option<Variant>)> {
+    if path.is_dir() {
+        let index = Index::open(path)?;
+        let variant = index.variant().only();
+        return Ok((Box::new(index), variant));
+    }
+    if obs::is_database(path)? {
+        let obs = Obs::open(path)?;
+        let variant = obs.info().variant.parse().ok();
+        return Ok((Box::new(obs), variant));
+    }
+    let book = Book::open_within(path, IN_MEMORY)?;
+    let variant = book.variant();
+    Ok((Box::new(book), variant))
+}
+
+/// Writes the tree; answers how many moves it has.
+fn write(args: &Args, source: Box<dyn Source>, variant: Option<Variant>) -> anyhow::Result<u64> {
+    let start = args.position.position_of(variant)?;
+    let limits = Limits {
+        max_ply: args.max_ply.into(),
+        min_weight: args.min_weight,
+        min_share: args.min_share,
+        min_game: args.min_game,
+        moves: args.limit,
+        memory: Memory::default(),
+    };
+    let source: Box<dyn Source> = match args.color {
+        Some(side) => Box::new(LinesOf(source, side.into())),
+        None => source,
+    };
+    let format = args.format;
+    let file = AtomicFile::create_over(&args.out, |old| check_replaceable(old, format.into()))?;
+    let path = file.target().to_owned();
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let moves = match format {
+        Format::Pgn => tree::write_pgn(&source, &start, &limits, &mut out, &path)?,
+        Format::Text => tree::write_text(&source, &start, &limits, &mut out, &path)?,
+        Format::Jsonl => tree::write_jsonl(&source, &start, &limits, &mut out, &path)?,
+    };
+    let written = out.flush().and_then(|()| {
+        out.into_inner()
+            .map_err(std::io::IntoInnerError::into_error)
+    });
+    let failed = |source| polybook::Error::Io {
+        path,
+        doing: "write",
+        source,
+    };
+    written.map_err(failed)?.commit()?;
+    Ok(moves)
+}

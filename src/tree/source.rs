@@ -1,0 +1,211 @@
+//! What knows the moves of positions.
+
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
+
+use crate::{
+    book::Book,
+    error::Result,
+    position::{BookMove, Keyed},
+    tally::Stats,
+};
+
+/// A move of a tree.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TreeMove {
+    /// The move.
+    pub mv: Move,
+    /// Its weight; of a database the one that it has in a book before scaling, of an index the games.
+    pub weight: u64,
+    /// The games of a database or an index, for the side that moves.
+    pub stats: Option<Stats>,
+    /// What a book has learnt.
+    pub learn: u32,
+    /// Whether the source has the move. It has not where the tree [goes on by any reply](Replies).
+    pub is_known: bool,
+}
+
+/// Knows the moves of positions.
+pub trait Source {
+    /// The legal moves that are known in a position, each once, the best first.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
+}
+
+/// The records of the position whose move is legal, those of weight 0 among them, the heaviest first.
+impl Source for Book {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let mut moves: Vec<TreeMove> = Vec::new();
+        for entry in Book::moves(self, pos.key())? {
+            // Castling counts only as the format writes it.
+            let legal = entry.mv.to_move(pos.position());
+            let Some(mv) = legal.filter(|mv| BookMove::from(*mv) == entry.mv) else {
+                continue;
+            };
+            if !moves.iter().any(|other| other.mv == mv) {
+                moves.push(TreeMove {
+                    mv,
+                    weight: entry.weight.into(),
+                    stats: None,
+                    learn: entry.learn,
+                    is_known: true,
+                });
+            }
+        }
+        moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+        Ok(moves)
+    }
+}
+
+/// The rows of the position that are active, the most games first.
+#[cfg(feature = "obs")]
+impl Source for crate::obs::Obs {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let rows = crate::obs::Obs::moves(self, pos.position())?;
+        let active = rows.into_iter().filter(crate::obs::Row::is_active);
+        let legal = active.filter_map(|row| {
+            Some(TreeMove {
+                mv: crate::obs::legal_move(pos.position(), &row.mv)?.to_move(pos.position())?,
+                weight: crate::book::Weights::default().weight(row.stats),
+                stats: Some(row.stats),
+                learn: 0,
+                is_known: true,
+            })
+        });
+        Ok(legal.collect())
+    }
+}
+
+/// The moves that games played in the position, with the games of the positions that they lead to, whatever way
+/// these took there; the most games first. The index must have statistics.
+#[cfg(feature = "leveldb")]
+impl Source for crate::index::Index {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let Some(here) = self.stats(pos.key())? else {
+            if self.games(pos.key())?.is_empty() {
+                return Ok(Vec::new());
+            }
+            let problem = "has no statistics: make it with --index-stats";
+            return Err(crate::Error::file(self.path(), problem));
+        };
+        let is_white = pos.position().turn().is_white();
+        let mut moves = Vec::new();
+        for mv in here.moves {
+            // What is not legal here belongs to another position with the same key.
+            let Some(mv) = mv.to_move(pos.position()) else {
+                continue;
+            };
+            let mut after = pos.clone();
+            after.play(mv);
+            let stats = self.stats(after.key())?.unwrap_or_default();
+            let (white, black) = (stats.white_wins(), stats.black_wins());
+            let (wins, losses) = if is_white {
+                (white, black)
+            } else {
+                (black, white)
+            };
+            moves.push(TreeMove {
+                mv,
+                weight: stats.games,
+                stats: Some(Stats {
+                    wins,
+                    draws: stats.draws,
+                    losses,
+                }),
+                learn: 0,
+                is_known: true,
+            });
+        }
+        // A stable sort: of equal ones, that of the smallest number comes first.
+        moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+        Ok(moves)
+    }
+}
+
+/// A source that also has a move where the other has none: each after which the other knows one. So the book of one
+/// side goes on behind the replies of the other.
+#[derive(Debug)]
+pub struct Replies<S>(pub S);
+
+impl<S: Source> Source for Replies<S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let known = self.0.moves(pos)?;
+        if known.is_empty() {
+            answered(&self.0, pos)
+        } else {
+            Ok(known)
+        }
+    }
+}
+
+/// The lines of a side: what the source knows for it, against each reply after which the source knows a move.
+#[derive(Debug)]
+pub struct LinesOf<S>(pub S, pub Color);
+
+impl<S: Source> Source for LinesOf<S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let LinesOf(source, side) = self;
+        let known = source.moves(pos)?;
+        if pos.position().turn() == *side {
+            return Ok(known);
+        }
+        let mut replies = answered(source, pos)?;
+        // What is known of a reply is said, and the best come first.
+        for reply in &mut replies {
+            if let Some(mv) = known.iter().find(|mv| mv.mv == reply.mv) {
+                reply.clone_from(mv);
+            }
+        }
+        replies.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+        Ok(replies)
+    }
+}
+
+/// The legal moves after which a source knows a move.
+fn answered(source: &impl Source, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+    let mut replies = Vec::new();
+    for mv in pos.position().legal_moves() {
+        let mut after = pos.clone();
+        after.play(mv);
+        if !source.moves(&after)?.is_empty() {
+            replies.push(TreeMove {
+                mv,
+                weight: 0,
+                stats: None,
+                learn: 0,
+                is_known: false,
+            });
+        }
+    }
+    Ok(replies)
+}
+
+/// The moves of two sources.
+#[derive(Debug)]
+pub struct Union<A, B>(pub A, pub B);
+
+impl<A: Source, B: Source> Source for Union<A, B> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let mut moves = self.0.moves(pos)?;
+        for mv in self.1.moves(pos)? {
+            if !moves.iter().any(|other| other.mv == mv.mv) {
+                moves.push(mv);
+            }
+        }
+        Ok(moves)
+    }
+}
+
+impl<S: Source + ?Sized> Source for &S {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        (**self).moves(pos)
+    }
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        (**self).moves(pos)
+    }
+}

@@ -1,0 +1,30 @@
+"""Reads a tree as PGN: tree_games.py BOOK PGN. Its moves must be those of the book."""
+
+import sys
+
+import chess.pgn
+import chess.polyglot
+
+book, pgn = sys.argv[1:]
+found = set()
+with open(pgn) as file:
+    while (game := chess.pgn.read_game(file)) is not None:
+        assert not game.errors, game.errors
+        nodes = [game]
+        while nodes:
+            node = nodes.pop()
+            board = node.board()
+            key = chess.polyglot.zobrist_hash(board)
+            for child in node.variations:
+                found.add((key, child.move))
+                nodes.append(child)
+
+expected = set()
+with chess.polyglot.open_reader(book) as reader:
+    for entry in reader:
+        if entry.key:
+            expected.add((entry.key, entry.move))
+# Castling is the king's move here, and the king taking its rook in the file, which the reader knows by the board alone.
+castling = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
+plain = {(key, castling.get(str(move), str(move))) for key, move in expected}
+assert {(key, str(move)) for key, move in found} == plain, (len(found), len(plain))

@@ -1,0 +1,259 @@
+//! `polybook tree` as a user runs it, and as other programs read what it writes.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
+
+use common::{fails, ok, ok_json, program, python, records, run, run_python, sample, temp};
+
+/// A book of the sample games in which every move has a weight, with all else that can be made of them.
+fn made(options: &str) -> tempfile::TempDir {
+    let dir = temp();
+    let games = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
+    let line = format!(
+        "make-book -q --min-game 1 --loss-factor 1 --bin book.bin --obs games.obs.db3 --leveldb games.idx --index-stats \
+         {options} {}",
+        games.join(" ")
+    );
+    ok(dir.path(), &line);
+    dir
+}
+
+/// The positions and moves of a book.
+fn moves(book: &Path) -> BTreeSet<[u8; 10]> {
+    let key_and_move = |record: &[u8; 16]| record[..10].try_into().unwrap();
+    records(book).iter().map(key_and_move).collect()
+}
+
+/// The documents of JSON lines.
+fn lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_book_of_a_tree_has_the_moves_of_the_book() {
+    for options in ["", "--max-ply 12", "--uniform --max-ply 25"] {
+        let dir = made(options);
+        ok(dir.path(), "tree book.bin --format pgn --out tree.pgn -q");
+        ok(
+            dir.path(),
+            "make-book -q tree.pgn --variations --uniform --min-game 1 --strict --bin again.bin",
+        );
+        let moves = |name| moves(&dir.path().join(name));
+        assert!(moves("book.bin").len() > 300);
+        assert!(moves("again.bin") == moves("book.bin"), "{options}");
+    }
+}
+
+#[test]
+fn json_lines_have_every_position_once() {
+    let dir = made("--max-ply 20");
+    let lines = lines(&ok(dir.path(), "tree book.bin --format jsonl"));
+    let keys: BTreeSet<&str> = lines
+        .iter()
+        .map(|line| line["key"].as_str().unwrap())
+        .collect();
+    assert_eq!(keys.len(), lines.len());
+    let known: usize = lines
+        .iter()
+        .map(|line| line["moves"].as_array().unwrap().len())
+        .sum();
+    assert_eq!(known, records(&dir.path().join("book.bin")).len());
+    for line in lines.iter().step_by(50) {
+        let fen = line["fen"].as_str().unwrap();
+        let shown = ok_json(dir.path(), &["show", "book.bin", "--json", "--fen", fen]);
+        assert_eq!(shown["key"], line["key"]);
+        for (mv, shown) in line["moves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(shown["moves"].as_array().unwrap())
+        {
+            assert_eq!((&mv["uci"], &mv["san"]), (&shown["uci"], &shown["san"]));
+            assert_eq!(mv["weight"], shown["weight"]);
+        }
+    }
+}
+
+#[test]
+fn books_databases_and_indexes_have_the_same_moves() {
+    let dir = made("--max-ply 6");
+    let tree = |source: &str| -> BTreeSet<(String, String)> {
+        let text = ok(
+            dir.path(),
+            &format!("tree {source} --format jsonl --max-ply 6"),
+        );
+        let moves = |line: &serde_json::Value| -> Vec<(String, String)> {
+            let key = line["key"].to_string();
+            let moves = line["moves"].as_array().unwrap().iter();
+            moves
+                .map(|mv| (key.clone(), mv["san"].to_string()))
+                .collect()
+        };
+        lines(&text).iter().flat_map(moves).collect()
+    };
+    let of_book = tree("book.bin");
+    assert!(of_book.len() > 200);
+    assert_eq!(tree("games.obs.db3"), of_book);
+    assert_eq!(tree("games.idx"), of_book);
+    let first = &lines(&ok(
+        dir.path(),
+        "tree games.obs.db3 --format jsonl --max-ply 1",
+    ))[0]["moves"][0];
+    assert_eq!(first["san"], "e4");
+    assert!(first["wins"].as_u64().unwrap() > 10);
+}
+
+#[test]
+fn text_is_indented_and_limits_hold() {
+    let dir = made("--max-ply 10");
+    let text = ok(dir.path(), "tree book.bin --max-ply 2 --min-share 20");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("1. e4  weight "), "{text}");
+    assert!(lines[1].starts_with("  1... "), "{text}");
+    assert!(lines.iter().all(|line| line.ends_with('%')), "{text}");
+    let limited = ok(dir.path(), "tree book.bin --limit 7");
+    assert_eq!(limited.lines().count(), 7);
+    let all = ok(dir.path(), "tree book.bin");
+    assert_eq!(
+        all.lines().count(),
+        records(&dir.path().join("book.bin")).len()
+    );
+    assert!(all.contains("  transposition\n"));
+    let sicilian = ok(
+        dir.path(),
+        &["tree", "book.bin", "1. e4 c5", "--max-ply", "1"],
+    );
+    assert!(sicilian.starts_with("2. "), "{sicilian}");
+    let games = ok(dir.path(), "tree games.obs.db3 --min-game 100");
+    assert!((1..9).contains(&games.lines().count()), "{games}");
+    let nothing = run(dir.path(), "tree book.bin --moves a4,h5");
+    assert!(nothing.status.success() && nothing.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("no move is known"));
+}
+
+#[test]
+fn the_lines_of_a_side_go_on_behind_every_reply_it_answers() {
+    let dir = made("--only-white --max-ply 6");
+    let plain = ok(dir.path(), "tree book.bin");
+    let white = ok(dir.path(), "tree book.bin --color white");
+    assert!(plain.lines().all(|line| line.starts_with("1. ")));
+    assert!(
+        white.contains("\n  1... e5  any reply\n    2. Nf3"),
+        "{white}"
+    );
+    assert!(
+        white
+            .lines()
+            .all(|line| line.contains("...") == line.contains("any reply"))
+    );
+}
+
+#[test]
+fn chess960_and_variants_keep_their_tags() {
+    let dir = temp();
+    let fen = "bqnrkbrn/pppppppp/8/8/8/8/PPPPPPPP/BQNRKBRN w GDgd - 0 1";
+    let pgn = format!(
+        "[Variant \"Chess960\"]\n[FEN \"{fen}\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Ng3 (2. f4) *\n"
+    );
+    fs::write(dir.path().join("games.pgn"), pgn).unwrap();
+    let line = "make-book -q games.pgn --variant chess960 --variations --min-game 1 --bin";
+    ok(dir.path(), &format!("{line} book.bin"));
+    ok(
+        dir.path(),
+        &[
+            "tree",
+            "book.bin",
+            "--fen",
+            fen,
+            "--format",
+            "pgn",
+            "--out",
+            "games.pgn.tree",
+        ],
+    );
+    fs::rename(
+        dir.path().join("games.pgn.tree"),
+        dir.path().join("games.pgn"),
+    )
+    .unwrap();
+    ok(dir.path(), &format!("{line} again.bin --loss-factor 1"));
+    let moves = |name| moves(&dir.path().join(name));
+    // Black lost, so its move has no weight in the first book, and is not in the tree.
+    assert!(!moves("again.bin").is_empty());
+    assert!(moves("again.bin").is_subset(&moves("book.bin")));
+}
+
+#[test]
+fn what_is_written_over_and_what_is_not() {
+    let dir = made("--max-ply 4");
+    for format in ["pgn", "text", "jsonl"] {
+        let line = format!("tree book.bin --format {format} --out tree -q");
+        ok(dir.path(), &line);
+        ok(dir.path(), &line);
+        let report = ok_json(dir.path(), &format!("{line} --json"));
+        assert_eq!(report["path"], "tree");
+        assert!(report["moves"].as_u64() > Some(100));
+        fs::remove_file(dir.path().join("tree")).unwrap();
+    }
+    fs::write(dir.path().join("notes"), "1. my notes\n").unwrap();
+    for (line, status, says) in [
+        ("tree book.bin --out notes", 1, "name another file"),
+        (
+            "tree book.bin --out book.bin",
+            1,
+            "both an input and an output",
+        ),
+        ("tree book.bin --json --out -", 2, "name a file"),
+        ("tree book.bin --max-ply 5000", 2, "4096"),
+        ("tree missing.bin", 1, "missing.bin"),
+        ("tree notes", 1, "it is text"),
+    ] {
+        let error = fails(dir.path(), line, status);
+        assert!(error.contains(says), "{line}: {error}");
+    }
+}
+
+#[test]
+fn python_chess_reads_the_moves_of_the_book() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = made("--max-ply 16");
+    ok(dir.path(), "tree book.bin --format pgn --out tree.pgn -q");
+    let [book, tree] = ["book.bin", "tree.pgn"].map(|name| dir.path().join(name));
+    run_python(&python, "tree_games.py", &[&book, &tree]);
+}
+
+#[test]
+fn scid_reads_all_games_with_their_variations() {
+    let Some(scid) = program(&["tkscid"]) else {
+        return;
+    };
+    let dir = made("");
+    ok(dir.path(), "tree book.bin --format pgn --out tree.pgn -q");
+    let pgn = fs::read_to_string(dir.path().join("tree.pgn")).unwrap();
+    let games = pgn.matches("[Event ").count();
+    assert!(games > 10);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcl/read_games.tcl");
+    let output = Command::new(scid)
+        .arg(script)
+        .args([dir.path().join("base"), dir.path().join("tree.pgn")])
+        .arg(games.to_string())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let variations = pgn.matches('(').count();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim(),
+        variations.to_string()
+    );
+}
