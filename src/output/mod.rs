@@ -7,6 +7,7 @@
 
 mod live;
 mod place;
+mod rename;
 mod target;
 mod temporary;
 

@@ -1,13 +1,13 @@
 //! Putting finished outputs in place.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use tempfile::{NamedTempFile, TempDir};
 
-use super::{live::Commit, sync_parent, target::Target, temporary::Owned};
+use super::{live::Commit, rename, sync_parent, target::Target, temporary::Owned};
 use crate::error::{Error, Result};
 
 /// An output that is complete and on the disk, but not in place. Dropped, it is removed.
@@ -194,9 +194,9 @@ fn place_file(file: NamedTempFile, target: &Target) -> Placed {
 
 fn place_directory(made: PathBuf, target: &Target) -> Placed {
     let placed = if target.path().symlink_metadata().is_ok() {
-        exchange(&made, target.path())
+        rename::replace(&made, target.path())
     } else {
-        rename_to_new(&made, target.path())
+        rename::to_new(&made, target.path())
     };
     placed.map_err(|reason| (reason, keep_directory(made, target.path())))
 }
@@ -227,91 +227,9 @@ fn keep_file(mut file: NamedTempFile, target: &Path) -> Option<PathBuf> {
 
 fn keep_directory(made: PathBuf, target: &Path) -> Option<PathBuf> {
     for name in names_to_keep(target) {
-        if rename_to_new(&made, &name).is_ok() {
+        if rename::to_new(&made, &name).is_ok() {
             return Some(name);
         }
     }
     made.exists().then_some(made)
-}
-
-/// Renames a directory to a name that nothing has.
-#[cfg(any(
-    target_os = "linux",
-    target_os = "macos",
-    target_os = "android",
-    target_os = "ios"
-))]
-fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems do not know the flag.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
-            rename_after_look(from, to)
-        }
-        renamed => Ok(renamed?),
-    }
-}
-
-#[cfg(not(any(
-    target_os = "linux",
-    target_os = "macos",
-    target_os = "android",
-    target_os = "ios"
-)))]
-fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
-    rename_after_look(from, to)
-}
-
-fn rename_after_look(from: &Path, to: &Path) -> io::Result<()> {
-    if to.symlink_metadata().is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    fs::rename(from, to)
-}
-
-/// Puts a directory in the place of another, which is removed. There is no moment without one where the system
-/// can exchange two names.
-#[cfg(any(
-    target_os = "linux",
-    target_os = "macos",
-    target_os = "android",
-    target_os = "ios"
-))]
-fn exchange(made: &Path, target: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, made, CWD, target, RenameFlags::EXCHANGE) {
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
-            exchange_in_steps(made, target)
-        }
-        exchanged => {
-            exchanged?;
-            // The new one is in place; what is left of the old one is the next run's to remove.
-            let _ = fs::remove_dir_all(made);
-            Ok(())
-        }
-    }
-}
-
-#[cfg(not(any(
-    target_os = "linux",
-    target_os = "macos",
-    target_os = "android",
-    target_os = "ios"
-)))]
-fn exchange(made: &Path, target: &Path) -> io::Result<()> {
-    exchange_in_steps(made, target)
-}
-
-/// Moves the old directory aside first, and back if the new one cannot take its place.
-fn exchange_in_steps(made: &Path, target: &Path) -> io::Result<()> {
-    let mut name = made.file_name().unwrap_or_default().to_owned();
-    name.push(".old");
-    let aside = made.with_file_name(name);
-    fs::rename(target, &aside)?;
-    if let Err(err) = fs::rename(made, target) {
-        fs::rename(&aside, target)?;
-        return Err(err);
-    }
-    let _ = fs::remove_dir_all(&aside);
-    Ok(())
 }
