@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File, TryLockError},
-    io::ErrorKind,
+    io::{self, ErrorKind},
     path::Path,
 };
 
@@ -64,19 +64,10 @@ fn is_in_place(file: &File, path: &Path) -> bool {
 }
 
 fn new_file(target: &Target) -> Result<Owned<NamedTempFile>> {
-    remove_abandoned(target)?;
-    let mut builder = Builder::new();
-    let prefix = prefix(target.path());
-    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let registering = Registering::begin();
-    let file = builder
-        .tempfile_in(parent(target.path()))
-        .at(target.name(), "make a file beside")?;
+    let (file, registering) =
+        made_beside(target, 0o666, "make a file beside", |builder, parent| {
+            builder.tempfile_in(parent)
+        })?;
     // Where files cannot be locked, only the name protects the temporary.
     let _ = file.as_file().try_lock();
     Ok(Owned {
@@ -99,19 +90,10 @@ pub(super) fn directory_for(target: &Target) -> Result<Owned<TempDir>> {
 }
 
 fn new_directory(target: &Target) -> Result<Owned<TempDir>> {
-    remove_abandoned(target)?;
-    let mut builder = Builder::new();
-    let prefix = prefix(target.path());
-    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o777));
-    }
-    let registering = Registering::begin();
-    let directory = builder
-        .tempdir_in(parent(target.path()))
-        .at(target.name(), "make a directory beside")?;
+    let doing = "make a directory beside";
+    let (directory, registering) = made_beside(target, 0o777, doing, |builder, parent| {
+        builder.tempdir_in(parent)
+    })?;
     let lock = File::open(directory.path()).ok();
     if let Some(lock) = &lock {
         let _ = lock.try_lock();
@@ -122,6 +104,34 @@ fn new_directory(target: &Target) -> Result<Owned<TempDir>> {
         lock,
     })
 }
+
+/// Makes a temporary under a free name beside a target, with the rights that the user's mask leaves of `mode`. It is
+/// to be entered in the list.
+fn made_beside<T>(
+    target: &Target,
+    mode: u32,
+    doing: &'static str,
+    make: impl FnOnce(&Builder<'_, '_>, &Path) -> io::Result<T>,
+) -> Result<(T, Registering)> {
+    remove_abandoned(target)?;
+    let prefix = prefix(target.path());
+    let mut builder = Builder::new();
+    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
+    with_mode(&mut builder, mode);
+    let registering = Registering::begin();
+    let made = make(&builder, parent(target.path())).at(target.name(), doing)?;
+    Ok((made, registering))
+}
+
+#[cfg(unix)]
+fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(fs::Permissions::from_mode(mode));
+}
+
+/// Elsewhere a file has the rights of its directory.
+#[cfg(not(unix))]
+fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {}
 
 /// What the names of the temporaries of a target begin with.
 fn prefix(target: &Path) -> OsString {
