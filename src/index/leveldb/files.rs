@@ -116,10 +116,14 @@ impl Drop for Tables {
 
 /// Takes one of the places for held tables, if there is one.
 fn hold(limit: usize) -> bool {
-    HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-        (held < limit).then_some(held + 1)
-    })
-    .is_ok()
+    let mut held = HELD.load(Ordering::Relaxed);
+    while held < limit {
+        match HELD.compare_exchange_weak(held, held + 1, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => held = now,
+        }
+    }
+    false
 }
 
 /// How many tables all databases may hold when one of `tables` comes to them.
