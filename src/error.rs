@@ -128,10 +128,13 @@ pub(crate) trait At<T> {
 
 impl<T> At<T> for io::Result<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T> {
-        self.map_err(|source| Error::Io {
-            path: path.as_ref().to_owned(),
-            doing,
-            source: without_path(source),
+        self.map_err(|source| {
+            let path = path.as_ref();
+            Error::Io {
+                path: path.to_owned(),
+                doing,
+                source: of_directory(without_path(source), path),
+            }
         })
     }
 }
@@ -146,6 +149,14 @@ fn without_path(err: io::Error) -> io::Error {
         number.strip_suffix(')')?.parse().ok()
     });
     code.map_or(err, io::Error::from_raw_os_error)
+}
+
+/// Windows denies access to a directory that is opened as a file, without saying why.
+fn of_directory(err: io::Error, path: &Path) -> io::Error {
+    if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
+        return io::ErrorKind::IsADirectory.into();
+    }
+    err
 }
 
 #[cfg(test)]

@@ -7,5 +7,6 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run(std::env::args_os())
+    // Shells on Windows leave `*.pgn` to the program.
+    cli::run(wild::args_os())
 }

@@ -1,4 +1,5 @@
-//! Reading and writing at a place of a file, from any thread.
+//! Reading and writing at a place of a file, from any thread. On Windows the place from where the file itself reads on
+//! moves along.
 
 use std::{fs::File, io};
 

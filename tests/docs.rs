@@ -1,7 +1,8 @@
 //! The documents do what they say: their console blocks, their Python, the picture of the terminal, the
 //! example programs and the links.
 
-#![cfg(feature = "cli")]
+// The documents are of shells as Unix has them.
+#![cfg(all(unix, feature = "cli"))]
 
 mod common;
 
@@ -74,7 +75,6 @@ fn steady(output: &str) -> String {
 
 /// Runs the commands in order, in a directory that has the sample games and nothing else. Names all that print
 /// something else.
-#[cfg(unix)]
 #[track_caller]
 fn assert_prints(document: &str, transcripts: &[Transcript]) {
     let dir = temp();
@@ -103,7 +103,6 @@ fn assert_prints(document: &str, transcripts: &[Transcript]) {
     assert!(different.is_empty(), "{document}:\n{different}");
 }
 
-#[cfg(unix)]
 #[test]
 fn the_console_blocks_print_what_they_show() {
     for (path, least) in DOCUMENTS {
@@ -117,7 +116,6 @@ fn the_console_blocks_print_what_they_show() {
 }
 
 /// What an element of the picture says, without the elements in it.
-#[cfg(unix)]
 fn text_of(element: &str) -> String {
     let mut text = String::new();
     let mut rest = element;
@@ -130,7 +128,6 @@ fn text_of(element: &str) -> String {
         .replace("&amp;", "&")
 }
 
-#[cfg(unix)]
 #[test]
 fn the_picture_of_the_terminal_shows_what_is_printed() {
     let picture = read("docs/terminal.svg");

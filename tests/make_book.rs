@@ -399,7 +399,6 @@ fn a_full_disk_is_an_error_and_leaves_the_old_book() {
     assert_eq!((kept, entries), (OLD_BOOK.to_vec(), 1));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_kill_leaves_the_previous_book() {
     let dir = temp();

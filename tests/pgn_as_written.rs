@@ -4,13 +4,7 @@
 
 mod common;
 
-use std::{
-    ffi::OsStr,
-    fs,
-    path::Path,
-    process::{Output, Stdio},
-    time::{Duration, Instant},
-};
+use std::{ffi::OsStr, fs, path::Path, process::Output};
 
 use polybook::{
     book::Book,
@@ -360,6 +354,10 @@ fn games_with_millions_of_tags() {
 #[cfg(unix)]
 #[test]
 fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
+    use std::{
+        process::Stdio,
+        time::{Duration, Instant},
+    };
     let dir = common::temp();
     let pipe = dir.path().join("pipe");
     assert!(

@@ -112,6 +112,10 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
 /// A file that cannot be read.
 pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
     let path = path.as_ref();
+    // Windows opens no directory.
+    if path.is_dir() {
+        return Ok(false);
+    }
     let file = File::open(path).at(path, "open")?;
     let metadata = file.metadata().at(path, "open")?;
     if !metadata.is_file() || !metadata.len().is_multiple_of(Entry::SIZE as u64) {

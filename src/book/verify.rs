@@ -113,6 +113,8 @@ impl Checked<'_> {
         let file = File::open(path).at(path, "open")?;
         refuse_foreign(&file, path)?;
         let size = file.metadata().at(path, "read")?.len();
+        // Looking at the records moved the file's own place on Windows.
+        (&file).rewind().at(path, "read")?;
         let null = NullRecords::read(BufReader::new(&file)).at(path, "read")?;
         Ok(Checked {
             is_move: move_check(null.text().and_then(header::parse).ok()),

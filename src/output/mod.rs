@@ -5,6 +5,7 @@
 //! an operation in place as its last act. Whatever stops the program before that leaves every old output as it
 //! was. A temporary that a kill left behind is removed by the next run for its target.
 
+mod claim;
 mod live;
 mod place;
 mod rename;
@@ -25,7 +26,7 @@ pub use self::{
     target::{check_first_line, refuse_clashes},
 };
 use self::{
-    target::{Target, parent},
+    target::{Target, is_device, parent},
     temporary::Owned,
 };
 use crate::{
@@ -73,18 +74,17 @@ impl AtomicFile {
             let file = standard_output().at("standard output", "open")?;
             return Ok(AtomicFile::special("standard output", file));
         }
-        if let Ok(metadata) = fs::metadata(path) {
-            if metadata.is_dir() {
-                return Err(Error::file(path, "a directory: name a file to write"));
-            }
-            if !metadata.is_file() {
-                let file = File::options().write(true).open(path).at(path, "open")?;
-                return Ok(AtomicFile::special(path, file));
-            }
+        if is_device(path) {
+            let file = File::options().write(true).open(path).at(path, "open")?;
+            return Ok(AtomicFile::special(path, file));
+        }
+        if path.is_dir() {
+            return Err(Error::file(path, "a directory: name a file to write"));
         }
         let target = Target::resolve(path)?;
         if target.exists() {
             may_replace(target.name())?;
+            target.refuse_if_held()?;
         }
         let temporary = temporary::file_for(&target)?;
         Ok(AtomicFile {
@@ -350,6 +350,8 @@ mod tests {
         assert_eq!(fs::read(&target).unwrap(), b"theirs");
     }
 
+    // Windows keeps the name of a file that is open.
+    #[cfg(unix)]
     #[test]
     fn a_rename_that_fails_says_what_is_in_place_and_what_is_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -404,6 +406,26 @@ mod tests {
             names(dir.path()),
             [".book.bin.x.AbCd1234.part", "book.bin", "index"]
         );
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn a_book_that_is_opened_meanwhile_is_kept_and_so_is_the_output() {
+        use std::os::windows::fs::OpenOptionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("book.bin");
+        fs::write(&target, "old").unwrap();
+        let file = file_of(&target, b"new").finish().unwrap();
+        let open = File::options().read(true).share_mode(1).open(&target);
+        let err = file.commit().unwrap_err().to_string();
+        drop(open.unwrap());
+        assert!(err.contains("another program has it open"), "{err}");
+        assert!(
+            err.contains("book.bin.new") && !err.contains(r"\\?\"),
+            "{err}"
+        );
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(fs::read(dir.path().join("book.bin.new")).unwrap(), b"new");
     }
 
     #[cfg(unix)]

@@ -189,7 +189,7 @@ fn place_file(file: NamedTempFile, target: &Target) -> Placed {
     };
     persisted
         .map(drop)
-        .map_err(|err| (err.error, keep_file(err.file, target.path())))
+        .map_err(|err| (in_words(err.error), keep_file(err.file, target.path())))
 }
 
 fn place_directory(made: PathBuf, target: &Target) -> Placed {
@@ -198,7 +198,22 @@ fn place_directory(made: PathBuf, target: &Target) -> Placed {
     } else {
         rename::to_new(&made, target.path())
     };
-    placed.map_err(|reason| (reason, keep_directory(made, target.path())))
+    placed.map_err(|reason| (in_words(reason), keep_directory(made, target.path())))
+}
+
+/// The error with what to do about it. Windows denies access to what another program has open.
+fn in_words(err: io::Error) -> io::Error {
+    let is_held = cfg!(windows)
+        && matches!(
+            err.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy
+        );
+    if is_held {
+        let reason = "another program has it open, or it is read-only; close that program and rename \
+                      the finished output";
+        return io::Error::other(reason);
+    }
+    err
 }
 
 /// Names for an output that could not be put in place.

@@ -23,7 +23,7 @@ impl Target {
     /// Follows symbolic links to what will be replaced, if there is something.
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = match fs::metadata(name) {
-            Ok(_) => fs::canonicalize(name).at(name, "open")?,
+            Ok(_) => canonical(name).at(name, "open")?,
             Err(_) => name.to_owned(),
         };
         Ok(Target {
@@ -57,6 +57,31 @@ impl Target {
         self.before.is_some()
     }
 
+    /// An error if a program has the file open in a way that keeps others from replacing it, as programs on Windows do.
+    #[cfg(windows)]
+    pub(super) fn refuse_if_held(&self) -> Result<()> {
+        use std::os::windows::fs::OpenOptionsExt;
+        use windows_sys::Win32::{
+            Foundation::ERROR_SHARING_VIOLATION, Storage::FileSystem::DELETE,
+        };
+        match fs::File::options().access_mode(DELETE).open(&self.path) {
+            Err(err) if err.raw_os_error() == Some(ERROR_SHARING_VIOLATION.cast_signed()) => {
+                Err(Error::file(
+                    &self.name,
+                    "another program has it open: close it there, or name another output",
+                ))
+            }
+            // Other reasons not to replace it may be gone at the end.
+            _ => Ok(()),
+        }
+    }
+
+    /// Elsewhere a file that is open can be replaced.
+    #[cfg(unix)]
+    pub(super) fn refuse_if_held(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// An error if something else is there now than when the output was begun. A target that is gone is not an error.
     pub(super) fn check_unchanged(&self) -> io::Result<()> {
         match Identity::of(&self.path) {
@@ -85,16 +110,49 @@ impl Identity {
         })
     }
 
-    /// Windows tells files apart only while they are open; the time of creation comes close.
     #[cfg(windows)]
     fn of(path: &Path) -> Option<Identity> {
-        use std::os::windows::fs::MetadataExt;
-        let metadata = fs::symlink_metadata(path).ok()?;
+        use std::os::windows::fs::OpenOptionsExt;
+        use windows_sys::Win32::Storage::FileSystem::{
+            FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
+        };
+        // The right to read nothing is enough, and is given whatever others do with the file.
+        let file = fs::File::options()
+            .access_mode(0)
+            .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT)
+            .open(path)
+            .ok()?;
+        let information = winapi_util::file::information(&file).ok()?;
         Some(Identity {
-            device: 0,
-            number: metadata.creation_time(),
+            device: information.volume_serial_number(),
+            number: information.file_index(),
         })
     }
+}
+
+/// A path with its links followed, as people and other programs write paths: Windows answers with a prefix, `\\?\`,
+/// that many of its programs do not take.
+#[cfg(windows)]
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    use std::path::{Component, Prefix};
+    let found = dunce::canonicalize(path)?;
+    let mut components = found.components();
+    let Some(Component::Prefix(prefix)) = components.next() else {
+        return Ok(found);
+    };
+    let Prefix::VerbatimUNC(server, share) = prefix.kind() else {
+        return Ok(found);
+    };
+    let mut plain = std::ffi::OsString::from(r"\\");
+    plain.push(server);
+    plain.push(r"\");
+    plain.push(share);
+    Ok(PathBuf::from(plain).join(components.as_path()))
+}
+
+#[cfg(unix)]
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
 }
 
 /// The directory that a path is in.
@@ -132,6 +190,7 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
 ///
 /// [`Error::File`] names the output.
 pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
+    let resolved = |path: &Path| in_one_case(resolved(path));
     let places: Vec<PathBuf> = outputs.iter().map(|path| resolved(path)).collect();
     for (i, output) in places.iter().enumerate() {
         let path = outputs[i];
@@ -172,7 +231,34 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Whether a path is standard output, a device or a pipe, which several outputs may share.
 fn is_special(path: &Path) -> bool {
-    path == Path::new("-") || fs::metadata(path).is_ok_and(|at| !at.is_file() && !at.is_dir())
+    path == Path::new("-") || is_device(path)
+}
+
+/// Whether a path is that of a device or a pipe.
+#[cfg(unix)]
+pub(super) fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|at| !at.is_file() && !at.is_dir())
+}
+
+/// Whether a path is that of a device or a pipe. Windows has names for devices that are the same in any directory.
+#[cfg(windows)]
+pub(super) fn is_device(path: &Path) -> bool {
+    use std::path::{Component, Prefix};
+    let is_device_prefix = |component| matches!(component, Component::Prefix(prefix) if matches!(prefix.kind(), Prefix::DeviceNS(_)));
+    if path.components().next().is_some_and(is_device_prefix) {
+        return true;
+    }
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    let name = name.trim_end_matches([' ', ':']).to_ascii_uppercase();
+    let is_numbered = |kind: &str| {
+        name.strip_prefix(kind)
+            .is_some_and(|number| matches!(number.as_bytes(), [b'1'..=b'9']))
+    };
+    ["NUL", "CON", "CONOUT$", "PRN", "AUX"].contains(&&*name)
+        || is_numbered("COM")
+        || is_numbered("LPT")
 }
 
 /// A path with its links followed, as far as it exists.
@@ -183,6 +269,18 @@ fn resolved(path: &Path) -> PathBuf {
     match (fs::canonicalize(parent(path)), path.file_name()) {
         (Ok(parent), Some(name)) => parent.join(name),
         _ => path.to_owned(),
+    }
+}
+
+/// A path as it is compared: where most file systems do not tell capitals from small letters, no two outputs may
+/// differ in them alone.
+fn in_one_case(path: PathBuf) -> PathBuf {
+    if !cfg!(any(windows, target_vendor = "apple")) {
+        return path;
+    }
+    match path.to_str() {
+        Some(text) => PathBuf::from(text.to_lowercase()),
+        None => path,
     }
 }
 

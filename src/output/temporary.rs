@@ -1,8 +1,8 @@
-//! Temporaries beside their targets, locked by the run that makes them.
+//! Temporaries beside their targets, claimed by the run that makes them.
 
 use std::{
     ffi::OsString,
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{self, ErrorKind},
     path::Path,
 };
@@ -11,6 +11,7 @@ use same_file::Handle;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
 use super::{
+    claim,
     live::{Registered, Registering},
     target::{Target, parent},
 };
@@ -26,8 +27,8 @@ const SUFFIX: &str = ".part";
 pub(super) struct Owned<T> {
     temporary: T,
     registered: Registered,
-    /// Keeps a directory locked. A file holds its lock itself.
-    lock: Option<File>,
+    /// Keeps a directory claimed. An open file is its own claim.
+    claim: Option<File>,
 }
 
 impl<T> Owned<T> {
@@ -37,7 +38,7 @@ impl<T> Owned<T> {
 
     /// The temporary without its owner. It is no longer removed when the program is stopped.
     pub(super) fn into_inner(self) -> T {
-        drop((self.registered, self.lock));
+        drop((self.registered, self.claim));
         self.temporary
     }
 }
@@ -52,7 +53,7 @@ pub(super) fn file_for(target: &Target) -> Result<Owned<NamedTempFile>> {
     }
 }
 
-/// Whether a temporary still has its name. Another run that begins before it is locked takes it for abandoned.
+/// Whether a temporary still has its name. Another run that begins before it is claimed takes it for abandoned.
 fn is_in_place(file: &File, path: &Path) -> bool {
     let handle = file.try_clone().and_then(Handle::from_file);
     match (handle, Handle::from_path(path)) {
@@ -68,12 +69,11 @@ fn new_file(target: &Target) -> Result<Owned<NamedTempFile>> {
         made_beside(target, 0o666, "make a file beside", |builder, parent| {
             builder.tempfile_in(parent)
         })?;
-    // Where files cannot be locked, only the name protects the temporary.
-    let _ = file.as_file().try_lock();
+    claim::file(file.as_file());
     Ok(Owned {
         registered: registering.enter(file.path())?,
         temporary: file,
-        lock: None,
+        claim: None,
     })
 }
 
@@ -82,8 +82,8 @@ pub(super) fn directory_for(target: &Target) -> Result<Owned<TempDir>> {
     loop {
         let made = new_directory(target)?;
         let path = made.temporary.path();
-        let is_in_place = |lock: &File| is_in_place(lock, path);
-        if path.is_dir() && made.lock.as_ref().is_none_or(is_in_place) {
+        let is_in_place = |claim: &File| is_in_place(claim, path);
+        if path.is_dir() && made.claim.as_ref().is_none_or(is_in_place) {
             return Ok(made);
         }
     }
@@ -94,14 +94,10 @@ fn new_directory(target: &Target) -> Result<Owned<TempDir>> {
     let (directory, registering) = made_beside(target, 0o777, doing, |builder, parent| {
         builder.tempdir_in(parent)
     })?;
-    let lock = File::open(directory.path()).ok();
-    if let Some(lock) = &lock {
-        let _ = lock.try_lock();
-    }
     Ok(Owned {
+        claim: claim::directory(directory.path()).ok(),
         registered: registering.enter(directory.path())?,
         temporary: directory,
-        lock,
     })
 }
 
@@ -154,19 +150,11 @@ fn remove_abandoned(target: &Target) -> Result<()> {
         }
         let path = entry.path();
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let opened = File::options().read(true).write(!is_directory).open(&path);
-        let Ok(left) = opened else { continue };
-        match left.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::file(
-                    target.name(),
-                    "another run is writing it: wait for that run, or name another output",
-                ));
-            }
-            Err(TryLockError::Error(_)) => {}
-            // What cannot be removed does no harm.
-            Ok(()) if is_directory => drop(fs::remove_dir_all(&path)),
-            Ok(()) => drop(fs::remove_file(&path)),
+        if claim::remove_unless_claimed(&path, is_directory) {
+            return Err(Error::file(
+                target.name(),
+                "another run is writing it: wait for that run, or name another output",
+            ));
         }
     }
     Ok(())

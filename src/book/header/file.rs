@@ -158,6 +158,8 @@ fn rewrite(header: &[u8], from: &Path, to: &Path) -> Result<()> {
     let mut out = AtomicFile::create(to)?;
     out.write_all(header).at(to, "write")?;
     io::copy(&mut book, &mut out).at(to, "write")?;
+    // Windows replaces no file that is open.
+    drop(book);
     out.commit()
 }
 

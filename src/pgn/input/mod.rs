@@ -177,15 +177,14 @@ impl Input {
 }
 
 fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).at(path, "open")?;
-    let metadata = file.metadata().at(path, "open")?;
-    if metadata.is_dir() {
+    // Windows opens no directory, and a console has no metadata there.
+    if path.is_dir() {
         return Err(Error::file(
             path,
             "is a directory: name the PGN files in it",
         ));
     }
-    Ok(file)
+    File::open(path).at(path, "open")
 }
 
 /// The first bytes of a file, which tell how it is packed.

@@ -1,10 +1,6 @@
 //! Tests of inputs.
 
-use std::{
-    io::{Cursor, Write},
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::io::{Cursor, Write};
 
 use super::*;
 
@@ -173,6 +169,10 @@ fn windows_are_bounded_by_memory() {
 #[cfg(unix)]
 #[test]
 fn waiting_for_a_pipe_ends_when_asked() {
+    use std::{
+        sync::atomic::Ordering,
+        time::{Duration, Instant},
+    };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();

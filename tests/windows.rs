@@ -1,0 +1,181 @@
+//! What is different on Windows: shells that leave `*` to the program, names of devices, books that another program
+//! has open, directories that are opened as files.
+
+#![cfg(all(windows, feature = "cli"))]
+
+mod common;
+
+use std::{
+    fs::{self, File},
+    os::windows::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use common::{fails, ok, sample, temp};
+
+/// What a program allows others that opens a file as C does: to read it and to write it, not to replace it.
+const READ_AND_WRITE: u32 = 3;
+
+fn names(dir: &Path) -> Vec<String> {
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string();
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| name(entry).unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn copy_sample(dir: &Path) {
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+}
+
+#[test]
+fn patterns_are_expanded() {
+    let dir = temp();
+    for (name, text) in [
+        ("b.pgn", "1. d4 1-0"),
+        ("a.pgn", "1. e4 1-0"),
+        ("c.txt", "x"),
+    ] {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    ok(dir.path(), "make-book -q *.pgn --min-game 1 --bin all.bin");
+    let shown = ok(dir.path(), "show all.bin");
+    assert!(shown.contains("e2e4") && shown.contains("d2d4"), "{shown}");
+    let err = fails(dir.path(), "make-book -q *.none --bin none.bin", 1);
+    assert!(err.contains("*.none"), "{err}");
+}
+
+#[test]
+fn devices_are_written_and_read_as_devices() {
+    let dir = temp();
+    copy_sample(dir.path());
+    for device in ["NUL", "nul", "NUL:", r"\\.\NUL"] {
+        ok(
+            dir.path(),
+            &["make-book", "-q", "famous.pgn", "--bin", device],
+        );
+        let args = ["make-book", "-q", "famous.pgn", "--obs", device];
+        ok(dir.path(), &args);
+    }
+    assert_eq!(names(dir.path()), ["famous.pgn"]);
+    let err = fails(dir.path(), "make-book -q NUL --bin book.bin", 1);
+    assert!(err.contains("of 0 games"), "{err}");
+}
+
+#[test]
+fn a_book_that_another_program_holds_open_is_refused_before_games_are_read() {
+    let dir = temp();
+    copy_sample(dir.path());
+    ok(dir.path(), "make-book -q famous.pgn --bin book.bin");
+    let before = fs::read(dir.path().join("book.bin")).unwrap();
+    let held = File::options()
+        .read(true)
+        .share_mode(READ_AND_WRITE)
+        .open(dir.path().join("book.bin"))
+        .unwrap();
+    for command in [
+        "make-book -q missing.pgn famous.pgn --min-game 1 --bin book.bin",
+        "pgheader book.bin -c new",
+        "merge-book book.bin book.bin --out book.bin",
+    ] {
+        fails(dir.path(), command, 1);
+    }
+    let err = fails(
+        dir.path(),
+        "make-book -q famous.pgn --min-game 1 --bin book.bin",
+        1,
+    );
+    assert!(err.contains("another program has it open"), "{err}");
+    assert_eq!(fs::read(dir.path().join("book.bin")).unwrap(), before);
+    assert_eq!(names(dir.path()), ["book.bin", "famous.pgn"]);
+    drop(held);
+    ok(
+        dir.path(),
+        "make-book -q famous.pgn --min-game 1 --bin book.bin",
+    );
+    ok(dir.path(), "pgheader book.bin -c new");
+    assert!(ok(dir.path(), "pgheader -s book.bin").contains("new"));
+}
+
+#[test]
+fn an_index_is_made_and_replaced() {
+    let dir = temp();
+    copy_sample(dir.path());
+    ok(
+        dir.path(),
+        "make-book -q famous.pgn --leveldb idx --index-stats",
+    );
+    let again = "make-book -q famous.pgn --leveldb idx --index-stats --force";
+    ok(dir.path(), again);
+    let games = ok(
+        dir.path(),
+        &["games", "--leveldb", "idx", "--moves", "1. e4 e5 2. Nf3 d6"],
+    );
+    assert!(games.contains("Morphy"), "{games}");
+    // A front-end opens the games by the path in the index, so the path is one that any program takes.
+    let index = polybook::index::Index::open(dir.path().join("idx")).unwrap();
+    let path = index.files().next().unwrap().1;
+    assert!(path.is_absolute() && !path.to_str().unwrap().starts_with(r"\\?\"));
+    assert!(ok(dir.path(), "game --leveldb idx 4").contains("Morphy"));
+}
+
+#[test]
+fn directories_are_named_as_such() {
+    let dir = temp();
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    copy_sample(dir.path());
+    for command in [
+        "make-book -q sub --bin book.bin",
+        "make-book -q famous.pgn --bin sub",
+        "show sub",
+        "verify sub",
+        "pgheader -s sub",
+        "convert sub out.bin",
+    ] {
+        let err = fails(dir.path(), command, 1);
+        assert!(err.contains("sub") && err.contains("a directory"), "{err}");
+    }
+}
+
+#[test]
+fn paths_with_a_drive_or_a_share() {
+    let dir = temp();
+    copy_sample(dir.path());
+    let path = dir.path().to_str().unwrap();
+    let drive = &path[..2];
+    let relative = format!("{drive}relative.bin");
+    let verbatim = format!(r"\\?\{path}\verbatim.bin");
+    for name in [&relative, &verbatim] {
+        for _ in 0..2 {
+            let output = ok(
+                dir.path(),
+                &["make-book", "famous.pgn", "--json", "--bin", name],
+            );
+            assert!(output.contains("entries"), "{output}");
+        }
+        ok(dir.path(), &["show", name]);
+    }
+    let names = names(dir.path());
+    assert_eq!(names, ["famous.pgn", "relative.bin", "verbatim.bin"]);
+    // A machine that is not there, or no network at all.
+    let share = r"\\no-such-machine\share\book.bin";
+    let err = fails(
+        dir.path(),
+        &["make-book", "-q", "famous.pgn", "--bin", share],
+        1,
+    );
+    assert!(err.contains("no-such-machine"), "{err}");
+}
+
+#[test]
+fn names_that_differ_in_capitals_are_one_file() {
+    let dir = temp();
+    copy_sample(dir.path());
+    let both = "make-book -q famous.pgn --bin Book.bin --obs book.BIN";
+    let err = fails(dir.path(), both, 1);
+    assert!(err.contains("given for two outputs"), "{err}");
+    let err = fails(dir.path(), "make-book -q famous.pgn --bin FAMOUS.PGN", 1);
+    assert!(err.contains("both an input and an output"), "{err}");
+}
