@@ -18,8 +18,7 @@ mod key;
 mod log;
 pub(super) mod manifest;
 mod memtable;
-// On Windows the other library cannot close what it made.
-#[cfg(all(test, not(windows)))]
+#[cfg(test)]
 mod oracle;
 mod table;
 

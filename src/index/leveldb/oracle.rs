@@ -141,6 +141,7 @@ proptest! {
         prop_assert!(iterator.next().is_none());
     }
 
+    #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
     #[test]
     fn what_leveldb_wrote_is_read(changes in vec(vec((keys(), prop::option::of(values())), 1..60), 1..8), strangers in vec(keys(), 20)) {
         let dir = tempfile::tempdir().unwrap();
