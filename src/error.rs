@@ -85,7 +85,7 @@ impl Error {
     }
 
     /// Something is there already.
-    #[cfg(any(feature = "leveldb", feature = "obs"))]
+    #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(crate) fn exists(path: impl Into<PathBuf>) -> Error {
         Error::Exists { path: path.into() }
     }

@@ -29,13 +29,15 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documents link to modules that a build with fewer features has not.
 #![cfg_attr(
-    not(all(feature = "leveldb", feature = "obs")),
+    not(all(feature = "leveldb", feature = "obs", feature = "parquet")),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
 pub mod book;
 #[cfg(feature = "obs")]
 pub mod convert;
+#[cfg(feature = "parquet")]
+pub mod counts;
 mod error;
 #[cfg(feature = "leveldb")]
 pub mod explorer;
@@ -51,8 +53,11 @@ pub mod position;
 mod positioned;
 pub mod progress;
 pub mod provenance;
-// Only the index and the databases look at parts of what was sorted.
-#[cfg_attr(not(any(feature = "leveldb", feature = "obs")), allow(dead_code))]
+// Only the index, the databases and counts look at parts of what was sorted.
+#[cfg_attr(
+    not(any(feature = "leveldb", feature = "obs", feature = "parquet")),
+    allow(dead_code)
+)]
 mod sort;
 pub mod tally;
 pub mod tree;

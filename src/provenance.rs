@@ -1,6 +1,6 @@
-//! Where counts come from, for the headers and databases made of them.
+//! Where counts come from: for the headers and databases made of them, and for the counts themselves.
 
-use std::{fmt, ops::AddAssign};
+use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
 /// The most bytes that a comment spends on the names of inputs.
 const ROOM_FOR_INPUTS: usize = 900;
@@ -76,7 +76,7 @@ impl Provenance {
 
 /// How many games were counted and left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Games {
     /// All games of the inputs.
     pub read: u64,
@@ -139,6 +139,59 @@ impl fmt::Display for Games {
             "{read} read, {counted} counted, {filtered} filtered, {rejected} rejected"
         )
     }
+}
+
+/// A game that could not be replayed to its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Rejection {
+    /// The input.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    pub file: PathBuf,
+    /// The number of the game in the input, from 0.
+    pub game: u64,
+    /// Where the move, or the other fault, stands in the unpacked input, in bytes.
+    pub offset: u64,
+    /// How many half-moves were played before it.
+    pub ply: usize,
+    /// The move as it is written; empty if something else is wrong.
+    #[cfg_attr(feature = "serde", serde(rename = "move"))]
+    pub mv: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rejection {
+            file,
+            game,
+            offset,
+            ply,
+            mv,
+            reason,
+        } = self;
+        write!(
+            f,
+            "{}: game {game}, byte {offset}, after {ply} half-moves: ",
+            file.display()
+        )?;
+        if !mv.is_empty() {
+            write!(f, "\"{}\": ", mv.escape_debug())?;
+        }
+        write!(f, "{reason}")
+    }
+}
+
+impl StdError for Rejection {}
+
+/// A path as text. JSON has no other; what is not UTF-8 becomes U+FFFD.
+#[cfg(feature = "serde")]
+pub(crate) fn as_text<S: serde::Serializer>(
+    path: &std::path::Path,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// Without line breaks and other control characters.

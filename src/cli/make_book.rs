@@ -44,12 +44,15 @@ Examples:
       the book and the index of games by position in one pass
   polybook make-book games.pgn --min-game 1 --obs games.obs.db3
       every move with its wins, draws and losses, for polybook convert and for SQL
+  polybook make-book 2024.pgn --counts 2024.counts
+  polybook make-book 2023.counts 2024.counts --bin book.bin
+      count each year once, and make books of the counts
   polybook make-book --variant crazyhouse lichess.pgn.zst --bin zh.bin
       the games of a variant; auto takes every game as what its Variant tag says
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
       the spelling of old scripts")]
 pub struct Args {
-    /// PGN files, plain or packed with gzip, bzip2, zstd or zip; - is standard input
+    /// PGN files, plain or packed with gzip, bzip2, zstd or zip, or directories of counts; - is standard input
     #[arg(value_name = "PGN")]
     inputs: Vec<PathBuf>,
 
@@ -77,7 +80,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Replace an index or an OOBS database that exists, and any file where the book goes
+    /// Write the counts of all moves to this directory, for other engines to add up
+    #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
+    counts: Option<PathBuf>,
+
+    /// Replace an index, an OOBS database or counts that exist, and any file where the book goes
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
@@ -197,7 +204,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .threads(args.resources.threads())
         .temp_dir(args.resources.temp_dir());
     // A book is what is made if nothing else is asked for.
-    let nothing = args.leveldb.is_none() && args.obs.is_none();
+    let nothing = args.leveldb.is_none() && args.obs.is_none() && args.counts.is_none();
     let bin = args.bin.or_else(|| nothing.then(|| "book.bin".into()));
     if let Some(bin) = bin {
         run = run.bin(bin);
@@ -207,6 +214,9 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     }
     if let Some(obs) = args.obs {
         run = run.obs(obs);
+    }
+    if let Some(counts) = args.counts {
+        run = run.counts(counts);
     }
     if let Some(comment) = args.header.comment {
         run = run.comment(comment);

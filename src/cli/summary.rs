@@ -54,7 +54,11 @@ fn games(text: &mut String, report: &Report) {
         let _ = writeln!(text, "{variant}: {games} games counted");
     }
     // An index alone counts no moves.
-    if report.book.is_some() || report.obs.is_some() || report.index.is_none() {
+    if report.book.is_some()
+        || report.obs.is_some()
+        || report.counts.is_some()
+        || report.index.is_none()
+    {
         let _ = writeln!(
             text,
             "{} half-moves, {} positions, {} position-move pairs",
@@ -91,5 +95,9 @@ fn outputs(text: &mut String, report: &Report) {
     }
     if let Some(obs) = &report.obs {
         let _ = writeln!(text, "{}: {} rows", output_name(&obs.path), obs.rows);
+    }
+    if let Some(counts) = &report.counts {
+        let (path, rows, parts) = (counts.path.display(), counts.rows, counts.parts);
+        let _ = writeln!(text, "{path}: {rows} rows in {parts} parts");
     }
 }

@@ -5,7 +5,7 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::Convert;
 use crate::{
-    error::{Error, Result},
+    error::Result,
     obs::{PassedOver, Row, legal_move},
     position::{Variant, has_inner_castling_rook, key},
     tally::{CountBatch, Counts, Tally},
@@ -13,9 +13,6 @@ use crate::{
 
 /// Rows that are read before they are looked at on all threads.
 const BATCH: usize = 1 << 16;
-
-/// Moves that may have more games than a few records hold. The largest collections have some thousands.
-const MOST_LARGE_COUNTS: usize = 1 << 18;
 
 /// What a database holds.
 pub(super) struct Counted {
@@ -53,13 +50,7 @@ impl Convert {
                 passed_over.add(part.passed_over);
             }
             batch.clear();
-            if tally.large_counts() > MOST_LARGE_COUNTS {
-                let problem = format!(
-                    "more than {MOST_LARGE_COUNTS} moves have over half a million games each, which cannot be"
-                );
-                return Err(Error::file(self.obs.path(), problem));
-            }
-            Ok(())
+            tally.refuse_many_large(self.obs.path())
         };
         let mut rows = self.obs.rows()?;
         for row in &mut rows {

@@ -1,8 +1,7 @@
 //! How long the phases of a run take compared with one another, for the progress. Measured on games of masters,
 //! on two cores; the unit is about the replaying of a half-move.
 
-use super::{MakeBook, Phase, Report};
-use crate::pgn::Input;
+use super::{MakeBook, Phase, Report, counted::CountedInputs};
 
 /// The cost of each phase, in the order of [`Phase::ALL`].
 pub(super) type Costs = [u64; Phase::ALL.len()];
@@ -23,6 +22,7 @@ impl Amounts {
             self.plies,
             self.plies / 10.0,
             if_wanted(run.obs.is_some(), 5.0 * self.positions + 8.0 * self.kept),
+            if_wanted(run.counts.is_some(), self.positions),
             if_wanted(run.leveldb.is_some(), per_posting * self.plies),
             if_wanted(run.bin.is_some(), self.plies / 10.0 + 0.3 * self.kept),
         ]
@@ -32,8 +32,10 @@ impl Amounts {
 
 impl MakeBook {
     /// Begins the progress with what is known before anything is read.
-    pub(super) fn begin_progress(&self) {
-        let total = self.inputs.iter().map(Input::size).sum::<Option<u64>>();
+    pub(super) fn begin_progress(&self, counted: &CountedInputs) {
+        let inputs = self.inputs.iter().enumerate();
+        let sizes = inputs.map(|(number, input)| counted.size(number, input));
+        let total = sizes.sum::<Option<u64>>();
         let plies = 1000.0;
         let positions = 0.7 * plies;
         let amounts = Amounts {

@@ -17,8 +17,9 @@ use crate::{
     obs::{self, Info, ObsWriter},
     output::Finished,
     position::{Keyed, Rules, Variant, parse_fen},
+    provenance::Provenance,
     sort::Memory,
-    tally::Counts,
+    tally::{Counts, SharedKeys},
 };
 
 pub(super) type Writer = ObsWriter;
@@ -35,7 +36,8 @@ impl MakeBook {
     /// The memory that is left for sorting the rows of a database.
     fn memory_for_rows(&self, counts: &SealedCounts, has_index: bool) -> Memory {
         let tables = counts.by_key.iter().chain(&counts.by_identity);
-        let counts = tables.map(Counts::bytes_in_memory).sum::<u64>() as usize;
+        let pairs = counts.pairs.as_ref().map_or(0, SharedKeys::bytes_in_memory);
+        let counts = (tables.map(Counts::bytes_in_memory).sum::<u64>() + pairs) as usize;
         // Finding positions takes a byte a record more.
         let mut held = counts + counts / 8;
         if has_index {
@@ -56,6 +58,7 @@ impl MakeBook {
         counts: &SealedCounts,
         starts: &Starts,
         has_index: bool,
+        provenance: &Provenance,
         report: &mut Report,
     ) -> Result<Finished> {
         let memory = &self.memory_for_rows(counts, has_index);
@@ -65,14 +68,16 @@ impl MakeBook {
         meter.expect(2 * report.positions);
         let met = report.totals.variants.keys().next().copied();
         let variant = self.variant.only().or(met).unwrap_or_default();
-        let info = Info::new(variant, self.provenance(report), &self.move_filter);
+        let info = Info::new(variant, provenance.clone(), &self.move_filter);
         let path = self.obs.clone().expect("the run writes a database");
         let (written, database) = if variant == Variant::Standard {
-            let others = starts.epds().map(|epd| Ok(parse_fen(&epd?).ok()));
+            let others = starts.all().map(|start| Ok(parse_fen(&start?.0).ok()));
             let all = once(Ok(Some(Chess::default()))).chain(others);
             writer.write(counts, positions(all), &info, memory, &self.stop, meter)?
         } else {
-            let others = starts.epds().map(|epd| Ok(variant.parse_fen(&epd?).ok()));
+            let others = starts
+                .all()
+                .map(|start| Ok(variant.parse_fen(&start?.0).ok()));
             writer.write(counts, positions(others), &info, memory, &self.stop, meter)?
         };
         if written.strays > 0 {

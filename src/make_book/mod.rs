@@ -1,8 +1,12 @@
-//! The pipeline from PGN to a book, an index and a database: one thread reads, unpacks and
+//! The pipeline from PGN, or from counts, to a book, an index, a database and counts: one thread reads, unpacks and
 //! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
 //! order behind them.
 
 mod costs;
+#[cfg_attr(not(feature = "parquet"), path = "without/counted.rs")]
+mod counted;
+#[cfg_attr(not(feature = "parquet"), path = "without/counts.rs")]
+mod counts;
 #[cfg_attr(not(feature = "obs"), path = "without/database.rs")]
 mod database;
 mod duplicates;
@@ -19,7 +23,10 @@ mod report;
 mod sealed;
 mod sequence;
 mod space;
-#[cfg_attr(not(feature = "obs"), path = "without/starts.rs")]
+#[cfg_attr(
+    not(any(feature = "obs", feature = "parquet")),
+    path = "without/starts.rs"
+)]
 mod starts;
 mod variations;
 
@@ -27,10 +34,11 @@ use std::sync::atomic::Ordering;
 
 use rayon::ThreadPoolBuilder;
 
+use self::counted::CountedInputs;
 pub use self::{
     options::{MakeBook, Unfinished},
     progress::{Phase, Progress},
-    report::{BookReport, IndexReport, ObsReport, Rejection, Report, Totals},
+    report::{BookReport, CountsReport, IndexReport, ObsReport, Rejection, Report, Totals},
 };
 use crate::{
     error::{Error, Result},
@@ -44,19 +52,25 @@ impl MakeBook {
     ///
     /// # Errors
     ///
-    /// An input that cannot be read or is not PGN, an output that cannot be written, the first
+    /// An input that cannot be read or is neither PGN nor counts, an output that cannot be written, the first
     /// rejected game if the run is [strict](MakeBook::strict), or [`Error::Interrupted`]. No output is
     /// changed then, unless an output could not be put in place after another was, which the error says.
     pub fn run(&self) -> Result<Report> {
-        self.begin_progress();
-        self.check()?;
+        let counted = CountedInputs::open(self)?;
+        counted.adapted(self)?.run_with(&counted)
+    }
+
+    /// Runs with the counts among the inputs, whose variant the options have.
+    fn run_with(&self, counted: &CountedInputs) -> Result<Report> {
+        self.begin_progress(counted);
+        self.check(counted)?;
         let outputs = self.begin_outputs()?;
         let pool = ThreadPoolBuilder::new()
             .num_threads(self.threads)
             .thread_name(|i| format!("replay-{i}"))
             .build()
             .map_err(|err| Error::file("threads", err.to_string()))?;
-        let collected = self.collect(&pool)?;
+        let collected = self.collect(&pool, counted)?;
         self.check_games(&collected.report)?;
         let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
         self.refuse_if_stopped()?;
@@ -67,9 +81,11 @@ impl MakeBook {
     }
 
     /// Refuses what would fail after an hour of counting.
-    fn check(&self) -> Result<()> {
-        for input in &self.inputs {
-            input.check()?;
+    fn check(&self, counted: &CountedInputs) -> Result<()> {
+        for (number, input) in self.inputs.iter().enumerate() {
+            if !counted.has(number) {
+                input.check()?;
+            }
         }
         if let (Some(bin), VariantChoice::Only(variant)) = (&self.bin, self.variant)
             && variant.number().is_none()
@@ -96,7 +112,8 @@ impl MakeBook {
         let is_same = |a: &Input, b: &Input| {
             let both_stdin = a.is_stdin() && b.is_stdin();
             // Comparing opens both, which would wait for the other end of a pipe.
-            let are_files = a.size().is_some() && b.size().is_some();
+            let is_file = |input: &Input| input.size().is_some() || input.path().is_dir();
+            let are_files = is_file(a) && is_file(b);
             both_stdin
                 || (are_files && same_file::is_same_file(a.path(), b.path()).unwrap_or(false))
         };

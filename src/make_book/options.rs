@@ -5,12 +5,11 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use super::{Progress, Report};
+use super::Progress;
 use crate::{
     book::Weights,
     pgn::{Input, Selection},
     position::{PieceLetters, Variant, VariantChoice},
-    provenance::Provenance,
     sort::Memory,
     tally::MoveFilter,
 };
@@ -46,6 +45,7 @@ pub struct MakeBook {
     pub(super) index_stats: bool,
     pub(super) explorer: bool,
     pub(super) obs: Option<PathBuf>,
+    pub(super) counts: Option<PathBuf>,
     pub(super) force: bool,
     pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
@@ -81,6 +81,7 @@ impl MakeBook {
             index_stats: false,
             explorer: false,
             obs: None,
+            counts: None,
             force: false,
             allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
@@ -138,7 +139,14 @@ impl MakeBook {
         self
     }
 
-    /// Replaces an index or an OOBS database that exists, and any file where the book goes. Default: an error.
+    /// Writes the [counts](crate::counts) of all moves to this directory, whatever the book and the database keep.
+    #[cfg(feature = "parquet")]
+    pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.counts = Some(path.into());
+        self
+    }
+
+    /// Replaces an index, an OOBS database or counts that exist, and any file where the book goes. Default: an error.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -278,21 +286,41 @@ impl MakeBook {
 
     /// Whether the run writes something.
     pub(super) fn has_outputs(&self) -> bool {
-        self.bin.is_some() || self.leveldb.is_some() || self.obs.is_some()
+        self.bin.is_some() || self.leveldb.is_some() || self.counts_for_others()
     }
 
-    /// Whether moves are counted by the keys of their positions: for a book, for a database of standard chess,
-    /// and for a run without outputs, whose report tells the numbers.
+    /// Whether the run writes counts, into a database or as they are.
+    fn counts_for_others(&self) -> bool {
+        self.obs.is_some() || self.counts.is_some()
+    }
+
+    /// Whether moves are counted by the keys of their positions: for a book, for a database or counts of standard
+    /// chess, and for a run without outputs, whose report tells the numbers.
     pub(super) fn counts_keys(&self) -> bool {
         self.bin.is_some()
-            || (self.obs.is_some() && !self.counts_identities())
-            || (self.leveldb.is_none() && self.obs.is_none())
+            || (self.counts_for_others() && !self.counts_identities())
+            || !self.has_outputs()
     }
 
     /// Whether moves are counted by the identities of their positions. In standard chess these are
     /// the keys.
     pub(super) fn counts_identities(&self) -> bool {
-        self.obs.is_some() && self.distinguishes_variants()
+        self.counts_for_others() && self.distinguishes_variants()
+    }
+
+    /// Whether the report tells how many half-moves no book can have.
+    pub(super) fn tells_left_out(&self) -> bool {
+        self.counts_keys() || self.counts.is_some()
+    }
+
+    /// Whether it must be known which identities share a key: for counts of variants.
+    pub(super) fn pairs_keys(&self) -> bool {
+        self.counts.is_some() && self.distinguishes_variants()
+    }
+
+    /// Whether it must be known where games started.
+    pub(super) fn notes_starts(&self) -> bool {
+        self.counts_for_others()
     }
 
     /// Whether the run collects what the explorer answers from.
@@ -309,8 +337,10 @@ impl MakeBook {
     pub(super) fn admits_variant(&self, variant: Variant) -> bool {
         match self.variant {
             VariantChoice::Only(wanted) => wanted.is_played_like(variant),
-            // A book has no room for those that the format does not number.
-            VariantChoice::Auto => self.bin.is_none() || variant.number().is_some(),
+            // A book has no room for those that the format does not number, and books are made of counts.
+            VariantChoice::Auto => {
+                (self.bin.is_none() && self.counts.is_none()) || variant.number().is_some()
+            }
         }
     }
 
@@ -344,14 +374,5 @@ impl MakeBook {
             options.push("--drop-duplicates".to_owned());
         }
         options.join(" ")
-    }
-
-    /// What the counts of this run were made of.
-    pub(super) fn provenance(&self, report: &Report) -> Provenance {
-        Provenance {
-            inputs: self.inputs.iter().map(Input::name).collect(),
-            games: Some(report.totals.games),
-            options: self.option_text(),
-        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    MakeBook, Phase, database, indexing,
+    MakeBook, Phase, counts, database, indexing,
     read::Collected,
     report::{BookReport, Report},
     sealed::SealedCounts,
@@ -13,7 +13,8 @@ use crate::{
     error::{Error, Result},
     output::{AtomicFile, Finished, refuse_clashes},
     position::{Variant, VariantChoice},
-    tally::Tally,
+    provenance::Provenance,
+    tally::{IdentityTally, Tally},
 };
 
 /// The outputs that a run writes.
@@ -21,12 +22,13 @@ pub(super) struct Outputs {
     bin: Option<AtomicFile>,
     index: Option<indexing::Writer>,
     obs: Option<database::Writer>,
+    counts: Option<counts::Writer>,
 }
 
 impl MakeBook {
     /// Begins the outputs, so that what cannot be written is known before games are read.
     pub(super) fn begin_outputs(&self) -> Result<Outputs> {
-        let outputs: Vec<&Path> = [&self.bin, &self.leveldb, &self.obs]
+        let outputs: Vec<&Path> = [&self.bin, &self.leveldb, &self.obs, &self.counts]
             .into_iter()
             .flatten()
             .map(|path| path.as_path())
@@ -39,6 +41,7 @@ impl MakeBook {
             bin: self.bin.as_deref().map(begin_bin).transpose()?,
             index: self.begin_index()?,
             obs: self.begin_obs()?,
+            counts: self.begin_counts()?,
         })
     }
 
@@ -52,6 +55,8 @@ impl MakeBook {
         let Collected {
             tally,
             identities,
+            pairs,
+            provenance,
             starts,
             index: indexed,
             mut report,
@@ -60,6 +65,7 @@ impl MakeBook {
         let sealed = SealedCounts {
             by_key: tally.map(Tally::seal).transpose()?,
             by_identity: identities.map(Tally::seal).transpose()?,
+            pairs: pairs.map(IdentityTally::seal).transpose()?,
         };
         // A book counts by keys. A run without one may have counts by identities only.
         let counts = sealed.by_key.as_ref().or(sealed.by_identity.as_ref());
@@ -72,13 +78,25 @@ impl MakeBook {
         self.check_moves(summary.entries, counts)?;
         self.correct_progress(&report, summary.entries);
         // A header that cannot be is known before anything is written.
-        let header = self.book_header(maker.as_ref(), &report)?;
+        let header = self.book_header(maker.as_ref(), &report, &provenance)?;
         self.refuse_if_stopped()?;
 
         let mut finished = Vec::new();
         if let Some(writer) = outputs.obs {
             let has_index = indexed.is_some();
-            finished.push(self.write_obs(writer, &sealed, &starts, has_index, &mut report)?);
+            let obs = self.write_obs(
+                writer,
+                &sealed,
+                &starts,
+                has_index,
+                &provenance,
+                &mut report,
+            )?;
+            finished.push(obs);
+        }
+        if let Some(writer) = outputs.counts {
+            let counts = self.write_counts(writer, &sealed, &starts, &provenance, &mut report)?;
+            finished.push(counts);
         }
         if let (Some(writer), Some(indexed)) = (outputs.index, indexed) {
             let (written, index) = self.write_index(writer, indexed)?;
@@ -112,6 +130,7 @@ impl MakeBook {
         &self,
         maker: Option<&BookMaker<'_>>,
         report: &Report,
+        provenance: &Provenance,
     ) -> Result<Option<String>> {
         let (Some(bin), Some(maker), true) = (&self.bin, maker, self.header) else {
             return Ok(None);
@@ -123,7 +142,7 @@ impl MakeBook {
             VariantChoice::Auto => met.keys().map(|met| met.name()).collect(),
         };
         maker
-            .header(&variants, self.comment.as_deref(), &self.provenance(report))
+            .header(&variants, self.comment.as_deref(), provenance)
             .map(Some)
             .map_err(|err| Error::format(bin, err))
     }

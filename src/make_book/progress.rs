@@ -14,6 +14,8 @@ pub enum Phase {
     Sorting,
     /// Finds the positions of the OOBS database and writes its rows.
     Database,
+    /// Writes the counts.
+    Counts,
     /// Writes the index.
     Index,
     /// Writes the book and puts all outputs in place.
@@ -22,10 +24,11 @@ pub enum Phase {
 
 impl Phase {
     /// All phases in their order.
-    pub const ALL: [Phase; 5] = [
+    pub const ALL: [Phase; 6] = [
         Phase::Reading,
         Phase::Sorting,
         Phase::Database,
+        Phase::Counts,
         Phase::Index,
         Phase::Book,
     ];
@@ -144,9 +147,9 @@ impl Progress {
         &self.meters[phase as usize]
     }
 
-    /// Says how many bytes have been read.
-    pub(super) fn set_bytes(&self, bytes: u64) {
-        self.bytes.store(bytes, Ordering::Relaxed);
+    /// Counts bytes that have been read.
+    pub(super) fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts games.
@@ -162,9 +165,9 @@ mod tests {
     #[test]
     fn the_whole_is_made_of_its_phases() {
         let progress = Progress::default();
-        progress.begin(Some(200), [60, 10, 0, 0, 30]);
+        progress.begin(Some(200), [60, 10, 0, 0, 0, 30]);
         assert_eq!(progress.fraction(), Some(0.0));
-        progress.set_bytes(100);
+        progress.add_bytes(100);
         assert_eq!(progress.fraction(), Some(0.3));
         progress.enter(Phase::Sorting);
         assert_eq!(progress.fraction(), Some(0.6));
@@ -174,7 +177,7 @@ mod tests {
         assert_eq!(progress.fraction(), Some(0.85));
         meter.advance(4);
         assert_eq!(progress.fraction(), Some(1.0));
-        progress.begin(None, [60, 10, 0, 0, 30]);
+        progress.begin(None, [60, 10, 0, 0, 0, 30]);
         assert_eq!(
             (progress.fraction(), progress.phase()),
             (None, Phase::Reading)

@@ -2,16 +2,17 @@
 
 use std::sync::{
     Arc, Condvar, Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use rayon::{Scope, ThreadPool};
 
 use super::{
     MakeBook,
+    counted::CountedInputs,
     indexing::{CollectedIndex, Postings},
     job::{BATCH_SIZE, Job},
-    replay::Replayer,
+    replay::{Outcome, Replayer},
     report::Report,
     sequence::{Sequenced, Sequencer},
     space::TemporarySpace,
@@ -20,8 +21,9 @@ use super::{
 use crate::{
     error::{Error, Result},
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
+    provenance::Provenance,
     sort::Memory,
-    tally::{CountRecord, Tally},
+    tally::{CountRecord, IdentityTally, Tally},
 };
 
 /// Why the locks of a run are never poisoned.
@@ -33,6 +35,10 @@ pub(super) struct Collected {
     pub tally: Option<Tally>,
     /// Counts by the identities of positions, if the run needs them.
     pub identities: Option<Tally>,
+    /// Which identities share a key, if the run needs to know.
+    pub pairs: Option<IdentityTally>,
+    /// What the counts are made of.
+    pub provenance: Provenance,
     /// Where games started.
     pub starts: Starts,
     /// What goes into the index, if there is to be one.
@@ -42,8 +48,8 @@ pub(super) struct Collected {
 
 impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
-    pub(super) fn collect(&self, pool: &ThreadPool) -> Result<Collected> {
-        let run = Run::new(self);
+    pub(super) fn collect(&self, pool: &ThreadPool, counted: &CountedInputs) -> Result<Collected> {
+        let run = Run::new(self, counted);
         let in_flight = 2 * pool.current_num_threads() as u64;
         pool.in_place_scope(|scope| run.read_inputs(scope, in_flight))?;
         if let Some(failure) = run.failure.into_inner().expect(LOCK) {
@@ -51,7 +57,7 @@ impl MakeBook {
         }
         self.refuse_if_stopped()?;
         let Sequenced {
-            report,
+            mut report,
             indexed,
             first_ids,
             starts,
@@ -60,9 +66,12 @@ impl MakeBook {
             .postings
             .zip(indexed)
             .map(|(postings, games)| CollectedIndex::new(postings, games, first_ids));
+        report.totals.plies += run.untold_plies.into_inner();
         Ok(Collected {
             tally: run.tally,
             identities: run.identities,
+            pairs: run.pairs,
+            provenance: counted.provenance(self, report.totals.games),
             starts,
             index,
             report,
@@ -71,10 +80,12 @@ impl MakeBook {
 }
 
 /// What the threads of a run share.
-struct Run<'a> {
-    options: &'a MakeBook,
-    tally: Option<Tally>,
-    identities: Option<Tally>,
+pub(super) struct Run<'a> {
+    pub options: &'a MakeBook,
+    pub counted: &'a CountedInputs,
+    pub tally: Option<Tally>,
+    pub identities: Option<Tally>,
+    pub pairs: Option<IdentityTally>,
     postings: Option<Postings>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
@@ -82,14 +93,20 @@ struct Run<'a> {
     placed: Condvar,
     /// The first error of a thread.
     failure: Mutex<Option<Error>>,
-    failed: AtomicBool,
+    pub failed: AtomicBool,
+    /// Half-moves of all counts among the inputs.
+    #[cfg(feature = "parquet")]
+    pub counted_plies: AtomicU64,
+    /// Half-moves of those that do not tell how many they are.
+    pub untold_plies: AtomicU64,
 }
 
 impl<'a> Run<'a> {
-    fn new(options: &'a MakeBook) -> Run<'a> {
+    fn new(options: &'a MakeBook, counted: &'a CountedInputs) -> Run<'a> {
         let kinds = [
             options.counts_keys(),
             options.counts_identities(),
+            options.pairs_keys(),
             options.leveldb.is_some(),
         ];
         // Each kind of record that is collected gets its share.
@@ -102,7 +119,7 @@ impl<'a> Run<'a> {
             bytes: options.memory.saturating_sub(other) / tables,
             temp_dir: options.temp_dir.clone(),
         };
-        let [keys, identities, postings] = kinds;
+        let [keys, identities, pairs, postings] = kinds;
         let shares = 1 + usize::from(options.explores());
         let postings_memory = Memory {
             bytes: shares * memory.bytes,
@@ -110,14 +127,19 @@ impl<'a> Run<'a> {
         };
         Run {
             options,
+            counted,
             tally: keys.then(|| Tally::new(memory.clone())),
             identities: identities.then(|| Tally::new(memory.clone())),
+            pairs: pairs.then(|| IdentityTally::new(memory.clone())),
             postings: postings.then(|| Postings::new(options, postings_memory)),
             space: TemporarySpace::new(options.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options)),
             placed: Condvar::new(),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
+            #[cfg(feature = "parquet")]
+            counted_plies: AtomicU64::new(0),
+            untold_plies: AtomicU64::new(0),
         }
     }
 
@@ -126,16 +148,21 @@ impl<'a> Run<'a> {
     fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: u64) -> Result<()> {
         let mut number = 0;
         for (index, input) in self.options.inputs.iter().enumerate() {
+            if self.counted.has(index) {
+                self.read_counts(scope, index, &mut number, in_flight)?;
+                continue;
+            }
             let stream = input.open(&StreamOptions {
                 stop: Arc::clone(&self.options.stop),
                 memory: input.unpacking_memory(self.options.memory),
             })?;
             let taken = Arc::clone(&stream.taken);
-            let (before, _) = self.options.progress.bytes();
+            let mut told = 0;
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
             while let Some(batch) = next_batch(&mut cutter, input)? {
-                let so_far = before + taken.load(Ordering::Relaxed);
-                self.options.progress.set_bytes(so_far);
+                let so_far = taken.load(Ordering::Relaxed);
+                self.options.progress.add_bytes(so_far - told);
+                told = so_far;
                 self.wait_for_place(number, in_flight);
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
@@ -159,7 +186,7 @@ impl<'a> Run<'a> {
     }
 
     /// Waits until fewer than `in_flight` batches before batch `number` are not in order, or the run failed.
-    fn wait_for_place(&self, number: u64, in_flight: u64) {
+    pub(super) fn wait_for_place(&self, number: u64, in_flight: u64) {
         let sequencer = self.sequencer.lock().expect(LOCK);
         let is_full = |sequencer: &mut Sequencer<'_>| {
             number >= sequencer.in_order() + in_flight && !self.failed.load(Ordering::Relaxed)
@@ -168,15 +195,16 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the run early if the temporary files will not fit.
-    fn check_space(&self) -> Result<()> {
+    pub(super) fn check_space(&self) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
         let postings = self.postings.as_ref().map_or(0, Postings::spilled_bytes);
         let read = self.options.progress.phase_fraction();
-        self.space.check(counts + postings, read)
+        let pairs = self.pairs.as_ref().map_or(0, IdentityTally::spilled_bytes);
+        self.space.check(counts + pairs + postings, read)
     }
 
-    fn fail(&self, err: Error) {
+    pub(super) fn fail(&self, err: Error) {
         self.failure.lock().expect(LOCK).get_or_insert(err);
         // Under the lock, so that the reader cannot miss it between its look and its wait.
         let _sequencer = self.sequencer.lock().expect(LOCK);
@@ -194,6 +222,14 @@ impl<'a> Run<'a> {
             let records = std::mem::take(&mut outcome.records);
             self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
         }
+        if let Some(pairs) = &self.pairs {
+            pairs.add(&std::mem::take(&mut outcome.pairs))?;
+        }
+        self.submit(job, outcome)
+    }
+
+    /// Hands the outcome of a batch to the sequencer, and counts what had to wait for it.
+    pub(super) fn submit(&self, job: &Job, outcome: Outcome) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
         self.placed.notify_all();

@@ -1,6 +1,6 @@
 //! Replaying the games of a batch.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use shakmaty::{Chess, Color, Move};
 
@@ -19,7 +19,7 @@ use crate::{
         BookMove, Keyed, LineError, PieceLetters, Rules, Variant, VariantChoice, game_start,
         has_inner_castling_rook, read_word, write_epd,
     },
-    tally::{CountRecord, Stats},
+    tally::{CountRecord, KeyedIdentity, Stats},
 };
 
 /// What came out of a batch.
@@ -31,9 +31,11 @@ pub(super) struct Outcome {
     /// The same under the [identity](Keyed::identity) of each position instead of its key, if the run counts
     /// by identities.
     pub identity_records: Vec<CountRecord>,
-    /// Positions other than the usual one in which games started that count, if the run makes a database: the
-    /// identity and the EPD of each.
-    pub starts: Vec<(u64, Vec<u8>)>,
+    /// The key of each position, 0 if it is not for books, and its identity, if the run pairs them.
+    pub pairs: Vec<KeyedIdentity>,
+    /// Positions other than the usual one in which games started that may count, if the run needs to know: the EPD of
+    /// each, and how many games.
+    pub starts: Vec<(Vec<u8>, u64)>,
     /// Games that were filtered for their variant.
     pub filtered_variants: BTreeMap<FilteredVariant, u64>,
     /// The first rejected games, numbered from the first game of the batch.
@@ -66,8 +68,8 @@ pub(super) struct Replayer<'a> {
     variations: Variations,
     /// What stands behind the half-moves, if duplicates are dropped.
     rest: Vec<u8>,
-    /// The identities of the positions in [`Outcome::starts`].
-    started: HashSet<u64>,
+    /// The places of positions in [`Outcome::starts`], by their identities.
+    started: HashMap<u64, usize>,
     outcome: Outcome,
 }
 
@@ -110,7 +112,7 @@ impl<'a> Replayer<'a> {
             explored: Vec::new(),
             variations: Variations::default(),
             rest: Vec::new(),
-            started: HashSet::new(),
+            started: HashMap::new(),
             outcome: Outcome::default(),
         }
     }
@@ -277,11 +279,17 @@ impl<'a> Replayer<'a> {
 
     /// Remembers where a game started that may count.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
-        if self.options.obs.is_some() && self.started.insert(start.identity()) {
+        if !self.options.notes_starts() {
+            return;
+        }
+        let starts = &mut self.outcome.starts;
+        let place = *self.started.entry(start.identity()).or_insert_with(|| {
             let mut epd = Vec::new();
             write_epd(start.position(), &mut epd);
-            self.outcome.starts.push((start.identity(), epd));
-        }
+            starts.push((epd, 0));
+            starts.len() - 1
+        });
+        starts[place].1 += 1;
     }
 
     fn reject_start(&mut self, games: &mut GameReader<'_>, job: &Job, err: &LineError) {
@@ -587,19 +595,27 @@ impl<'a> Replayer<'a> {
         totals.plies += variations.plies();
         totals.null_moves += variations.null_moves;
         totals.unplayable_variations += variations.unplayable;
+        if self.options.tells_left_out() {
+            totals.left_out += variations.not_for_books();
+        }
         if self.options.counts_keys() {
             self.outcome.records.extend(variations.records());
-            totals.left_out += variations.not_for_books();
         }
         if self.options.counts_identities() {
             let records = variations.identity_records();
             self.outcome.identity_records.extend(records);
+        }
+        if self.options.pairs_keys() {
+            self.outcome.pairs.extend(variations.pairs());
         }
     }
 
     /// Counts the line that has been played.
     fn count(&mut self, result: GameResult, first_turn: Color) {
         self.outcome.totals.plies += self.line.len() as u64;
+        if self.options.tells_left_out() {
+            self.outcome.totals.left_out += self.not_for_books;
+        }
         let stats =
             [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result.winner(), turn)));
         let line = self.line.iter().enumerate();
@@ -615,8 +631,15 @@ impl<'a> Replayer<'a> {
                 self.outcome
                     .records
                     .extend(for_books.map(|(record, _)| record));
-                self.outcome.totals.left_out += self.not_for_books;
             }
+        }
+        if self.options.pairs_keys() {
+            let plies = self.line.iter().zip(&self.identities);
+            let pairs = plies.map(|(ply, identity)| {
+                let key = if ply.in_book { ply.key } else { 0 };
+                KeyedIdentity::new(key, *identity)
+            });
+            self.outcome.pairs.extend(pairs);
         }
         if self.options.counts_identities() {
             let records = line.zip(&self.identities).map(|((at, ply), identity)| {

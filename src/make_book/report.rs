@@ -2,57 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    error::Error as StdError,
-    fmt,
     ops::AddAssign,
     path::{Path, PathBuf},
 };
 
+pub use crate::provenance::Rejection;
+#[cfg(feature = "serde")]
+use crate::provenance::as_text;
 use crate::{pgn::Condition, position::Variant, provenance::Games};
-
-/// A game that could not be replayed to its end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Rejection {
-    /// The input.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
-    pub file: PathBuf,
-    /// The number of the game in the input, from 0.
-    pub game: u64,
-    /// Where the move, or the other fault, stands in the unpacked input, in bytes.
-    pub offset: u64,
-    /// How many half-moves were played before it.
-    pub ply: usize,
-    /// The move as it is written; empty if something else is wrong.
-    #[cfg_attr(feature = "serde", serde(rename = "move"))]
-    pub mv: String,
-    /// What is wrong.
-    pub reason: String,
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rejection {
-            file,
-            game,
-            offset,
-            ply,
-            mv,
-            reason,
-        } = self;
-        write!(
-            f,
-            "{}: game {game}, byte {offset}, after {ply} half-moves: ",
-            file.display()
-        )?;
-        if !mv.is_empty() {
-            write!(f, "\"{}\": ", mv.escape_debug())?;
-        }
-        write!(f, "{reason}")
-    }
-}
-
-impl StdError for Rejection {}
 
 /// What a run counted while it replayed games.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -119,12 +76,6 @@ impl Totals {
     }
 }
 
-/// A path as text. JSON has no other; what is not UTF-8 becomes U+FFFD.
-#[cfg(feature = "serde")]
-fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
-}
-
 #[cfg(feature = "serde")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -177,6 +128,9 @@ pub struct Report {
     /// The OOBS database, if one was made.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub obs: Option<ObsReport>,
+    /// The counts, if they were written.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub counts: Option<CountsReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// Warnings of the inputs, a line each.
@@ -228,6 +182,19 @@ pub struct ObsReport {
     pub path: PathBuf,
     /// Its rows, one for each move of each position.
     pub rows: u64,
+}
+
+/// A directory of counts that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct CountsReport {
+    /// The directory.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    pub path: PathBuf,
+    /// Its rows, one for each move of each position.
+    pub rows: u64,
+    /// Its files of rows.
+    pub parts: usize,
 }
 
 /// A variant whose games were filtered.

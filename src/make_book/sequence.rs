@@ -115,8 +115,8 @@ impl<'a> Sequencer<'a> {
         if let Some(path) = &self.options.obs {
             refuse_several_variants(path, &self.report.totals.variants)?;
         }
-        for (identity, epd) in outcome.starts {
-            self.starts.add(identity, &epd)?;
+        for (epd, games) in outcome.starts {
+            self.starts.add(&epd, games)?;
         }
         self.filter_variants(outcome.filtered_variants);
         Ok(InOrder {

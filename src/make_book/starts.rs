@@ -1,20 +1,25 @@
 //! The positions in which games started.
 //!
-//! `without/starts.rs` stands in for this file where the feature `obs` is left out.
+//! `without/starts.rs` stands in for this file where the features `obs` and `parquet` are left out.
 
-use std::{collections::HashSet, path::PathBuf};
+use std::{collections::HashMap, path::PathBuf};
+
+use siphasher::sip128::SipHasher13;
 
 use crate::{error::Result, sort::Spool};
 
 /// How many positions are remembered so that they are not kept twice. Twice does no harm.
 const REMEMBERED: usize = 1 << 18;
 
-/// The positions other than the usual one in which games started, as EPDs.
+/// The positions other than the usual one in which games started, as EPDs, and how many games did.
 #[derive(Debug)]
 pub(super) struct Starts {
+    /// The EPDs, each behind its length and followed by its games.
     epds: Spool,
     kept: u64,
-    seen: HashSet<u64>,
+    /// Which of those kept first are remembered, by their fingerprints, and how many further games they have.
+    seen: HashMap<u128, usize>,
+    more: Vec<u64>,
 }
 
 impl Starts {
@@ -23,32 +28,58 @@ impl Starts {
         Starts {
             epds: Spool::new(memory, temp_dir),
             kept: 0,
-            seen: HashSet::new(),
+            seen: HashMap::new(),
+            more: Vec::new(),
         }
     }
 
-    /// Takes a position, told from others by its identity.
-    pub(super) fn add(&mut self, identity: u64, epd: &[u8]) -> Result<()> {
-        if self.seen.contains(&identity) {
+    /// Takes a position in which so many games started.
+    pub(super) fn add(&mut self, epd: &[u8], games: u64) -> Result<()> {
+        let fingerprint = SipHasher13::new().hash(epd).as_u128();
+        if let Some(number) = self.seen.get(&fingerprint) {
+            self.more[*number] += games;
             return Ok(());
         }
+        // The first ones are remembered, so their numbers are those of `more`.
         if self.seen.len() < REMEMBERED {
-            self.seen.insert(identity);
+            self.seen.insert(fingerprint, self.more.len());
+            self.more.push(0);
         }
         self.kept += 1;
         self.epds.append(&(epd.len() as u16).to_le_bytes())?;
-        self.epds.append(epd)
+        self.epds.append(epd)?;
+        self.epds.append(&games.to_le_bytes())
     }
 
-    /// All of them.
-    pub(super) fn epds(&self) -> impl Iterator<Item = Result<String>> + '_ {
+    /// All of them with their games, in the order in which they came first.
+    pub(super) fn all(&self) -> impl Iterator<Item = Result<(String, u64)>> + '_ {
         let mut reader = self.epds.reader(0);
-        (0..self.kept).map(move |_| {
+        let more = self.more.iter().copied().chain(std::iter::repeat(0));
+        (0..self.kept).zip(more).map(move |(_, more)| {
             let mut length = [0; 2];
             reader.read_exact(&mut length)?;
             let mut epd = vec![0; usize::from(u16::from_le_bytes(length))];
             reader.read_exact(&mut epd)?;
-            Ok(String::from_utf8_lossy(&epd).into_owned())
+            let mut games = [0; 8];
+            reader.read_exact(&mut games)?;
+            let games = u64::from_le_bytes(games) + more;
+            Ok((String::from_utf8_lossy(&epd).into_owned(), games))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_of_one_start_add_up() {
+        let mut starts = Starts::new(16, std::env::temp_dir());
+        for epd in ["a", "b", "a", "c", "a"] {
+            starts.add(epd.as_bytes(), 2).unwrap();
+        }
+        let all: Vec<(String, u64)> = starts.all().map(Result::unwrap).collect();
+        let expected = [("a", 6), ("b", 2), ("c", 2)];
+        assert_eq!(all, expected.map(|(epd, games)| (epd.to_owned(), games)));
     }
 }

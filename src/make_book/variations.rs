@@ -6,7 +6,7 @@ use super::MakeBook;
 use crate::{
     pgn::{GameReader, Token},
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook},
-    tally::{CountRecord, Stats},
+    tally::{CountRecord, KeyedIdentity, Stats},
 };
 
 /// How deep variations may stand in one another. Deeper ones are passed over.
@@ -147,6 +147,11 @@ impl Variations {
         for_books.map(|branch| branch.record(branch.key))
     }
 
+    /// The keys and identities of the positions before all half-moves.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = KeyedIdentity> {
+        self.branches.iter().map(Branch::pair)
+    }
+
     /// The records of all half-moves, by the identities of positions.
     pub(super) fn identity_records(&self) -> impl Iterator<Item = CountRecord> {
         let branches = self.branches.iter();
@@ -155,6 +160,12 @@ impl Variations {
 }
 
 impl Branch {
+    /// The key and the identity of the position before it.
+    fn pair(&self) -> KeyedIdentity {
+        let key = if self.in_book { self.key } else { 0 };
+        KeyedIdentity::new(key, self.identity)
+    }
+
     /// A variation has no result.
     fn record(&self, key: u64) -> CountRecord {
         CountRecord::new(key, self.mv, self.turn, Stats::of_game(None, self.turn))

@@ -19,12 +19,15 @@ mod sealed;
 mod seen;
 mod shards;
 mod sorter;
-#[cfg(any(feature = "leveldb", feature = "obs"))]
+#[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
+#[cfg_attr(not(any(feature = "leveldb", feature = "obs")), allow(dead_code))]
 mod spool;
 
 pub use self::memory::Memory;
+#[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
+pub(crate) use self::spool::Spool;
 #[cfg(any(feature = "leveldb", feature = "obs"))]
-pub(crate) use self::spool::{Spool, SpoolReader};
+pub(crate) use self::spool::SpoolReader;
 pub(crate) use self::{
     merge::Merge,
     record::{Fold, Record, SHARDS},

@@ -21,6 +21,9 @@ const SMALLEST_QUOTA: usize = 64;
 /// How many runs are merged at once; more are merged in several rounds.
 const FAN_IN: usize = 64;
 
+/// Records of one shard in a row that are worth a lock.
+const LONG_RUN: usize = 32;
+
 /// How many neighbouring shards share a temporary file, so that few files are open however much spills.
 const SHARDS_PER_FILE: usize = 8;
 
@@ -136,6 +139,24 @@ impl<R: Record> Shards<R> {
         for number in busy {
             let shard = self.shards[number].lock().expect(LOCK);
             self.extend(number, shard, partition.shard(number))?;
+        }
+        Ok(())
+    }
+
+    /// Takes records that may be in order already: a run of one shard goes there as it is.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(crate) fn append_runs(&self, records: &[R]) -> Result<()> {
+        let runs = || records.chunk_by(|a, b| a.shard() == b.shard());
+        if runs().count() > records.len() / LONG_RUN {
+            return self.append(&Partition::new(records));
+        }
+        for run in runs() {
+            let number = run[0].shard();
+            let shard = self.shards[number].lock().expect(LOCK);
+            self.extend(number, shard, run)?;
         }
         Ok(())
     }
@@ -315,13 +336,17 @@ mod tests {
         }
     }
 
-    fn sealed_records(records: &[Sum], bytes: usize) -> (Vec<Sum>, bool) {
+    fn sealed_records(
+        records: &[Sum],
+        bytes: usize,
+        append: impl Fn(&Shards<Sum>, &[Sum]) -> Result<()>,
+    ) -> (Vec<Sum>, bool) {
         let shards = Shards::new(Memory {
             bytes,
             ..Memory::default()
         });
         for batch in records.chunks(1000) {
-            shards.append(&Partition::new(batch)).unwrap();
+            append(&shards, batch).unwrap();
         }
         let sealed = shards.seal().unwrap();
         let mut found = Vec::new();
@@ -351,14 +376,20 @@ mod tests {
                 Sum(kind << 64 | (next() % 3) << 120 | 1)
             })
             .collect();
-        let (roomy, spilled) = sealed_records(&records, 1 << 30);
+        let append = |shards: &Shards<Sum>, batch: &[Sum]| shards.append(&Partition::new(batch));
+        let (roomy, spilled) = sealed_records(&records, 1 << 30, append);
         assert!(!spilled);
-        let (tight, spilled) = sealed_records(&records, 0);
+        let (tight, spilled) = sealed_records(&records, 0, append);
         assert!(spilled);
         assert!(roomy.is_sorted());
         assert_eq!(roomy, tight);
         let counted: u128 = roomy.iter().map(|record| record.0 & 0xffff).sum();
         assert_eq!(counted, 600_000);
+        let (in_any_order, _) = sealed_records(&records, 0, Shards::append_runs);
+        let mut ordered = records;
+        ordered.sort_unstable();
+        let (in_order, _) = sealed_records(&ordered, 0, Shards::append_runs);
+        assert!(in_any_order == roomy && in_order == roomy);
     }
 
     #[test]

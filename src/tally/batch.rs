@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use shakmaty::Color;
 
-use super::{move_count::MoveCount, record::CountRecord, stats::Stats};
+use super::{
+    move_count::MoveCount,
+    record::{CountRecord, fits},
+    stats::Stats,
+};
 use crate::position::BookMove;
 
 /// How many records the games of one [`push`](CountBatch::push) may take. More games are kept apart.
@@ -21,6 +25,11 @@ pub struct CountBatch {
 impl CountBatch {
     /// Adds games of one position and move.
     pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
+        // Nearly all.
+        if fits(stats) {
+            self.records.push(CountRecord::new(key, mv, turn, stats));
+            return;
+        }
         if CountRecord::records_for(stats) <= MOST_RECORDS {
             CountRecord::extend(&mut self.records, key, mv, turn, stats);
             return;
@@ -38,6 +47,7 @@ pub(super) struct LargeCounts(BTreeMap<(u64, u16), Stats>);
 
 impl LargeCounts {
     /// How many positions and moves have large numbers.
+    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

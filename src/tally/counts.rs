@@ -1,6 +1,11 @@
 //! Wins, draws and losses of every position and move.
 
+#[cfg(any(feature = "obs", feature = "parquet"))]
+use std::path::Path;
 use std::sync::Mutex;
+
+#[cfg(feature = "parquet")]
+use rayon::prelude::*;
 
 use shakmaty::Color;
 
@@ -10,11 +15,17 @@ use super::{
     record::CountRecord,
     stats::Stats,
 };
+#[cfg(any(feature = "obs", feature = "parquet"))]
+use crate::error::Error;
 use crate::{
     error::Result,
     position::BookMove,
     sort::{Memory, Partition, SHARDS, Sealed, Shards},
 };
+
+/// Moves that may have more games than a few records hold. The largest collections have some thousands.
+#[cfg(any(feature = "obs", feature = "parquet"))]
+const MOST_LARGE: usize = 1 << 18;
 
 /// Counts being collected, from any number of threads.
 #[derive(Debug)]
@@ -53,7 +64,7 @@ impl Tally {
         if !batch.large.is_empty() {
             self.large.lock().expect(LOCK).extend(batch);
         }
-        self.add_records(&batch.records)
+        self.shards.append_runs(&batch.records)
     }
 
     /// Adds games of one position and move.
@@ -67,10 +78,20 @@ impl Tally {
         self.add_batch(&batch)
     }
 
-    /// How many positions and moves were added with more games than a few records hold. They stay in
-    /// memory until the counts are dropped.
-    pub fn large_counts(&self) -> usize {
-        self.large.lock().expect(LOCK).len()
+    /// Refuses more moves with large numbers of games than the largest collections have: these numbers stay in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] that names the `source` of the counts.
+    #[cfg(any(feature = "obs", feature = "parquet"))]
+    pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
+        if self.large.lock().expect(LOCK).len() <= MOST_LARGE {
+            return Ok(());
+        }
+        let problem = format!(
+            "more than {MOST_LARGE} moves have over half a million games each, which cannot be"
+        );
+        Err(Error::file(source, problem))
     }
 
     /// How many bytes of counts are in temporary files.
@@ -139,6 +160,21 @@ impl Counts {
                 moves,
             }))
         })
+    }
+
+    /// How many pairs of position and move there are. Works on all threads of the rayon pool that it is called in.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn entries(&self) -> Result<u64> {
+        let entries = (0..SHARDS).into_par_iter().map(|shard| {
+            let mut entries = 0;
+            self.for_each_position(shard, |_, _, moves| entries += moves.len() as u64)?;
+            Ok(entries)
+        });
+        entries.sum()
     }
 
     /// How many shards there are; one after the other they hold all positions in order.
@@ -220,7 +256,7 @@ impl Counts {
         records * size_of::<CountRecord>() as u64
     }
 
-    #[cfg(feature = "obs")]
+    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(super) fn records(&self) -> &Sealed<CountRecord> {
         &self.records
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
+use shakmaty::Color;
 
 use super::{counts::Counts, move_count::MoveCount, record::CountRecord};
 use crate::{
@@ -62,6 +63,9 @@ pub(crate) struct Place {
 pub(crate) struct Found<'a> {
     /// Where its records begin.
     pub place: Place,
+    /// The side to move.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
+    pub turn: Color,
     /// Its moves in the order of their numbers.
     pub moves: &'a [MoveCount],
 }
@@ -175,6 +179,7 @@ impl Finder<'_> {
                 shard,
                 record: start as usize + first,
             },
+            turn: rest[0].turn(),
             moves: &scratch.moves,
         }))
     }
@@ -212,8 +217,6 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
-    use shakmaty::Color;
-
     use super::*;
     use crate::{
         position::BookMove,

@@ -105,7 +105,7 @@ impl CountRecord {
 
 /// Whether one record has room for the numbers.
 #[inline]
-fn fits(stats: Stats) -> bool {
+pub(super) fn fits(stats: Stats) -> bool {
     stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
 }
 

@@ -1,7 +1,7 @@
 //! Stands in for `database.rs` where the feature `obs` is left out: no run makes a database then.
 
 use super::{MakeBook, report::Report, sealed::SealedCounts, starts::Starts};
-use crate::{error::Result, output::Finished};
+use crate::{error::Result, output::Finished, provenance::Provenance};
 
 /// There is none.
 pub(super) enum Writer {}
@@ -17,6 +17,7 @@ impl MakeBook {
         _counts: &SealedCounts,
         _starts: &Starts,
         _has_index: bool,
+        _provenance: &Provenance,
         _report: &mut Report,
     ) -> Result<Finished> {
         match writer {}

@@ -1,4 +1,5 @@
-//! Stands in for `starts.rs` where the feature `obs` is left out: only a database needs to know where games started.
+//! Stands in for `starts.rs` where the features `obs` and `parquet` are left out: only databases and counts need to know
+//! where games started.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ impl Starts {
         Starts
     }
 
-    pub(super) fn add(&mut self, _identity: u64, _epd: &[u8]) -> Result<()> {
+    pub(super) fn add(&mut self, _epd: &[u8], _games: u64) -> Result<()> {
         Ok(())
     }
 }

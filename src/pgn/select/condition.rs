@@ -31,6 +31,32 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// All of them.
+    const ALL: [Condition; 11] = [
+        Condition::Rating,
+        Condition::Date,
+        Condition::Player,
+        Condition::Eco,
+        Condition::TimeControl,
+        Condition::Result,
+        Condition::Length,
+        Condition::Variant,
+        Condition::Tag,
+        Condition::Rated,
+        Condition::Duplicate,
+    ];
+
+    /// The condition that [`name`](Condition::name) names so.
+    ///
+    /// ```
+    /// use polybook::pgn::Condition;
+    /// assert_eq!(Condition::from_name("ECO code"), Some(Condition::Eco));
+    /// ```
+    pub fn from_name(name: &str) -> Option<Condition> {
+        let mut all = Condition::ALL.into_iter();
+        all.find(|condition| condition.name() == name)
+    }
+
     /// The condition in words.
     pub fn name(self) -> &'static str {
         match self {

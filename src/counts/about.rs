@@ -1,0 +1,245 @@
+//! The sidecar `counts.json`: where counts come from, and which parts there are.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{BufWriter, Read, Write},
+    path::Path,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    error::CountsError,
+    layout::{FORMAT, SIDECAR, VERSION},
+};
+use crate::{
+    error::{At, Error, Result},
+    provenance::{Games, Rejection},
+};
+
+/// The most bytes that a sidecar may have: many thousand names of inputs.
+const LONGEST: u64 = 16 << 20;
+
+/// Where counts come from: what the header of a book tells, and the report of a run.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct About {
+    /// The names of the inputs in their order, without directories.
+    pub inputs: Vec<String>,
+    /// What became of the games; `None` if counts that do not tell are among the inputs.
+    pub games: Option<Games>,
+    /// The options that decided what was counted and that differ from the defaults, spelled as on the command line.
+    pub options: String,
+    /// The variant, as the option `--variant` names it.
+    pub variant: String,
+    /// Half-moves that count: the sum of all wins, draws and losses.
+    pub plies: u64,
+    /// Half-moves that no book can have.
+    #[serde(default)]
+    pub left_out: u64,
+    /// Games and variations that a null move ends.
+    #[serde(default)]
+    pub null_moves: u64,
+    /// Variations with a move that cannot be played.
+    #[serde(default)]
+    pub unplayable_variations: u64,
+    /// Games that start with castling rights that cannot be.
+    #[serde(default)]
+    pub castling_dropped: u64,
+    /// Games that were left out, by the condition that they did not meet.
+    #[serde(default)]
+    pub filtered_by: BTreeMap<String, u64>,
+    /// Games that count by their variant, unless only standard chess was asked for.
+    #[serde(default)]
+    pub variants: BTreeMap<String, u64>,
+    /// The first rejected games, in the order of the inputs.
+    #[serde(default)]
+    pub rejected: Vec<Rejection>,
+}
+
+/// A file that a sidecar lists.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Listed {
+    /// Its name.
+    pub file: String,
+    pub rows: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// The sum of its wins, draws and losses; of starts, their games.
+    pub plies: u64,
+}
+
+/// All that a sidecar holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Sidecar {
+    pub format: String,
+    pub version: u32,
+    #[serde(flatten)]
+    pub about: About,
+    pub parts: Vec<Listed>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<Listed>,
+}
+
+/// What every version of a sidecar has.
+#[derive(Deserialize)]
+struct Versioned {
+    format: String,
+    version: u32,
+}
+
+impl Sidecar {
+    pub(super) fn new(about: About, parts: Vec<Listed>, starts: Option<Listed>) -> Sidecar {
+        Sidecar {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            about,
+            parts,
+            starts,
+        }
+    }
+
+    /// Writes it into a directory.
+    pub(super) fn write(&self, directory: &Path, target: &Path) -> Result<()> {
+        let file = File::create_new(directory.join(SIDECAR)).at(target, "write")?;
+        let mut out = BufWriter::new(file);
+        serde_json::to_writer_pretty(&mut out, self)
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(out))
+            .and_then(|()| out.flush())
+            .at(target, "write")
+    }
+
+    /// Reads that of a directory, `None` if it has none.
+    pub(super) fn read(directory: &Path) -> Result<Option<Sidecar>> {
+        let path = directory.join(SIDECAR);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        File::open(&path)
+            .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+            .at(&path, "read")?;
+        let sidecar = Sidecar::parsed(&text).map_err(|err| Error::format(&path, err))?;
+        Ok(Some(sidecar))
+    }
+
+    fn parsed(text: &[u8]) -> Result<Sidecar, CountsError> {
+        let unknown = |err: serde_json::Error| CountsError::Sidecar(err.to_string());
+        if text.len() as u64 > LONGEST {
+            return Err(CountsError::Sidecar(format!("more than {LONGEST} bytes")));
+        }
+        let Versioned { format, version } = serde_json::from_slice(text).map_err(unknown)?;
+        if format != FORMAT {
+            return Err(CountsError::Sidecar(format!("the format is \"{format}\"")));
+        }
+        if version != VERSION {
+            return Err(CountsError::Version(version));
+        }
+        let sidecar: Sidecar = serde_json::from_slice(text).map_err(unknown)?;
+        sidecar.check()?;
+        Ok(sidecar)
+    }
+
+    /// Makes sure that the numbers can be, and that names stay in the directory.
+    fn check(&self) -> Result<(), CountsError> {
+        for listed in self.parts.iter().chain(&self.starts) {
+            let is_name = Path::new(&listed.file)
+                .file_name()
+                .is_some_and(|name| name == listed.file.as_str());
+            if !is_name {
+                let file = &listed.file;
+                return Err(CountsError::Sidecar(format!(
+                    "\"{file}\" is not a file's name"
+                )));
+            }
+        }
+        let games = self.about.games.unwrap_or_default();
+        let numbers = [
+            games.read,
+            games.counted,
+            games.filtered,
+            games.rejected,
+            self.about.left_out,
+            self.about.null_moves,
+            self.about.unplayable_variations,
+            self.about.castling_dropped,
+        ];
+        let by_name = self
+            .about
+            .filtered_by
+            .values()
+            .chain(self.about.variants.values());
+        let most = numbers.iter().chain(by_name).max().copied();
+        // So that those of many directories add up.
+        if most.unwrap_or_default() > 1 << 50 {
+            return Err(CountsError::Overflow);
+        }
+        let parts: u128 = self.parts.iter().map(|part| u128::from(part.plies)).sum();
+        if parts != u128::from(self.about.plies) {
+            return Err(CountsError::Sidecar(format!(
+                "its parts have {parts} half-moves and its games {}, so a part is missing or counts twice",
+                self.about.plies
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sidecar() -> Sidecar {
+        let part = Listed {
+            file: "part-000.parquet".to_owned(),
+            rows: 1,
+            bytes: 500,
+            plies: 3,
+        };
+        let about = About {
+            inputs: vec!["a.pgn".to_owned()],
+            plies: 3,
+            variant: "normal".to_owned(),
+            ..About::default()
+        };
+        Sidecar::new(about, vec![part], None)
+    }
+
+    fn parsed(sidecar: &Sidecar) -> Result<Sidecar, CountsError> {
+        Sidecar::parsed(&serde_json::to_vec(sidecar).unwrap())
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Sidecar::read(dir.path()).unwrap(), None);
+        sidecar().write(dir.path(), dir.path()).unwrap();
+        assert_eq!(Sidecar::read(dir.path()).unwrap(), Some(sidecar()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let mut newer = sidecar();
+        newer.version = 2;
+        assert_eq!(parsed(&newer), Err(CountsError::Version(2)));
+        let mut lost = sidecar();
+        lost.parts.clear();
+        assert!(parsed(&lost).unwrap_err().to_string().contains("missing"));
+        for name in ["../part-000.parquet", "/etc/passwd", "", "..", "a/b"] {
+            let mut elsewhere = sidecar();
+            elsewhere.parts[0].file = name.to_owned();
+            assert!(parsed(&elsewhere).is_err(), "{name}");
+        }
+        let mut many = sidecar();
+        many.about.games = Some(Games {
+            read: u64::MAX,
+            ..Games::default()
+        });
+        assert_eq!(parsed(&many), Err(CountsError::Overflow));
+        for text in ["", "{}", "[1]", "{\"format\":\"x\",\"version\":1}"] {
+            let err = Sidecar::parsed(text.as_bytes()).unwrap_err();
+            assert!(matches!(err, CountsError::Sidecar(_)), "{text}: {err}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Reading columns of Parquet, whoever wrote them.
+
+use parquet::{
+    basic::{LogicalType, Type},
+    column::reader::{ColumnReader, ColumnReaderImpl},
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
+    file::reader::RowGroupReader,
+    schema::types::{ColumnDescriptor, SchemaDescriptor},
+};
+
+use super::error::CountsError;
+
+/// The place of a column among those of a file.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Column {
+    name: &'static str,
+    place: usize,
+}
+
+impl Column {
+    /// The column of this name, which has to be of one of these types.
+    fn find(
+        schema: &SchemaDescriptor,
+        name: &'static str,
+        wanted: &'static str,
+        is_wanted: impl FnOnce(&ColumnDescriptor) -> bool,
+    ) -> Result<Option<Column>, CountsError> {
+        let is_it =
+            |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
+        let Some(place) = schema.columns().iter().position(|column| is_it(column)) else {
+            return Ok(None);
+        };
+        let column = &schema.columns()[place];
+        if column.max_rep_level() > 0 || !is_wanted(column) {
+            let found = match column.logical_type_ref() {
+                Some(logical) => format!("{} as {logical:?}", column.physical_type()),
+                None => column.physical_type().to_string(),
+            };
+            return Err(CountsError::Type {
+                column: name,
+                found,
+                wanted,
+            });
+        }
+        Ok(Some(Column { name, place }))
+    }
+
+    /// A column of whole numbers, if there is one.
+    pub(super) fn integers(
+        schema: &SchemaDescriptor,
+        name: &'static str,
+    ) -> Result<Option<Column>, CountsError> {
+        Column::find(schema, name, "a 64-bit or 32-bit integer", |column| {
+            matches!(column.physical_type(), Type::INT32 | Type::INT64) && is_plain_integer(column)
+        })
+    }
+
+    /// A column of booleans, if there is one.
+    pub(super) fn booleans(
+        schema: &SchemaDescriptor,
+        name: &'static str,
+    ) -> Result<Option<Column>, CountsError> {
+        Column::find(schema, name, "a boolean", |column| {
+            column.physical_type() == Type::BOOLEAN
+        })
+    }
+
+    /// A column of texts, if there is one.
+    pub(super) fn texts(
+        schema: &SchemaDescriptor,
+        name: &'static str,
+    ) -> Result<Option<Column>, CountsError> {
+        Column::find(schema, name, "a text", |column| {
+            column.physical_type() == Type::BYTE_ARRAY
+        })
+    }
+
+    /// Opens the column of a row group.
+    pub(super) fn open(&self, group: &dyn RowGroupReader) -> Result<Values, CountsError> {
+        let is_unsigned = matches!(
+            group.metadata().column(self.place).column_descr().logical_type_ref(),
+            Some(LogicalType::Integer(integer)) if !integer.is_signed
+        );
+        Ok(Values {
+            column: self.name,
+            reader: group.get_column_reader(self.place)?,
+            is_unsigned,
+            narrow: Vec::new(),
+            levels: Vec::new(),
+        })
+    }
+}
+
+/// Whether an integer is no date, no decimal number and no such thing.
+fn is_plain_integer(column: &ColumnDescriptor) -> bool {
+    use parquet::basic::ConvertedType;
+    let is_plain = matches!(
+        column.logical_type_ref(),
+        None | Some(LogicalType::Integer(_))
+    );
+    let is_other = matches!(
+        column.converted_type(),
+        ConvertedType::DECIMAL
+            | ConvertedType::DATE
+            | ConvertedType::TIME_MILLIS
+            | ConvertedType::TIME_MICROS
+            | ConvertedType::TIMESTAMP_MILLIS
+            | ConvertedType::TIMESTAMP_MICROS
+    );
+    is_plain && !is_other
+}
+
+/// The values of a column in a row group, read in order.
+pub(super) struct Values {
+    column: &'static str,
+    reader: ColumnReader,
+    /// Whether 32-bit numbers go from 0 on.
+    is_unsigned: bool,
+    narrow: Vec<i32>,
+    levels: Vec<i16>,
+}
+
+impl Values {
+    /// Replaces `values` with the next `rows` integers; `row` is the first of them.
+    pub(super) fn integers(
+        &mut self,
+        rows: usize,
+        row: u64,
+        values: &mut Vec<i64>,
+    ) -> Result<(), CountsError> {
+        match &mut self.reader {
+            ColumnReader::Int64ColumnReader(reader) => {
+                read::<Int64Type>(self.column, reader, rows, row, values, &mut self.levels)
+            }
+            ColumnReader::Int32ColumnReader(reader) => {
+                let narrow = &mut self.narrow;
+                read::<Int32Type>(self.column, reader, rows, row, narrow, &mut self.levels)?;
+                values.clear();
+                if self.is_unsigned {
+                    values.extend(narrow.iter().map(|value| i64::from(value.cast_unsigned())));
+                } else {
+                    values.extend(narrow.iter().map(|value| i64::from(*value)));
+                }
+                Ok(())
+            }
+            _ => Err(self.other_type()),
+        }
+    }
+
+    /// Replaces `values` with the next `rows` booleans.
+    pub(super) fn booleans(
+        &mut self,
+        rows: usize,
+        row: u64,
+        values: &mut Vec<bool>,
+    ) -> Result<(), CountsError> {
+        match &mut self.reader {
+            ColumnReader::BoolColumnReader(reader) => {
+                read::<BoolType>(self.column, reader, rows, row, values, &mut self.levels)
+            }
+            _ => Err(self.other_type()),
+        }
+    }
+
+    /// Replaces `values` with the next `rows` texts.
+    pub(super) fn texts(
+        &mut self,
+        rows: usize,
+        row: u64,
+        values: &mut Vec<ByteArray>,
+    ) -> Result<(), CountsError> {
+        match &mut self.reader {
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                read::<ByteArrayType>(self.column, reader, rows, row, values, &mut self.levels)
+            }
+            _ => Err(self.other_type()),
+        }
+    }
+
+    /// The row group is of other types than the file.
+    fn other_type(&self) -> CountsError {
+        CountsError::Damaged(format!("column \"{}\" changes its type", self.column))
+    }
+}
+
+/// Reads exactly so many values, none of them null.
+fn read<T: DataType>(
+    column: &'static str,
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    row: u64,
+    values: &mut Vec<T::T>,
+    levels: &mut Vec<i16>,
+) -> Result<(), CountsError> {
+    values.clear();
+    levels.clear();
+    let (records, found, _) = reader.read_records(rows, Some(levels), None, values)?;
+    if found < records {
+        return Err(CountsError::Null { column, row });
+    }
+    if records != rows || values.len() != rows {
+        let problem = format!("column \"{column}\" ends at row {}", row + records as u64);
+        return Err(CountsError::Damaged(problem));
+    }
+    Ok(())
+}

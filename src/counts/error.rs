@@ -1,0 +1,87 @@
+//! What is wrong with counts.
+
+use thiserror::Error;
+
+/// What is wrong with a file of counts.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum CountsError {
+    /// Parquet that cannot be read.
+    #[error("damaged, or not Parquet: {0}; copy or make it again")]
+    Damaged(String),
+    /// A column that is not there.
+    #[error("no column \"{0}\"")]
+    NoColumn(&'static str),
+    /// A column of another type.
+    #[error("column \"{column}\" is {found}, and has to be {wanted}: cast it")]
+    Type {
+        /// The name of the column.
+        column: &'static str,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A value that is missing.
+    #[error("column \"{column}\" has a null in row {row} or soon after")]
+    Null {
+        /// The name of the column.
+        column: &'static str,
+        /// The first row of those that were read together, counted from 0.
+        row: u64,
+    },
+    /// A number that cannot be.
+    #[error("row {row}: \"{column}\" is {value}, which cannot be")]
+    Value {
+        /// The name of the column.
+        column: &'static str,
+        /// The row, counted from 0.
+        row: u64,
+        /// The number.
+        value: i64,
+    },
+    /// An EPD that is not a position.
+    #[error("row {row}: \"{epd}\" is not a position: {reason}")]
+    Start {
+        /// The row, counted from 0.
+        row: u64,
+        /// The text.
+        epd: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// More games than numbers reach.
+    #[error("the games of all rows add up to more than 2^63, which cannot be")]
+    Overflow,
+    /// A part with other content than the sidecar says.
+    #[error("{found} {what}, where counts.json says {expected}: copy or make it again")]
+    Differs {
+        /// What was counted.
+        what: &'static str,
+        /// How many there are.
+        found: u64,
+        /// How many there should be.
+        expected: u64,
+    },
+    /// A part that the sidecar lists and that is not there.
+    #[error("missing, but counts.json lists it: copy or make it again")]
+    Missing,
+    /// A part that the sidecar does not list.
+    #[error("counts.json does not list it: remove it, or make the counts again")]
+    Unlisted,
+    /// A sidecar that cannot be understood.
+    #[error("not a description of counts: {0}")]
+    Sidecar(String),
+    /// A sidecar of another version.
+    #[error("counts of version {0}, and this polybook reads version 1: take a newer polybook")]
+    Version(u32),
+    /// A part of a variant without what tells its positions apart.
+    #[error("no column \"identity\", which counts of variants have")]
+    NoIdentity,
+}
+
+impl From<parquet::errors::ParquetError> for CountsError {
+    fn from(err: parquet::errors::ParquetError) -> CountsError {
+        CountsError::Damaged(err.to_string())
+    }
+}

@@ -1,0 +1,125 @@
+//! The layout of counts.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `part-NNN.parquet` | the counts, each part a range of the key |
+//! | `starts.parquet` | where games started, if a `FEN` tag or a variant says so |
+//! | `counts.json` | where the counts come from, and which parts there are: [`About`](super::About) |
+//!
+//! | column of a part | type | what it holds |
+//! |---|---|---|
+//! | `key` | 64-bit integer | the bits of the Polyglot key, as a signed number; 0 for a position that no book can have |
+//! | `move` | 32-bit integer | the 16-bit number of the move |
+//! | `black` | boolean | whether Black is to move |
+//! | `wins`, `draws`, `losses` | 64-bit integers | the games, seen from the side to move |
+//! | `identity` | 64-bit integer | of variants alone: a number that tells positions of one key apart |
+//!
+//! polybook writes a row for each move of each position, by the signed key, then by move, then by identity. It reads
+//! rows in any order, several of one move, which add up, and columns that may hold nulls but hold none. Columns of
+//! other names are passed over.
+//!
+//! `starts.parquet` has the columns `epd`, a text, and `games`, a 64-bit integer. Several rows of one EPD add up.
+
+use shakmaty::Color;
+
+use crate::{position::BookMove, sort::SHARDS, tally::Stats};
+
+/// What says where the counts come from.
+pub const SIDECAR: &str = "counts.json";
+
+/// Where games started.
+pub const STARTS: &str = "starts.parquet";
+
+/// The ending of all parts.
+pub const ENDING: &str = ".parquet";
+
+/// The version of this layout.
+pub const VERSION: u32 = 1;
+
+/// What a sidecar calls the format.
+pub const FORMAT: &str = "polybook counts";
+
+pub(super) const KEY: &str = "key";
+pub(super) const MOVE: &str = "move";
+pub(super) const BLACK: &str = "black";
+pub(super) const WINS: &str = "wins";
+pub(super) const DRAWS: &str = "draws";
+pub(super) const LOSSES: &str = "losses";
+pub(super) const IDENTITY: &str = "identity";
+pub(super) const EPD: &str = "epd";
+pub(super) const GAMES: &str = "games";
+
+/// The schema of parts, in the language of Parquet.
+pub(super) const PART_SCHEMA: &str = "message counts { required int64 key; required int32 move; required boolean black; \
+     required int64 wins; required int64 draws; required int64 losses; }";
+
+/// The schema of parts of variants.
+pub(super) const VARIANT_SCHEMA: &str = "message counts { required int64 key; required int32 move; required boolean black; \
+     required int64 wins; required int64 draws; required int64 losses; required int64 identity; }";
+
+/// The schema of starts.
+pub(super) const STARTS_SCHEMA: &str =
+    "message starts { required binary epd (UTF8); required int64 games; }";
+
+/// About how many rows a part has. It decides where parts are cut, so it is part of the format.
+const ROWS_OF_PART: u64 = 1 << 21;
+
+/// How many rows a row group has: few, because every thread holds one in memory.
+pub(super) const ROWS_OF_GROUP: usize = 1 << 16;
+
+/// The games of a move in a position.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The key of the position, 0 if no book can have it.
+    pub key: u64,
+    /// Tells the position from others of its key. In standard chess the key itself.
+    pub identity: u64,
+    /// The move.
+    pub mv: BookMove,
+    /// The side to move.
+    pub turn: Color,
+    /// The games, seen from the side to move.
+    pub stats: Stats,
+}
+
+/// The file of a part.
+pub(super) fn part_name(number: usize) -> String {
+    format!("part-{number:03}{ENDING}")
+}
+
+/// Into how many parts so many rows are cut: a power of two, at most one for each shard of the sorter.
+pub(super) fn part_count(rows: u64) -> usize {
+    let parts = rows.div_ceil(ROWS_OF_PART).max(1).next_power_of_two();
+    usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
+}
+
+/// The shards of a part, in the order of keys as signed numbers: those that begin with a set bit come first.
+pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
+    let each = SHARDS / parts;
+    (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_share_out_all_shards_in_signed_order() {
+        for rows in [
+            0,
+            1,
+            ROWS_OF_PART,
+            ROWS_OF_PART + 1,
+            5 * ROWS_OF_PART,
+            u64::MAX,
+        ] {
+            let parts = part_count(rows);
+            let shards = (0..parts).flat_map(|part| shards_of_part(part, parts));
+            // A shard is the first byte of a key.
+            let first_bytes: Vec<i8> = shards.map(|shard| shard as u8 as i8).collect();
+            assert!(first_bytes.is_sorted(), "{rows}");
+            assert_eq!(first_bytes.len(), SHARDS);
+        }
+        assert_eq!((part_count(0), part_count(ROWS_OF_PART + 1)), (1, 2));
+    }
+}

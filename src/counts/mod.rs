@@ -1,0 +1,47 @@
+//! Counts as a directory of Parquet files, which other engines read, add up and write too.
+//!
+//! Counts leave polybook so that an engine for big data can add those of many machines, and come back as an
+//! input like a PGN. [`layout`] has the files and columns.
+//!
+//! ```
+//! use polybook::{MakeBook, counts::CountsDirectory, pgn::Input};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let (counts, bin) = (dir.path().join("counts"), dir.path().join("book.bin"));
+//! MakeBook::new([Input::file("data/famous.pgn")]).counts(&counts).run()?;
+//! let report = MakeBook::new([Input::file(&counts)]).bin(&bin).run()?;
+//! assert_eq!(report.totals.games.read, 45);
+//!
+//! let directory = CountsDirectory::open(&counts)?;
+//! let mut moves = 0;
+//! for part in directory.parts() {
+//!     part.read(&mut |rows| {
+//!         moves += rows.len() as u64;
+//!         Ok(())
+//!     })?;
+//! }
+//! assert_eq!(moves, report.entries);
+//! # Ok::<(), polybook::Error>(())
+//! ```
+
+mod about;
+mod columns;
+mod error;
+pub mod layout;
+mod part;
+mod read;
+mod replace;
+mod source;
+mod starts;
+mod write;
+
+pub use self::{
+    about::About,
+    error::CountsError,
+    layout::Row,
+    read::{CountsDirectory, Part},
+    replace::{check_replaceable, is_counts},
+    starts::Start,
+    write::Written,
+};
+pub(crate) use self::{source::Source, write::CountsWriter};

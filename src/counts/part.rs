@@ -1,0 +1,211 @@
+//! Writing one Parquet file: rows in, row groups out.
+
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parquet::{
+    basic::{Compression, Encoding, ZstdLevel},
+    data_type::{BoolType, DataType, Int32Type, Int64Type},
+    errors::ParquetError,
+    file::{
+        metadata::SortingColumn,
+        properties::{WriterProperties, WriterPropertiesBuilder},
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+    schema::{parser::parse_message_type, types::ColumnPath},
+};
+
+use super::{
+    about::Listed,
+    layout::{IDENTITY, KEY, PART_SCHEMA, ROWS_OF_GROUP, Row, VARIANT_SCHEMA},
+};
+use crate::error::{At, Error, Result};
+
+/// Adds the path to an error of the crate `parquet`.
+pub(super) fn not_written(target: &Path, err: ParquetError) -> Error {
+    let source = match err {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(err) => *err,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    };
+    Error::Io {
+        path: target.to_owned(),
+        doing: "write",
+        source,
+    }
+}
+
+/// How all files are packed.
+pub(super) fn properties() -> Result<WriterPropertiesBuilder, ParquetError> {
+    Ok(WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_created_by(concat!("polybook ", env!("CARGO_PKG_VERSION")).to_owned()))
+}
+
+/// Writes the values of the next column.
+pub(super) fn write_column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
+    let mut column = group.next_column()?.expect("the schema has the column");
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+/// Writes a part.
+pub(super) struct PartWriter<'a> {
+    file: SerializedFileWriter<File>,
+    name: String,
+    /// What errors name.
+    target: &'a Path,
+    stop: &'a AtomicBool,
+    with_identities: bool,
+    rows: Columns,
+    written: u64,
+    plies: u64,
+}
+
+/// The rows of a row group, by column.
+#[derive(Default)]
+struct Columns {
+    keys: Vec<i64>,
+    moves: Vec<i32>,
+    blacks: Vec<bool>,
+    wins: Vec<i64>,
+    draws: Vec<i64>,
+    losses: Vec<i64>,
+    identities: Vec<i64>,
+}
+
+impl<'a> PartWriter<'a> {
+    /// Starts the part `name` in a directory that will be `target`.
+    pub(super) fn create(
+        directory: &Path,
+        name: String,
+        target: &'a Path,
+        with_identities: bool,
+        stop: &'a AtomicBool,
+    ) -> Result<PartWriter<'a>> {
+        let file = File::create_new(directory.join(&name)).at(target, "write")?;
+        let open = || {
+            let schema = if with_identities {
+                VARIANT_SCHEMA
+            } else {
+                PART_SCHEMA
+            };
+            let sorted = |column_idx| SortingColumn {
+                column_idx,
+                descending: false,
+                nulls_first: false,
+            };
+            // Sorted keys differ little from one to the next, and no two are alike for long.
+            let mut properties =
+                properties()?.set_sorting_columns(Some(vec![sorted(0), sorted(1)]));
+            for column in [KEY, IDENTITY].map(ColumnPath::from) {
+                properties = properties
+                    .set_column_dictionary_enabled(column.clone(), false)
+                    .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+            }
+            let schema = Arc::new(parse_message_type(schema)?);
+            SerializedFileWriter::new(file, schema, Arc::new(properties.build()))
+        };
+        Ok(PartWriter {
+            file: open().map_err(|err| not_written(target, err))?,
+            name,
+            target,
+            stop,
+            with_identities,
+            rows: Columns::default(),
+            written: 0,
+            plies: 0,
+        })
+    }
+
+    /// Appends a row.
+    pub(super) fn push(&mut self, row: Row) -> Result<()> {
+        let columns = &mut self.rows;
+        columns.keys.push(row.key.cast_signed());
+        columns.moves.push(i32::from(row.mv.0));
+        columns.blacks.push(row.turn.is_black());
+        columns.wins.push(row.stats.wins.cast_signed());
+        columns.draws.push(row.stats.draws.cast_signed());
+        columns.losses.push(row.stats.losses.cast_signed());
+        if self.with_identities {
+            columns.identities.push(row.identity.cast_signed());
+        }
+        self.plies += row.stats.games();
+        if columns.keys.len() == ROWS_OF_GROUP {
+            self.write_group()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows so far as a row group.
+    fn write_group(&mut self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        self.written += self.rows.keys.len() as u64;
+        let (file, rows) = (&mut self.file, &self.rows);
+        let mut write = || {
+            let mut group = file.next_row_group()?;
+            write_column::<Int64Type>(&mut group, &rows.keys)?;
+            write_column::<Int32Type>(&mut group, &rows.moves)?;
+            write_column::<BoolType>(&mut group, &rows.blacks)?;
+            for numbers in [&rows.wins, &rows.draws, &rows.losses] {
+                write_column::<Int64Type>(&mut group, numbers)?;
+            }
+            if self.with_identities {
+                write_column::<Int64Type>(&mut group, &rows.identities)?;
+            }
+            group.close()
+        };
+        write().map_err(|err| not_written(self.target, err))?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Ends the part.
+    pub(super) fn finish(mut self) -> Result<Listed> {
+        if !self.rows.keys.is_empty() {
+            self.write_group()?;
+        }
+        self.file
+            .finish()
+            .map_err(|err| not_written(self.target, err))?;
+        Ok(Listed {
+            file: self.name,
+            rows: self.written,
+            bytes: self.file.bytes_written() as u64,
+            plies: self.plies,
+        })
+    }
+}
+
+impl Columns {
+    fn clear(&mut self) {
+        let Columns {
+            keys,
+            moves,
+            blacks,
+            wins,
+            draws,
+            losses,
+            identities,
+        } = self;
+        for numbers in [keys, wins, draws, losses, identities] {
+            numbers.clear();
+        }
+        moves.clear();
+        blacks.clear();
+    }
+}

@@ -1,0 +1,95 @@
+//! The rows of sorted counts, shard by shard.
+
+use crate::{
+    counts::Row,
+    error::Result,
+    tally::{Counts, Finder, Scratch, SharedKeys},
+};
+
+/// Counts and the keys of their positions.
+pub(crate) enum Source<'a> {
+    /// Standard chess, where positions are told apart by their keys.
+    Keys(&'a Counts),
+    /// Variants: counts by the identities of positions, found by the keys that share them.
+    Identities {
+        finder: Finder<'a>,
+        keys: &'a SharedKeys,
+    },
+}
+
+impl Source<'_> {
+    /// Whether rows have an identity that is not their key.
+    pub(super) fn has_identities(&self) -> bool {
+        matches!(self, Source::Identities { .. })
+    }
+
+    /// Calls `f` with the rows of a shard of keys, by key, then by move, then by identity.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read, and what `f` answers.
+    pub(super) fn for_each_row(
+        &self,
+        shard: usize,
+        mut f: impl FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Source::Keys(counts) => {
+                let mut result = Ok(());
+                counts.for_each_position(shard, |key, turn, moves| {
+                    for count in moves {
+                        if result.is_ok() {
+                            result = f(Row {
+                                key,
+                                identity: key,
+                                mv: count.mv,
+                                turn,
+                                stats: count.stats,
+                            });
+                        }
+                    }
+                })?;
+                result
+            }
+            Source::Identities { finder, keys } => rows_of_identities(finder, keys, shard, f),
+        }
+    }
+}
+
+/// Looks the identities of each key up.
+fn rows_of_identities(
+    finder: &Finder<'_>,
+    keys: &SharedKeys,
+    shard: usize,
+    mut f: impl FnMut(Row) -> Result<()>,
+) -> Result<()> {
+    let mut scratch = Scratch::default();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut result = Ok(());
+    let mut hand_over = |rows: &mut Vec<Row>| {
+        rows.sort_by_key(|row| (row.mv, row.identity));
+        rows.drain(..).try_for_each(&mut f)
+    };
+    keys.for_each(shard, |key, identity| {
+        if result.is_err() {
+            return;
+        }
+        if rows.first().is_some_and(|first| first.key != key) {
+            result = hand_over(&mut rows);
+        }
+        match finder.find(finder.part(identity), &mut scratch) {
+            Ok(found) => {
+                let found = found.expect("every identity was counted");
+                rows.extend(found.moves.iter().map(|count| Row {
+                    key,
+                    identity,
+                    mv: count.mv,
+                    turn: found.turn,
+                    stats: count.stats,
+                }));
+            }
+            Err(err) => result = Err(err),
+        }
+    })?;
+    result.and_then(|()| hand_over(&mut rows))
+}

@@ -1,0 +1,132 @@
+//! Where games started: `starts.parquet`.
+
+use std::{fs::File, path::Path, sync::Arc};
+
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, Int64Type},
+    errors::ParquetError,
+    file::{reader::FileReader, writer::SerializedFileWriter},
+    schema::parser::parse_message_type,
+};
+
+use super::{
+    about::Listed,
+    columns::Column,
+    error::CountsError,
+    layout::{EPD, GAMES, ROWS_OF_GROUP, STARTS, STARTS_SCHEMA},
+    part::{not_written, properties, write_column},
+};
+use crate::error::{At, Result};
+
+/// The longest EPD that is read. Those of the largest variants have some 100 bytes.
+const LONGEST_EPD: usize = 1000;
+
+/// How many rows are handed over at once.
+const BATCH: usize = 1 << 12;
+
+/// A position in which games started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Start {
+    /// The position.
+    pub epd: String,
+    /// How many games.
+    pub games: u64,
+}
+
+/// Writes the starts into a directory that will be `target`. No file without any.
+pub(super) fn write_starts(
+    directory: &Path,
+    target: &Path,
+    starts: impl Iterator<Item = Result<Start>>,
+) -> Result<Option<Listed>> {
+    let mut starts = starts.peekable();
+    if starts.peek().is_none() {
+        return Ok(None);
+    }
+    let file = File::create_new(directory.join(STARTS)).at(target, "write")?;
+    let failed = |err: ParquetError| not_written(target, err);
+    let schema = Arc::new(parse_message_type(STARTS_SCHEMA).map_err(failed)?);
+    let properties = Arc::new(properties().map_err(failed)?.build());
+    let mut out = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
+    let (mut rows, mut plies) = (0, 0);
+    let (mut epds, mut games) = (Vec::new(), Vec::new());
+    while let Some(start) = starts.next() {
+        let start = start?;
+        rows += 1;
+        plies += start.games;
+        epds.push(ByteArray::from(start.epd.into_bytes()));
+        games.push(start.games.cast_signed());
+        if epds.len() == ROWS_OF_GROUP || starts.peek().is_none() {
+            let mut write = || {
+                let mut group = out.next_row_group()?;
+                write_column::<ByteArrayType>(&mut group, &epds)?;
+                write_column::<Int64Type>(&mut group, &games)?;
+                group.close()
+            };
+            write().map_err(failed)?;
+            epds.clear();
+            games.clear();
+        }
+    }
+    out.finish().map_err(failed)?;
+    Ok(Some(Listed {
+        file: STARTS.to_owned(),
+        rows,
+        bytes: out.bytes_written() as u64,
+        plies,
+    }))
+}
+
+/// Hands the starts of a file to `f`, some at a time. Answers how many rows and games they are.
+pub(super) fn read_starts(
+    file: &dyn FileReader,
+    f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
+) -> Result<Result<(u64, u64)>, CountsError> {
+    let schema = file.metadata().file_metadata().schema_descr();
+    let epds = Column::texts(schema, EPD)?.ok_or(CountsError::NoColumn(EPD))?;
+    let games = Column::integers(schema, GAMES)?.ok_or(CountsError::NoColumn(GAMES))?;
+    let (mut texts, mut numbers) = (Vec::new(), Vec::new());
+    let (mut row, mut sum) = (0, 0u64);
+    for group in 0..file.num_row_groups() {
+        let group = file.get_row_group(group)?;
+        let mut left = usize::try_from(group.metadata().num_rows())
+            .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))?;
+        let (mut epds, mut games) = (epds.open(&*group)?, games.open(&*group)?);
+        while left > 0 {
+            let rows = left.min(BATCH);
+            epds.texts(rows, row, &mut texts)?;
+            games.integers(rows, row, &mut numbers)?;
+            let mut starts = Vec::with_capacity(rows);
+            for (at, (epd, games)) in texts.iter().zip(&numbers).enumerate() {
+                let start = start(epd.data(), *games, row + at as u64)?;
+                sum = sum.checked_add(start.games).ok_or(CountsError::Overflow)?;
+                starts.push(start);
+            }
+            if let Err(err) = f(starts) {
+                return Ok(Err(err));
+            }
+            row += rows as u64;
+            left -= rows;
+        }
+    }
+    Ok(Ok((row, sum)))
+}
+
+fn start(epd: &[u8], games: i64, row: u64) -> Result<Start, CountsError> {
+    let games = u64::try_from(games).map_err(|_| CountsError::Value {
+        column: GAMES,
+        row,
+        value: games,
+    })?;
+    match std::str::from_utf8(epd) {
+        Ok(text) if text.len() <= LONGEST_EPD => Ok(Start {
+            epd: text.to_owned(),
+            games,
+        }),
+        _ => Err(CountsError::Start {
+            row,
+            epd: String::from_utf8_lossy(&epd[..epd.len().min(40)]).into_owned(),
+            reason: "too long, or not UTF-8".to_owned(),
+        }),
+    }
+}

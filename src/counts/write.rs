@@ -1,0 +1,88 @@
+//! Writing a directory of counts.
+
+use std::{path::Path, sync::atomic::AtomicBool};
+
+use rayon::prelude::*;
+
+use super::{
+    about::{About, Sidecar},
+    layout::{part_count, part_name, shards_of_part},
+    part::PartWriter,
+    source::Source,
+    starts::{Start, write_starts},
+};
+use crate::{
+    error::Result,
+    output::{AtomicDir, Finished},
+    progress::Meter,
+};
+
+/// Writes counts beside their target.
+#[derive(Debug)]
+pub(crate) struct CountsWriter {
+    directory: AtomicDir,
+}
+
+/// What was written.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Written {
+    /// Rows of all parts.
+    pub rows: u64,
+    /// Parts.
+    pub parts: usize,
+}
+
+impl CountsWriter {
+    /// Starts counts for `target`. If there is something, `may_replace` judges it.
+    pub(crate) fn create(
+        target: &Path,
+        may_replace: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<CountsWriter> {
+        Ok(CountsWriter {
+            directory: AtomicDir::create_over(target, may_replace)?,
+        })
+    }
+
+    /// Writes about so many `rows`, which decide where parts are cut, then `starts` and what there is to tell of the
+    /// counts. They are complete then, but not in place. Works on all threads of the rayon pool that it is called in;
+    /// `meter` goes through the shards.
+    ///
+    /// # Errors
+    ///
+    /// A disk that cannot take it, a temporary file that cannot be read, [`Error::Interrupted`](crate::Error::Interrupted)
+    /// when `stop` is set.
+    pub(crate) fn write(
+        self,
+        source: &Source<'_>,
+        rows: u64,
+        starts: impl Iterator<Item = Result<Start>>,
+        about: About,
+        stop: &AtomicBool,
+        meter: &Meter,
+    ) -> Result<(Written, Finished)> {
+        let target = self.directory.target();
+        let parts = part_count(rows);
+        let write_part = |number: usize| {
+            let name = part_name(number);
+            let with_identities = source.has_identities();
+            let directory = self.directory.path();
+            let mut part = PartWriter::create(directory, name, target, with_identities, stop)?;
+            for shard in shards_of_part(number, parts) {
+                source.for_each_row(shard, |row| part.push(row))?;
+                meter.advance(1);
+            }
+            part.finish()
+        };
+        let parts = (0..parts)
+            .into_par_iter()
+            .map(write_part)
+            .collect::<Result<Vec<_>>>()?;
+        let written = Written {
+            rows: parts.iter().map(|part| part.rows).sum(),
+            parts: parts.len(),
+        };
+        let starts = write_starts(self.directory.path(), target, starts)?;
+        Sidecar::new(about, parts, starts).write(self.directory.path(), target)?;
+        Ok((written, self.directory.finish()?))
+    }
+}

@@ -1,0 +1,661 @@
+//! Counts as Parquet: what is made of them is what is made of the games.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use common::{fails, ok, ok_json, run, sample, temp};
+use parquet::{
+    data_type::{BoolType, Int32Type, Int64Type},
+    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    schema::parser::parse_message_type,
+};
+use polybook::counts::{CountsDirectory, Row};
+
+/// The games of a sample in so many files, `0.pgn` and so on; answers their names.
+fn cut(dir: &Path, name: &str, files: usize) -> Vec<String> {
+    let text = fs::read_to_string(sample(name)).unwrap();
+    let games: Vec<String> = text
+        .split("[Event ")
+        .skip(1)
+        .map(|game| format!("[Event {game}"))
+        .collect();
+    let size = games.len().div_ceil(files);
+    let parts = games.chunks(size).enumerate();
+    parts
+        .map(|(i, games)| {
+            let name = format!("{i}.pgn");
+            fs::write(dir.join(&name), games.concat()).unwrap();
+            name
+        })
+        .collect()
+}
+
+/// Counts each file into a directory of its own, `0.counts` and so on; answers their names.
+fn count_each(dir: &Path, files: &[String], options: &str) -> Vec<String> {
+    files
+        .iter()
+        .map(|file| {
+            let counts = file.replace(".pgn", ".counts");
+            ok(
+                dir,
+                &format!("make-book -q {file} {options} --counts {counts}"),
+            );
+            counts
+        })
+        .collect()
+}
+
+/// All rows of counts by the file that has them.
+fn rows(counts: &Path) -> Vec<Vec<Row>> {
+    let directory = CountsDirectory::open(counts).unwrap();
+    let parts = directory.parts().iter();
+    parts
+        .map(|part| {
+            let mut all = Vec::new();
+            part.read(&mut |rows| {
+                all.extend_from_slice(rows);
+                Ok(())
+            })
+            .unwrap();
+            all
+        })
+        .collect()
+}
+
+fn bytes(dir: &Path, name: &str) -> Vec<u8> {
+    fs::read(dir.join(name)).unwrap()
+}
+
+/// The names and bytes of all files of a directory.
+fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(path).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn added_counts_make_what_all_games_make() {
+    let dir = temp();
+    let pgns = cut(dir.path(), "selfplay.pgn", 4);
+    let counts = count_each(dir.path(), &pgns, "");
+    let (pgns, counts) = (pgns.join(" "), counts.join(" "));
+    for options in [
+        "",
+        "--min-game 1",
+        "--uniform --only-black",
+        "--scale position --win-factor 7 --min-score 40",
+        "--no-header",
+        "--comment mine",
+    ] {
+        for (inputs, name) in [(&pgns, "games"), (&counts, "counts")] {
+            ok(
+                dir.path(),
+                &format!(
+                    "make-book -q {inputs} {options} --bin {name}.bin --obs {name}.obs.db3 --counts {name} --force"
+                ),
+            );
+        }
+        assert!(
+            bytes(dir.path(), "games.bin") == bytes(dir.path(), "counts.bin"),
+            "{options}"
+        );
+        assert!(
+            bytes(dir.path(), "games.obs.db3") == bytes(dir.path(), "counts.obs.db3"),
+            "{options}"
+        );
+        let [of_games, of_counts] = ["games", "counts"].map(|name| files(&dir.path().join(name)));
+        assert!(of_games == of_counts, "{options}");
+    }
+}
+
+#[test]
+fn counts_and_games_mix() {
+    let dir = temp();
+    let pgns = cut(dir.path(), "selfplay.pgn", 3);
+    count_each(dir.path(), &pgns[1..2], "--max-ply 20");
+    let book = |inputs: &str, bin: &str| {
+        ok(
+            dir.path(),
+            &format!("make-book -q --max-ply 20 {inputs} --bin {bin}"),
+        );
+    };
+    book("0.pgn 1.pgn 2.pgn", "games.bin");
+    book("0.pgn 1.counts 2.pgn", "mixed.bin");
+    assert_eq!(
+        bytes(dir.path(), "games.bin"),
+        bytes(dir.path(), "mixed.bin")
+    );
+}
+
+#[test]
+fn reports_are_those_of_the_games() {
+    let dir = temp();
+    let broken = "[Event \"a\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Ke3 1-0\n\n";
+    let null = "[Event \"b\"]\n\n1. e4 -- 2. d4 1/2-1/2\n\n";
+    fs::write(dir.path().join("a.pgn"), format!("{broken}{null}{null}")).unwrap();
+    fs::write(dir.path().join("b.pgn"), format!("{null}{broken}")).unwrap();
+    let options = "--min-elo 0 --result 1/2-1/2 --result 1-0";
+    let names = ["a.pgn", "b.pgn"].map(str::to_owned);
+    count_each(dir.path(), &names, options);
+    let report = |line: &str| {
+        let mut report = ok_json(dir.path(), &format!("make-book {line} --min-game 1 --json"));
+        report["seconds"].take();
+        report
+    };
+    let of_games = report(&format!("a.pgn b.pgn {options}"));
+    let of_counts = report("a.counts b.counts");
+    assert_eq!(of_games, of_counts);
+    assert_eq!(of_counts["rejected"][1]["file"], "b.pgn");
+    assert_eq!(of_counts["rejected"][1]["game"], 1);
+    let err = fails(dir.path(), "make-book --strict a.counts b.counts", 1);
+    assert!(
+        err.contains("a.pgn: game 0, byte 40") && err.contains("Ke3"),
+        "{err}"
+    );
+}
+
+#[test]
+fn rows_are_in_signed_order_and_cut_alike_by_every_number_of_threads() {
+    let dir = temp();
+    let pgn = sample("selfplay.pgn");
+    for (name, options) in [("a", "--threads 1"), ("b", "--threads 5 --memory 64KiB")] {
+        let line = format!("make-book -q {} {options} --counts {name}", pgn.display());
+        ok(dir.path(), &line);
+    }
+    let [a, b] = ["a", "b"].map(|name| files(&dir.path().join(name)));
+    assert!(a == b);
+    let rows = rows(&dir.path().join("a")).concat();
+    let places: Vec<(i64, u16)> = rows
+        .iter()
+        .map(|row| (row.key.cast_signed(), row.mv.0))
+        .collect();
+    assert!(places.is_sorted_by(|a, b| a < b));
+    assert!(rows.iter().any(|row| row.key > 1 << 63));
+}
+
+#[test]
+fn counts_are_replaced_by_force_and_nothing_else_is() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    let line = format!("make-book -q {pgn} --counts famous.counts");
+    fs::create_dir(dir.path().join("famous.counts")).unwrap();
+    ok(dir.path(), &line);
+    let err = fails(dir.path(), &line, 1);
+    assert!(
+        err.contains("famous.counts exists: remove it, or replace it with --force"),
+        "{err}"
+    );
+    ok(dir.path(), &format!("{line} --force"));
+    fs::write(dir.path().join("famous.counts/thesis.txt"), "mine").unwrap();
+    let err = fails(dir.path(), &format!("{line} --force"), 1);
+    assert!(
+        err.contains("not a directory of polybook's counts"),
+        "{err}"
+    );
+    assert!(dir.path().join("famous.counts/thesis.txt").exists());
+    let err = fails(
+        dir.path(),
+        "make-book famous.counts --counts famous.counts --force",
+        1,
+    );
+    assert!(err.contains("both an input and an output"), "{err}");
+}
+
+#[test]
+fn games_are_not_chosen_in_counts() {
+    let dir = temp();
+    let pgns = cut(dir.path(), "famous.pgn", 2);
+    count_each(dir.path(), &pgns, "");
+    for (options, told) in [
+        (
+            "0.counts --min-elo 2000",
+            "no games can be chosen any more by --min-elo 2000",
+        ),
+        (
+            "0.counts --max-ply 10",
+            "--max-ply 10: count the games again",
+        ),
+        (
+            "0.counts --drop-duplicates",
+            "--drop-duplicates: count the games again",
+        ),
+        (
+            "0.counts 1.pgn --max-ply 10",
+            "0.counts: counted with the defaults, and the games",
+        ),
+        (
+            "0.counts --variant crazyhouse",
+            "--variant crazyhouse: count the games again",
+        ),
+        ("0.counts --leveldb idx", "idx: an index is made of games"),
+    ] {
+        let err = fails(dir.path(), &format!("make-book {options}"), 1);
+        assert!(err.contains(told), "{options}: {err}");
+    }
+    ok(dir.path(), "make-book -q 1.pgn --max-ply 10 --counts short");
+    // Both were made before: the header says so.
+    ok(dir.path(), "make-book -q 0.counts short --bin both.bin");
+    let header = ok(dir.path(), "pgheader -s both.bin");
+    assert!(
+        header.contains("Options: defaults | --max-ply 10"),
+        "{header}"
+    );
+    // The options of the counts themselves are no contradiction.
+    ok(
+        dir.path(),
+        "make-book -q short --max-ply 10 --bin short.bin",
+    );
+    let report = run(dir.path(), "make-book short short --bin twice.bin");
+    let report = String::from_utf8(report.stderr).unwrap();
+    assert!(
+        report.contains("short: named twice, so its games count twice"),
+        "{report}"
+    );
+}
+
+#[test]
+fn starts_of_games_go_along() {
+    let dir = temp();
+    let fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
+    let game = |fen: &str| format!("[Event \"x\"]\n[FEN \"{fen}\"]\n\n1. e4 Kd7 2. Ke2 1-0\n\n");
+    fs::write(dir.path().join("a.pgn"), [game(fen), game(fen)].concat()).unwrap();
+    let other = fen.replace("4P3", "3PP3");
+    fs::write(dir.path().join("b.pgn"), [game(&other), game(fen)].concat()).unwrap();
+    let names = ["a.pgn", "b.pgn"].map(str::to_owned);
+    count_each(dir.path(), &names, "");
+    for (inputs, name) in [("a.pgn b.pgn", "games"), ("a.counts b.counts", "counts")] {
+        let line =
+            format!("make-book -q {inputs} --min-game 1 --obs {name}.obs.db3 --counts {name}");
+        ok(dir.path(), &line);
+    }
+    assert_eq!(
+        bytes(dir.path(), "games.obs.db3"),
+        bytes(dir.path(), "counts.obs.db3")
+    );
+    assert!(files(&dir.path().join("games")) == files(&dir.path().join("counts")));
+    let directory = CountsDirectory::open(dir.path().join("counts")).unwrap();
+    let mut starts = Vec::new();
+    let games = directory.starts().unwrap().read_starts(&mut |some| {
+        starts.extend(some);
+        Ok(())
+    });
+    assert_eq!((games.unwrap(), starts.len()), (4, 2));
+    assert_eq!(
+        (starts[0].epd.as_str(), starts[0].games),
+        (&fen[..fen.len() - 4], 3)
+    );
+}
+
+#[test]
+fn counts_of_variants_tell_positions_of_one_key_apart() {
+    let dir = temp();
+    // Rooks inside others that may castle are in no book, and drops come from pockets that keys do not have.
+    let inner = "[Variant \"Chess960\"]\n[FEN \"1rr1k3/8/8/8/8/8/8/1RR1K3 w Cc - 0 1\"]\n\n1. Ke2 Kd7 1-0\n\n";
+    let chess960 = "[Variant \"Chess960\"]\n\n1. e4 e5 2. Nf3 0-1\n\n";
+    let crazyhouse = "[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. P@e4 1-0\n\n\
+                      [Variant \"Crazyhouse\"]\n\n1. e4 d5 2. e5 f6 3. exf6 1-0\n\n";
+    let horde = "[Variant \"Horde\"]\n\n1. a5 h6 1-0\n\n";
+    for (variant, games, has_book) in [
+        ("fischerandom", [inner, chess960], true),
+        ("crazyhouse", [crazyhouse, crazyhouse], true),
+        ("horde", [horde, horde], false),
+        ("auto", [chess960, chess960], true),
+    ] {
+        for (name, games) in ["a.pgn", "b.pgn"].iter().zip(games) {
+            fs::write(dir.path().join(name), games).unwrap();
+        }
+        let names = ["a.pgn", "b.pgn"].map(str::to_owned);
+        count_each(dir.path(), &names, &format!("--variant {variant} --force"));
+        let of_counts = "a.counts b.counts".to_owned();
+        for (inputs, name) in [
+            (format!("a.pgn b.pgn --variant {variant}"), "games"),
+            (of_counts, "counts"),
+        ] {
+            let bin = if has_book {
+                format!("--bin {name}.bin")
+            } else {
+                String::new()
+            };
+            let outputs =
+                format!("{bin} --obs {name}.obs.db3 --counts {name} --force --min-game 1");
+            ok(dir.path(), &format!("make-book -q {inputs} {outputs}"));
+        }
+        if has_book {
+            assert_eq!(
+                bytes(dir.path(), "games.bin"),
+                bytes(dir.path(), "counts.bin"),
+                "{variant}"
+            );
+        }
+        assert_eq!(
+            bytes(dir.path(), "games.obs.db3"),
+            bytes(dir.path(), "counts.obs.db3"),
+            "{variant}"
+        );
+        assert!(
+            files(&dir.path().join("games")) == files(&dir.path().join("counts")),
+            "{variant}"
+        );
+        let has_keyless = rows(&dir.path().join("counts"))
+            .concat()
+            .iter()
+            .any(|row| row.key == 0);
+        assert_eq!(has_keyless, variant == "fischerandom", "{variant}");
+    }
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --variant fischerandom --counts one --allow-empty",
+    );
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --variant crazyhouse --counts other --allow-empty",
+    );
+    let err = fails(dir.path(), "make-book one other", 1);
+    assert!(
+        err.contains("counts of variant crazyhouse, and others are of fischerandom"),
+        "{err}"
+    );
+}
+
+/// A column of a part that somebody else wrote.
+enum Column {
+    Long(Vec<Option<i64>>),
+    Int(Vec<i32>),
+    Bool(Vec<bool>),
+}
+
+/// The columns that a part must have, with one row.
+fn one_row() -> Vec<(&'static str, Column)> {
+    let long = |value| Column::Long(vec![Some(value)]);
+    vec![
+        ("key", long(0x463b_9618_1691_fc9c)),
+        ("move", Column::Int(vec![796])),
+        ("black", Column::Bool(vec![false])),
+        ("wins", long(5)),
+        ("draws", long(2)),
+        ("losses", long(1)),
+    ]
+}
+
+/// Writes a part with optional columns, as engines do.
+fn write_part(path: &Path, columns: &[(&'static str, Column)]) {
+    let fields = columns.iter().map(|(name, column)| match column {
+        Column::Long(_) => format!("optional int64 {name};"),
+        Column::Int(_) => format!("optional int32 {name};"),
+        Column::Bool(_) => format!("optional boolean {name};"),
+    });
+    let schema = format!("message any {{ {} }}", fields.collect::<Vec<_>>().join(" "));
+    let schema = Arc::new(parse_message_type(&schema).unwrap());
+    let properties = Arc::new(WriterProperties::new());
+    let file = File::create(path).unwrap();
+    let mut out = SerializedFileWriter::new(file, schema, properties).unwrap();
+    let mut group = out.next_row_group().unwrap();
+    for (_, column) in columns {
+        let mut writer = group.next_column().unwrap().unwrap();
+        match column {
+            Column::Long(values) => {
+                let levels: Vec<i16> = values
+                    .iter()
+                    .map(|value| i16::from(value.is_some()))
+                    .collect();
+                let values: Vec<i64> = values.iter().copied().flatten().collect();
+                let typed = writer.typed::<Int64Type>();
+                typed.write_batch(&values, Some(&levels), None).unwrap();
+            }
+            Column::Int(values) => {
+                let typed = writer.typed::<Int32Type>();
+                typed
+                    .write_batch(values, Some(&vec![1; values.len()]), None)
+                    .unwrap();
+            }
+            Column::Bool(values) => {
+                let typed = writer.typed::<BoolType>();
+                typed
+                    .write_batch(values, Some(&vec![1; values.len()]), None)
+                    .unwrap();
+            }
+        }
+        writer.close().unwrap();
+    }
+    group.close().unwrap();
+    out.close().unwrap();
+}
+
+/// A directory of counts without a sidecar that has one part.
+fn foreign(dir: &Path, name: &str, columns: &[(&'static str, Column)]) -> PathBuf {
+    let counts = dir.join(name);
+    fs::create_dir(&counts).unwrap();
+    write_part(&counts.join("data.parquet"), columns);
+    counts
+}
+
+#[test]
+fn counts_of_other_programs_are_read_and_the_header_says_so() {
+    let dir = temp();
+    let mut columns = one_row();
+    columns.rotate_left(2);
+    columns.push(("year", Column::Int(vec![1994])));
+    let counts = foreign(dir.path(), "theirs", &columns);
+    // Several rows of one move add up, in any order.
+    write_part(&counts.join("more.parquet"), &one_row());
+    fs::write(counts.join("_SUCCESS"), "").unwrap();
+    fs::write(counts.join(".part.parquet.crc"), "crc").unwrap();
+    ok(dir.path(), "make-book -q theirs --bin theirs.bin");
+    let header = ok(dir.path(), "pgheader -s theirs.bin");
+    assert!(
+        header.contains("Input: theirs (counts that do not tell their games)\nOptions:"),
+        "{header}"
+    );
+    let shown = ok_json(dir.path(), "show theirs.bin --json");
+    assert_eq!(shown["moves"][0]["weight"], 24, "{shown}");
+}
+
+#[test]
+fn rows_that_cannot_be_name_their_part() {
+    let dir = temp();
+    let long = |values: &[Option<i64>]| Column::Long(values.to_vec());
+    let cases: Vec<(&str, Option<Column>, &str)> = vec![
+        (
+            "wins",
+            Some(long(&[None])),
+            "column \"wins\" has a null in row 0",
+        ),
+        (
+            "wins",
+            Some(long(&[Some(-1)])),
+            "row 0: \"wins\" is -1, which cannot be",
+        ),
+        (
+            "losses",
+            Some(long(&[Some(i64::MAX)])),
+            "add up to more than 2^63",
+        ),
+        (
+            "key",
+            Some(long(&[Some(0)])),
+            "row 0: \"key\" is 0, which cannot be",
+        ),
+        (
+            "move",
+            Some(Column::Int(vec![0])),
+            "row 0: \"move\" is 0, which cannot be",
+        ),
+        (
+            "move",
+            Some(Column::Int(vec![65_536])),
+            "\"move\" is 65536, which cannot be",
+        ),
+        (
+            "move",
+            Some(Column::Int(vec![-1])),
+            "\"move\" is -1, which cannot be",
+        ),
+        (
+            "move",
+            Some(Column::Int(vec![6 << 12 | 796])),
+            "\"move\" is 25372, which cannot be",
+        ),
+        ("draws", None, "no column \"draws\""),
+        (
+            "black",
+            Some(Column::Int(vec![1])),
+            "column \"black\" is INT32, and has to be a boolean",
+        ),
+        (
+            "key",
+            Some(Column::Bool(vec![true])),
+            "column \"key\" is BOOLEAN",
+        ),
+    ];
+    for (i, (name, column, told)) in cases.into_iter().enumerate() {
+        let mut columns = one_row();
+        let place = columns
+            .iter()
+            .position(|(known, _)| *known == name)
+            .unwrap();
+        match column {
+            Some(column) => columns[place].1 = column,
+            None => drop(columns.remove(place)),
+        }
+        let counts = format!("case{i}");
+        foreign(dir.path(), &counts, &columns);
+        let err = fails(dir.path(), &format!("make-book {counts}"), 1);
+        assert!(
+            err.contains(&format!("{counts}/data.parquet: ")) && err.contains(told),
+            "{name}: {err}"
+        );
+    }
+    // Each part is possible, and their sum is not.
+    let many = || {
+        let mut columns = one_row();
+        columns[3].1 = Column::Long(vec![Some(1 << 60); 8]);
+        columns[0].1 = Column::Long(vec![Some(7); 8]);
+        columns[1].1 = Column::Int(vec![796; 8]);
+        columns[2].1 = Column::Bool(vec![false; 8]);
+        columns[4].1 = Column::Long(vec![Some(0); 8]);
+        columns[5].1 = Column::Long(vec![Some(0); 8]);
+        columns
+    };
+    let counts = foreign(dir.path(), "many", &many());
+    write_part(&counts.join("more.parquet"), &many());
+    let err = fails(dir.path(), "make-book many", 1);
+    assert!(err.contains("add up to more than 2^63"), "{err}");
+    // Variants need what tells their positions apart, and a book of keys does not.
+    let err = fails(
+        dir.path(),
+        "make-book case0 --variant crazyhouse --obs x.obs.db3",
+        1,
+    );
+    assert!(
+        err.contains("case0/data.parquet: no column \"identity\""),
+        "{err}"
+    );
+}
+
+#[test]
+fn parts_that_are_damaged_missing_or_foreign_are_told() {
+    let dir = temp();
+    let line = format!(
+        "make-book -q {} --counts sound",
+        sample("famous.pgn").display()
+    );
+    ok(dir.path(), &line);
+    let sound = files(&dir.path().join("sound"));
+    let part = "part-000.parquet";
+    let refused = |change: &dyn Fn(&Path), told: &str| {
+        let counts = dir.path().join("damaged");
+        fs::create_dir(&counts).unwrap();
+        for (name, bytes) in &sound {
+            fs::write(counts.join(name), bytes).unwrap();
+        }
+        change(&counts);
+        let err = fails(dir.path(), "make-book damaged --bin book.bin", 1);
+        assert!(err.contains(told), "{told}: {err}");
+        assert!(!dir.path().join("book.bin").exists());
+        fs::remove_dir_all(&counts).unwrap();
+    };
+    refused(
+        &|counts| fs::remove_file(counts.join(part)).unwrap(),
+        "part-000.parquet: missing, but counts.json lists it",
+    );
+    refused(
+        &|counts| fs::write(counts.join(part), &sound[part][..1000]).unwrap(),
+        "part-000.parquet: 1000 bytes, where counts.json says",
+    );
+    refused(
+        &|counts| {
+            let mut bytes = sound[part].clone();
+            let end = bytes.len();
+            bytes[end - 400..end - 8].fill(0xff);
+            fs::write(counts.join(part), bytes).unwrap();
+        },
+        "part-000.parquet: damaged, or not Parquet",
+    );
+    refused(
+        &|counts| fs::write(counts.join("part-001.parquet"), &sound[part]).unwrap(),
+        "part-001.parquet: counts.json does not list it",
+    );
+    refused(
+        &|counts| {
+            let text = String::from_utf8(sound["counts.json"].clone()).unwrap();
+            let rows = text.lines().find(|line| line.contains("\"rows\"")).unwrap();
+            fs::write(
+                counts.join("counts.json"),
+                text.replace(rows, "\"rows\": 7,"),
+            )
+            .unwrap();
+        },
+        "rows, where counts.json says 7",
+    );
+    refused(
+        &|counts| fs::write(counts.join("counts.json"), "{").unwrap(),
+        "counts.json: not a description of counts",
+    );
+    refused(
+        &|counts| {
+            let text = String::from_utf8(sound["counts.json"].clone()).unwrap();
+            fs::write(
+                counts.join("counts.json"),
+                text.replacen("\"version\": 1", "\"version\": 2", 1),
+            )
+            .unwrap();
+        },
+        "counts of version 2",
+    );
+    let err = fails(
+        dir.path(),
+        &format!("make-book {}", dir.path().display()),
+        1,
+    );
+    assert!(
+        err.contains("is a directory: name the PGN files in it"),
+        "{err}"
+    );
+}
+
+#[test]
+fn no_counts_come_of_no_games() {
+    let dir = temp();
+    fs::write(dir.path().join("none.pgn"), "\n").unwrap();
+    let err = fails(dir.path(), "make-book none.pgn --counts none", 1);
+    assert!(err.contains("nothing was written"), "{err}");
+    assert!(!dir.path().join("none").exists());
+    ok(
+        dir.path(),
+        "make-book -q none.pgn --counts none --allow-empty",
+    );
+    assert!(fails(dir.path(), "make-book none", 1).contains("of 0 games none counts"));
+    ok(dir.path(), "make-book -q none --bin none.bin --allow-empty");
+}
