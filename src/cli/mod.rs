@@ -17,6 +17,7 @@ mod key;
 mod legacy;
 mod make_book;
 mod merge_book;
+mod merge_index;
 mod moves;
 mod pgheader;
 mod position;
@@ -76,6 +77,7 @@ enum Command {
     Moves(moves::Args),
     MergeBook(merge_book::Args),
     Tree(tree::Args),
+    MergeIndex(merge_index::Args),
     Filter(filter::Args),
     Convert(Box<convert::Args>),
     InfoBook(info_book::Args),
@@ -138,6 +140,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Moves(args) => moves::run(&args, context),
         Command::MergeBook(args) => merge_book::run(args, context),
         Command::Tree(args) => tree::run(&args, context),
+        Command::MergeIndex(args) => merge_index::run(args, context),
         Command::Filter(args) => filter::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args, context),

@@ -1,12 +1,6 @@
 //! One index that the explorer answers from: its games in memory, its names and lists read when they are asked for.
 
-use std::{
-    collections::HashMap,
-    fs,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::SystemTime,
-};
+use std::{fs, path::Path, time::SystemTime};
 
 use shakmaty::Color;
 
@@ -15,16 +9,11 @@ use crate::{
     error::{Error, Result},
     index::{
         Index,
-        layout::{Contents, EcoNumber, GameRow, SiteId, Subject, folded, names::NAMES},
+        explored::NameReader,
+        layout::{Contents, EcoNumber, GameRow, SiteId, Subject, folded, rows::ROWS},
     },
     pgn::{Date, GameResult, Mode, Speed},
 };
-
-/// How many entries of names are kept.
-const KEPT_NAMES: usize = 4096;
-
-/// Why the lock of the names is never poisoned.
-const LOCK: &str = "no holder of the lock panics";
 
 /// What most questions ask of a game, so that it lies together in memory.
 #[derive(Copy, Clone, Debug)]
@@ -121,7 +110,7 @@ pub(super) struct Source {
     pub events: Vec<u32>,
     pub eco: Vec<EcoNumber>,
     site_ids: Vec<[u8; 6]>,
-    names: Mutex<HashMap<u32, Arc<[Box<str>]>>>,
+    names: NameReader,
 }
 
 impl Source {
@@ -144,7 +133,7 @@ impl Source {
             events: Vec::new(),
             eco: Vec::new(),
             site_ids: Vec::new(),
-            names: Mutex::default(),
+            names: NameReader::new(contents.names),
             index,
         };
         // A damaged count must not ask for more than there is.
@@ -154,24 +143,22 @@ impl Source {
         source.events.reserve_exact(likely);
         source.eco.reserve_exact(likely);
         source.site_ids.reserve_exact(likely);
-        let Source {
-            index,
-            hot,
-            players,
-            events,
-            eco,
-            site_ids,
-            ..
-        } = &mut source;
-        index.for_each_row(|row| {
-            hot.push(Hot::new(&row));
-            players.push([row.white, row.black]);
-            events.push(row.event);
-            eco.push(row.eco);
-            let id = row.site_id.map_or(0, SiteId::number).to_le_bytes();
-            site_ids.push(id[..6].try_into().expect("six of eight"));
-        })?;
+        for number in 0..source.index.game_count().div_ceil(ROWS) {
+            for row in source.index.row_entry(number)? {
+                source.push(&row);
+            }
+        }
         Ok(source)
+    }
+
+    fn push(&mut self, row: &GameRow) {
+        self.hot.push(Hot::new(row));
+        self.players.push([row.white, row.black]);
+        self.events.push(row.event);
+        self.eco.push(row.eco);
+        let id = row.site_id.map_or(0, SiteId::number).to_le_bytes();
+        self.site_ids
+            .push(id[..6].try_into().expect("six of eight"));
     }
 
     /// How many games there are.
@@ -188,25 +175,7 @@ impl Source {
 
     /// A name by its number.
     pub(super) fn name(&self, number: u32) -> Result<String> {
-        let (entry, place) = (number / NAMES, (number % NAMES) as usize);
-        let known = self.names.lock().expect(LOCK).get(&entry).cloned();
-        let names = match known {
-            Some(names) => names,
-            None => {
-                let names = self.index.name_entry(entry, self.contents.names)?;
-                let names: Arc<[Box<str>]> = names.into();
-                let mut kept = self.names.lock().expect(LOCK);
-                if kept.len() >= KEPT_NAMES {
-                    kept.clear();
-                }
-                kept.insert(entry, Arc::clone(&names));
-                names
-            }
-        };
-        names
-            .get(place)
-            .map(|name| name.to_string())
-            .ok_or_else(|| self.damaged("a game has a name that is not there"))
+        self.names.name(&self.index, number).map(String::from)
     }
 
     /// The numbers of the names that are a text, in any case.

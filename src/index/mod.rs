@@ -24,6 +24,7 @@ pub(crate) mod explored;
 mod games;
 pub mod layout;
 mod leveldb;
+mod merge;
 mod pieces;
 mod positions;
 pub(crate) mod posting;
@@ -40,6 +41,7 @@ pub(crate) use self::{
 };
 pub use self::{
     layout::{GameHeader, GameIds, GameIdsIter, PositionStats},
+    merge::{MergeIndexes, MergedIndex},
     read::Index,
     replace::is_index,
 };

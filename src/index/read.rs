@@ -8,8 +8,9 @@ use std::{
 
 use super::{
     layout::{self, GameHeader, GameIds, PositionStats, StatsKeys},
-    leveldb::Database,
+    leveldb::{Database, Scan},
     replace::{holds_database, is_empty_directory},
+    write::IndexedFile,
 };
 use crate::{
     error::{Error, Result},
@@ -129,6 +130,54 @@ impl Index {
             && let Some(path) = self.database.get(layout::FILE_NAME)?
         {
             files.insert(0, path_of(&path));
+        }
+        Ok(files)
+    }
+
+    /// All entries in order.
+    pub(super) fn scan(&self) -> Result<Scan<'_>> {
+        self.database.scan()
+    }
+
+    /// Whether positions have statistics, `None` if there are no positions.
+    pub(super) fn has_stats(&self) -> Result<Option<bool>> {
+        let first = |key: &[u8]| key.first().is_some_and(u8::is_ascii_digit);
+        let mut scan = self.scan()?;
+        let mut found = None;
+        scan.next_table(|key, _| {
+            if found.is_none() && first(key) {
+                found = layout::parse_number(key);
+            }
+        })?;
+        let Some(key) = found else {
+            return Ok(None);
+        };
+        let freq = self.database.get(&StatsKeys::new(key).freq)?;
+        Ok(Some(freq.is_some()))
+    }
+
+    /// The inputs as the index names them, also those without games, if the first game has the id `first_id`.
+    pub(super) fn indexed_files(&self, first_id: u32) -> Result<Vec<IndexedFile>> {
+        let count = self.parsed(layout::FILE_COUNT, layout::parse_number)?;
+        let count: usize = count.unwrap_or(0);
+        let mut files = Vec::new();
+        for number in 0..count {
+            let file = self.required(&layout::file_key(number), |value| {
+                let (id, path) = layout::parse_file_value(value)?;
+                Some(IndexedFile {
+                    path: path_of(path),
+                    first_id: id.checked_add(first_id.into())?,
+                })
+            })?;
+            files.push(file);
+        }
+        if count == 0
+            && let Some(path) = self.database.get(layout::FILE_NAME)?
+        {
+            files.push(IndexedFile {
+                path: path_of(&path),
+                first_id: first_id.into(),
+            });
         }
         Ok(files)
     }

@@ -29,7 +29,7 @@ use crate::{
     output::{AtomicDir, Finished},
     position::VariantChoice,
     progress::Meter,
-    sort::{Record, SHARDS, Sealed},
+    sort::{Memory, Record, SHARDS, Sealed, Shards},
 };
 
 /// How many postings make a wave. With statistics, each may be a position with 200 bytes of entries.
@@ -101,19 +101,41 @@ impl IndexWriter {
     ///
     /// A disk that cannot take it, a temporary file that cannot be read, [`Error::Interrupted`] when
     /// `stop` is set.
-    // One loop over waves: its arms change the same five values.
     pub(crate) fn write(
         self,
         from: IndexSource<'_>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(IndexSummary, Finished)> {
-        let postings = from.postings;
-        meter.expect(record_count(postings));
+        meter.expect(record_count(from.postings));
         meter.expect(from.games.len());
-        let mut source = Source::new(&from, self.with_stats, meter);
+        let source = Source::new(&from, self.with_stats, meter);
+        self.write_all(source, from.postings, from.games.len(), stop, meter)
+    }
+
+    /// The same of entries whose values are held, of an index of so many games.
+    pub(super) fn write_waves(
+        self,
+        source: impl Waves,
+        games: u64,
+        stop: &AtomicBool,
+        meter: &Meter,
+    ) -> Result<(IndexSummary, Finished)> {
+        let none = Shards::new(Memory::default()).seal()?;
+        self.write_all(source, &none, games, stop, meter)
+    }
+
+    // One loop over waves: its arms change the same five values.
+    fn write_all(
+        self,
+        mut source: impl Waves,
+        postings: &Sealed<Posting>,
+        games: u64,
+        stop: &AtomicBool,
+        meter: &Meter,
+    ) -> Result<(IndexSummary, Finished)> {
         let mut summary = IndexSummary {
-            games: from.games.len(),
+            games,
             ..IndexSummary::default()
         };
         let mut cutter = TableCutter::new();
@@ -147,11 +169,22 @@ impl IndexWriter {
                         cutter.push(lists.entries);
                     }
                 }
+                Wave::Joined {
+                    entries,
+                    positions,
+                    postings,
+                    steps,
+                } => {
+                    summary.positions += positions;
+                    summary.postings += postings;
+                    meter.advance(steps);
+                    cutter.push(entries);
+                }
                 Wave::End => break,
             }
         }
-        if let Some(explored) = &source.explored {
-            cutter.push(explored.contents(summary.positions));
+        if let Some(last) = source.last(summary.positions) {
+            cutter.push(last);
         }
         cutter.finish();
         written.extend(self.write_tables(cutter.take_tables(), postings)?);
@@ -195,11 +228,28 @@ struct ExploredSource<'a> {
     pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
 }
 
+/// Makes the entries of an index, in order.
+pub(super) trait Waves: Send {
+    /// The next entries.
+    fn next_wave(&mut self) -> Result<Wave>;
+
+    /// What comes behind all others, when it is known how many positions there are.
+    fn last(&self, positions: u64) -> Option<Entries>;
+}
+
 /// The next entries.
-enum Wave {
+pub(super) enum Wave {
     Positions(Vec<PositionEntries>),
     Entries(Entries),
     Lists(Vec<ListEntries>),
+    /// Entries of several indexes.
+    Joined {
+        entries: Entries,
+        positions: u64,
+        postings: u64,
+        /// How much of the work they are.
+        steps: u64,
+    },
     End,
 }
 
@@ -238,7 +288,9 @@ impl<'a> Source<'a> {
             explored: from.explored.map(explored),
         }
     }
+}
 
+impl Waves for Source<'_> {
     fn next_wave(&mut self) -> Result<Wave> {
         let wave = wave_of(&mut *self.pieces);
         if !wave.is_empty() {
@@ -260,6 +312,16 @@ impl<'a> Source<'a> {
             Some(explored) => explored.next_wave(),
             None => Ok(Wave::End),
         }
+    }
+
+    fn last(&self, positions: u64) -> Option<Entries> {
+        let explored = self.explored.as_ref()?;
+        Some(contents_entry(Contents {
+            paging: explored.paging(),
+            positions,
+            items: explored.items,
+            names: explored.data.games.name_count(),
+        }))
     }
 }
 
@@ -285,23 +347,17 @@ impl ExploredSource<'_> {
             .collect::<Result<_>>()?;
         Ok(Wave::Lists(made))
     }
+}
 
-    /// The entry that says what there is.
-    fn contents(&self, positions: u64) -> Entries {
-        let contents = Contents {
-            paging: self.paging(),
-            positions,
-            items: self.items,
-            names: self.data.games.name_count(),
-        };
-        let mut entries = Entries::default();
-        entries.push(layout::CONTENTS, &contents.write());
-        entries
-    }
+/// The entry that says what there is for the explorer.
+pub(super) fn contents_entry(contents: Contents) -> Entries {
+    let mut entries = Entries::default();
+    entries.push(layout::CONTENTS, &contents.write());
+    entries
 }
 
 /// The entries that tell of the inputs, in order.
-fn file_entries(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Entries {
+pub(super) fn file_entries(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Entries {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];
     if let Some(first) = files.first() {

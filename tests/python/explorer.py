@@ -231,12 +231,14 @@ def main():
     args = parser.parse_args()
     rng = random.Random(args.seed)
 
-    games = []
+    games, number = [], 0
     for path in args.pgn:
         with open(path, encoding="utf-8") as file:
             while game := chess.pgn.read_game(file):
-                assert not game.errors, game.errors
-                games.append(Game(len(games), game))
+                # A game with an illegal move has a number and counts nowhere.
+                if not game.errors:
+                    games.append(Game(number, game))
+                number += 1
 
     wanted = {}
     for game in rng.sample(games, min(args.positions, len(games))) if args.all else rng.choices(games, k=args.positions):

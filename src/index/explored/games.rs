@@ -161,7 +161,7 @@ impl ExploredGames {
             if is_new {
                 self.keep_name(name)?;
                 let subject = Subject::name(&folded(name));
-                lists.push(Played::listed(subject, given));
+                lists.push(Played::named(subject, given));
             }
         }
         [row.white, row.black, row.event] = numbers;

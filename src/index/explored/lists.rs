@@ -60,7 +60,7 @@ pub(in crate::index) fn list_entries(
 }
 
 /// Makes the entries of lists of records that come in order.
-struct PageMaker {
+pub(in crate::index) struct PageMaker {
     paging: Paging,
     made: ListEntries,
     /// The number of the present page, and the lists in it so far.
@@ -76,7 +76,7 @@ struct PageMaker {
 }
 
 impl PageMaker {
-    fn new(paging: Paging) -> PageMaker {
+    pub(in crate::index) fn new(paging: Paging) -> PageMaker {
         PageMaker {
             paging,
             made: ListEntries::default(),
@@ -92,7 +92,7 @@ impl PageMaker {
 
     /// Takes the next record.
     #[inline]
-    fn add(&mut self, record: Played) {
+    pub(in crate::index) fn add(&mut self, record: Played) {
         let subject = record.subject();
         if self.page.is_none() || subject != self.subject {
             self.begin(subject, record.white_to_move());
@@ -145,8 +145,18 @@ impl PageMaker {
         }
     }
 
+    /// The entries that are complete so far.
+    pub(in crate::index) fn take_entries(&mut self) -> Entries {
+        std::mem::take(&mut self.made.entries)
+    }
+
+    /// How many bytes the complete entries have.
+    pub(in crate::index) fn held(&self) -> usize {
+        self.made.entries.held()
+    }
+
     /// Completes the last page.
-    fn finish(mut self) -> ListEntries {
+    pub(in crate::index) fn finish(mut self) -> ListEntries {
         self.end_list();
         self.end_page();
         self.made

@@ -8,9 +8,11 @@ mod record;
 
 pub(super) use self::{
     games::GameEntries,
-    lists::{ListEntries, list_entries},
+    lists::{ListEntries, PageMaker, list_entries},
+    record::NAMED,
 };
 pub(crate) use self::{
     games::{ExploredGames, GameFacts},
+    read::NameReader,
     record::Played,
 };

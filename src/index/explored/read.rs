@@ -1,5 +1,10 @@
 //! Reading the explorer's data of an index.
 
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
 use crate::{
     error::{Error, Result},
     index::{
@@ -13,6 +18,12 @@ use crate::{
         },
     },
 };
+
+/// How many entries of names are kept.
+const KEPT_NAMES: usize = 4096;
+
+/// Why the lock of the names is never poisoned.
+const LOCK: &str = "no holder of the lock panics";
 
 impl Index {
     /// Whether the index was made for the [explorer](crate::explorer).
@@ -37,25 +48,22 @@ impl Index {
         })
     }
 
-    /// Calls `f` with the row of each game, in the order of their ids.
-    pub(crate) fn for_each_row(&self, mut f: impl FnMut(GameRow)) -> Result<()> {
-        for number in 0..self.game_count().div_ceil(ROWS) {
-            let key = layout::rows_key(number as u32);
-            let value = self.value(&key)?.unwrap_or_default();
-            let games = (self.game_count() - number * ROWS).min(ROWS) as usize;
-            let (rows, rest) = value.as_chunks::<ROW>();
-            if rows.len() != games || !rest.is_empty() {
-                return Err(self.malformed(&key));
-            }
-            for row in rows {
-                f(GameRow::parse(row).ok_or_else(|| self.malformed(&key))?);
-            }
+    /// The rows of an entry.
+    pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
+        let key = layout::rows_key(number as u32);
+        let value = self.value(&key)?.unwrap_or_default();
+        let games = (self.game_count() - number * ROWS).min(ROWS) as usize;
+        let (rows, rest) = value.as_chunks::<ROW>();
+        if rows.len() != games || !rest.is_empty() {
+            return Err(self.malformed(&key));
         }
-        Ok(())
+        rows.iter()
+            .map(|row| GameRow::parse(row).ok_or_else(|| self.malformed(&key)))
+            .collect()
     }
 
     /// The names of an entry, of which there are `names` in all.
-    pub(crate) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
+    fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = layout::names_key(number);
         let expected = names
             .saturating_sub(number.saturating_mul(NAMES))
@@ -127,6 +135,44 @@ impl Index {
         })?;
         ids.sort_unstable();
         Ok(ids)
+    }
+}
+
+/// Reads the names of an index, and keeps some of them.
+#[derive(Debug)]
+pub(crate) struct NameReader {
+    /// How many names there are.
+    names: u32,
+    entries: Mutex<HashMap<u32, Arc<[Box<str>]>>>,
+}
+
+impl NameReader {
+    /// For an index that has so many names.
+    pub(crate) fn new(names: u32) -> NameReader {
+        NameReader {
+            names,
+            entries: Mutex::default(),
+        }
+    }
+
+    /// A name of the index by its number.
+    pub(crate) fn name(&self, index: &Index, number: u32) -> Result<Box<str>> {
+        let (entry, place) = (number / NAMES, (number % NAMES) as usize);
+        let known = self.entries.lock().expect(LOCK).get(&entry).cloned();
+        let names = match known {
+            Some(names) => names,
+            None => {
+                let names: Arc<[Box<str>]> = index.name_entry(entry, self.names)?.into();
+                let mut entries = self.entries.lock().expect(LOCK);
+                if entries.len() >= KEPT_NAMES {
+                    entries.clear();
+                }
+                entries.insert(entry, Arc::clone(&names));
+                names
+            }
+        };
+        let name = names.get(place).cloned();
+        name.ok_or_else(|| index.malformed(&layout::names_key(entry)))
     }
 }
 

@@ -14,6 +14,9 @@ use crate::{
     sort::{Fold, Record},
 };
 
+/// What stands for a move in the lists of names' numbers: no move of any variant.
+pub(in crate::index) const NAMED: BookMove = BookMove(u16::MAX);
+
 /// That a game played a move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Played(u128);
@@ -47,6 +50,11 @@ impl Played {
     /// An id in the list of a subject that is no position.
     pub(crate) fn listed(subject: Subject, id: u32) -> Played {
         Played::new(subject, id, 0, false, BookMove::NONE)
+    }
+
+    /// The number of a name in the list of its subject. What stands for the move tells such lists from others.
+    pub(crate) fn named(subject: Subject, number: u32) -> Played {
+        Played::new(subject, number, 0, false, NAMED)
     }
 
     /// The record of a game whose ids were counted from 0 and begin at `first_id`.

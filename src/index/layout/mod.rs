@@ -42,7 +42,7 @@ pub use self::{
     stats::PositionStats,
     subject::{Subject, folded},
 };
-pub(super) use stats::{StatsKeys, parse_moves};
+pub(super) use stats::{StatsKeys, joined_stats, parse_moves};
 
 use integer_encoding::VarInt;
 
@@ -84,6 +84,31 @@ pub fn chunk_key(subject: Subject, number: u32) -> Vec<u8> {
         &number.to_be_bytes()[..],
     ]
     .concat()
+}
+
+/// What a key of the explorer's lists is of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum ListKey {
+    /// A page, by the last subject that it may have.
+    Page(Subject),
+    /// A chunk of a list.
+    Chunk(Subject),
+}
+
+/// Reads a key of a page or a chunk.
+pub(super) fn list_key(key: &[u8]) -> Option<ListKey> {
+    let (subject, rest) = key.strip_prefix(b"xp")?.split_first_chunk()?;
+    let subject = Subject(u64::from_be_bytes(*subject));
+    match rest {
+        [0xff] => Some(ListKey::Page(subject)),
+        [0, _, _, _, _] => Some(ListKey::Chunk(subject)),
+        _ => None,
+    }
+}
+
+/// The id in the key of a game record.
+pub(super) fn game_id(key: &[u8]) -> Option<u32> {
+    parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_data")?)
 }
 
 /// The key of a game record.

@@ -13,7 +13,8 @@
 //! | one item | the move, 2 bytes; varint of the id |
 //! | several items | varint m and the m different moves, 2 bytes each, as they come up; for each item a varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move, where b is the fewest bits that m - 1 fits in |
 //!
-//! Moves are 16-bit Polyglot numbers, little-endian; 0 stands for games that end there, and for what has no moves.
+//! Moves are 16-bit Polyglot numbers, little-endian; 0 stands for games that end there, and for the games of players
+//! and ids. The numbers of names have 65535 in the place of a move.
 
 use super::{Subject, put_varint, take_varint};
 use crate::position::BookMove;

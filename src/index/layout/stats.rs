@@ -52,10 +52,7 @@ impl PositionStats {
         put_number(begin(out, number, FREQ), self.games);
         out.end(key_len(FREQ));
         let value = begin(out, number, MOVES);
-        for mv in &self.moves {
-            put_number(value, mv.0);
-            value.push(b',');
-        }
+        put_moves(value, &self.moves);
         out.end(key_len(MOVES));
         put_number(begin(out, number, WHITE_SCORE), self.white_score);
         out.end(key_len(WHITE_SCORE));
@@ -67,6 +64,40 @@ impl PositionStats {
 fn begin<'a>(out: &'a mut Entries, number: &[u8], name: &[u8]) -> &'a mut Vec<u8> {
     out.begin(number);
     out.begin(name)
+}
+
+fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {
+    for mv in moves {
+        put_number(value, mv.0);
+        value.push(b',');
+    }
+}
+
+/// The value of a statistic of a position from those that several indexes have under its key; `None` if it is no
+/// statistic or malformed.
+pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec<u8>> {
+    let mut joined = Vec::new();
+    if key.ends_with(MOVES) {
+        let mut moves = Vec::new();
+        for value in values {
+            moves.extend(parse_moves(value)?);
+        }
+        moves.sort_unstable();
+        moves.dedup();
+        put_moves(&mut joined, &moves);
+    } else if [DRAWS, FREQ, WHITE_SCORE]
+        .iter()
+        .any(|name| key.ends_with(name))
+    {
+        let mut sum = 0i64;
+        for value in values {
+            sum = sum.checked_add(super::parse_number(value)?)?;
+        }
+        put_number(&mut joined, sum);
+    } else {
+        return None;
+    }
+    Some(joined)
 }
 
 /// The keys of a position's statistics.

@@ -304,7 +304,6 @@ impl Cursor<'_> {
     }
 
     /// The entry's value.
-    #[cfg(test)]
     pub(super) fn value(&self) -> &[u8] {
         &self.block.bytes[self.value.0..self.value.1]
     }

@@ -27,9 +27,9 @@ impl Damage {
 /// will do and other programs may read it meanwhile.
 #[derive(Debug)]
 pub(in crate::index) struct Database {
-    version: Version,
-    tables: Tables,
-    memtable: Memtable,
+    pub(super) version: Version,
+    pub(super) tables: Tables,
+    pub(super) memtable: Memtable,
 }
 
 impl Database {

@@ -67,6 +67,11 @@ impl Tables {
         Ok(tables)
     }
 
+    /// Where the tables are.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Calls `f` with a table of the database.
     pub(super) fn with<T>(&self, number: u64, f: impl FnOnce(&Table) -> Result<T>) -> Result<T> {
         match self

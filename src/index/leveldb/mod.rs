@@ -20,12 +20,14 @@ pub(super) mod manifest;
 mod memtable;
 #[cfg(test)]
 mod oracle;
+mod scan;
 mod table;
 
 pub(super) use self::{
     builder::TableBuilder,
     database::{Database, is_file_of_database},
     manifest::{FIRST_TABLE, TableFile},
+    scan::Scan,
 };
 
 /// What is wrong with a file, and where in it.

@@ -95,22 +95,12 @@ impl Table {
         }
     }
 
-    /// Calls `f` with the key and value of each entry.
-    #[cfg(test)]
-    pub(super) fn for_each(&self, mut f: impl FnMut(&[u8], &[u8])) -> Result<()> {
-        let in_file = |damage: Damage| damage.of(&self.path);
-        let mut blocks = self.index()?.cursor();
-        while blocks.advance().map_err(in_file)? {
-            let block = self.block(self.handle(blocks.value())?)?;
-            let mut entries = block.cursor();
-            while entries.advance().map_err(in_file)? {
-                f(entries.parts().map_err(in_file)?.0, entries.value());
-            }
-        }
-        Ok(())
+    /// What is wrong with the file, as an error.
+    pub(super) fn of(&self, damage: Damage) -> Error {
+        damage.of(&self.path)
     }
 
-    fn index(&self) -> Result<&Block> {
+    pub(super) fn index(&self) -> Result<&Block> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
@@ -136,13 +126,13 @@ impl Table {
         handle.ok_or_else(|| self.damaged(start, "the footer is malformed"))
     }
 
-    fn handle(&self, place: &[u8]) -> Result<Handle> {
+    pub(super) fn handle(&self, place: &[u8]) -> Result<Handle> {
         read_handle(&mut Fields::new(place))
             .ok_or_else(|| self.damaged(self.size, "the place of a block is malformed"))
     }
 
     /// Reads a block and verifies its checksum.
-    fn block(&self, handle: Handle) -> Result<Block> {
+    pub(super) fn block(&self, handle: Handle) -> Result<Block> {
         let damaged = |problem| self.damaged(handle.offset, problem);
         let outside = || damaged("a block lies outside of the file");
         let len = handle

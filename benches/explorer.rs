@@ -1,0 +1,153 @@
+//! Times the explorer: how long opening takes, and answers at the starting position and at random positions.
+//!
+//! ```sh
+//! cargo run --release --example synth_pgn -- --games 1000000 --online > online.pgn
+//! polybook make-book online.pgn --leveldb online.idx --explorer
+//! cargo run --release --example explorer_speed -- online.idx
+//! ```
+
+use std::{path::PathBuf, time::Instant};
+
+use clap::Parser;
+use polybook::{
+    Result,
+    explorer::{Explorer, Filters, Line, Query, RatingGroup, Speed, Variant, View},
+    pgn::{GameReader, Token},
+    position::read_move,
+};
+use shakmaty::{Color, Position};
+
+/// Time the answers of the explorer
+#[derive(Parser)]
+struct Args {
+    /// The index, made with --explorer
+    index: PathBuf,
+
+    /// How many random positions
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    positions: u64,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let begin = Instant::now();
+    let explorer = Explorer::open([("games".to_owned(), args.index)])?;
+    let games = explorer.game_count();
+    println!("{games} games opened in {:.1} ms", ms(begin));
+    let some = explorer.game(games / 2)?;
+    let filters = [
+        ("none", Filters::default()),
+        ("speeds, ratings", online_filters(None)),
+        (
+            "speeds, ratings, months",
+            online_filters(Some(("2016.05", "2020.07"))),
+        ),
+        (
+            "a player",
+            Filters {
+                player: Some(some.white.name),
+                color: Some(Color::White),
+                ..Filters::default()
+            },
+        ),
+        (
+            "ECO, length, results",
+            Filters {
+                eco: "B20-C40".parse().ok(),
+                min_ply: 60,
+                results: vec![polybook::pgn::GameResult::WhiteWins],
+                ..Filters::default()
+            },
+        ),
+    ];
+    for (name, filters) in &filters {
+        let query = query(Line::start(Variant::Standard), filters);
+        explorer.answer(&query)?;
+        let times = (0..20)
+            .map(|_| timed(&explorer, &query))
+            .collect::<Result<Vec<_>>>()?;
+        report(&format!("start, {name}"), times);
+    }
+    let lines = random_lines(&explorer, args.positions)?;
+    for (name, filters) in &filters {
+        let times = lines
+            .iter()
+            .map(|line| timed(&explorer, &query(line.clone(), filters)));
+        report(
+            &format!("random, {name}"),
+            times.collect::<Result<Vec<_>>>()?,
+        );
+    }
+    Ok(())
+}
+
+/// The filters that Lichess's own explorer has.
+fn online_filters(months: Option<(&str, &str)>) -> Filters {
+    Filters {
+        speeds: Some([Speed::Blitz, Speed::Rapid].into_iter().collect()),
+        groups: Some(
+            [1800, 2000, 2200]
+                .map(RatingGroup::of)
+                .into_iter()
+                .collect(),
+        ),
+        since: months.and_then(|(since, _)| since.parse().ok()),
+        until: months.and_then(|(_, until)| until.parse().ok()),
+        ..Filters::default()
+    }
+}
+
+fn query(line: Line, filters: &Filters) -> Query {
+    let mut query = Query::new(line, View::Lichess);
+    query.filters = filters.clone();
+    query
+}
+
+fn timed(explorer: &Explorer, query: &Query) -> Result<f64> {
+    let begin = Instant::now();
+    explorer.answer(query)?;
+    Ok(ms(begin))
+}
+
+fn ms(begin: Instant) -> f64 {
+    1000.0 * begin.elapsed().as_secs_f64()
+}
+
+fn report(name: &str, mut times: Vec<f64>) {
+    times.sort_by(f64::total_cmp);
+    let at = |share: usize| times[(times.len() * share / 1000).min(times.len() - 1)];
+    println!(
+        "{name:<32} median {:8.3} ms, 99.9 % {:8.3} ms, worst {:8.3} ms",
+        at(500),
+        at(999),
+        at(1000)
+    );
+}
+
+/// Positions of random games, each as far into its game as any other.
+fn random_lines(explorer: &Explorer, positions: u64) -> Result<Vec<Line>> {
+    let mut state = 1u64;
+    let mut random = |end: u64| {
+        // The constants of Knuth's generator MMIX.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((u128::from(state) * u128::from(end)) >> 64) as u64
+    };
+    let mut lines = Vec::new();
+    for _ in 0..positions {
+        let text = explorer.text(random(explorer.game_count()))?;
+        let mut games = GameReader::new(&text);
+        games.next_game();
+        let mut pos = Variant::Standard.start();
+        let mut passed = vec![pos.clone()];
+        while let Token::Move { text, .. } = games.next_token() {
+            let mv = read_move(&pos, text).expect("the games are legal");
+            pos.play_unchecked(mv);
+            passed.push(pos.clone());
+        }
+        let at = random(passed.len() as u64) as usize;
+        lines.push(Line::at(Variant::Standard, passed.swap_remove(at)));
+    }
+    Ok(lines)
+}

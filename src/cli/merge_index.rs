@@ -1,0 +1,86 @@
+//! `polybook merge-index`: one index of several.
+
+use std::path::{Path, PathBuf};
+
+use polybook::{index::MergeIndexes, output::refuse_clashes, tally::Memory};
+use serde::Serialize;
+
+use super::{Context, json, progress::Bar, resources::ResourceArgs};
+
+/// Merge indexes into one
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The result is, to the byte, the index that make-book makes of all the PGN files in that order. The ids of the second
+index run on behind those of the first. All must be made with the same choice of --index-stats and --explorer, and of
+the same variant.
+
+Examples:
+  polybook merge-index all.idx week.idx --out new.idx
+  polybook merge-index 2023.idx 2024.idx 2025.idx --out all.idx --force")]
+pub struct Args {
+    /// The indexes, in the order of their games
+    #[arg(value_name = "DIR", required = true)]
+    indexes: Vec<PathBuf>,
+
+    /// The merged index
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Replace an index that exists
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was made, for programs.
+#[derive(Serialize)]
+struct Document {
+    path: String,
+    games: u64,
+    positions: u64,
+    postings: u64,
+}
+
+pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
+    let inputs: Vec<&Path> = args.indexes.iter().map(PathBuf::as_path).collect();
+    refuse_clashes(&[&args.out], &inputs)?;
+    for (i, index) in args.indexes.iter().enumerate() {
+        let is_same = |other| same_file::is_same_file(index, other).unwrap_or(false);
+        if args.indexes[..i].iter().any(is_same) {
+            let index = index.display();
+            context.tell(&format!(
+                "warning: {index}: named twice, so its games count twice\n"
+            ));
+        }
+    }
+    let merge = MergeIndexes::new(args.indexes)
+        .force(args.force)
+        .threads(args.resources.threads())
+        .memory(Memory {
+            bytes: args.resources.memory(),
+            temp_dir: args.resources.temp_dir(),
+        });
+    let bar = Bar::of_phase("merging", &merge.meter(), context);
+    let merged = merge.run(&args.out)?;
+    drop(bar);
+    let path = args.out.display().to_string();
+    context.tell(&format!(
+        "{path}: {} games, {} positions, {} postings\n",
+        merged.games, merged.positions, merged.postings
+    ));
+    if args.json {
+        json::print(&Document {
+            path,
+            games: merged.games,
+            positions: merged.positions,
+            postings: merged.postings,
+        })?;
+    }
+    Ok(())
+}

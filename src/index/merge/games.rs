@@ -1,0 +1,113 @@
+//! Joining the records, rows and names of games.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Plan, stream::EntryStream};
+use crate::{
+    error::{Error, Result},
+    index::{
+        GameRecords,
+        explored::{ExploredGames, NameReader, Played},
+        layout::{Contents, game_id, rows::ROWS},
+    },
+    sort::{Memory, Partition, Sealed, Shards, Spool},
+};
+
+/// The keys of game records.
+const START: &[u8] = b"game_";
+const END: &[u8] = b"game`";
+
+/// The most digits that an id has.
+const MOST_DIGITS: usize = 10;
+
+/// How many records of names are sorted at once.
+const NAMES: usize = 1 << 16;
+
+/// The records of all games, in the order of their new ids.
+pub(super) fn merged_records(
+    plan: &Plan<'_>,
+    memory: &Memory,
+    stop: &AtomicBool,
+) -> Result<GameRecords> {
+    let mut merged = GameRecords::new(memory.bytes / 4, memory.temp_dir.clone());
+    for part in &plan.inputs {
+        // Ids with as many digits are in order.
+        let share = memory.bytes / 4 / MOST_DIGITS;
+        let spool = || (Spool::new(share, memory.temp_dir.clone()), 0);
+        let mut by_digits: Vec<(Spool, u64)> = (0..MOST_DIGITS).map(|_| spool()).collect();
+        let mut stream = EntryStream::new(part.index, START, END)?;
+        while let Some(key) = stream.key() {
+            let digits = game_id(key).map(|id| id.checked_ilog10().unwrap_or(0) as usize);
+            let (spool, count) = &mut by_digits[digits.ok_or_else(|| part.index.malformed(key))?];
+            let record = stream.value();
+            spool.append(&(record.len() as u32).to_le_bytes())?;
+            spool.append(record)?;
+            *count += 1;
+            stream.advance()?;
+        }
+        let found: u64 = by_digits.iter().map(|(_, count)| count).sum();
+        if found != part.index.game_count() {
+            return Err(part.index.malformed(START));
+        }
+        for (spool, count) in &by_digits {
+            let mut reader = spool.reader(0);
+            for _ in 0..*count {
+                let mut length = [0; 4];
+                reader.read_exact(&mut length)?;
+                let length = u32::from_le_bytes(length);
+                let mut record = vec![0; length as usize];
+                reader.read_exact(&mut record)?;
+                merged.push_all(&[length], &record)?;
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+    }
+    Ok(merged)
+}
+
+/// The rows of all games, and their names under new numbers.
+pub(super) struct ExploredMerge {
+    pub games: ExploredGames,
+    /// The lists of the names.
+    pub names: Sealed<Played>,
+}
+
+impl ExploredMerge {
+    pub(super) fn new(
+        plan: &Plan<'_>,
+        contents: &[Contents],
+        memory: &Memory,
+        stop: &AtomicBool,
+    ) -> Result<ExploredMerge> {
+        let mut games = ExploredGames::new(memory.bytes / 4, memory.temp_dir.clone());
+        let shards = Shards::new(Memory {
+            bytes: memory.bytes / 8,
+            temp_dir: memory.temp_dir.clone(),
+        });
+        let mut lists = Vec::new();
+        for (part, contents) in plan.inputs.iter().zip(contents) {
+            let names = NameReader::new(contents.names);
+            for number in 0..part.index.game_count().div_ceil(ROWS) {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(Error::Interrupted);
+                }
+                for row in part.index.row_entry(number)? {
+                    let name = |number| names.name(part.index, number);
+                    let names = [name(row.white)?, name(row.black)?, name(row.event)?];
+                    games.push(row, &names, &mut lists)?;
+                }
+                if lists.len() > NAMES {
+                    shards.append(&Partition::new(&lists))?;
+                    lists.clear();
+                }
+            }
+        }
+        shards.append(&Partition::new(&lists))?;
+        Ok(ExploredMerge {
+            games,
+            names: shards.seal()?,
+        })
+    }
+}

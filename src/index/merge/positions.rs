@@ -1,0 +1,106 @@
+//! Joining the entries of positions: their games, and their statistics.
+
+use super::{Plan, stream::EntryStream};
+use crate::{
+    error::Result,
+    index::{
+        entries::Entries,
+        layout::{GameIds, joined_stats, write_id},
+    },
+};
+
+/// The keys of positions are numbers.
+const START: &[u8] = b"0";
+const END: &[u8] = b":";
+
+/// Joins the entries of positions of all inputs.
+pub(super) struct PositionMerge<'a> {
+    plan: &'a Plan<'a>,
+    streams: Vec<EntryStream<'a>>,
+    key: Vec<u8>,
+}
+
+/// What was joined.
+#[derive(Default)]
+pub(super) struct Counted {
+    pub positions: u64,
+    pub postings: u64,
+}
+
+impl<'a> PositionMerge<'a> {
+    pub(super) fn new(plan: &'a Plan<'a>) -> Result<PositionMerge<'a>> {
+        let streams = plan.inputs.iter();
+        let streams = streams.map(|part| EntryStream::new(part.index, START, END));
+        Ok(PositionMerge {
+            plan,
+            streams: streams.collect::<Result<_>>()?,
+            key: Vec::new(),
+        })
+    }
+
+    /// Appends entries until they have `size` bytes or all have come.
+    pub(super) fn fill(&mut self, out: &mut Entries, size: usize) -> Result<Counted> {
+        let mut counted = Counted::default();
+        while out.held() < size
+            && let Some(first) = self.streams.iter().filter_map(EntryStream::key).min()
+        {
+            self.key.clear();
+            self.key.extend_from_slice(first);
+            if self.key.iter().all(u8::is_ascii_digit) {
+                counted.positions += 1;
+                counted.postings += self.join_ids(out)?;
+            } else {
+                self.join_stats(out)?;
+            }
+            for stream in &mut self.streams {
+                if stream.key() == Some(&self.key[..]) {
+                    stream.advance()?;
+                }
+            }
+        }
+        Ok(counted)
+    }
+
+    /// The games of a position, those of each input behind those of the one before. Answers how many.
+    fn join_ids(&self, out: &mut Entries) -> Result<u64> {
+        let bytes = out.begin(&self.key);
+        let start = bytes.len();
+        for (part, stream) in self.plan.inputs.iter().zip(&self.streams) {
+            if stream.key() != Some(&self.key[..]) {
+                continue;
+            }
+            if part.first_id == 0 {
+                bytes.extend_from_slice(stream.value());
+                continue;
+            }
+            let ids = GameIds::parse(stream.value().to_vec());
+            let ids = ids.ok_or_else(|| part.index.malformed(&self.key))?;
+            for id in &ids {
+                // Together the inputs have fewer games than ids have values, unless one is damaged.
+                let id = id.checked_add(part.first_id);
+                write_id(bytes, id.ok_or_else(|| part.index.malformed(&self.key))?);
+            }
+        }
+        let ids = memchr::memchr_iter(b',', &bytes[start..]).count();
+        out.end(self.key.len());
+        Ok(ids as u64)
+    }
+
+    fn join_stats(&self, out: &mut Entries) -> Result<()> {
+        let present = || {
+            let parts = self.plan.inputs.iter().zip(&self.streams);
+            parts.filter(|(_, stream)| stream.key() == Some(&self.key[..]))
+        };
+        let values: Vec<&[u8]> = present().map(|(_, stream)| stream.value()).collect();
+        let joined = match values[..] {
+            [only] => Some(only.to_vec()),
+            _ => joined_stats(&self.key, &values),
+        };
+        let damaged = || {
+            let (part, _) = present().next().expect("an input has the key");
+            part.index.malformed(&self.key)
+        };
+        out.push(&self.key, &joined.ok_or_else(damaged)?);
+        Ok(())
+    }
+}
