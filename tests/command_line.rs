@@ -235,6 +235,7 @@ fn a_full_disk_behind_standard_output() {
         "dump-book --bin book.bin --color white --out -",
         "merge-book -q book.bin --out -",
         "filter -q book.bin --reachable --out -",
+        "edit -q book.bin --set a3=1 --out -",
         "tree book.bin",
         "tree book.bin --format pgn",
         "convert -q games.obs.db3 - --format csv",

@@ -326,6 +326,12 @@ fn filtering_books() {
 }
 
 #[test]
+fn editing_books() {
+    endures("edit book.bin --in-place --set a3=50% -q");
+    endures("edit book.bin --out third.bin e4 --remove-position -q");
+}
+
+#[test]
 fn merging_databases() {
     endures("merge-book other.obs.db3 games.obs.db3 --out new.obs.db3 -q");
 }

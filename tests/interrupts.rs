@@ -187,6 +187,8 @@ fn waiting_for_standard_input() {
         "convert - book.bin".to_owned(),
         "filter - --out book.bin".to_owned(),
         "tree - --out tree.txt".to_owned(),
+        "edit - --out book.bin --set e4=1".to_owned(),
+        "diff - book.bin".to_owned(),
     ];
     for (i, line) in lines.iter().enumerate() {
         let mut run = Running::start(old.path(), line);

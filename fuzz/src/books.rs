@@ -4,8 +4,8 @@ use std::path::Path;
 
 use polybook::{
     book::{
-        Book, Entry, Fault, Filter, MergePolicy, faults, filter_books, fix, header, lines,
-        merge_books,
+        Book, Entry, Fault, Filter, MergePolicy, PositionEdit, differences, edit_book, faults,
+        filter_books, fix, header, lines, merge_books,
     },
     position::{Variant, key},
     progress::Meter,
@@ -96,6 +96,7 @@ fn book(bytes: &[u8]) {
     if is_sorted && book.len() <= MOST_RECORDS_OF_LINES {
         walked(&book);
         grown(&book);
+        edited(&room, &path, &book);
         filtered(&room, &path, bytes.last().copied().unwrap_or_default());
     }
 }
@@ -178,6 +179,48 @@ fn grown(book: &Book) {
         tree::write_jsonl(book, &start, &limits, &mut out, path).unwrap(),
     ];
     assert!(moves.iter().all(|moves| *moves <= 500));
+}
+
+/// A change is made, nothing else changes, and the difference is the change.
+fn edited(room: &Room, path: &Path, book: &Book) {
+    let out = room.path("edited.bin");
+    let pos = Variant::Standard.start();
+    let change = |text: &str| PositionEdit {
+        pos: pos.clone(),
+        changes: vec![text.parse().unwrap()],
+    };
+    let temp = std::env::temp_dir();
+    let edit = |edits: &[PositionEdit]| {
+        edit_book(
+            book,
+            edits,
+            Variant::Standard,
+            &out,
+            &temp,
+            &Meter::default(),
+        )
+    };
+    let before = Book::open(path).unwrap();
+    let summary = edit(&[change("set a3=7")]).unwrap();
+    let after = Book::open(&out).unwrap();
+    let meter = Meter::default();
+    let found: Vec<_> = differences(&before, &after, &meter)
+        .map(Result::unwrap)
+        .collect();
+    let other = found.iter().any(|difference| difference.key != key(&pos));
+    assert!(!other && found.len() <= 1, "{found:?}");
+    assert_eq!(
+        summary.added,
+        u64::from(
+            before
+                .moves(key(&pos))
+                .unwrap()
+                .all(|entry| entry.mv.0 != 0o1020)
+        )
+    );
+    if edit(&[change("remove-position")]).is_ok() {
+        assert_eq!(Book::open(&out).unwrap().moves(key(&pos)).unwrap().len(), 0);
+    }
 }
 
 /// What a filter keeps of a book is in order, and filtering it again keeps all of it.

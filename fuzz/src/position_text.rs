@@ -1,7 +1,10 @@
-//! Positions and moves as text: FEN, EPD, lines of moves, single moves.
+//! Positions and moves as text: FEN, EPD, lines of moves, single moves, scripts of changes.
 
-use polybook::position::{
-    BookMove, Keyed, Rules, Variant, from_text, key, parse_fen, read_move, uci, write_epd,
+use polybook::{
+    book::Script,
+    position::{
+        BookMove, Keyed, Rules, Variant, from_text, key, parse_fen, read_move, uci, write_epd,
+    },
 };
 use shakmaty::san::SanPlus;
 
@@ -18,6 +21,12 @@ pub fn run(data: &[u8]) {
     };
     if let Ok(pos) = from_text(fen, line) {
         check(Variant::Standard, &pos);
+    }
+    let mut script = Script::new(Variant::Standard, Variant::Standard.start());
+    for line in text.lines() {
+        if let Ok(Some(edit)) = script.line(line) {
+            assert!(!edit.changes.is_empty());
+        }
     }
     for variant in Variant::ALL {
         if let Ok(pos) = variant.from_text(fen, line) {

@@ -1,5 +1,6 @@
 //! Polyglot books: [opening and searching](Book) them, their [header], making them from
-//! [counts](crate::tally::Counts), [merging](merge_books), [filtering](filter_books), [checking](faults) and [listing their
+//! [counts](crate::tally::Counts), [merging](merge_books), [filtering](filter_books),
+//! [changing](edit_book) and [comparing](differences) them, [checking](faults) and [listing their
 //! lines](lines).
 //!
 //! ```no_run
@@ -12,6 +13,8 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
+mod diff;
+mod edit;
 mod entry;
 mod fault;
 mod filter;
@@ -28,6 +31,10 @@ mod weight;
 
 pub(crate) use self::foreign::check_replaceable;
 pub use self::{
+    diff::{Differences, MoveDifference, PositionDifference, differences},
+    edit::{
+        Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
+    },
     entry::Entry,
     fault::Fault,
     filter::{Filter, FilterSummary, filter_books},

@@ -59,8 +59,16 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
+/// Ends a command with exit status 1 although nothing failed: what it printed says why.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is no")]
+pub struct Silent;
+
 /// Reports what went wrong in a command.
 fn failure(err: &anyhow::Error) -> ExitCode {
+    if err.is::<Silent>() {
+        return ExitCode::FAILURE;
+    }
     if is_broken_pipe(err) {
         return ExitCode::SUCCESS;
     }

@@ -3,7 +3,9 @@
 mod color;
 mod completions;
 mod convert;
+mod diff;
 mod dump_book;
+mod edit;
 mod errors;
 mod filter;
 mod filters;
@@ -76,9 +78,11 @@ enum Command {
     Game(game::Args),
     Moves(moves::Args),
     MergeBook(merge_book::Args),
+    Edit(Box<edit::Args>),
     Tree(tree::Args),
     MergeIndex(merge_index::Args),
     Filter(filter::Args),
+    Diff(diff::Args),
     Convert(Box<convert::Args>),
     InfoBook(info_book::Args),
     DumpBook(dump_book::Args),
@@ -139,9 +143,11 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args, context),
         Command::MergeBook(args) => merge_book::run(args, context),
+        Command::Edit(args) => edit::run(*args, context),
         Command::Tree(args) => tree::run(&args, context),
         Command::MergeIndex(args) => merge_index::run(args, context),
         Command::Filter(args) => filter::run(&args, context),
+        Command::Diff(args) => diff::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args, context),
         Command::DumpBook(args) => dump_book::run(&args, context),

@@ -1,8 +1,7 @@
 //! Going through a tree, each position once.
 
-use std::rc::Rc;
+use std::{collections::HashMap, rc::Rc};
 
-use rustc_hash::FxHashMap;
 use shakmaty::{Move, variant::VariantPosition};
 
 use super::source::{Source, TreeMove};
@@ -361,8 +360,8 @@ pub fn find(
     source: &impl Source,
     start: &VariantPosition,
     keys: impl IntoIterator<Item = u64>,
-) -> Result<FxHashMap<u64, VariantPosition>> {
-    let mut found: FxHashMap<u64, Option<VariantPosition>> =
+) -> Result<HashMap<u64, VariantPosition>> {
+    let mut found: HashMap<u64, Option<VariantPosition>> =
         keys.into_iter().map(|key| (key, None)).collect();
     let mut note = |pos: &Keyed<VariantPosition>| {
         if let Some(place) = found.get_mut(&pos.key()) {

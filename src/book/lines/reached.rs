@@ -4,6 +4,7 @@ use shakmaty::Color;
 
 use super::knowledge::{Knowledge, Known};
 use crate::{
+    book::open::Book,
     error::Result,
     position::{Keyed, Rules},
 };
@@ -38,6 +39,22 @@ impl Reached {
     pub(in crate::book) fn ply(&self, place: u64) -> Option<u16> {
         let ply = self.plies[place as usize];
         (ply != NEVER).then_some(ply)
+    }
+
+    /// The keys of the positions that are reached.
+    ///
+    /// # Errors
+    ///
+    /// A book that cannot be read.
+    pub(in crate::book) fn keys(&self, book: &Book) -> Result<Vec<u64>> {
+        let mut keys = Vec::new();
+        for (place, entry) in (0..).zip(book) {
+            let key = entry?.key;
+            if self.ply(place).is_some() {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
     }
 
     /// Notes the positions in which a side is to move along its lines, or all that are [followed](Way::Followed).

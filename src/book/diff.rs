@@ -1,0 +1,116 @@
+//! What differs between two books.
+
+use super::{
+    entry::Entry,
+    open::Book,
+    positions::{MergePolicy, PositionEntries, Positions},
+};
+use crate::{error::Result, position::BookMove, progress::Meter};
+
+/// A position of which two books know different things.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PositionDifference {
+    /// The key of the position.
+    pub key: u64,
+    /// The moves that differ, in the order of their numbers.
+    pub moves: Vec<MoveDifference>,
+}
+
+/// A move that only one book has, or that has another weight or `learn` in the other.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct MoveDifference {
+    /// The move.
+    pub mv: BookMove,
+    /// The first book's record, if it has one.
+    pub first: Option<Entry>,
+    /// The second book's.
+    pub second: Option<Entry>,
+}
+
+/// The positions that differ, in the order of their keys.
+pub struct Differences<'a> {
+    first: Positions<'a>,
+    second: Positions<'a>,
+    next_first: Option<PositionEntries>,
+    next_second: Option<PositionEntries>,
+}
+
+/// Compares two books, whatever their headers say and in whatever order the moves of a position stand. Reads both
+/// once while the answer is read; `meter` tells how far that is.
+///
+/// # Errors
+///
+/// The iterator gives them: a book that cannot be read or is not sorted. Nothing follows an error.
+///
+/// ```
+/// use polybook::{book::{Book, Entry, differences}, position::BookMove, progress::Meter};
+///
+/// let record = |mv, weight| Entry { key: 1, mv: BookMove(mv), weight, learn: 0 }.to_bytes();
+/// let book = |records: &[[u8; 16]]| Book::from_bytes(records.concat()).expect("whole records");
+/// let (a, b) = (book(&[record(7, 2), record(8, 1)]), book(&[record(8, 3), record(7, 2)]));
+/// let meter = Meter::default();
+/// let found = differences(&a, &b, &meter).collect::<polybook::Result<Vec<_>>>()?;
+/// assert_eq!(found[0].moves.len(), 1);
+/// assert_eq!(found[0].moves[0].mv, BookMove(8));
+/// assert_eq!(differences(&a, &a, &meter).count(), 0);
+/// # Ok::<(), polybook::Error>(())
+/// ```
+pub fn differences<'a>(first: &'a Book, second: &'a Book, meter: &'a Meter) -> Differences<'a> {
+    let positions = |book| Positions::new([book], MergePolicy::Sum, meter);
+    Differences {
+        first: positions(first),
+        second: positions(second),
+        next_first: None,
+        next_second: None,
+    }
+}
+
+impl Differences<'_> {
+    /// What differs in the next position that either book has, which may be nothing.
+    fn next_position(&mut self) -> Result<Option<PositionDifference>> {
+        if self.next_first.is_none() {
+            self.next_first = self.first.next().transpose()?;
+        }
+        if self.next_second.is_none() {
+            self.next_second = self.second.next().transpose()?;
+        }
+        let next = [&self.next_first, &self.next_second];
+        let Some(key) = next.into_iter().flatten().map(|next| next.key).min() else {
+            return Ok(None);
+        };
+        let take = |next: &mut Option<PositionEntries>| {
+            let taken = next.take_if(|next| next.key == key);
+            taken.map_or_else(Vec::new, |taken| taken.entries)
+        };
+        let first = take(&mut self.next_first);
+        let moves = compared(&first, &take(&mut self.next_second));
+        Ok(Some(PositionDifference { key, moves }))
+    }
+}
+
+impl Iterator for Differences<'_> {
+    type Item = Result<PositionDifference>;
+
+    fn next(&mut self) -> Option<Result<PositionDifference>> {
+        loop {
+            match self.next_position().transpose()? {
+                Ok(position) if position.moves.is_empty() => {}
+                found => return Some(found),
+            }
+        }
+    }
+}
+
+/// The moves of a position that differ.
+fn compared(first: &[Entry], second: &[Entry]) -> Vec<MoveDifference> {
+    let mut moves: Vec<BookMove> = first.iter().chain(second).map(|entry| entry.mv).collect();
+    moves.sort_unstable();
+    moves.dedup();
+    let of = |entries: &[Entry], mv| entries.iter().find(|entry| entry.mv == mv).copied();
+    let pairs = moves.into_iter().map(|mv| MoveDifference {
+        mv,
+        first: of(first, mv),
+        second: of(second, mv),
+    });
+    pairs.filter(|pair| pair.first != pair.second).collect()
+}

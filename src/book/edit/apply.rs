@@ -1,0 +1,221 @@
+//! Changing the records of a position.
+
+use std::cmp::Reverse;
+
+use shakmaty::{EnPassantMode, fen::Fen, variant::VariantPosition};
+
+use super::{Change, EditSummary, NewWeight, PositionEdit};
+use crate::{
+    book::{Book, Entry},
+    error::{Error, Result},
+    position::{BookMove, key, read_move},
+};
+
+/// How far a share may be from what was asked for, as long as larger weights would help, in percent.
+const CLOSE: f64 = 0.5;
+
+/// The records of a position after its changes, in the order of books.
+pub(super) fn edited(
+    book: &Book,
+    edit: &PositionEdit,
+    before: Vec<Entry>,
+    summary: &mut EditSummary,
+) -> Result<Vec<Entry>> {
+    let problem = |problem: String| {
+        let fen = Fen::from_position(&edit.pos, EnPassantMode::Legal);
+        Error::file(book.path(), format!("{problem} in {fen}"))
+    };
+    let mut entries = before.clone();
+    let mut shares: Vec<(BookMove, f64)> = Vec::new();
+    for change in &edit.changes {
+        match change {
+            Change::Set { mv, weight } => {
+                let mv = legal(&edit.pos, mv).map_err(problem)?;
+                shares.retain(|(other, _)| *other != mv);
+                let weight = match weight {
+                    NewWeight::Absolute(weight) => *weight,
+                    NewWeight::Percent(percent) => {
+                        shares.push((mv, *percent));
+                        0
+                    }
+                };
+                set(&mut entries, key(&edit.pos), mv, weight);
+            }
+            Change::Remove(text) => {
+                let mv = removable(&edit.pos, &entries, text).map_err(problem)?;
+                shares.retain(|(other, _)| *other != mv);
+                entries.retain(|entry| entry.mv != mv);
+            }
+            Change::RemovePosition if entries.is_empty() => {
+                return Err(problem("the book has no move".to_owned()));
+            }
+            Change::RemovePosition => {
+                shares.clear();
+                entries.clear();
+            }
+        }
+    }
+    share(&mut entries, &shares).map_err(|text| problem(text.to_owned()))?;
+    entries.sort_by_key(|entry| (Reverse(entry.weight), entry.mv));
+    summarize(&before, &entries, summary);
+    Ok(entries)
+}
+
+/// A move as people write it.
+fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
+    let mv = read_move(pos, text.as_bytes());
+    mv.map(BookMove::from)
+        .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
+}
+
+/// The move of a record, which is legal or not.
+fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
+    let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
+    if let Some(entry) = named {
+        return Ok(entry.mv);
+    }
+    let mv = legal(pos, text)?;
+    // Some books write castling as the king's two steps.
+    let same = |entry: &&Entry| entry.mv.to_move(pos).map(BookMove::from) == Some(mv);
+    match entries.iter().find(same) {
+        Some(entry) => Ok(entry.mv),
+        None => Err(format!(
+            "\"{}\": the book has not this move",
+            text.escape_debug()
+        )),
+    }
+}
+
+/// Gives a move a weight, in one record.
+fn set(entries: &mut Vec<Entry>, key: u64, mv: BookMove, weight: u16) {
+    let learn = entries
+        .iter()
+        .find(|entry| entry.mv == mv)
+        .map_or(0, |entry| entry.learn);
+    entries.retain(|entry| entry.mv != mv);
+    entries.push(Entry {
+        key,
+        mv,
+        weight,
+        learn,
+    });
+}
+
+/// Gives moves their shares in percent. The others share the rest as before.
+fn share(entries: &mut [Entry], shares: &[(BookMove, f64)]) -> Result<(), &'static str> {
+    if shares.is_empty() {
+        return Ok(());
+    }
+    let given: f64 = shares.iter().map(|(_, percent)| percent).sum();
+    let others: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
+    if given > 100.0 || (given >= 100.0 && others > 0) {
+        return Err("the shares leave nothing to the other moves");
+    }
+    let share_of = |mv| shares.iter().find(|(other, _)| *other == mv);
+    // The moves without a share keep their weights, or multiples of them if that is too coarse.
+    let unit = if others > 0 {
+        others as f64 / (100.0 - given)
+    } else {
+        1.0
+    };
+    let exact: Vec<f64> = entries
+        .iter()
+        .map(|entry| match share_of(entry.mv) {
+            Some((_, percent)) => percent * unit,
+            None => entry.weight.into(),
+        })
+        .collect();
+    let largest = exact.iter().copied().fold(0.0, f64::max);
+    let most = f64::from(u16::MAX) / largest;
+    let mut factor = most.min(1.0);
+    let mut weights = rounded(&exact, factor);
+    while !is_close(&exact, &weights) && factor < most {
+        factor = (2.0 * factor).min(most);
+        weights = rounded(&exact, factor);
+    }
+    for (entry, weight) in entries.iter_mut().zip(weights) {
+        entry.weight = weight;
+    }
+    Ok(())
+}
+
+/// Weights times a factor. What weighs anything weighs at least 1.
+fn rounded(exact: &[f64], factor: f64) -> Vec<u16> {
+    let weight = |exact: &f64| match *exact {
+        0.0 => 0,
+        exact => (exact * factor).round().clamp(1.0, u16::MAX.into()) as u16,
+    };
+    exact.iter().map(weight).collect()
+}
+
+/// Whether the shares of weights are what they should be.
+fn is_close(exact: &[f64], weights: &[u16]) -> bool {
+    let wanted: f64 = exact.iter().sum();
+    let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+    exact.iter().zip(weights).all(|(exact, weight)| {
+        let off = exact / wanted - f64::from(*weight) / sum;
+        off.abs() * 100.0 <= CLOSE
+    })
+}
+
+fn summarize(before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
+    let of = |entries: &[Entry], mv| entries.iter().find(|entry| entry.mv == mv).copied();
+    for entry in after {
+        match of(before, entry.mv) {
+            None => summary.added += 1,
+            Some(old) => summary.weighed += u64::from(old.weight != entry.weight),
+        }
+    }
+    let removed = before.iter().filter(|entry| of(after, entry.mv).is_none());
+    summary.removed += removed.count() as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entries(weights: &[u16]) -> Vec<Entry> {
+        let entry = |(mv, weight): (usize, &u16)| Entry {
+            key: 1,
+            mv: BookMove(mv as u16),
+            weight: *weight,
+            learn: 0,
+        };
+        weights.iter().enumerate().map(entry).collect()
+    }
+
+    /// The weights when the first moves get shares.
+    fn shared(weights: &[u16], percents: &[f64]) -> Option<Vec<u16>> {
+        let mut entries = entries(weights);
+        for entry in &mut entries[..percents.len()] {
+            entry.weight = 0;
+        }
+        let shares: Vec<(BookMove, f64)> =
+            (0..).map(BookMove).zip(percents.iter().copied()).collect();
+        share(&mut entries, &shares).ok()?;
+        Some(entries.iter().map(|entry| entry.weight).collect())
+    }
+
+    #[test]
+    fn shares_leave_the_others_as_they_are_where_that_is_exact() {
+        assert_eq!(shared(&[7, 30, 45], &[25.0]).unwrap(), [25, 30, 45]);
+        assert_eq!(shared(&[0, 0], &[70.0, 30.0]).unwrap(), [70, 30]);
+        assert_eq!(shared(&[5], &[100.0]).unwrap(), [100]);
+        assert_eq!(shared(&[5, 1], &[100.0]), None);
+        assert_eq!(shared(&[5, 1, 1], &[60.0, 50.0]), None);
+        // Too coarse: 1 of 4 would be a quarter.
+        assert_eq!(shared(&[0, 3], &[33.0]).unwrap()[1] % 3, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn shares_are_close(weights in proptest::collection::vec(1..=u16::MAX, 2..6), percent in 1..99u8) {
+            let found = shared(&weights, &[percent.into()]).unwrap();
+            let sum: f64 = found.iter().map(|weight| f64::from(*weight)).sum();
+            let share = f64::from(found[0]) * 100.0 / sum;
+            prop_assert!((share - f64::from(percent)).abs() < 0.6, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `polybook diff`: what differs between two books.
+
+use std::{
+    fmt::Write as _,
+    io::{self, BufWriter, Write},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use polybook::{
+    book::{Book, Entry, PositionDifference, differences},
+    position::Variant,
+    progress::Meter,
+    tree::{self, LinesOf, Replies, Union},
+};
+use serde::Serialize;
+use shakmaty::{Color, EnPassantMode, fen::Fen, variant::VariantPosition};
+
+use super::{
+    Context,
+    errors::Silent,
+    input::{IN_MEMORY, InputFile},
+    progress::Bar,
+};
+
+/// How many positions are looked for, so that they can be shown as FENs.
+const SHOWN: usize = 1 << 17;
+
+/// Compare two books: positions and moves that differ
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Each position that differs is printed with its FEN, or with its key if no line of the books comes to it
+from the starting position; then the moves: - only in A, + only in B, * with another weight. Headers and
+the order of the moves of a position do not count. Exit status 1 means that the books differ.
+
+Examples:
+  polybook diff old.bin new.bin
+  polybook diff --json old.bin new.bin
+  polybook diff -q old.bin new.bin >/dev/null && echo the same moves")]
+pub struct Args {
+    /// The first book; - is standard input
+    #[arg(value_name = "A")]
+    first: PathBuf,
+
+    /// The second book
+    #[arg(value_name = "B")]
+    second: PathBuf,
+
+    /// Lines start as in this variant [default: the one that the first book is for]
+    #[arg(long, value_name = "NAME")]
+    variant: Option<Variant>,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// How much differs.
+#[derive(Copy, Clone, Default)]
+struct Totals {
+    positions: u64,
+    moves: u64,
+}
+
+/// A position that differs, for programs.
+#[derive(Serialize)]
+struct PositionDocument {
+    key: String,
+    fen: Option<String>,
+    moves: Vec<MoveDocument>,
+}
+
+#[derive(Serialize)]
+struct MoveDocument {
+    uci: String,
+    /// `None` where the position is not known, or the move is not legal there.
+    san: Option<String>,
+    first: Option<EntryDocument>,
+    second: Option<EntryDocument>,
+}
+
+#[derive(Serialize)]
+struct EntryDocument {
+    weight: u16,
+    learn: u32,
+}
+
+impl EntryDocument {
+    fn of(entry: Entry) -> EntryDocument {
+        EntryDocument {
+            weight: entry.weight,
+            learn: entry.learn,
+        }
+    }
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let files = [InputFile::of(&args.first)?, InputFile::of(&args.second)?];
+    let first = Book::open_within(files[0].path(), IN_MEMORY)?;
+    let second = Book::open_within(files[1].path(), IN_MEMORY)?;
+    let variant = args.variant.or(first.variant()).or(second.variant());
+    let meter = Arc::default();
+    let bar = Bar::of_phase("comparing", &meter, context);
+    let mut totals = Totals::default();
+    let mut keys = Vec::new();
+    for difference in differences(&first, &second, &meter) {
+        let difference = difference?;
+        totals.positions += 1;
+        totals.moves += difference.moves.len() as u64;
+        if keys.len() < SHOWN {
+            keys.push(difference.key);
+        }
+    }
+    let positions = positions(&first, &second, variant.unwrap_or_default(), &keys)?;
+    drop(bar);
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let again = Meter::default();
+    let documents = differences(&first, &second, &again).map(|difference| {
+        let difference = difference?;
+        let pos = positions
+            .iter()
+            .find_map(|found| found.get(&difference.key));
+        Ok(document(&difference, pos))
+    });
+    if args.json {
+        print_json(&mut out, totals, documents)?;
+    } else {
+        print_text(&mut out, documents)?;
+    }
+    out.flush().map_err(super::not_printed)?;
+    if totals.positions == 0 {
+        return Ok(());
+    }
+    context.tell(&format!(
+        "{} positions and {} moves differ\n",
+        totals.positions, totals.moves
+    ));
+    Err(Silent.into())
+}
+
+type Found = std::collections::HashMap<u64, VariantPosition>;
+
+/// The positions behind keys, as far as a line of either book comes to them.
+fn positions(
+    first: &Book,
+    second: &Book,
+    variant: Variant,
+    keys: &[u64],
+) -> anyhow::Result<Vec<Found>> {
+    let start = variant.start();
+    let both = || Union(first, second);
+    let mut found = Vec::new();
+    let mut left: Vec<u64> = keys.to_vec();
+    let mut add = |positions: Found| {
+        left.retain(|key| !positions.contains_key(key));
+        found.push(positions);
+        left.clone()
+    };
+    let mut left = add(Found::default());
+    if !left.is_empty() {
+        left = add(tree::find(&Replies(both()), &start, left)?);
+    }
+    for side in Color::ALL {
+        if !left.is_empty() {
+            left = add(tree::find(&LinesOf(both(), side), &start, left)?);
+        }
+    }
+    Ok(found)
+}
+
+fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> PositionDocument {
+    let moves = difference.moves.iter().map(|mv| MoveDocument {
+        uci: pos.map_or_else(|| mv.mv.to_string(), |pos| mv.mv.uci(pos)),
+        san: pos.and_then(|pos| mv.mv.san(pos)),
+        first: mv.first.map(EntryDocument::of),
+        second: mv.second.map(EntryDocument::of),
+    });
+    PositionDocument {
+        key: super::key::text(difference.key),
+        fen: pos.map(|pos| Fen::from_position(pos, EnPassantMode::Legal).to_string()),
+        moves: moves.collect(),
+    }
+}
+
+type Documents<T> = polybook::Result<T>;
+
+/// One document, of which the differences are printed while they are found.
+fn print_json(
+    out: &mut impl Write,
+    totals: Totals,
+    documents: impl Iterator<Item = Documents<PositionDocument>>,
+) -> anyhow::Result<()> {
+    let Totals { positions, moves } = totals;
+    let head = format!("{{\"positions\":{positions},\"moves\":{moves},\"differences\":[");
+    out.write_all(head.as_bytes()).map_err(super::not_printed)?;
+    for (number, document) in documents.enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        let text = format!("{comma}{}", serde_json::to_string(&document?)?);
+        out.write_all(text.as_bytes()).map_err(super::not_printed)?;
+    }
+    out.write_all(b"]}\n").map_err(super::not_printed)
+}
+
+fn print_text(
+    out: &mut impl Write,
+    documents: impl Iterator<Item = Documents<PositionDocument>>,
+) -> anyhow::Result<()> {
+    for document in documents {
+        let text = text(&document?);
+        out.write_all(text.as_bytes()).map_err(super::not_printed)?;
+    }
+    Ok(())
+}
+
+/// A position and its moves, a line each.
+fn text(document: &PositionDocument) -> String {
+    let mut text = match &document.fen {
+        Some(fen) => format!("{fen}\n"),
+        None => format!("key {}\n", document.key),
+    };
+    for mv in &document.moves {
+        let name = mv.san.as_deref().unwrap_or(&mv.uci);
+        let _ = match (&mv.first, &mv.second) {
+            (Some(first), Some(second)) if first.weight != second.weight => {
+                writeln!(text, "  * {name:<8} {} -> {}", first.weight, second.weight)
+            }
+            (Some(first), Some(second)) => {
+                writeln!(
+                    text,
+                    "  * {name:<8} learn {} -> {}",
+                    first.learn, second.learn
+                )
+            }
+            (Some(first), None) => writeln!(text, "  - {name:<8} {}", first.weight),
+            (None, second) => {
+                let weight = second.as_ref().map_or(0, |second| second.weight);
+                writeln!(text, "  + {name:<8} {weight}")
+            }
+        };
+    }
+    text
+}

@@ -1,0 +1,177 @@
+//! `polybook edit`: changing a book by hand.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use polybook::{
+    Error,
+    book::{Book, Change, ChangeError, EditSummary, PositionEdit, Script, edit_book},
+    output::refuse_clashes,
+    position::Variant,
+};
+use serde::Serialize;
+
+use super::{
+    Context,
+    input::{self, InputFile},
+    json,
+    position::PositionArgs,
+    progress::Bar,
+    usage::Usage,
+};
+
+/// Change the moves of a book
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+--set gives a move a weight, as it stands in the book or as a share of its position in percent, and adds
+the move if it is not there. --remove-position also removes the positions that only it led to.
+
+A script has a line for each position, as a FEN or as moves from the start, and its changes. A line
+without a position is about that of the line before; one that begins with # says nothing:
+  1. e4 c5; set Nf3=70%; set Nc3=30%
+  ; remove f4
+  1. e4 e5 2. Nf3 f6; remove-position
+
+Examples:
+  polybook edit book.bin --in-place --set e4=60% --remove a3
+  polybook edit book.bin --out mine.bin \"1. e4 c5\" --set Nf3=100 --set c3=20
+  polybook edit book.bin --out mine.bin --script changes.txt
+  grep -v Sicilian changes.txt | polybook edit book.bin --in-place --script -")]
+pub struct Args {
+    /// The book; - is standard input
+    #[arg(value_name = "BOOK")]
+    book: PathBuf,
+
+    /// The book to write; - is standard output
+    #[arg(long, value_name = "FILE", required_unless_present = "in_place")]
+    out: Option<PathBuf>,
+
+    /// Replace the book itself
+    #[arg(long, conflicts_with = "out")]
+    in_place: bool,
+
+    #[command(flatten)]
+    position: PositionArgs,
+
+    /// Give a move of the position this weight; may be given several times
+    #[arg(long, value_name = "MOVE=WEIGHT|MOVE=PERCENT%", value_parser = Change::set)]
+    set: Vec<Change>,
+
+    /// Remove a move of the position; may be given several times
+    #[arg(long, value_name = "MOVE", value_parser = removal)]
+    remove: Vec<Change>,
+
+    /// Remove the position, and those that only it led to
+    #[arg(long, conflicts_with_all = ["set", "remove"])]
+    remove_position: bool,
+
+    /// Make the changes of this file too, after those of the options; - is standard input
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+
+    /// Where temporary files go [default: the system's directory for them]
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+fn removal(text: &str) -> Result<Change, ChangeError> {
+    Ok(Change::Remove(text.to_owned()))
+}
+
+/// What was done, for programs.
+#[derive(Serialize)]
+struct Document {
+    path: String,
+    /// Records of the book.
+    entries: u64,
+    added: u64,
+    weighed: u64,
+    removed: u64,
+    removed_positions: u64,
+}
+
+pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
+    let file = InputFile::of(&args.book)?;
+    let out = match &args.out {
+        Some(out) => {
+            refuse_clashes(&[out], &[file.path()])?;
+            out.clone()
+        }
+        None if args.book == Path::new("-") => {
+            let usage = "--in-place cannot change standard input: name a file with --out";
+            return Err(Usage(usage.to_owned()).into());
+        }
+        None => args.book.clone(),
+    };
+    input::refuse_document_beside(args.json, &out)?;
+    let book = Book::open(file.path())?;
+    let variant = args.position.variant_of(book.variant());
+    let edits = edits(&args, variant)?;
+    if edits.is_empty() {
+        let usage = "no change: give --set, --remove, --remove-position or --script";
+        return Err(Usage(usage.to_owned()).into());
+    }
+    let temp_dir = args.temp_dir.unwrap_or_else(std::env::temp_dir);
+    let meter = Arc::default();
+    let bar = Bar::of_phase("writing the book", &meter, context);
+    let EditSummary {
+        added,
+        weighed,
+        removed,
+        removed_positions,
+        entries,
+    } = edit_book(&book, &edits, variant, &out, &temp_dir, &meter)?;
+    drop(bar);
+    let path = input::output_name(&out);
+    context.tell(&format!(
+        "{path}: {added} moves added, {weighed} weighed, {removed} removed, {removed_positions} positions removed; \
+         {entries} entries\n"
+    ));
+    if args.json {
+        json::print(&Document {
+            path,
+            entries,
+            added,
+            weighed,
+            removed,
+            removed_positions,
+        })?;
+    }
+    Ok(())
+}
+
+/// The changes of the options, then those of the script.
+fn edits(args: &Args, variant: Variant) -> anyhow::Result<Vec<PositionEdit>> {
+    let pos = args.position.position_of(Some(variant))?;
+    let mut changes: Vec<Change> = args.remove.clone();
+    changes.extend(args.set.iter().cloned());
+    changes.extend(args.remove_position.then_some(Change::RemovePosition));
+    let mut edits = Vec::new();
+    if !changes.is_empty() {
+        let pos = pos.clone();
+        edits.push(PositionEdit { pos, changes });
+    }
+    if let Some(path) = &args.script {
+        let name = input::name(path);
+        let file = InputFile::of(path)?;
+        let text = fs::read(file.path()).with_context(|| format!("cannot read {name}"))?;
+        let mut script = Script::new(variant, pos);
+        for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = String::from_utf8_lossy(line);
+            let edit = script.line(&line).map_err(|err| Error::File {
+                path: name.clone().into(),
+                problem: format!("line {}: {err}", number + 1),
+            })?;
+            edits.extend(edit);
+        }
+    }
+    Ok(edits)
+}

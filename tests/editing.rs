@@ -1,0 +1,365 @@
+//! `polybook edit` and `polybook diff` as a user runs them.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Output, Stdio},
+};
+
+use common::{fails, ok, ok_json, polybook_in, records, run, sample, temp};
+use proptest::prelude::*;
+
+/// A book of the famous games in which every move has a weight.
+fn made() -> tempfile::TempDir {
+    let dir = temp();
+    let line = format!(
+        "make-book -q --min-game 1 --loss-factor 1 --max-ply 20 --bin book.bin {}",
+        sample("famous.pgn").display()
+    );
+    ok(dir.path(), &line);
+    dir
+}
+
+/// The moves of a position and their weights.
+fn weights(dir: &Path, book: &str, moves: &str) -> Vec<(String, u64)> {
+    let shown = ok_json(dir, &["show", book, "--json", "--moves", moves]);
+    let moves = shown["moves"].as_array().unwrap().iter();
+    let weight = |mv: &serde_json::Value| mv["weight"].as_u64().unwrap();
+    moves
+        .map(|mv| (mv["san"].as_str().unwrap().to_owned(), weight(mv)))
+        .collect()
+}
+
+fn fed(dir: &Path, line: &[&str], input: &[u8]) -> Output {
+    let mut run = polybook_in(dir)
+        .args(line)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    run.stdin.take().unwrap().write_all(input).unwrap();
+    run.wait_with_output().unwrap()
+}
+
+#[test]
+fn moves_are_set_added_and_removed() {
+    let dir = made();
+    let dir = dir.path();
+    let before = weights(dir, "book.bin", "e4");
+    let report = ok_json(
+        dir,
+        &[
+            "edit", "book.bin", "1. e4", "--out", "new.bin", "--json", "-q", "--set", "c5=500",
+            "--set", "a5=7", "--remove", "e6",
+        ],
+    );
+    assert_eq!(
+        (&report["added"], &report["weighed"], &report["removed"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    let after = weights(dir, "new.bin", "e4");
+    assert_eq!(after[0], ("c5".to_owned(), 500));
+    assert!(after.contains(&("a5".to_owned(), 7)));
+    assert!(!after.iter().any(|(san, _)| san == "e6"));
+    assert_eq!(after.len(), before.len());
+    ok(dir, "verify new.bin");
+    assert_eq!(report["entries"], records(&dir.join("new.bin")).len());
+    let header = ok(dir, "pgheader -s new.bin");
+    assert!(header.contains("Input: famous.pgn"), "{header}");
+    assert!(
+        header
+            .trim_end()
+            .ends_with(&format!("Edited by polybook {}", env!("CARGO_PKG_VERSION")))
+    );
+    // Changed back, it is the same but for the line in its header.
+    let e6 = before.iter().find(|(san, _)| san == "e6").unwrap().1;
+    let c5 = before.iter().find(|(san, _)| san == "c5").unwrap().1;
+    let line =
+        format!("edit new.bin --in-place -q --moves e4 --set c5={c5} --set e6={e6} --remove a5");
+    ok(dir, &line);
+    assert_eq!(ok(dir, "diff book.bin new.bin"), "");
+    assert_eq!(
+        records(&dir.join("book.bin")),
+        records(&dir.join("new.bin"))
+    );
+    assert_eq!(ok(dir, "pgheader -s new.bin"), header);
+}
+
+#[test]
+fn shares_are_in_percent_of_the_position() {
+    let dir = made();
+    let dir = dir.path();
+    ok(
+        dir,
+        &[
+            "edit", "book.bin", "-q", "--out", "new.bin", "--set", "e4=60%", "--set", "a3=10%",
+        ],
+    );
+    let shown = ok_json(dir, "show new.bin --json");
+    let percent = |san: &str| {
+        let moves = shown["moves"].as_array().unwrap();
+        moves.iter().find(|mv| mv["san"] == san).unwrap()["probability"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(
+        (percent("e4") - 60.0).abs() < 0.6 && (percent("a3") - 10.0).abs() < 0.6,
+        "{shown}"
+    );
+    for (sets, says) in [
+        (["e4=60%", "d4=50%"], "leave nothing"),
+        (["e4=100%", "d4=5"], "leave nothing"),
+    ] {
+        let line = [
+            "edit", "book.bin", "--out", "x.bin", "--set", sets[0], "--set", sets[1],
+        ];
+        let error = fails(dir, &line, 1);
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn a_script_from_a_pipe() {
+    let dir = made();
+    let dir = dir.path();
+    let script = "# openings\n\n1. e4 e5; set Nf3=70%; set Nc3=30\n; set f4=2\r\n\
+                  rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - 0 1; set f5=9\n";
+    let line = ["edit", "book.bin", "-q", "--in-place", "--script", "-"];
+    let output = fed(dir, &line, script.as_bytes());
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let found = weights(dir, "book.bin", "e4 e5");
+    assert!(
+        found.contains(&("Nc3".to_owned(), 30)) && found.contains(&("f4".to_owned(), 2)),
+        "{found:?}"
+    );
+    assert!(weights(dir, "book.bin", "d4").contains(&("f5".to_owned(), 9)));
+    for (script, says) in [
+        (
+            "e4 e5; set Nf3",
+            "line 1: \"Nf3\" is not a move and its weight",
+        ),
+        ("\ne4 e4; remove e5", "line 2: move 2 of the line"),
+        (
+            "e4; set Ke3=1",
+            "\"Ke3\": illegal move in rnbqkbnr/pppppppp/8/8/4P3",
+        ),
+        ("; remove a4\n", "\"a4\": the book has not this move"),
+        ("e4", "line 1: no change"),
+        ("\u{feff}# a\n8/8/8 w - -; remove e4", "line 2: FEN"),
+        ("e4 a6 d4 h5 a3; remove-position", "the book has no move"),
+    ] {
+        let line = ["edit", "book.bin", "--out", "x.bin", "--script", "-"];
+        let output = fed(dir, &line, script.as_bytes());
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{script}: {error}");
+        assert!(
+            error.contains(says) && error.lines().count() == 1,
+            "{script}: {error}"
+        );
+        assert!(!dir.join("x.bin").exists());
+    }
+}
+
+#[test]
+fn a_removed_position_takes_along_what_only_it_led_to() {
+    let dir = temp();
+    let dir = dir.path();
+    // Two ways to the same position, and one way to others.
+    let games = "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n1. Nf3 Nc6 2. e4 e5 3. Bb5 *\n\n1. e4 e5 2. Bc4 Bc5 3. c3 *\n\n1. e4 c5 2. c3 *\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin book.bin");
+    let report = ok_json(
+        dir,
+        &[
+            "edit",
+            "book.bin",
+            "--out",
+            "new.bin",
+            "-q",
+            "--json",
+            "e4 e5",
+            "--remove-position",
+        ],
+    );
+    // After 2. Nf3, 2. Bc4 and 2... Bc5, but not after 2... Nc6.
+    assert_eq!(report["removed_positions"], 4, "{report}");
+    assert_eq!(weights(dir, "new.bin", "e4 e5"), []);
+    assert_eq!(weights(dir, "new.bin", "e4 e5 Bc4"), []);
+    assert_eq!(
+        weights(dir, "new.bin", "e4 e5 Nf3 Nc6"),
+        [("Bb5".to_owned(), 2)]
+    );
+    assert_eq!(weights(dir, "new.bin", "e4 c5"), [("c3".to_owned(), 1)]);
+    // The book of one side goes on behind the replies of the other.
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --only-white --bin white.bin",
+    );
+    let report = ok_json(
+        dir,
+        &[
+            "edit",
+            "white.bin",
+            "--in-place",
+            "-q",
+            "--json",
+            "e4 e5",
+            "--remove-position",
+        ],
+    );
+    assert_eq!(report["removed_positions"], 2, "{report}");
+    assert_eq!(
+        weights(dir, "white.bin", "e4 e5 Nf3 Nc6"),
+        [("Bb5".to_owned(), 2)]
+    );
+    assert_eq!(weights(dir, "white.bin", "e4 e5 Bc4 Bc5"), []);
+}
+
+#[test]
+fn differences_as_text_and_as_json() {
+    let dir = made();
+    let dir = dir.path();
+    ok(
+        dir,
+        &[
+            "edit", "book.bin", "-q", "--out", "new.bin", "--set", "a3=3", "--remove", "d4",
+            "--set", "e4=77",
+        ],
+    );
+    let output = run(dir, "diff -q book.bin new.bin");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stderr.is_empty());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+    );
+    assert_eq!(lines.len(), 4);
+    assert!(lines.contains(&"  + a3       3"), "{text}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("  - d4 ")),
+        "{text}"
+    );
+    assert!(lines.iter().any(|line| line.ends_with(" -> 77")), "{text}");
+    let output = run(dir, "diff -q --json book.bin new.bin");
+    assert_eq!(output.status.code(), Some(1));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&document["positions"], &document["moves"]),
+        (&1.into(), &3.into())
+    );
+    let moves = document["differences"][0]["moves"].as_array().unwrap();
+    let a3 = moves.iter().find(|mv| mv["san"] == "a3").unwrap();
+    assert_eq!(a3["uci"], "a2a3");
+    assert!(a3["first"].is_null());
+    assert_eq!(a3["second"]["weight"], 3);
+    // Of equal books there is nothing to say, whatever their headers and pipes.
+    let book = fs::read(dir.join("book.bin")).unwrap();
+    let output = fed(dir, &["diff", "-", "book.bin"], &book);
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
+    let same = ok_json(dir, "diff --json book.bin book.bin");
+    assert_eq!(
+        same,
+        serde_json::json!({"positions": 0, "moves": 0, "differences": []})
+    );
+    let error = fails(dir, "diff book.bin missing.bin", 1);
+    assert!(error.contains("missing.bin"));
+}
+
+#[test]
+fn positions_that_no_line_comes_to_have_their_key() {
+    let dir = temp();
+    let record = |weight| [&[1, 2, 3, 4, 5, 6, 7, 8, 3, 28, 0, weight, 0, 0, 0, 0][..]].concat();
+    fs::write(dir.path().join("a.bin"), record(1)).unwrap();
+    fs::write(dir.path().join("b.bin"), record(2)).unwrap();
+    let output = run(dir.path(), "diff a.bin b.bin");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "key 0102030405060708\n  * e2e4     1 -> 2\n");
+}
+
+#[test]
+fn what_cannot_be() {
+    let dir = made();
+    let before = fs::read(dir.path().join("book.bin")).unwrap();
+    for (line, status, says) in [
+        ("edit book.bin --out x.bin", 2, "no change"),
+        ("edit book.bin --set e4=1", 2, "--out"),
+        (
+            "edit book.bin --in-place --out x.bin --set e4=1",
+            2,
+            "cannot be used with",
+        ),
+        ("edit - --in-place --set e4=1", 2, "standard input"),
+        (
+            "edit book.bin --out book.bin --set e4=1",
+            1,
+            "both an input and an output",
+        ),
+        ("edit book.bin --out x.bin --set e4", 2, "Nf3=100"),
+        ("edit book.bin --out x.bin --set e4=0%", 2, "Nf3=100"),
+        (
+            "edit book.bin --out x.bin --set e5=1",
+            1,
+            "\"e5\": illegal move in rnbqkbnr",
+        ),
+        (
+            "edit book.bin --out x.bin --remove-position --set e4=1",
+            2,
+            "cannot be used with",
+        ),
+        ("edit book.bin --out - --json --set e4=1", 2, "name a file"),
+        ("edit missing.bin --out x.bin --set e4=1", 1, "missing.bin"),
+        (
+            "edit book.bin --out x.bin --script missing.txt",
+            1,
+            "missing.txt",
+        ),
+    ] {
+        let error = fails(dir.path(), line, status);
+        assert!(error.contains(says), "{line}: {error}");
+    }
+    assert!(before == fs::read(dir.path().join("book.bin")).unwrap());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// What is set is shown, and nothing else changes.
+    #[test]
+    fn what_is_set_is_shown(sets in proptest::collection::btree_map(0..20usize, 1..=u16::MAX, 1..5)) {
+        const MOVES: [&str; 20] = [
+            "a3", "a4", "b3", "b4", "c3", "c4", "d3", "d4", "e3", "e4", "f3", "f4", "g3", "g4", "h3", "h4", "Na3", "Nc3",
+            "Nf3", "Nh3",
+        ];
+        let dir = made();
+        let dir = dir.path();
+        let mut line = vec!["edit".to_owned(), "book.bin".to_owned(), "--out=new.bin".to_owned(), "-q".to_owned()];
+        line.extend(sets.iter().map(|(mv, weight)| format!("--set={}={weight}", MOVES[*mv])));
+        ok(dir, &line);
+        let mut expected = weights(dir, "book.bin", "");
+        expected.retain(|(san, _)| !sets.keys().any(|mv| MOVES[*mv] == san));
+        expected.extend(sets.iter().map(|(mv, weight)| (MOVES[*mv].to_owned(), u64::from(*weight))));
+        let mut found = weights(dir, "new.bin", "");
+        prop_assert!(found.is_sorted_by(|a, b| a.1 >= b.1));
+        expected.sort();
+        found.sort();
+        prop_assert_eq!(found, expected);
+        let others = |book: &str| -> Vec<[u8; 16]> {
+            let start = b"\x46\x3b\x96\x18\x16\x91\xfc\x9c";
+            records(&dir.join(book)).into_iter().filter(|record| record[..8] != *start).collect()
+        };
+        prop_assert_eq!(others("book.bin"), others("new.bin"));
+        ok(dir, "verify new.bin");
+    }
+}
