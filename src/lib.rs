@@ -53,6 +53,8 @@ pub mod position;
 mod positioned;
 pub mod progress;
 pub mod provenance;
+#[cfg(feature = "serve")]
+pub mod serve;
 // Only the index, the databases and counts look at parts of what was sorted.
 #[cfg_attr(
     not(any(feature = "leveldb", feature = "obs", feature = "parquet")),

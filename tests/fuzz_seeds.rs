@@ -1,6 +1,6 @@
 //! The seeds of the fuzz targets through the functions that the targets call, so that nothing they found comes back.
 
-#![cfg(feature = "cli")]
+#![cfg(all(feature = "cli", feature = "serve"))]
 
 #[path = "../fuzz/src/lib.rs"]
 mod polybook_fuzz;
@@ -37,6 +37,7 @@ replayed!(
     databases,
     differential_self,
     differential_shakmaty,
+    explorer_request,
     index_files,
     pgn_outputs,
     position_text,

@@ -5,6 +5,7 @@ pub mod books;
 pub mod databases;
 pub mod differential_self;
 pub mod differential_shakmaty;
+pub mod explorer_request;
 pub mod index_files;
 pub mod outputs;
 pub mod pgn_outputs;

@@ -26,6 +26,8 @@ mod position;
 mod progress;
 mod resources;
 mod selection;
+#[cfg(feature = "serve")]
+mod serve;
 mod show;
 mod signals;
 mod size;
@@ -58,6 +60,7 @@ Examples:
   polybook show my.bin --moves \"1. e4 c5\"          what the book plays there
   polybook games --leveldb games.idx --moves \"1. e4 c5\"
                                                    the games that reached a position
+  polybook serve games.pgn --open                  an opening explorer in the browser
   polybook key --fen \"8/8/8/8/8/4k3/8/4K3 w - -\"   the key of a position"
 )]
 struct Cli {
@@ -77,6 +80,8 @@ enum Command {
     Games(games::Args),
     Game(game::Args),
     Moves(moves::Args),
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     MergeBook(merge_book::Args),
     Edit(Box<edit::Args>),
     Tree(tree::Args),
@@ -142,6 +147,8 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Games(args) => games::run(&args),
         Command::Game(args) => game::run(&args, context),
         Command::Moves(args) => moves::run(&args, context),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args, context),
         Command::MergeBook(args) => merge_book::run(args, context),
         Command::Edit(args) => edit::run(*args, context),
         Command::Tree(args) => tree::run(&args, context),

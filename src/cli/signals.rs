@@ -24,6 +24,11 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// Temporary directories of the command line's own, which the end removes.
 static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// What is done before the end, such as finishing answers.
+static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
+
+type Farewell = Box<dyn FnOnce() + Send>;
+
 /// Starts the thread that receives signals.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
@@ -68,6 +73,13 @@ fn hangup_is_ignored() -> bool {
 /// Removes what is unfinished and ends the program.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
+    let farewell = FAREWELL
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some(farewell) = farewell {
+        farewell();
+    }
     discard_all();
     for path in temporaries().drain(..) {
         // The directory for temporary files is cleaned by the system too.
@@ -95,6 +107,12 @@ pub fn give_way() {
 /// Enters a temporary directory that a signal removes.
 pub fn remove_at_end(path: &Path) {
     temporaries().push(path.to_owned());
+}
+
+/// Does something when a signal ends the program, before unfinished files are removed. It must take less than a second.
+#[cfg_attr(not(feature = "serve"), allow(dead_code))]
+pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
+    *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(farewell));
 }
 
 fn temporaries() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)] // every test file uses its own part
 
+pub mod served;
+
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},

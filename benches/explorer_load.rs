@@ -1,0 +1,159 @@
+//! How many requests a second a running `polybook serve` answers, and how long they take.
+//!
+//! ```sh
+//! polybook serve games.idx &
+//! cargo run --release --example explorer_load -- 127.0.0.1:8040 games.pgn [SECONDS [CONNECTIONS [PID]]]
+//! ```
+//!
+//! Four of five requests are for positions of openings, up to 12 half-moves deep, the fifth for one of 20 to 60, all from
+//! games of the PGN. With the number of the server's process, its memory is told at the start and at the end.
+
+use std::{
+    env,
+    error::Error,
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use polybook::{
+    pgn::{GameReader, Token},
+    position::{BookMove, read_move},
+};
+use shakmaty::{Chess, Position};
+
+/// How much of the PGN lines are taken from.
+const READ: u64 = 8 << 20;
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) as usize % sides
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let [address, pgn, rest @ ..] = &args[..] else {
+        return Err("arguments: ADDRESS PGN [SECONDS [CONNECTIONS [PID]]]".into());
+    };
+    let number = |at: usize, default: u64| rest.get(at).map_or(Ok(default), |text| text.parse());
+    let (seconds, connections) = (number(0, 10)?, number(1, 32)?);
+    let lines = lines(pgn)?;
+    let memory = || rest.get(2).and_then(|pid| resident(pid));
+    let before = memory();
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let workers: Vec<_> = (0..connections)
+        .map(|seed| {
+            let (address, lines) = (address.clone(), lines.clone());
+            thread::spawn(move || ask(&address, &lines, end, Dice(seed)))
+        })
+        .collect();
+    let mut times = Vec::new();
+    for worker in workers {
+        times.extend(worker.join().expect("a worker does not panic")?);
+    }
+    times.sort_unstable();
+    let at = |share: f64| times[(share * (times.len() - 1) as f64) as usize].as_secs_f64() * 1e3;
+    println!(
+        "{} answers in {seconds} s over {connections} connections: {} a second",
+        times.len(),
+        times.len() as u64 / seconds
+    );
+    println!(
+        "p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms",
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+    if let (Some(before), Some(after)) = (before, memory()) {
+        println!("memory {before} KiB before, {after} KiB after");
+    }
+    Ok(())
+}
+
+/// The moves of games, joined by commas as a request has them.
+fn lines(path: &str) -> io::Result<Vec<Vec<String>>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(READ).read_to_end(&mut text)?;
+    let mut games = GameReader::new(&text);
+    let mut lines = Vec::new();
+    while games.next_game() {
+        let mut pos = Chess::default();
+        let mut line = Vec::new();
+        while let Token::Move { text, .. } = games.next_token() {
+            let Ok(mv) = read_move(&pos, text) else { break };
+            line.push(BookMove::from(mv).to_string());
+            pos.play_unchecked(mv);
+        }
+        games.skip_moves();
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        return Err(io::Error::other("no games"));
+    }
+    Ok(lines)
+}
+
+/// Asks one question after the other over one connection; answers how long each took.
+fn ask(
+    address: &str,
+    lines: &[Vec<String>],
+    end: Instant,
+    mut dice: Dice,
+) -> io::Result<Vec<Duration>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let mut answers = BufReader::new(stream.try_clone()?);
+    let mut times = Vec::new();
+    while Instant::now() < end {
+        let line = &lines[dice.roll(lines.len())];
+        let plies = if dice.roll(5) == 0 {
+            20 + dice.roll(41)
+        } else {
+            dice.roll(13)
+        };
+        let play = line[..plies.min(line.len())].join(",");
+        let request = format!("GET /lichess?play={play} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let start = Instant::now();
+        stream.write_all(request.as_bytes())?;
+        read_answer(&mut answers)?;
+        times.push(start.elapsed());
+    }
+    Ok(times)
+}
+
+fn read_answer(answers: &mut impl BufRead) -> io::Result<()> {
+    let mut line = String::new();
+    answers.read_line(&mut line)?;
+    if !line.starts_with("HTTP/1.1 200") {
+        return Err(io::Error::other(format!("not an answer: {line}")));
+    }
+    let mut length = 0;
+    while line.trim_end() != "" {
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+        line.clear();
+        answers.read_line(&mut line)?;
+    }
+    io::copy(&mut answers.take(length), &mut io::sink())?;
+    Ok(())
+}
+
+/// The memory of a process in KiB, where the system tells.
+fn resident(pid: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}

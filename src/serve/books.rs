@@ -1,0 +1,156 @@
+//! Books whose moves are shown beside the counts.
+
+use std::path::Path;
+
+use serde::Serialize;
+use shakmaty::variant::VariantPosition;
+
+use crate::{
+    book::{Book, Scaling, Weights},
+    error::{At, Result},
+    obs::{self, Obs},
+    position::BookMove,
+};
+
+/// A Polyglot book or an OOBS database that is open.
+#[derive(Debug)]
+pub struct BookFile {
+    name: String,
+    /// Changes when the file does.
+    identity: (u64, Option<std::time::SystemTime>),
+    format: Format,
+}
+
+#[derive(Debug)]
+enum Format {
+    Polyglot(Book),
+    /// A database, and how its weights are scaled.
+    Oobs(Box<Obs>, Scaling),
+}
+
+/// What a book plays in a position.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct BookMoves {
+    name: String,
+    moves: Vec<WeighedMove>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct WeighedMove {
+    uci: String,
+    san: String,
+    weight: u16,
+    percent: f64,
+}
+
+impl BookFile {
+    /// Opens a book or a database. Its name is that of its file without endings.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or that is neither.
+    pub fn open(path: impl AsRef<Path>) -> Result<BookFile> {
+        let path = path.as_ref();
+        let format = if obs::is_database(path)? {
+            let obs = Obs::open(path)?;
+            let largest = obs.largest_weight(Weights::default().factors)?;
+            Format::Oobs(Box::new(obs), Scaling::new(largest))
+        } else {
+            Format::Polyglot(Book::open(path)?)
+        };
+        let metadata = path.metadata().at(path, "read")?;
+        Ok(BookFile {
+            name: source_name(path),
+            identity: (metadata.len(), metadata.modified().ok()),
+            format,
+        })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn identity(&self) -> impl std::hash::Hash {
+        (&self.name, self.identity)
+    }
+
+    /// The moves that are legal in a position, as the book orders them.
+    pub(super) fn moves(&self, pos: &VariantPosition) -> Result<BookMoves> {
+        let weighed: Vec<(BookMove, u16)> = match &self.format {
+            Format::Polyglot(book) => {
+                let entries = book.moves_of(pos)?;
+                entries.map(|entry| (entry.mv, entry.weight)).collect()
+            }
+            Format::Oobs(obs, scaling) => {
+                let rows = obs.moves(pos)?;
+                let active = rows.into_iter().filter(obs::Row::is_active);
+                let weighed = active.filter_map(|row| {
+                    let weight = Weights::default().weight(row.stats);
+                    let mv = obs::legal_move(pos, &row.mv)?;
+                    (weight > 0).then(|| (mv, scaling.apply(weight)))
+                });
+                weighed.collect()
+            }
+        };
+        let sum: u64 = weighed.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        let moves = weighed.into_iter().filter_map(|(mv, weight)| {
+            let legal = mv.to_move(pos)?;
+            Some(WeighedMove {
+                uci: BookMove::from(legal).to_string(),
+                san: mv.san(pos)?,
+                weight,
+                percent: f64::from(weight) * 100.0 / sum.max(1) as f64,
+            })
+        });
+        Ok(BookMoves {
+            name: self.name.clone(),
+            moves: moves.collect(),
+        })
+    }
+}
+
+/// What a source or a book is called: its file's name up to the first dot, unless it begins with one.
+///
+/// ```
+/// use polybook::serve::source_name;
+/// assert_eq!(source_name("games/week 7.pgn.zst".as_ref()), "week 7");
+/// ```
+pub fn source_name(path: &Path) -> String {
+    let name = path
+        .file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy();
+    match name.split_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
+        _ => name.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MakeBook, pgn::Input, position::Variant};
+
+    #[test]
+    fn books_of_both_formats_answer_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bin, db) = (dir.path().join("a.bin"), dir.path().join("b.obs.db3"));
+        let run = MakeBook::new([Input::file("data/famous.pgn")]).min_game(1);
+        run.bin(&bin).obs(&db).run().unwrap();
+        let (bin, db) = (BookFile::open(bin).unwrap(), BookFile::open(db).unwrap());
+        assert_eq!((bin.name(), db.name()), ("a", "b"));
+        let pos = Variant::Standard.from_text(None, Some("e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6"));
+        let pos = pos.unwrap();
+        let (mut one, mut other) = (bin.moves(&pos).unwrap(), db.moves(&pos).unwrap());
+        for moves in [&mut one.moves, &mut other.moves] {
+            moves.sort_by(|a, b| a.uci.cmp(&b.uci));
+        }
+        assert!(
+            one.moves
+                .iter()
+                .any(|mv| mv.uci == "e1h1" && mv.san == "O-O")
+        );
+        assert_eq!(one.moves, other.moves);
+    }
+}

@@ -1,0 +1,123 @@
+//! Which hosts a request may name.
+//!
+//! A page of another origin cannot read answers of a server on this machine unless its own name resolves to it (DNS
+//! rebinding). Its requests then name that host, and are refused.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::{HeaderMap, Uri, header, uri::Authority};
+
+use super::Refusal;
+
+/// The hosts that a server goes by.
+#[derive(Clone, Debug)]
+pub(super) struct Hosts {
+    listening: IpAddr,
+    allowed: Vec<String>,
+}
+
+impl Hosts {
+    pub(super) fn new(listening: SocketAddr, allowed: Vec<String>) -> Hosts {
+        Hosts {
+            listening: listening.ip(),
+            allowed,
+        }
+    }
+
+    /// Lets a request pass if every host that it names is one of ours.
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        let mut named = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (named.next(), named.next()) else {
+            return Err(Refusal::misdirected(""));
+        };
+        let host = String::from_utf8_lossy(host.as_bytes());
+        for named in [Some(&*host), uri.authority().map(Authority::as_str)]
+            .into_iter()
+            .flatten()
+        {
+            let authority: Option<Authority> = named.parse().ok();
+            let is_ours = authority.is_some_and(|authority| {
+                // Nothing but a host, with a port or without.
+                let is_plain = authority.as_str() == authority.host()
+                    || (authority.port_u16().is_some() && !authority.as_str().contains('@'));
+                is_plain && self.goes_by(authority.host())
+            });
+            if !is_ours {
+                return Err(Refusal::misdirected(named));
+            }
+        }
+        Ok(())
+    }
+
+    fn goes_by(&self, host: &str) -> bool {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            // No name is resolved for an address, so that it cannot be another's. A server of all addresses goes by any.
+            return address == self.listening || self.listening.is_unspecified();
+        }
+        let allowed = self.allowed.iter().map(String::as_str);
+        allowed
+            .chain(["localhost"])
+            .any(|name| host.eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(listening: &str, host: &str) -> bool {
+        let hosts = Hosts::new(listening.parse().unwrap(), vec!["chess.example".to_owned()]);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        hosts.check(&"/lichess".parse().unwrap(), &headers).is_ok()
+    }
+
+    #[test]
+    fn only_our_own_names_pass() {
+        for host in [
+            "127.0.0.1:8040",
+            "127.0.0.1",
+            "localhost:1",
+            "LocalHost",
+            "Chess.Example:443",
+        ] {
+            assert!(check("127.0.0.1:8040", host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil",
+            "10.0.0.1",
+            "[::1]",
+            "a@localhost",
+            "localhost:x",
+        ] {
+            assert!(!check("127.0.0.1:8040", host), "{host}");
+        }
+        assert!(check("[::1]:8040", "[::1]:8040"));
+        assert!(check("0.0.0.0:8040", "192.168.1.5:8040"));
+        assert!(!check("0.0.0.0:8040", "evil.example"));
+    }
+
+    #[test]
+    fn an_address_in_the_request_line_counts_too() {
+        let hosts = Hosts::new("127.0.0.1:1".parse().unwrap(), Vec::new());
+        let mut headers = HeaderMap::new();
+        assert!(hosts.check(&"/".parse().unwrap(), &headers).is_err());
+        headers.insert(header::HOST, "localhost".parse().unwrap());
+        assert!(
+            hosts
+                .check(&"http://localhost/".parse().unwrap(), &headers)
+                .is_ok()
+        );
+        assert!(
+            hosts
+                .check(&"http://evil/".parse().unwrap(), &headers)
+                .is_err()
+        );
+        headers.append(header::HOST, "evil".parse().unwrap());
+        assert!(hosts.check(&"/".parse().unwrap(), &headers).is_err());
+    }
+}

@@ -1,0 +1,28 @@
+//! The explorer over HTTP: the API that Lichess's opening explorer speaks, and a page with a board.
+//!
+//! [`Server`] holds an [`Explorer`](crate::explorer::Explorer) and books, [`bind`](Server::bind) takes an address, and
+//! [`run`](Listening::run) answers until its [`Stop`] says so. [`Parameters`] and [`Request`] are what a request asks; a
+//! [`Refusal`] is what it gets when it cannot be answered. The page's files are part of the program.
+
+mod answer;
+mod board;
+mod books;
+mod cache;
+mod game;
+mod guard;
+mod http;
+mod page;
+mod parameters;
+mod refusal;
+mod request;
+mod routes;
+mod server;
+
+pub use self::{
+    books::{BookFile, source_name},
+    cache::{Cache, CachedIndex},
+    parameters::Parameters,
+    refusal::Refusal,
+    request::{Request, Route},
+    server::{Listening, Served, Server, Stop},
+};

@@ -1,0 +1,461 @@
+// @ts-check
+// <chess-board>: a board with pieces, arrows and marks. It knows which moves are legal only by being told.
+
+import { drawing, svg } from "./pieces.js";
+
+/** @typedef {import("./api.js").WrittenMove} WrittenMove */
+/** @typedef {{ uci: string, share: number, strong?: boolean }} Arrow */
+/**
+ * @typedef {object} Position
+ * @property {string} fen
+ * @property {boolean} check
+ * @property {WrittenMove[]} legal
+ * @property {string | undefined} last The move that led here.
+ */
+/** @typedef {{ letter: string, square: string, element: HTMLElement }} Piece */
+
+const FILES = "abcdefgh";
+
+const NAMES = /** @type {Record<string, string>} */ ({
+  k: "king",
+  q: "queen",
+  r: "rook",
+  b: "bishop",
+  n: "knight",
+  p: "pawn",
+});
+
+/** How far a pointer goes before a click becomes a drag, in pixels. */
+const DRAG = 4;
+
+/**
+ * The pieces of a FEN by square, and those in hand.
+ * @param {string} fen
+ */
+export function readFen(fen) {
+  const [board = "", turn = "w"] = fen.split(" ");
+  const [rows, rest = ""] = board.split("[");
+  /** @type {Map<string, string>} */
+  const pieces = new Map();
+  const ranks = (rows ?? "").split("/");
+  ranks.slice(0, 8).forEach((row, down) => {
+    let file = 0;
+    for (const letter of row) {
+      if (/[1-8]/.test(letter)) file += Number(letter);
+      // A tilde follows a piece that was a pawn.
+      else if (letter !== "~") pieces.set(`${FILES[file++]}${8 - down}`, letter);
+    }
+  });
+  const pocket = (rest || ranks[8] || "").replace("]", "");
+  return { pieces, pocket, turn: turn === "b" ? "black" : "white" };
+}
+
+/**
+ * Where a move goes from and to on the board; castling ends where the king does.
+ * @param {WrittenMove} move
+ */
+export function squares({ uci, san }) {
+  if (uci[1] === "@") return { from: uci.slice(0, 2), to: uci.slice(2, 4), also: "" };
+  const from = uci.slice(0, 2);
+  const rook = uci.slice(2, 4);
+  if (!san.startsWith("O-O")) return { from, to: rook, also: "" };
+  return { from, to: `${san.startsWith("O-O-O") ? "c" : "g"}${from[1]}`, also: rook };
+}
+
+class ChessBoard extends HTMLElement {
+  /** @type {Position} */
+  #position = { fen: "8/8/8/8/8/8/8/8 w - -", check: false, legal: [], last: undefined };
+  /** @type {Piece[]} */
+  #pieces = [];
+  #turn = "white";
+  #flipped = false;
+  #selected = "";
+  /** @type {Arrow[]} */
+  #arrows = [];
+  /** @type {{ piece: Piece, x: number, y: number, moved: boolean, again: boolean } | undefined} */
+  #drag;
+
+  #field = document.createElement("div");
+  #marks = document.createElement("div");
+  #men = document.createElement("div");
+  #ground = svg("svg", { class: "ground", viewBox: "0 0 80 80", "aria-hidden": "true" });
+  #lines = svg("svg", { class: "arrows", viewBox: "0 0 8 8", "aria-hidden": "true" });
+  #hands = document.createElement("div");
+  #choice = document.createElement("div");
+
+  connectedCallback() {
+    this.#field.className = "field";
+    this.#field.setAttribute("role", "img");
+    this.#marks.className = "marks";
+    this.#men.className = "men";
+    this.#hands.className = "hands";
+    this.#choice.className = "choice";
+    this.#choice.hidden = true;
+    this.#field.append(this.#ground, this.#marks, this.#men, this.#lines);
+    this.append(this.#field, this.#choice, this.#hands);
+    this.#field.addEventListener("pointerdown", (event) => this.#down(event));
+    this.#field.addEventListener("pointermove", (event) => this.#moved(event));
+    this.#field.addEventListener("pointerup", (event) => this.#up(event));
+    this.#field.addEventListener("pointercancel", () => this.#putBack());
+    this.#draw();
+  }
+
+  /** @param {Position} position */
+  set position(position) {
+    this.#position = position;
+    this.#selected = "";
+    this.#choice.hidden = true;
+    this.#putBack();
+    const { pieces, pocket, turn } = readFen(position.fen);
+    this.#turn = turn;
+    this.#place(pieces);
+    this.#drawHands(pocket);
+    this.#draw();
+  }
+
+  /** @param {boolean} flipped */
+  set flipped(flipped) {
+    this.#flipped = flipped;
+    this.#draw();
+  }
+
+  /** @param {Arrow[]} arrows */
+  set arrows(arrows) {
+    this.#arrows = arrows;
+    this.#drawArrows();
+  }
+
+  /**
+   * Moves pieces that stayed the same kind, so that they glide, and makes or removes the others.
+   * @param {Map<string, string>} wanted
+   */
+  #place(wanted) {
+    const missing = new Map(wanted);
+    /** @type {Piece[]} */
+    const free = [];
+    const kept = this.#pieces.filter((piece) => {
+      const stays = missing.get(piece.square) === piece.letter;
+      if (stays) missing.delete(piece.square);
+      else free.push(piece);
+      return stays;
+    });
+    for (const [square, letter] of missing) {
+      const nearest = free
+        .filter((piece) => piece.letter === letter)
+        .sort((a, b) => distance(a.square, square) - distance(b.square, square))[0];
+      if (nearest) {
+        free.splice(free.indexOf(nearest), 1);
+        nearest.square = square;
+        kept.push(nearest);
+      } else {
+        const element = document.createElement("div");
+        element.className = "man";
+        element.append(drawing(letter));
+        this.#men.append(element);
+        kept.push({ letter, square, element });
+      }
+    }
+    for (const piece of free) piece.element.remove();
+    this.#pieces = kept;
+  }
+
+  #draw() {
+    for (const piece of this.#pieces) this.#stand(piece);
+    this.#drawMarks();
+    this.#drawArrows();
+    this.#field.setAttribute("aria-label", this.#words());
+    this.#drawGround();
+  }
+
+  /** The squares, the letters of the files below and the numbers of the ranks at the left. */
+  #drawGround() {
+    const dark = [...Array(64).keys()].filter((square) => (square + (square >> 3)) % 2 === 1);
+    const d = dark.map((square) => `M${10 * (square % 8)} ${10 * (square >> 3)}h10v10h-10z`).join("");
+    const name = (/** @type {number} */ x, /** @type {number} */ y, /** @type {string} */ text, /** @type {boolean} */ dark) => {
+      const element = svg("text", { x: String(x), y: String(y), class: dark ? "on-dark" : "on-light" });
+      element.textContent = text;
+      return element;
+    };
+    const names = [...FILES].flatMap((file, index) => {
+      const [column] = this.#at(`${file}1`);
+      const [, row] = this.#at(`a${index + 1}`);
+      return [
+        name(10 * column + 8.2, 79.2, file, column % 2 === 0),
+        name(0.5, 10 * row + 2.6, String(index + 1), row % 2 === 1),
+      ];
+    });
+    this.#ground.replaceChildren(svg("path", { class: "squares", d }), ...names);
+  }
+
+  /** @param {Piece} piece */
+  #stand({ square, element }) {
+    const [x, y] = this.#at(square);
+    element.style.transform = `translate(${100 * x}%, ${100 * y}%)`;
+    element.dataset.square = square;
+  }
+
+  /**
+   * The column and row of a square as the board is turned.
+   * @param {string} square
+   * @returns {[number, number]}
+   */
+  #at(square) {
+    const file = FILES.indexOf(square[0] ?? "a");
+    const rank = Number(square[1]) - 1;
+    return this.#flipped ? [7 - file, rank] : [file, 7 - rank];
+  }
+
+  #drawMarks() {
+    /** @type {[string, string][]} */
+    const marks = [];
+    const last = this.#position.last;
+    if (last) {
+      if (last[1] !== "@") marks.push(["last", last.slice(0, 2)]);
+      marks.push(["last", last.slice(2, 4)]);
+    }
+    if (this.#position.check) {
+      const king = this.#turn === "white" ? "K" : "k";
+      const square = this.#pieces.find((piece) => piece.letter === king)?.square;
+      if (square) marks.push(["check", square]);
+    }
+    if (this.#selected) {
+      if (this.#selected[1] !== "@") marks.push(["selected", this.#selected]);
+      for (const move of this.#movesFrom(this.#selected)) {
+        const taken = this.#pieces.some((piece) => piece.square === move.to);
+        marks.push([taken ? "take" : "go", move.to]);
+      }
+    }
+    this.#marks.replaceChildren(
+      ...marks.map(([kind, square]) => {
+        const mark = document.createElement("div");
+        mark.className = `mark ${kind}`;
+        const [x, y] = this.#at(square);
+        mark.style.transform = `translate(${100 * x}%, ${100 * y}%)`;
+        return mark;
+      }),
+    );
+  }
+
+  #drawArrows() {
+    const arrows = this.#arrows.filter(({ uci }) => uci[1] !== "@");
+    this.#lines.replaceChildren(
+      ...arrows.map(({ uci, share, strong }) => {
+        const move = this.#position.legal.find((legal) => legal.uci === uci);
+        const { from, to } = squares(move ?? { uci, san: "" });
+        return arrow(this.#at(from), this.#at(to), share, strong ?? false);
+      }),
+    );
+  }
+
+  /** @param {string} pocket */
+  #drawHands(pocket) {
+    const mine = [...pocket].filter((letter) => (letter === letter.toUpperCase()) === (this.#turn === "white"));
+    const kinds = [...new Set(mine)];
+    this.#hands.replaceChildren(
+      ...kinds.map((letter) => {
+        const count = mine.filter((other) => other === letter).length;
+        const button = document.createElement("button");
+        button.type = "button";
+        button.setAttribute("aria-label", `${count} ${NAMES[letter.toLowerCase()]} to drop`);
+        button.append(drawing(letter), String(count));
+        button.addEventListener("click", () => this.#select(`${letter.toUpperCase()}@`));
+        return button;
+      }),
+    );
+  }
+
+  /** @param {string} from */
+  #movesFrom(from) {
+    return this.#position.legal
+      .map((move) => ({ ...squares(move), uci: move.uci }))
+      .filter((move) => move.from === from);
+  }
+
+  /** @param {string} square */
+  #select(square) {
+    this.#selected = square;
+    this.#choice.hidden = true;
+    this.#drawMarks();
+  }
+
+  /** @param {PointerEvent} event */
+  #squareAt(event) {
+    const box = this.#field.getBoundingClientRect();
+    const column = Math.floor((8 * (event.clientX - box.left)) / box.width);
+    const row = Math.floor((8 * (event.clientY - box.top)) / box.height);
+    if (column < 0 || column > 7 || row < 0 || row > 7) return "";
+    return this.#flipped ? `${FILES[7 - column]}${row + 1}` : `${FILES[column]}${8 - row}`;
+  }
+
+  /** @param {PointerEvent} event */
+  #down(event) {
+    if (event.button !== 0) return;
+    event.preventDefault();
+    const square = this.#squareAt(event);
+    const piece = this.#pieces.find((other) => other.square === square);
+    const movable = this.#movesFrom(square).length > 0;
+    if (this.#selected && this.#selected !== square && this.#go(this.#selected, square)) return;
+    if (!piece || !movable) {
+      this.#select("");
+      return;
+    }
+    const again = this.#selected === square;
+    this.#select(square);
+    this.#field.setPointerCapture(event.pointerId);
+    this.#drag = { piece, x: event.clientX, y: event.clientY, moved: false, again };
+  }
+
+  /** @param {PointerEvent} event */
+  #moved(event) {
+    const drag = this.#drag;
+    if (!drag) return;
+    const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
+    if (!drag.moved && Math.hypot(dx, dy) < DRAG) return;
+    drag.moved = true;
+    const box = this.#field.getBoundingClientRect();
+    const size = box.width / 8;
+    const element = drag.piece.element;
+    element.classList.add("dragged");
+    const [x, y] = [event.clientX - box.left - size / 2, event.clientY - box.top - size / 2];
+    element.style.transform = `translate(${x}px, ${y}px)`;
+  }
+
+  /** @param {PointerEvent} event */
+  #up(event) {
+    const drag = this.#drag;
+    if (!drag) return;
+    const to = this.#squareAt(event);
+    const from = drag.piece.square;
+    this.#putBack();
+    if (drag.moved) {
+      // A move that is not one, or no move at all.
+      if (to === from || !this.#go(from, to, true)) this.#select("");
+    } else if (drag.again) {
+      this.#select("");
+    }
+  }
+
+  #putBack() {
+    if (!this.#drag) return;
+    const { piece } = this.#drag;
+    piece.element.classList.remove("dragged");
+    this.#stand(piece);
+    this.#drag = undefined;
+  }
+
+  /**
+   * Plays the move from one square to another, if it is legal.
+   * @param {string} from
+   * @param {string} to
+   * @param {boolean} [dropped] Whether the piece is there already.
+   */
+  #go(from, to, dropped = false) {
+    const moves = this.#movesFrom(from);
+    const direct = moves.filter((move) => move.to === to);
+    const found = direct.length ? direct : moves.filter((move) => move.also === to);
+    const first = found[0];
+    if (!first) return false;
+    if (found.length > 1) {
+      this.#choose(found.map((move) => move.uci));
+      return true;
+    }
+    const piece = this.#pieces.find((other) => other.square === from);
+    if (piece && dropped) {
+      // It does not glide where it was carried.
+      piece.element.classList.add("dropped");
+      requestAnimationFrame(() => requestAnimationFrame(() => piece.element.classList.remove("dropped")));
+    }
+    if (piece && first.also === "") {
+      for (const other of this.#pieces.filter((taken) => taken.square === to)) other.element.remove();
+      this.#pieces = this.#pieces.filter((other) => other.square !== to);
+      piece.square = to;
+      this.#stand(piece);
+    }
+    this.#play(first.uci);
+    return true;
+  }
+
+  /** @param {string} uci */
+  #play(uci) {
+    this.#select("");
+    this.dispatchEvent(new CustomEvent("play", { detail: uci }));
+  }
+
+  /**
+   * Lets people choose what a pawn becomes.
+   * @param {string[]} moves
+   */
+  #choose(moves) {
+    const order = "qrnbk";
+    const sorted = [...moves].sort((a, b) => order.indexOf(a[4] ?? "") - order.indexOf(b[4] ?? ""));
+    this.#choice.replaceChildren(
+      ...sorted.map((uci) => {
+        const role = uci[4] ?? "";
+        const button = document.createElement("button");
+        button.type = "button";
+        button.setAttribute("aria-label", NAMES[role] ?? "no promotion");
+        button.append(role ? drawing(this.#turn === "white" ? role.toUpperCase() : role) : "–");
+        button.addEventListener("click", () => this.#play(uci));
+        return button;
+      }),
+    );
+    this.#choice.hidden = false;
+    this.#choice.querySelector("button")?.focus();
+  }
+
+  /** The position in words. */
+  #words() {
+    const side = (/** @type {boolean} */ white) => {
+      const men = this.#pieces.filter(({ letter }) => (letter === letter.toUpperCase()) === white);
+      const order = "kqrbnp";
+      men.sort((a, b) => order.indexOf(a.letter.toLowerCase()) - order.indexOf(b.letter.toLowerCase()));
+      return men.map(({ letter, square }) => `${NAMES[letter.toLowerCase()]} ${square}`).join(", ");
+    };
+    const turn = this.#turn === "white" ? "White" : "Black";
+    return `${turn} to move. White: ${side(true)}. Black: ${side(false)}.`;
+  }
+}
+
+/**
+ * How far apart two squares are.
+ * @param {string} one
+ * @param {string} other
+ */
+function distance(one, other) {
+  const file = one.charCodeAt(0) - other.charCodeAt(0);
+  const rank = one.charCodeAt(1) - other.charCodeAt(1);
+  return Math.hypot(file, rank);
+}
+
+/**
+ * An arrow between the middles of two squares, as thick as its share.
+ * @param {[number, number]} from
+ * @param {[number, number]} to
+ * @param {number} share From 0 to 1.
+ * @param {boolean} strong
+ */
+function arrow([fx, fy], [tx, ty], share, strong) {
+  const length = Math.hypot(tx - fx, ty - fy) || 1;
+  const [ux, uy] = [(tx - fx) / length, (ty - fy) / length];
+  const half = 0.035 + 0.085 * Math.sqrt(share);
+  const head = 0.15 + 1.6 * half;
+  const [sx, sy] = [fx + 0.5 + 0.3 * ux, fy + 0.5 + 0.3 * uy];
+  const [ex, ey] = [tx + 0.5 - 0.08 * ux, ty + 0.5 - 0.08 * uy];
+  const [nx, ny] = [ex - head * ux, ey - head * uy];
+  const point = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ side) =>
+    `${(x - uy * side).toFixed(3)},${(y + ux * side).toFixed(3)}`;
+  const corners = [
+    point(sx, sy, half),
+    point(nx, ny, half),
+    point(nx, ny, 1.1 * half + 0.12),
+    point(ex, ey, 0),
+    point(nx, ny, -1.1 * half - 0.12),
+    point(nx, ny, -half),
+    point(sx, sy, -half),
+  ];
+  return svg("polygon", { points: corners.join(" "), class: strong ? "arrow strong" : "arrow" });
+}
+
+customElements.define("chess-board", ChessBoard);
+
+export { ChessBoard };

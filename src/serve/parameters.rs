@@ -1,0 +1,210 @@
+//! The parameters of a request: reading a query string, and values of the types that routes need.
+
+use super::Refusal;
+
+/// All parameters that any route knows. Others are ignored.
+const KNOWN: [&str; 25] = [
+    "variant",
+    "fen",
+    "play",
+    "source",
+    "moves",
+    "topGames",
+    "recentGames",
+    "speeds",
+    "ratings",
+    "since",
+    "until",
+    "modes",
+    "player",
+    "color",
+    "opponent",
+    "result",
+    "eco",
+    "event",
+    "minPly",
+    "history",
+    "skip",
+    "limit",
+    "sort",
+    "text",
+    "transpositions",
+];
+
+/// The parameters of a request that polybook knows, each at most once.
+///
+/// ```
+/// use polybook::serve::Parameters;
+///
+/// let parameters = Parameters::parse("fen=8/8+w&moves=99999999999&speeds[]=blitz")?;
+/// assert_eq!(parameters.text("fen"), Some("8/8 w"));
+/// assert_eq!(parameters.number("moves")?, Some(u32::MAX));
+/// assert!(Parameters::parse("moves=1&moves=2").is_err());
+/// # Ok::<(), polybook::serve::Refusal>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Reads what stands behind the `?` of an address.
+    ///
+    /// # Errors
+    ///
+    /// A parameter that stands there twice.
+    pub fn parse(query: &str) -> Result<Parameters, Refusal> {
+        let mut found = Parameters::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            if !KNOWN.contains(&&*name) {
+                continue;
+            }
+            if found.text(&name).is_some() {
+                return Err(Refusal::bad(format!("{name}: given twice")));
+            }
+            found.0.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(found)
+    }
+
+    /// A parameter's text, `None` if it is not given.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| &**value)
+    }
+
+    /// The same where an empty text is a mistake.
+    ///
+    /// # Errors
+    ///
+    /// An empty text.
+    pub fn filled(&self, name: &str) -> Result<Option<&str>, Refusal> {
+        match self.text(name) {
+            Some("") => Err(Refusal::bad(format!("{name}: empty"))),
+            text => Ok(text),
+        }
+    }
+
+    /// A number. What is too large for its type is the largest: the routes bound it anyway.
+    ///
+    /// # Errors
+    ///
+    /// A text that is not a number, or one below 0.
+    pub fn number(&self, name: &str) -> Result<Option<u32>, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let problem = format!("{name}: not a number from 0: \"{text}\"");
+            return Err(Refusal::bad(problem));
+        }
+        Ok(Some(text.parse().unwrap_or(u32::MAX)))
+    }
+
+    /// A yes or no.
+    ///
+    /// # Errors
+    ///
+    /// Anything else.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+        self.choice(name, |text| match &*text.to_ascii_lowercase() {
+            "true" | "1" | "on" | "yes" => Some(true),
+            "false" | "0" | "off" | "no" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// A value that `parse` knows.
+    ///
+    /// # Errors
+    ///
+    /// One that it does not know.
+    pub fn choice<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Refusal> {
+        let text = self.text(name);
+        text.map(|text| known(name, text, parse)).transpose()
+    }
+
+    /// Values joined by commas, each of which `parse` knows. An empty text has none.
+    ///
+    /// # Errors
+    ///
+    /// A value that `parse` does not know.
+    pub fn list<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<Vec<T>>, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let values = text.split(',').filter(|value| !value.is_empty());
+        values
+            .map(|value| known(name, value, &parse))
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+}
+
+fn known<T>(name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refusal> {
+    parse(text).ok_or_else(|| Refusal::bad(format!("{name}: unknown value \"{text}\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(query: &str) -> Parameters {
+        Parameters::parse(query).unwrap()
+    }
+
+    #[test]
+    fn unknown_parameters_are_ignored_and_known_ones_stand_once() {
+        assert_eq!(
+            parsed("speeds[]=blitz&speeds[]=rapid&x"),
+            Parameters::default()
+        );
+        let err = Parameters::parse("fen=a&fen=a").unwrap_err();
+        assert_eq!((err.status(), err.text()), (400, "fen: given twice"));
+    }
+
+    #[test]
+    fn numbers_are_bounded_but_not_negative() {
+        assert_eq!(parsed("moves=007").number("moves"), Ok(Some(7)));
+        assert_eq!(
+            parsed("moves=99999999999").number("moves"),
+            Ok(Some(u32::MAX))
+        );
+        for query in [
+            "moves=-1",
+            "moves=",
+            "moves=1e3",
+            "moves=+1",
+            "moves=%D9%A1",
+        ] {
+            assert_eq!(
+                parsed(query).number("moves").unwrap_err().status(),
+                400,
+                "{query}"
+            );
+        }
+    }
+
+    #[test]
+    fn flags_and_lists() {
+        for (text, expected) in [("True", true), ("on", true), ("0", false), ("No", false)] {
+            let query = format!("history={text}");
+            assert_eq!(parsed(&query).flag("history"), Ok(Some(expected)));
+        }
+        assert!(parsed("history=maybe").flag("history").is_err());
+        let digit = |text: &str| text.parse::<u8>().ok();
+        assert_eq!(
+            parsed("ratings=1,2").list("ratings", digit),
+            Ok(Some(vec![1, 2]))
+        );
+        assert_eq!(parsed("ratings=").list("ratings", digit), Ok(Some(vec![])));
+        assert_eq!(parsed("").list("ratings", digit), Ok(None));
+        assert!(parsed("ratings=1,x").list("ratings", digit).is_err());
+    }
+}

@@ -1,0 +1,329 @@
+//! What a request for counts or games asks.
+
+use shakmaty::{Color, uci::UciMove, variant::VariantPosition};
+
+use super::{Parameters, Refusal};
+use crate::{
+    explorer::{Filters, Line, Page, Query, RatingGroup, View},
+    pgn::{Date, GameResult},
+    position::Variant,
+};
+
+/// How many moves a request may play.
+const MOST_PLIES: usize = 600;
+
+/// How many games a page of a list has, and at most.
+const PAGE: u32 = 20;
+const LONGEST_PAGE: u32 = 200;
+
+/// The routes that answer about a position.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// `/lichess`: counts with top and recent games.
+    Lichess,
+    /// `/masters`: counts with top games, years instead of months.
+    Masters,
+    /// `/player`: the games of one player with one colour.
+    Player,
+    /// `/games`: games of a position, a page of them.
+    Games,
+    /// `/book`: what books play.
+    Book,
+}
+
+/// A position with filters and limits, as a query string has them.
+///
+/// ```
+/// use polybook::serve::{Request, Route};
+///
+/// let request = Request::parse(Route::Lichess, "play=e2e4,c7c5&speeds=blitz,rapid&moves=5")?;
+/// assert_eq!(request.query.moves, Some(5));
+/// let refusal = Request::parse(Route::Lichess, "play=e2e5").unwrap_err();
+/// assert_eq!(refusal.status(), 400);
+/// # Ok::<(), polybook::serve::Refusal>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What the explorer is asked.
+    pub query: Query,
+    /// Which page of the games.
+    pub page: Page,
+    /// Where the line begins.
+    pub start: VariantPosition,
+}
+
+impl Request {
+    /// Reads a query string.
+    ///
+    /// # Errors
+    ///
+    /// A parameter of the route that is malformed or missing.
+    pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
+        Request::of(route, &Parameters::parse(query)?)
+    }
+
+    /// The same of parameters that are read.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Request::parse).
+    pub fn of(route: Route, parameters: &Parameters) -> Result<Request, Refusal> {
+        let (start, line) = line(parameters)?;
+        let view = match route {
+            Route::Masters => View::Masters,
+            Route::Player => View::Player,
+            Route::Lichess | Route::Games | Route::Book => View::Lichess,
+        };
+        let mut query = Query::new(line, view);
+        query.filters = filters(route, parameters)?;
+        if let Some(moves) = parameters.number("moves")? {
+            query.moves = Some(moves as usize);
+        }
+        if let Some(games) = parameters.number("topGames")?
+            && route != Route::Player
+        {
+            query.top_games = games as usize;
+        }
+        if let Some(games) = parameters.number("recentGames")?
+            && route != Route::Masters
+        {
+            query.recent_games = Some(games as usize);
+        }
+        if route == Route::Lichess {
+            query.history = parameters.flag("history")?.unwrap_or(false);
+        }
+        query.transpositions = parameters.flag("transpositions")?.unwrap_or(false);
+        Ok(Request {
+            query,
+            page: page(route, parameters)?,
+            start,
+        })
+    }
+}
+
+/// The variant that a request names; standard chess if it names none.
+///
+/// # Errors
+///
+/// An unknown name.
+pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
+    let named = parameters.choice("variant", |name| match name {
+        "" => None,
+        name => name.parse().ok(),
+    })?;
+    Ok(named.unwrap_or_default())
+}
+
+/// Where a line begins, and the line.
+fn line(parameters: &Parameters) -> Result<(VariantPosition, Line), Refusal> {
+    let variant = variant(parameters)?;
+    let fen = parameters.filled("fen")?;
+    let play = parameters.text("play").unwrap_or_default();
+    let words = play.split(',').filter(|_| !play.is_empty());
+    if words.clone().count() > MOST_PLIES {
+        return Err(Refusal::bad(format!("play: more than {MOST_PLIES} moves")));
+    }
+    for word in words {
+        if word.parse::<UciMove>().is_err() {
+            let problem = format!("play: \"{word}\" is not a move in UCI notation");
+            return Err(Refusal::bad(problem));
+        }
+    }
+    let parsed =
+        |play| Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()));
+    Ok((parsed("")?.position().clone(), parsed(play)?))
+}
+
+fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
+    let mut filters = Filters {
+        source: parameters.filled("source")?.map(str::to_owned),
+        since: date(parameters, "since")?,
+        until: date(parameters, "until")?,
+        ..Filters::default()
+    };
+    if matches!(route, Route::Masters | Route::Book) {
+        return Ok(filters);
+    }
+    filters.speeds = parameters
+        .list("speeds", |name| name.parse().ok())?
+        .map(FromIterator::from_iter);
+    if route != Route::Player {
+        filters.groups = parameters
+            .list("ratings", rating_group)?
+            .map(FromIterator::from_iter);
+    }
+    if route != Route::Lichess {
+        filters.modes = parameters
+            .list("modes", |name| name.parse().ok())?
+            .map(FromIterator::from_iter);
+    }
+    filters.player = given(parameters, "player");
+    filters.color = parameters.choice("color", |name| match name {
+        "white" => Some(Color::White),
+        "black" => Some(Color::Black),
+        _ => None,
+    })?;
+    if route == Route::Player {
+        if filters.player.is_none() {
+            return Err(Refusal::bad("player: missing"));
+        }
+        if filters.color.is_none() {
+            return Err(Refusal::bad("color: missing; write white or black"));
+        }
+    }
+    filters.opponent = given(parameters, "opponent");
+    filters.event = given(parameters, "event");
+    filters.results = parameters.list("result", result)?.unwrap_or_default();
+    filters.eco = match parameters.text("eco") {
+        None | Some("") => None,
+        Some(text) => Some(
+            text.parse()
+                .map_err(|err| Refusal::bad(format!("eco: {err}")))?,
+        ),
+    };
+    filters.min_ply = parameters.number("minPly")?.unwrap_or(0);
+    Ok(filters)
+}
+
+/// A name that is not empty.
+fn given(parameters: &Parameters, name: &str) -> Option<String> {
+    let text = parameters.text(name).map(str::trim);
+    text.filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A month `YYYY-MM` or a year `YYYY`.
+fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
+    let Some(text) = parameters.text(name) else {
+        return Ok(None);
+    };
+    let has_form = matches!(text.len(), 4 | 7)
+        && text.bytes().enumerate().all(|(at, byte)| {
+            if at == 4 {
+                byte == b'-'
+            } else {
+                byte.is_ascii_digit()
+            }
+        });
+    let date = text.parse().ok().filter(|_| has_form);
+    let wrong = || Refusal::bad(format!("{name}: write YYYY-MM or YYYY, not \"{text}\""));
+    date.map(Some).ok_or_else(wrong)
+}
+
+/// The group of a rating, however large.
+fn rating_group(text: &str) -> Option<RatingGroup> {
+    let rating: u64 = text.parse().ok()?;
+    Some(RatingGroup::of(rating.try_into().unwrap_or(u32::MAX)))
+}
+
+fn result(text: &str) -> Option<GameResult> {
+    match text {
+        "white" => Some(GameResult::WhiteWins),
+        "black" => Some(GameResult::BlackWins),
+        "draw" | "draws" => Some(GameResult::Draw),
+        token => GameResult::from_token(token.as_bytes()),
+    }
+}
+
+fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
+    let mut page = Page {
+        skip: 0,
+        limit: PAGE as usize,
+        sort: Default::default(),
+    };
+    if route == Route::Games {
+        page.skip = parameters.number("skip")?.unwrap_or(0) as usize;
+        page.limit = parameters
+            .number("limit")?
+            .unwrap_or(PAGE)
+            .min(LONGEST_PAGE) as usize;
+        page.sort = parameters
+            .choice("sort", |name| name.parse().ok())?
+            .unwrap_or_default();
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(route: Route, query: &str) -> Request {
+        Request::parse(route, query).unwrap_or_else(|err| panic!("{query}: {err:?}"))
+    }
+
+    #[test]
+    fn what_lichess_refuses_is_refused() {
+        let plies = |count: usize| {
+            let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].into_iter().cycle();
+            format!("play={}", moves.take(count).collect::<Vec<_>>().join(","))
+        };
+        let most = parsed(Route::Lichess, &plies(MOST_PLIES));
+        assert_eq!(most.query.line.moves().len(), MOST_PLIES);
+        for query in [
+            &*plies(MOST_PLIES + 1),
+            "fen=",
+            "since=",
+            "until=",
+            "since=2020-13",
+            "since=2020-1",
+            "until=2020-01-02",
+            "moves=-1",
+            "play=e2e4,",
+            "play=,",
+            "play=e4",
+            "play=0000",
+            "play=e2e5",
+            "play=e2e4&play=e7e5",
+            "variant=shogi",
+            "variant=",
+            "fen=8/8/8/8/8/8/8/8_w_-_-",
+            "speeds=fast",
+            "ratings=-1",
+            "color=red",
+            "history=perhaps",
+            "eco=Z99",
+        ] {
+            let refusal = Request::parse(Route::Lichess, query).unwrap_err();
+            assert_eq!(refusal.status(), 400, "{query}");
+            assert!(!refusal.text().contains('\n'), "{query}");
+        }
+        for query in ["", "player=me", "color=white", "player=&color=white"] {
+            assert!(Request::parse(Route::Player, query).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_belong_to_a_route_is_ignored() {
+        parsed(
+            Route::Masters,
+            "speeds=fast&ratings=x&player=&since=1952&until=1990&modes=x",
+        );
+        parsed(Route::Lichess, "modes=x&skip=-1&speeds[]=blitz&play=");
+        parsed(Route::Book, "player=&moves=5&color=red");
+    }
+
+    #[test]
+    fn values_are_read_as_clients_write_them() {
+        let request = parsed(Route::Lichess, "speeds=&ratings=1700,2500&history=True");
+        assert_eq!(
+            request.query.filters.speeds,
+            Some(FromIterator::from_iter([]))
+        );
+        let groups = [1600, 2500].map(RatingGroup::of);
+        assert_eq!(
+            request.query.filters.groups,
+            Some(FromIterator::from_iter(groups))
+        );
+        assert!(request.query.history);
+        let request = parsed(
+            Route::Games,
+            "limit=999999999999&skip=7&sort=rating&result=1-0,draw",
+        );
+        assert_eq!(
+            (request.page.skip, request.page.limit),
+            (7, LONGEST_PAGE as usize)
+        );
+        let results = [GameResult::WhiteWins, GameResult::Draw];
+        assert_eq!(request.query.filters.results, results);
+    }
+}

@@ -1,0 +1,161 @@
+//! A server of games at a free port of this machine, and the requests that tests make.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Child, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use super::{Arguments, polybook_in, until};
+
+/// A running `polybook serve`, which ends with the test.
+pub struct Served {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+/// What a server answered.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// The status line and all headers, whose names are in lower case.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Served {
+    /// Serves sources with options, in a directory, with a cache of its own there.
+    #[track_caller]
+    pub fn start(dir: &Path, args: impl Arguments) -> Served {
+        let mut child = polybook_in(dir)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(args.list())
+            .env("XDG_CACHE_HOME", dir.join("cache"))
+            .env("HOME", dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        let address = line
+            .strip_prefix("http://")
+            .and_then(|rest| rest.trim_end().strip_suffix('/'))
+            .unwrap_or_else(|| panic!("no address: {line:?} {:?}", child.wait()));
+        let address = address.parse().unwrap();
+        Served { child, address }
+    }
+
+    /// The address of the page.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// A connection that gives up after a while.
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        stream
+    }
+
+    /// Sends a request as it stands, and reads the answer to its end.
+    pub fn send(&self, request: &[u8]) -> Option<Reply> {
+        let mut stream = self.connect();
+        // A server that refuses may close before all is sent.
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        Reply::parse(&bytes)
+    }
+
+    /// Asks with further headers, each with its line end.
+    #[track_caller]
+    pub fn ask(&self, method: &str, path: &str, headers: &str) -> Reply {
+        let host = self.address;
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
+        );
+        self.send(request.as_bytes())
+            .unwrap_or_else(|| panic!("{path}: no answer"))
+    }
+
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Reply {
+        self.ask("GET", path, "")
+    }
+
+    /// The JSON document at a path.
+    #[track_caller]
+    pub fn json(&self, path: &str) -> serde_json::Value {
+        let reply = self.get(path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        serde_json::from_slice(&reply.body).unwrap_or_else(|err| panic!("{path}: {err}"))
+    }
+
+    /// Sends a signal and waits for the end.
+    #[cfg(unix)]
+    pub fn signal(mut self, signal: &str) -> ExitStatus {
+        let id = self.child.id().to_string();
+        let sent = std::process::Command::new("kill")
+            .args([signal, &id])
+            .status();
+        assert!(sent.unwrap().success());
+        let mut status = None;
+        until("the server ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Whether the server still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// The memory of the process, in KiB.
+    #[cfg(target_os = "linux")]
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Reply {
+    fn parse(bytes: &[u8]) -> Option<Reply> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok()?;
+        Some(Reply {
+            status,
+            head,
+            body: bytes[end + 4..].to_vec(),
+        })
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}

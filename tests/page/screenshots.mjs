@@ -1,0 +1,46 @@
+// Makes the pictures of the documents: cargo build --profile quick && node tests/page/screenshots.mjs [PROGRAM [PGN...]]
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+import { launch, open, settled } from "./browser.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const sample = (name) => join(root, "data", name);
+const [program = join(root, "target/quick/polybook"), ...given] = process.argv.slice(2);
+const sources = given.length ? given : [sample("selfplay.pgn"), sample("famous.pgn")];
+
+/** The pictures: a file, a path of the page, how the window is, and what is pointed at. */
+const PICTURES = [
+  ["docs/explorer.png", "/?play=e2e4", { viewport: { width: 1200, height: 760 } }, "#moves tbody tr:nth-child(2)"],
+  [
+    "docs/explorer-phone.png",
+    "/?play=e2e4,e7e5&player=Morphy,+Paul",
+    { viewport: { width: 390, height: 800 }, deviceScaleFactor: 1.5, colorScheme: "dark" },
+    "",
+  ],
+];
+
+const cache = mkdtempSync(join(tmpdir(), "polybook-"));
+const server = spawn(program, ["serve", "-q", "--listen", "127.0.0.1:0", ...sources], {
+  env: { ...process.env, XDG_CACHE_HOME: cache },
+  stdio: ["ignore", "pipe", "inherit"],
+});
+const [url] = await new Promise((resolve) => createInterface(server.stdout).once("line", (line) => resolve([line])));
+const browser = await launch();
+for (const [file, path, options, pointed] of PICTURES) {
+  const { page } = await open(browser, url, path, options);
+  if (pointed) await page.hover(pointed);
+  await settled(page);
+  // The pieces have come to rest.
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: join(root, file) });
+  console.log(file);
+}
+await browser.close();
+server.kill();
+rmSync(cache, { recursive: true });

@@ -1,0 +1,433 @@
+//! `polybook serve` as programs meet it: what the routes answer.
+
+#![cfg(feature = "serve")]
+
+mod common;
+
+use std::{fs, path::Path};
+
+use common::{fails, ok, sample, served::Served, temp};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A server of the famous games, from an index.
+fn famous() -> (TempDir, Served) {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let line = format!("make-book -q {} --leveldb famous --explorer", pgn.display());
+    ok(dir.path(), &line);
+    let served = Served::start(dir.path(), "famous");
+    (dir, served)
+}
+
+/// The keys of an object, in order.
+fn keys(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+fn games(value: &Value) -> u64 {
+    ["white", "draws", "black"]
+        .iter()
+        .map(|name| value[name].as_u64().unwrap())
+        .sum()
+}
+
+#[test]
+fn the_answer_has_the_form_of_the_contract() {
+    let (_dir, served) = famous();
+    let answer = served.json("/lichess?play=e2e4,e7e5,g1f3&history=true&since=1800&until=2020");
+    assert_eq!(
+        keys(&answer),
+        [
+            "white",
+            "draws",
+            "black",
+            "moves",
+            "recentGames",
+            "topGames",
+            "opening",
+            "queuePosition",
+            "history",
+            "polybook"
+        ]
+    );
+    let moves = answer["moves"].as_array().unwrap();
+    let first = &moves[0];
+    assert_eq!(
+        keys(first),
+        [
+            "uci",
+            "san",
+            "averageRating",
+            "white",
+            "draws",
+            "black",
+            "game",
+            "opening"
+        ]
+    );
+    assert_eq!(games(&answer), moves.iter().map(games).sum::<u64>());
+    let once = moves.iter().find(|mv| games(mv) == 1).unwrap();
+    assert_eq!(
+        keys(&once["game"]),
+        [
+            "id", "winner", "speed", "mode", "black", "white", "year", "month"
+        ]
+    );
+    assert_eq!(answer["opening"]["name"], "King's Knight Opening");
+    let board = &answer["polybook"];
+    assert_eq!(
+        keys(board),
+        ["fen", "check", "line", "legal", "transpositions"]
+    );
+    assert_eq!(board["line"][2]["san"], "Nf3");
+    assert_eq!(board["legal"].as_array().unwrap().len(), 29);
+
+    let masters = served.json("/masters?play=e2e4&topGames=2&since=1800");
+    assert_eq!(
+        masters,
+        served.json("/master?play=e2e4&topGames=2&since=1800")
+    );
+    assert_eq!(masters["topGames"].as_array().unwrap().len(), 2);
+    assert!(masters.get("recentGames").is_none() && masters.get("history").is_none());
+    let game = &masters["topGames"][0];
+    assert_eq!(
+        keys(game),
+        ["uci", "id", "winner", "black", "white", "year", "month"]
+    );
+}
+
+#[test]
+fn a_player_is_answered_in_one_line() {
+    let (_dir, served) = famous();
+    let reply = served.get("/player?player=morphy,%20PAUL&color=white");
+    assert_eq!(reply.header("content-type"), Some("application/x-ndjson"));
+    let text = reply.text();
+    assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert!(games(&answer) > 0 && answer["moves"][0].get("performance").is_some());
+    assert!(answer.get("topGames").is_none());
+    assert_eq!(
+        served.get("/personal?player=nobody&color=black").status,
+        200
+    );
+    assert_eq!(served.get("/player?player=&color=white").status, 400);
+    assert_eq!(served.get("/player?player=a").status, 400);
+}
+
+#[test]
+fn games_come_byte_for_byte_and_as_moves() {
+    let (_dir, served) = famous();
+    let pgn = fs::read(sample("famous.pgn")).unwrap();
+    let list = served.json("/games?sort=id&limit=200");
+    let listed = list["games"].as_array().unwrap();
+    assert_eq!(list["total"].as_u64().unwrap() as usize, listed.len());
+    for game in listed.iter().step_by(9) {
+        let id = game["id"].as_str().unwrap();
+        assert_eq!(id.len(), 8);
+        let reply = served.get(&format!("/game/{id}"));
+        assert_eq!(
+            reply.header("content-type"),
+            Some("application/x-chess-pgn")
+        );
+        assert!(
+            pgn.windows(reply.body.len()).any(|text| text == reply.body),
+            "{id}"
+        );
+        for old in ["/masters/pgn/", "/master/pgn/"] {
+            assert_eq!(served.get(&format!("{old}{id}")).body, reply.body);
+        }
+        let moves = served.ask(
+            "GET",
+            &format!("/game/{id}"),
+            "Accept: application/json\r\n",
+        );
+        let moves: Value = serde_json::from_slice(&moves.body).unwrap();
+        assert_eq!(moves["problem"], Value::Null, "{id}");
+        assert_eq!(moves["moves"][0]["uci"], game["uci"]);
+    }
+    let page = served.ask(
+        "GET",
+        "/games?skip=1&limit=2",
+        "Accept: application/x-chess-pgn\r\n",
+    );
+    assert_eq!(page.text().matches("[Event ").count(), 2);
+    for unknown in [
+        "/game/99999999",
+        "/game/zzzzzzzz",
+        "/game/0",
+        "/masters/pgn/%ff",
+    ] {
+        assert!(
+            [400, 404].contains(&served.get(unknown).status),
+            "{unknown}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_is_known_is_not_sent_again() {
+    let (_dir, served) = famous();
+    for path in [
+        "/lichess?play=e2e4",
+        "/about",
+        "/",
+        "/board.js",
+        "/game/00000003",
+    ] {
+        let first = served.get(path);
+        let etag = first.header("etag").unwrap().to_owned();
+        let again = served.ask("GET", path, &format!("If-None-Match: \"x\", {etag}\r\n"));
+        assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+        assert_eq!(
+            served.ask("GET", path, "If-None-Match: \"x\"\r\n").status,
+            200
+        );
+        let head = served.ask("HEAD", path, "");
+        assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
+        assert_eq!(
+            head.header("content-length"),
+            first.header("content-length")
+        );
+    }
+    let etag = |path| served.get(path).header("etag").map(str::to_owned);
+    assert_ne!(etag("/lichess?play=e2e4"), etag("/lichess?play=d2d4"));
+}
+
+#[test]
+fn pages_of_other_origins_may_ask_and_may_not_pose_as_this_one() {
+    let (_dir, served) = famous();
+    let origin = "Origin: https://example.org\r\n";
+    let reply = served.ask("GET", "/lichess", origin);
+    assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
+    let preflight = format!(
+        "{origin}Access-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: authorization\r\n\
+         Access-Control-Request-Private-Network: true\r\n"
+    );
+    let reply = served.ask("OPTIONS", "/player", &preflight);
+    assert_eq!(reply.status, 200);
+    assert_eq!(
+        reply.header("access-control-allow-headers"),
+        Some("authorization")
+    );
+    assert_eq!(
+        reply.header("access-control-allow-private-network"),
+        Some("true")
+    );
+
+    for host in ["evil.example", "localhost.evil", "127.0.0.2", ""] {
+        let request = format!("GET /lichess HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        assert_eq!(
+            served.send(request.as_bytes()).unwrap().status,
+            421,
+            "{host}"
+        );
+    }
+    for method in ["POST", "PUT", "DELETE", "PATCH"] {
+        for path in ["/lichess", "/", "/game/00000000"] {
+            let reply = served.ask(method, path, "");
+            assert_eq!(reply.status, 405, "{method} {path}");
+            assert_eq!(reply.text().lines().count(), 1);
+        }
+    }
+    let page = served.get("/");
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+}
+
+#[test]
+fn a_name_that_is_allowed_is_answered() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let served = Served::start(
+        dir.path(),
+        args!["-q", &pgn, "--allow-host", "chess.example"],
+    );
+    let request = "GET /about HTTP/1.1\r\nHost: chess.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(served.send(request.as_bytes()).unwrap().status, 200);
+}
+
+#[test]
+fn several_sources_are_one_and_each() {
+    let dir = temp();
+    let (famous, selfplay) = (sample("famous.pgn"), sample("selfplay.pgn"));
+    let served = Served::start(dir.path(), args!["-q", &famous, &selfplay]);
+    let of = |source: &str| games(&served.json(&format!("/lichess?moves=0{source}")));
+    let (one, other) = (of("&source=famous"), of("&source=selfplay"));
+    assert!(one > 0 && other > one);
+    assert_eq!(of(""), one + other);
+    assert_eq!(served.get("/lichess?source=x").status, 400);
+    let about = served.json("/about");
+    assert_eq!(about["sources"].as_array().unwrap().len(), 2);
+    // Numbers of games run on.
+    let last = served.json("/games?sort=id&limit=1&source=selfplay");
+    let id: u64 = last["games"][0]["id"].as_str().unwrap().parse().unwrap();
+    assert!(id >= one, "{id}");
+}
+
+#[test]
+fn books_stand_beside_the_counts() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let line = format!(
+        "make-book -q --min-game 1 {} --bin my.bin --obs my2.obs.db3",
+        pgn.display()
+    );
+    ok(dir.path(), &line);
+    let served = Served::start(
+        dir.path(),
+        args!["-q", &pgn, "--book", "my.bin", "--book", "my2.obs.db3"],
+    );
+    let books = &served.json("/book?play=e2e4,e7e5,g1f3,b8c6,f1b5,a7a6,b5a4,g8f6")["books"];
+    for (number, name) in ["my", "my2"].into_iter().enumerate() {
+        let moves = books[number]["moves"].as_array().unwrap();
+        assert_eq!(books[number]["name"], name);
+        assert!(
+            moves
+                .iter()
+                .any(|mv| mv["uci"] == "e1h1" && mv["san"] == "O-O"),
+            "{moves:?}"
+        );
+        let percent: f64 = moves.iter().map(|mv| mv["percent"].as_f64().unwrap()).sum();
+        assert!((percent - 100.0).abs() < 0.01);
+    }
+}
+
+#[test]
+fn pasted_text_is_read() {
+    let (_dir, served) = famous();
+    let line = served.json("/read?text=1.%20e4%20c5%202.%20Nf3");
+    assert_eq!(line["moves"][2]["uci"], "g1f3");
+    let fen = served.json("/read?text=4k3/8/8/8/8/8/8/R3K3%20w%20Q%20-%200%201");
+    assert!(fen["start"].as_str().unwrap().starts_with("4k3/"));
+    assert!(served.json("/read?text=hello")["problem"].is_string());
+}
+
+/// The indexes in the cache of a server.
+fn cached(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir.join("cache/polybook"))
+        .into_iter()
+        .flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_index_of_a_pgn_is_kept_until_the_pgn_changes() {
+    let dir = temp();
+    let pgn = dir.path().join("mine.pgn");
+    fs::copy(sample("famous.pgn"), &pgn).unwrap();
+    let total = |served: &Served| served.json("/about")["games"].as_u64().unwrap();
+    let first = Served::start(dir.path(), "-q mine.pgn");
+    let kept = cached(dir.path());
+    assert_eq!(kept.len(), 1);
+    let second = Served::start(dir.path(), "-q mine.pgn");
+    assert_eq!(cached(dir.path()), kept);
+    assert_eq!(total(&first), total(&second));
+
+    // More games: another index takes the place of the first, which its server still has open.
+    let mut text = fs::read(&pgn).unwrap();
+    text.extend_from_slice(b"\n[White \"New\"]\n\n1. e4 *\n");
+    fs::write(&pgn, text).unwrap();
+    let third = Served::start(dir.path(), "-q mine.pgn");
+    assert_eq!(total(&third), total(&first) + 1);
+    assert!(cached(dir.path()).len() == 1 && cached(dir.path()) != kept);
+    assert_eq!(first.get("/lichess").status, 200);
+    // Its texts say what is wrong, and counts still answer.
+    let last = format!("/game/{:08}", total(&first) - 1);
+    assert!([200, 503].contains(&first.get(&last).status));
+
+    let uncached = temp();
+    fs::copy(sample("famous.pgn"), uncached.path().join("mine.pgn")).unwrap();
+    let served = Served::start(uncached.path(), "-q mine.pgn --no-cache");
+    assert_eq!(served.get("/lichess").status, 200);
+    assert!(cached(uncached.path()).is_empty());
+}
+
+#[test]
+fn games_whose_pgn_is_gone_are_counted_and_not_shown() {
+    let dir = temp();
+    let pgn = dir.path().join("mine.pgn");
+    fs::copy(sample("famous.pgn"), &pgn).unwrap();
+    let served = Served::start(dir.path(), "-q mine.pgn");
+    let before = served.get("/lichess").body;
+    fs::remove_file(&pgn).unwrap();
+    assert_eq!(served.get("/lichess?x").body, before);
+    let reply = served.get("/game/00000000");
+    assert_eq!(reply.status, 503);
+    assert!(
+        reply.text().contains("not where it was"),
+        "{}",
+        reply.text()
+    );
+    // Another file under the name is not shown either.
+    fs::write(&pgn, "[White \"Secret\"]\n\n1. d4 *\n".repeat(100)).unwrap();
+    let reply = served.get("/game/00000001");
+    assert!(
+        reply.status == 503 && !reply.text().contains("Secret"),
+        "{}",
+        reply.text()
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_end_the_server_as_any_command() {
+    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let (_dir, served) = famous();
+        assert_eq!(served.get("/about").status, 200);
+        // A connection that waits for its next request does not hold up the end.
+        let _idle = served.connect();
+        assert_eq!(served.signal(signal).code(), Some(status), "{signal}");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_one_line() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    ok(
+        dir.path(),
+        args!["make-book", "-q", &pgn, "--leveldb", "plain"],
+    );
+    for (line, status, says) in [
+        (args!["serve"].to_vec(), 2, "SOURCE"),
+        (
+            args!["serve", "none.pgn", "--no-cache"].to_vec(),
+            1,
+            "none.pgn",
+        ),
+        (args!["serve", "empty"].to_vec(), 1, "empty"),
+        (args!["serve", "plain"].to_vec(), 1, "--explorer"),
+        (args!["serve", "-"].to_vec(), 2, "standard input"),
+        (args!["serve", &pgn, &pgn].to_vec(), 2, "two sources"),
+        (
+            args!["serve", &pgn, "--book", "none.bin"].to_vec(),
+            1,
+            "none.bin",
+        ),
+        (
+            args!["serve", &pgn, "--listen", "chess"].to_vec(),
+            2,
+            "chess",
+        ),
+    ] {
+        let error = fails(dir.path(), &line, status);
+        assert!(error.contains(says), "{error}");
+    }
+    let taken = Served::start(dir.path(), args!["-q", "--no-cache", &pgn]);
+    let address = taken.address.to_string();
+    let line = args!["serve", "-q", "--no-cache", &pgn, "--listen", &address];
+    let error = fails(dir.path(), line, 1);
+    assert!(error.contains(&address), "{error}");
+}
