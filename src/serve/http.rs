@@ -20,11 +20,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{
-    Refusal, Served, Stop,
-    routes::{self, Answering},
-    server::Log,
-};
+use super::{Refusal, Served, Stop, answering::Answering, routes, server::Log};
 
 /// The longest request, headers and all, in bytes. (The least that hyper takes.)
 const LONGEST_REQUEST: usize = 8 << 10;

@@ -5,6 +5,7 @@
 //! [`Refusal`] is what it gets when it cannot be answered. The page's files are part of the program.
 
 mod answer;
+mod answering;
 mod board;
 mod books;
 mod cache;

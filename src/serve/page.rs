@@ -39,11 +39,12 @@ macro_rules! files {
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [File; 12] = files! {
+const FILES: [File; 14] = files! {
     "/" "index.html" "text/html; charset=utf-8";
     "/style.css" "style.css" "text/css; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
     "/api.js" "api.js" SCRIPT;
+    "/arrow.js" "arrow.js" SCRIPT;
     "/board.js" "board.js" SCRIPT;
     "/explorer.js" "explorer.js" SCRIPT;
     "/filters.js" "filters.js" SCRIPT;
@@ -51,6 +52,7 @@ const FILES: [File; 12] = files! {
     "/line.js" "line.js" SCRIPT;
     "/moves.js" "moves.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
+    "/squares.js" "squares.js" SCRIPT;
     "/state.js" "state.js" SCRIPT;
 };
 

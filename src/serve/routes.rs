@@ -1,10 +1,6 @@
-//! The routes of the API, and who answers them.
+//! The routes of the API and of the page, and what an asker knows already.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    net::SocketAddr,
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -21,174 +17,13 @@ use tower_http::{
 };
 
 use super::{
-    BookFile, Parameters, Refusal, Request, Route, Server,
-    answer::{AboutAll, Books, Content, OpenGame, WithBoard},
-    board::Board,
-    game::{moves_of_game, moves_of_text},
-    guard::Hosts,
-    page, request,
+    Refusal, Route,
+    answer::Content,
+    answering::{Answering, Asked, PGN},
+    page,
 };
-use crate::{error::Error, explorer::Explorer};
-
-/// The media type of games.
-const PGN: &str = "application/x-chess-pgn";
-
-/// What answers requests.
-pub(super) struct Answering {
-    explorer: Explorer,
-    books: Vec<BookFile>,
-    hosts: Hosts,
-    /// Changes when an answer may change.
-    identity: u64,
-}
 
 type Shared = State<Arc<Answering>>;
-
-impl Answering {
-    pub(super) fn new(server: Server, listening: SocketAddr) -> Answering {
-        let mut hasher = DefaultHasher::new();
-        server.explorer.identity().hash(&mut hasher);
-        for book in &server.books {
-            book.identity().hash(&mut hasher);
-        }
-        env!("CARGO_PKG_VERSION").hash(&mut hasher);
-        Answering {
-            explorer: server.explorer,
-            books: server.books,
-            hosts: Hosts::new(listening, server.hosts),
-            identity: hasher.finish(),
-        }
-    }
-
-    /// The validator of an answer: what was asked, of what, and in which form.
-    fn etag(&self, asked: &Asked) -> HeaderValue {
-        let mut hasher = DefaultHasher::new();
-        (self.identity, &asked.path, &asked.query, &asked.accept).hash(&mut hasher);
-        HeaderValue::try_from(format!("W/\"{:016x}\"", hasher.finish()))
-            .expect("a number is a header's value")
-    }
-
-    /// Counts of a position.
-    fn position(&self, asked: &Asked, route: Route) -> Result<Content, Refusal> {
-        let request = self.request(asked, route)?;
-        let mut answer = self.explorer.answer(&request.query).map_err(failed)?;
-        let polybook = Board::new(&request, &answer);
-        // The board tells it, and strict clients need not see it.
-        for mv in &mut answer.moves {
-            mv.reached = None;
-        }
-        let document = WithBoard { answer, polybook };
-        match route {
-            Route::Player => Content::line(&document),
-            _ => Content::json(&document),
-        }
-    }
-
-    /// A page of the games of a position.
-    fn games(&self, asked: &Asked) -> Result<Content, Refusal> {
-        let request = self.request(asked, Route::Games)?;
-        let list = self
-            .explorer
-            .games(&request.query, &request.page)
-            .map_err(failed)?;
-        if !asked.accepts(PGN) {
-            return Content::json(&list);
-        }
-        let mut text = Vec::new();
-        for played in &list.games {
-            text.extend(self.explorer.text(played.game.number).map_err(failed)?);
-            // Texts end where the next game began, or at the end of a file.
-            while !text.is_empty() && !text.ends_with(b"\n\n") {
-                text.push(b'\n');
-            }
-        }
-        Ok(Content::pgn(text))
-    }
-
-    /// The text of a game, or its moves where JSON is asked for.
-    fn game(&self, asked: &Asked, id: &str) -> Result<Content, Refusal> {
-        let unknown = || Refusal::unknown("there is no game with this id");
-        let number = self
-            .explorer
-            .find(id)
-            .map_err(failed)?
-            .ok_or_else(unknown)?;
-        let text = self.explorer.text(number).map_err(failed)?;
-        if !asked.accepts("application/json") {
-            return Ok(Content::pgn(text));
-        }
-        Content::json(&OpenGame {
-            info: self.explorer.game(number).map_err(failed)?,
-            moves: moves_of_game(&text),
-        })
-    }
-
-    /// What each book plays in a position.
-    fn book(&self, asked: &Asked) -> Result<Content, Refusal> {
-        let request = Request::parse(Route::Book, &asked.query)?;
-        let pos = request.query.line.position();
-        let books = self
-            .books
-            .iter()
-            .map(|book| book.moves(pos).map_err(failed));
-        Content::json(&Books {
-            books: books.collect::<Result<_, _>>()?,
-        })
-    }
-
-    /// What is served.
-    fn about(&self) -> Result<Content, Refusal> {
-        Content::json(&AboutAll {
-            about: self.explorer.about(),
-            books: self.books.iter().map(BookFile::name).collect(),
-        })
-    }
-
-    /// Moves or a position that somebody pasted.
-    fn read(&self, asked: &Asked) -> Result<Content, Refusal> {
-        let parameters = Parameters::parse(&asked.query)?;
-        let text = parameters.text("text").unwrap_or_default();
-        Content::json(&moves_of_text(request::variant(&parameters)?, text))
-    }
-
-    /// A request about a source that there is.
-    fn request(&self, asked: &Asked, route: Route) -> Result<Request, Refusal> {
-        let request = Request::parse(route, &asked.query)?;
-        if let Some(source) = &request.query.filters.source {
-            let about = self.explorer.about();
-            if !about.sources.iter().any(|known| known.name == *source) {
-                return Err(Refusal::bad(format!(
-                    "source: there is none called \"{source}\""
-                )));
-            }
-        }
-        Ok(request)
-    }
-}
-
-/// An error of the data.
-fn failed(err: Error) -> Refusal {
-    let mut text = err.to_string();
-    let mut cause = std::error::Error::source(&err);
-    while let Some(err) = cause {
-        text = format!("{text}: {err}");
-        cause = err.source();
-    }
-    Refusal::unavailable(text)
-}
-
-/// A request as the answers need it.
-struct Asked {
-    path: String,
-    query: String,
-    accept: String,
-}
-
-impl Asked {
-    fn accepts(&self, media_type: &str) -> bool {
-        self.accept.contains(media_type)
-    }
-}
 
 /// All routes: the page and the API.
 pub(super) fn routes(answering: Arc<Answering>) -> Router {
@@ -254,10 +89,20 @@ async fn player(state: Shared, request: HttpRequest) -> Response<Body> {
 }
 
 async fn games(state: Shared, request: HttpRequest) -> Response<Body> {
+    let answering = Arc::clone(&state);
+    let reads = accept(request.headers()).contains(PGN);
+    // The semaphore is never closed; without its leave the answer would only come sooner.
+    let _leave = if reads {
+        answering.readers.acquire().await.ok()
+    } else {
+        None
+    };
     answered(state, request, Answering::games).await
 }
 
 async fn game(state: Shared, Path(id): Path<String>, request: HttpRequest) -> Response<Body> {
+    let answering = Arc::clone(&state);
+    let _leave = answering.readers.acquire().await.ok();
     answered(state, request, move |answering, asked| {
         answering.game(asked, &id)
     })
@@ -283,13 +128,10 @@ async fn answered(
     answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
 ) -> Response<Body> {
     let headers = request.headers();
-    let accept = headers
-        .get(header::ACCEPT)
-        .map(|value| value.to_str().unwrap_or_default());
     let asked = Asked {
         path: request.uri().path().to_owned(),
         query: request.uri().query().unwrap_or_default().to_owned(),
-        accept: accept.unwrap_or_default().to_owned(),
+        accept: accept(headers).to_owned(),
     };
     let etag = answering.etag(&asked);
     if is_known(headers, &etag) {
@@ -303,6 +145,14 @@ async fn answered(
         Err(_) => Refusal::unavailable("internal error; please report it with this address")
             .into_response(),
     }
+}
+
+/// The media types that the asker would like.
+fn accept(headers: &HeaderMap) -> &str {
+    let value = headers.get(header::ACCEPT);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }
 
 /// Whether the asker has the answer with this validator.

@@ -9,7 +9,11 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{BookFile, http, routes::Answering};
+use super::{
+    BookFile,
+    answering::{Answering, READERS},
+    http,
+};
 use crate::{
     error::{At, Result},
     explorer::Explorer,
@@ -142,7 +146,7 @@ impl Listening {
     pub fn run(self, stop: &Stop) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(self.threads)
-            .max_blocking_threads(self.threads)
+            .max_blocking_threads(self.threads + READERS)
             .enable_all()
             .build()
             .at(self.address.to_string(), "serve at")?;

@@ -1,12 +1,16 @@
-// Debian's Chromium, driven by Playwright, and what all its pages have in common.
+// The system's Chromium, driven by Playwright, and what all its pages have in common.
+
+import { existsSync } from "node:fs";
 
 import { chromium } from "playwright-core";
 
-/** Where Chromium is, unless CHROMIUM says another place. */
-const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+/** Where the browser may be, unless CHROMIUM says another place. */
+const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/google-chrome", "/usr/bin/chromium-browser"];
 
 export async function launch() {
-  return chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
+  const executablePath = process.env.CHROMIUM ?? PROGRAMS.find(existsSync);
+  // A container often runs as root, where the sandbox cannot start.
+  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 
 /**

@@ -1,7 +1,9 @@
 // @ts-check
 // <chess-board>: a board with pieces, arrows and marks. It knows which moves are legal only by being told.
 
+import { arrow } from "./arrow.js";
 import { drawing, svg } from "./pieces.js";
+import { FILES, distance, readFen, squares } from "./squares.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {{ uci: string, share: number, strong?: boolean }} Arrow */
@@ -14,8 +16,6 @@ import { drawing, svg } from "./pieces.js";
  */
 /** @typedef {{ letter: string, square: string, element: HTMLElement }} Piece */
 
-const FILES = "abcdefgh";
-
 const NAMES = /** @type {Record<string, string>} */ ({
   k: "king",
   q: "queen",
@@ -27,40 +27,6 @@ const NAMES = /** @type {Record<string, string>} */ ({
 
 /** How far a pointer goes before a click becomes a drag, in pixels. */
 const DRAG = 4;
-
-/**
- * The pieces of a FEN by square, and those in hand.
- * @param {string} fen
- */
-export function readFen(fen) {
-  const [board = "", turn = "w"] = fen.split(" ");
-  const [rows, rest = ""] = board.split("[");
-  /** @type {Map<string, string>} */
-  const pieces = new Map();
-  const ranks = (rows ?? "").split("/");
-  ranks.slice(0, 8).forEach((row, down) => {
-    let file = 0;
-    for (const letter of row) {
-      if (/[1-8]/.test(letter)) file += Number(letter);
-      // A tilde follows a piece that was a pawn.
-      else if (letter !== "~") pieces.set(`${FILES[file++]}${8 - down}`, letter);
-    }
-  });
-  const pocket = (rest || ranks[8] || "").replace("]", "");
-  return { pieces, pocket, turn: turn === "b" ? "black" : "white" };
-}
-
-/**
- * Where a move goes from and to on the board; castling ends where the king does.
- * @param {WrittenMove} move
- */
-export function squares({ uci, san }) {
-  if (uci[1] === "@") return { from: uci.slice(0, 2), to: uci.slice(2, 4), also: "" };
-  const from = uci.slice(0, 2);
-  const rook = uci.slice(2, 4);
-  if (!san.startsWith("O-O")) return { from, to: rook, also: "" };
-  return { from, to: `${san.startsWith("O-O-O") ? "c" : "g"}${from[1]}`, also: rook };
-}
 
 class ChessBoard extends HTMLElement {
   /** @type {Position} */
@@ -414,46 +380,6 @@ class ChessBoard extends HTMLElement {
     const turn = this.#turn === "white" ? "White" : "Black";
     return `${turn} to move. White: ${side(true)}. Black: ${side(false)}.`;
   }
-}
-
-/**
- * How far apart two squares are.
- * @param {string} one
- * @param {string} other
- */
-function distance(one, other) {
-  const file = one.charCodeAt(0) - other.charCodeAt(0);
-  const rank = one.charCodeAt(1) - other.charCodeAt(1);
-  return Math.hypot(file, rank);
-}
-
-/**
- * An arrow between the middles of two squares, as thick as its share.
- * @param {[number, number]} from
- * @param {[number, number]} to
- * @param {number} share From 0 to 1.
- * @param {boolean} strong
- */
-function arrow([fx, fy], [tx, ty], share, strong) {
-  const length = Math.hypot(tx - fx, ty - fy) || 1;
-  const [ux, uy] = [(tx - fx) / length, (ty - fy) / length];
-  const half = 0.035 + 0.085 * Math.sqrt(share);
-  const head = 0.15 + 1.6 * half;
-  const [sx, sy] = [fx + 0.5 + 0.3 * ux, fy + 0.5 + 0.3 * uy];
-  const [ex, ey] = [tx + 0.5 - 0.08 * ux, ty + 0.5 - 0.08 * uy];
-  const [nx, ny] = [ex - head * ux, ey - head * uy];
-  const point = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ side) =>
-    `${(x - uy * side).toFixed(3)},${(y + ux * side).toFixed(3)}`;
-  const corners = [
-    point(sx, sy, half),
-    point(nx, ny, half),
-    point(nx, ny, 1.1 * half + 0.12),
-    point(ex, ey, 0),
-    point(nx, ny, -1.1 * half - 0.12),
-    point(nx, ny, -half),
-    point(sx, sy, -half),
-  ];
-  return svg("polygon", { points: corners.join(" "), class: strong ? "arrow strong" : "arrow" });
 }
 
 customElements.define("chess-board", ChessBoard);

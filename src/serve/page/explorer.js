@@ -2,11 +2,12 @@
 // The page: joins the board, the table, the lists and the filters to the address and the server.
 
 import { ask, byId, games, make, number, percent } from "./api.js";
-import { squares } from "./board.js";
+import "./board.js";
 import { buildFilters, command, showFilters } from "./filters.js";
 import { Games, showOpenGame } from "./games.js";
 import { showLine } from "./line.js";
 import { showMoves } from "./moves.js";
+import { squares } from "./squares.js";
 import { address, beginsWith, question, readView } from "./state.js";
 
 /** @typedef {import("./api.js").About} About */

@@ -1,0 +1,183 @@
+//! Who answers the routes: the explorer, the books, the texts of games.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    net::SocketAddr,
+};
+
+use axum::http::HeaderValue;
+use tokio::sync::Semaphore;
+
+use super::{
+    BookFile, Parameters, Refusal, Request, Route, Server,
+    answer::{AboutAll, Books, Content, OpenGame, WithBoard},
+    board::Board,
+    game::{moves_of_game, moves_of_text},
+    guard::Hosts,
+    request,
+};
+use crate::{error::Error, explorer::Explorer};
+
+/// The media type of games.
+pub(super) const PGN: &str = "application/x-chess-pgn";
+
+/// How many requests read games' texts at once. In a packed file that takes long, and must not hold up counts.
+pub(super) const READERS: usize = 4;
+
+/// What answers requests.
+pub(super) struct Answering {
+    explorer: Explorer,
+    books: Vec<BookFile>,
+    pub(super) hosts: Hosts,
+    /// Leave to read games' texts.
+    pub(super) readers: Semaphore,
+    /// Changes when an answer may change.
+    identity: u64,
+}
+
+impl Answering {
+    pub(super) fn new(server: Server, listening: SocketAddr) -> Answering {
+        let mut hasher = DefaultHasher::new();
+        server.explorer.identity().hash(&mut hasher);
+        for book in &server.books {
+            book.identity().hash(&mut hasher);
+        }
+        env!("CARGO_PKG_VERSION").hash(&mut hasher);
+        Answering {
+            explorer: server.explorer,
+            books: server.books,
+            hosts: Hosts::new(listening, server.hosts),
+            readers: Semaphore::new(READERS),
+            identity: hasher.finish(),
+        }
+    }
+
+    /// The validator of an answer: what was asked, of what, and in which form.
+    pub(super) fn etag(&self, asked: &Asked) -> HeaderValue {
+        let mut hasher = DefaultHasher::new();
+        (self.identity, &asked.path, &asked.query, &asked.accept).hash(&mut hasher);
+        HeaderValue::try_from(format!("W/\"{:016x}\"", hasher.finish()))
+            .expect("a number is a header's value")
+    }
+
+    /// Counts of a position.
+    pub(super) fn position(&self, asked: &Asked, route: Route) -> Result<Content, Refusal> {
+        let request = self.request(asked, route)?;
+        let mut answer = self.explorer.answer(&request.query).map_err(failed)?;
+        let polybook = Board::new(&request, &answer);
+        // The board tells it, and strict clients need not see it.
+        for mv in &mut answer.moves {
+            mv.reached = None;
+        }
+        let document = WithBoard { answer, polybook };
+        match route {
+            Route::Player => Content::line(&document),
+            _ => Content::json(&document),
+        }
+    }
+
+    /// A page of the games of a position.
+    pub(super) fn games(&self, asked: &Asked) -> Result<Content, Refusal> {
+        let request = self.request(asked, Route::Games)?;
+        let list = self
+            .explorer
+            .games(&request.query, &request.page)
+            .map_err(failed)?;
+        if !asked.accepts(PGN) {
+            return Content::json(&list);
+        }
+        let mut text = Vec::new();
+        for played in &list.games {
+            text.extend(self.explorer.text(played.game.number).map_err(failed)?);
+            // Texts end where the next game began, or at the end of a file.
+            while !text.is_empty() && !text.ends_with(b"\n\n") {
+                text.push(b'\n');
+            }
+        }
+        Ok(Content::pgn(text))
+    }
+
+    /// The text of a game, or its moves where JSON is asked for.
+    pub(super) fn game(&self, asked: &Asked, id: &str) -> Result<Content, Refusal> {
+        let unknown = || Refusal::unknown("there is no game with this id");
+        let number = self
+            .explorer
+            .find(id)
+            .map_err(failed)?
+            .ok_or_else(unknown)?;
+        let text = self.explorer.text(number).map_err(failed)?;
+        if !asked.accepts("application/json") {
+            return Ok(Content::pgn(text));
+        }
+        Content::json(&OpenGame {
+            info: self.explorer.game(number).map_err(failed)?,
+            moves: moves_of_game(&text),
+        })
+    }
+
+    /// What each book plays in a position.
+    pub(super) fn book(&self, asked: &Asked) -> Result<Content, Refusal> {
+        let request = Request::parse(Route::Book, &asked.query)?;
+        let pos = request.query.line.position();
+        let books = self
+            .books
+            .iter()
+            .map(|book| book.moves(pos).map_err(failed));
+        Content::json(&Books {
+            books: books.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// What is served.
+    pub(super) fn about(&self) -> Result<Content, Refusal> {
+        Content::json(&AboutAll {
+            about: self.explorer.about(),
+            books: self.books.iter().map(BookFile::name).collect(),
+        })
+    }
+
+    /// Moves or a position that somebody pasted.
+    pub(super) fn read(&self, asked: &Asked) -> Result<Content, Refusal> {
+        let parameters = Parameters::parse(&asked.query)?;
+        let text = parameters.text("text").unwrap_or_default();
+        Content::json(&moves_of_text(request::variant(&parameters)?, text))
+    }
+
+    /// A request about a source that there is.
+    fn request(&self, asked: &Asked, route: Route) -> Result<Request, Refusal> {
+        let request = Request::parse(route, &asked.query)?;
+        if let Some(source) = &request.query.filters.source {
+            let about = self.explorer.about();
+            if !about.sources.iter().any(|known| known.name == *source) {
+                return Err(Refusal::bad(format!(
+                    "source: there is none called \"{source}\""
+                )));
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// An error of the data.
+fn failed(err: Error) -> Refusal {
+    let mut text = err.to_string();
+    let mut cause = std::error::Error::source(&err);
+    while let Some(err) = cause {
+        text = format!("{text}: {err}");
+        cause = err.source();
+    }
+    Refusal::unavailable(text)
+}
+
+/// A request as the answers need it.
+pub(super) struct Asked {
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) accept: String,
+}
+
+impl Asked {
+    fn accepts(&self, media_type: &str) -> bool {
+        self.accept.contains(media_type)
+    }
+}

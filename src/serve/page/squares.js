@@ -1,0 +1,52 @@
+// @ts-check
+// Squares: those of a FEN's pieces, those of a move, and how far they are apart.
+
+/** @typedef {import("./api.js").WrittenMove} WrittenMove */
+
+/** The files from White's left to the right. */
+export const FILES = "abcdefgh";
+
+/**
+ * The pieces of a FEN by square, and those in hand.
+ * @param {string} fen
+ */
+export function readFen(fen) {
+  const [board = "", turn = "w"] = fen.split(" ");
+  const [rows, rest = ""] = board.split("[");
+  /** @type {Map<string, string>} */
+  const pieces = new Map();
+  const ranks = (rows ?? "").split("/");
+  ranks.slice(0, 8).forEach((row, down) => {
+    let file = 0;
+    for (const letter of row) {
+      if (/[1-8]/.test(letter)) file += Number(letter);
+      // A tilde follows a piece that was a pawn.
+      else if (letter !== "~") pieces.set(`${FILES[file++]}${8 - down}`, letter);
+    }
+  });
+  const pocket = (rest || ranks[8] || "").replace("]", "");
+  return { pieces, pocket, turn: turn === "b" ? "black" : "white" };
+}
+
+/**
+ * Where a move goes from and to on the board; castling ends where the king does.
+ * @param {WrittenMove} move
+ */
+export function squares({ uci, san }) {
+  if (uci[1] === "@") return { from: uci.slice(0, 2), to: uci.slice(2, 4), also: "" };
+  const from = uci.slice(0, 2);
+  const rook = uci.slice(2, 4);
+  if (!san.startsWith("O-O")) return { from, to: rook, also: "" };
+  return { from, to: `${san.startsWith("O-O-O") ? "c" : "g"}${from[1]}`, also: rook };
+}
+
+/**
+ * How far apart two squares are.
+ * @param {string} one
+ * @param {string} other
+ */
+export function distance(one, other) {
+  const file = one.charCodeAt(0) - other.charCodeAt(0);
+  const rank = one.charCodeAt(1) - other.charCodeAt(1);
+  return Math.hypot(file, rank);
+}
