@@ -27,7 +27,21 @@ pub struct BookMaker<'a> {
     summary: BookSummary,
     /// How many records each shard will have.
     lengths: Vec<u64>,
+    /// The moves that each shard gives to the book, where they are few.
+    kept: Vec<Option<Vec<Kept>>>,
 }
+
+/// A move that is kept.
+#[derive(Copy, Clone, Debug)]
+struct Kept {
+    key: u64,
+    mv: BookMove,
+    /// Before scaling.
+    weight: u64,
+}
+
+/// Of so many moves of a shard it is remembered that they are kept. Others are looked for again.
+const FEW: usize = 1024;
 
 /// What went into a book.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
@@ -74,11 +88,15 @@ impl<'a> BookMaker<'a> {
             weights,
             summary: BookSummary::default(),
             lengths: Vec::new(),
+            kept: Vec::new(),
         };
-        let summaries = (0..counts.shard_count())
+        let (summaries, kept): (Vec<BookSummary>, _) = (0..counts.shard_count())
             .into_par_iter()
-            .map(|shard| maker.summary_of(shard))
-            .collect::<Result<Vec<BookSummary>>>()?;
+            .map(|shard| maker.look_through(shard))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .unzip();
+        maker.kept = kept;
         maker.lengths = summaries.iter().map(|summary| summary.entries).collect();
         maker.summary = summaries
             .into_iter()
@@ -90,8 +108,10 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    fn summary_of(&self, shard: usize) -> Result<BookSummary> {
+    /// What a shard gives to the book, and the moves if they are few.
+    fn look_through(&self, shard: usize) -> Result<(BookSummary, Option<Vec<Kept>>)> {
         let mut summary = BookSummary::default();
+        let mut kept = Some(Vec::new());
         self.counts.for_each_position(shard, |key, turn, moves| {
             summary.positions += 1;
             summary.counted_entries += moves.len() as u64;
@@ -99,9 +119,18 @@ impl<'a> BookMaker<'a> {
                 let weight = self.weight(key, turn, count);
                 summary.entries += u64::from(weight > 0);
                 summary.largest_weight = summary.largest_weight.max(weight);
+                if let Some(few) = &mut kept
+                    && weight > 0
+                {
+                    let mv = count.mv;
+                    few.push(Kept { key, mv, weight });
+                    if few.len() > FEW {
+                        kept = None;
+                    }
+                }
             }
         })?;
-        Ok(summary)
+        Ok((summary, kept))
     }
 
     /// What the book will hold.
@@ -198,6 +227,12 @@ impl<'a> BookMaker<'a> {
         bytes.clear();
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
+        if let Some(kept) = &self.kept[shard] {
+            for position in kept.chunk_by(|a, b| a.key == b.key) {
+                self.position_records(position.iter().copied(), global, &mut entries, bytes);
+            }
+            return Ok(());
+        }
         self.counts.for_each_position(shard, |key, turn, moves| {
             // Most positions have one move. Whether it has a weight cannot be guessed, so it is written first.
             if let ([count], Scale::Global) = (moves, self.weights.scale) {
@@ -208,22 +243,38 @@ impl<'a> BookMaker<'a> {
                 bytes.truncate(length + Entry::SIZE * usize::from(weight > 0));
                 return;
             }
-            let kept = self.kept(key, turn, moves);
-            let scaling = match self.weights.scale {
-                Scale::Global => global,
-                Scale::Position => {
-                    let largest = kept.clone().map(|(_, weight)| weight).max();
-                    Scaling::new(largest.unwrap_or(0))
-                }
-            };
-            entries.clear();
-            entries.extend(kept.map(|(mv, weight)| entry(key, mv, scaling.apply(weight))));
-            // Moves come in the order of their numbers, which a stable sort keeps.
-            entries.sort_by_key(|entry| Reverse(entry.weight));
-            for entry in &entries {
-                bytes.extend_from_slice(&entry.to_bytes());
-            }
+            let weighed = moves.iter().map(|count| Kept {
+                key,
+                mv: count.mv,
+                weight: self.weight(key, turn, count),
+            });
+            let kept = weighed.filter(|count| count.weight > 0);
+            self.position_records(kept, global, &mut entries, bytes);
         })
+    }
+
+    /// Appends the records of a position, given its moves in the order of their numbers.
+    fn position_records(
+        &self,
+        kept: impl Iterator<Item = Kept> + Clone,
+        global: Scaling,
+        entries: &mut Vec<Entry>,
+        bytes: &mut Vec<u8>,
+    ) {
+        let scaling = match self.weights.scale {
+            Scale::Global => global,
+            Scale::Position => {
+                let largest = kept.clone().map(|count| count.weight).max();
+                Scaling::new(largest.unwrap_or(0))
+            }
+        };
+        entries.clear();
+        entries.extend(kept.map(|Kept { key, mv, weight }| entry(key, mv, scaling.apply(weight))));
+        // A stable sort keeps the order of the moves.
+        entries.sort_by_key(|entry| Reverse(entry.weight));
+        for entry in entries {
+            bytes.extend_from_slice(&entry.to_bytes());
+        }
     }
 
     /// The weight of a move before scaling, 0 if it is not kept. The null key is the header's and never a
@@ -235,20 +286,6 @@ impl<'a> BookMaker<'a> {
         } else {
             0
         }
-    }
-
-    /// The moves of a position that are kept, with their weights before scaling.
-    #[inline]
-    fn kept<'m>(
-        &self,
-        key: u64,
-        turn: Color,
-        moves: &'m [MoveCount],
-    ) -> impl Iterator<Item = (BookMove, u64)> + Clone + use<'m, '_> {
-        moves
-            .iter()
-            .map(move |count| (count.mv, self.weight(key, turn, count)))
-            .filter(|(_, weight)| *weight > 0)
     }
 }
 

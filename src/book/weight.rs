@@ -140,13 +140,14 @@ impl Scaling {
     /// ```
     #[inline]
     pub fn apply(self, weight: u64) -> u16 {
-        let weight = if self.largest > u64::from(u16::MAX) {
-            let scaled = u128::from(weight) * u128::from(u16::MAX) / u128::from(self.largest);
-            scaled.max(1)
-        } else {
-            u128::from(weight)
+        if self.largest <= u64::from(u16::MAX) {
+            return u16::try_from(weight).unwrap_or(u16::MAX);
+        }
+        let scaled = match weight.checked_mul(u16::MAX.into()) {
+            Some(product) => product / self.largest,
+            None => (u128::from(weight) * u128::from(u16::MAX) / u128::from(self.largest)) as u64,
         };
-        u16::try_from(weight).unwrap_or(u16::MAX)
+        u16::try_from(scaled.max(1)).unwrap_or(u16::MAX)
     }
 }
 
