@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Measures polybook against its peers, whole commands in turn, and prints a table in Markdown.
+"""Measures whole commands of polybook against its peers and prints the table of docs/performance.md.
 
     cargo build --release --examples
     python3 benches/compare.py games.pgn
+    python3 benches/compare.py games.pgn --before old/polybook --synthetic synth.pgn --check
 
-Peers that are not installed (Debian's polyglot and pgn-extract) are left out. Each pair of commands is
-run in turn and the median of the ratios is printed, so that a machine whose speed drifts measures the
-same. Use a file of some ten thousand games at least; `synth_pgn` makes one.
+A is run and then B, several times in turn, so that a machine whose speed drifts measures the same: what counts
+is the ratio of each pair, of which the table has the median and the range. Peers that are not installed or given
+are left out: Debian's polyglot and pgn-extract, zstd, an older polybook (`--before`), one that is built with a
+profile (`--profiled`). With `--check`, the run fails if a median is worse than the whole range of its row in
+docs/performance.md. Use some ten thousand games at least; `synth_pgn` makes any number.
 """
 
 import argparse
+import json
 import os
 import random
 import re
@@ -22,108 +26,194 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-POLYBOOK = os.path.join(ROOT, "target/release/polybook")
-FLOOR = os.path.join(ROOT, "target/release/examples/floor")
+DOCUMENT = os.path.join(ROOT, "docs/performance.md")
+THREADS = "2"
 
 
-def seconds(command):
-    start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - start
+class Run:
+    """What a run of a command took."""
 
-
-def compare(a, b, runs, output=None):
-    """The medians of both times and of b's over a's, after a run of each that is not counted. An output is
-    removed before each run: to replace a large one takes longer."""
-
-    def fresh(command):
-        if output and os.path.exists(output):
-            os.remove(output)
-        return seconds(command)
-
-    fresh(b), fresh(a)
-    pairs = [(fresh(a), fresh(b)) for _ in range(runs)]
-    median = lambda values: statistics.median(list(values))
-    return median(x for x, _ in pairs), median(y for _, y in pairs), median(y / x for x, y in pairs)
+    def __init__(self, command):
+        # Replacing a large file takes longer than making one.
+        for output in ("a.bin", "b.bin", "a.obs.db3", "b.obs.db3"):
+            if os.path.exists(output):
+                os.remove(output)
+        start = time.perf_counter()
+        with open(os.devnull, "w") as null:
+            process = subprocess.Popen(command, stdout=null, stderr=null)
+            _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            sys.exit(f"failed: {' '.join(command)}")
+        self.time = time.perf_counter() - start
+        self.cpu = usage.ru_utime + usage.ru_stime
+        self.peak = usage.ru_maxrss * 1024
 
 
 def program(name):
     return shutil.which(name, path=os.environ["PATH"] + ":/usr/games")
 
 
+def documented():
+    """The rows of the table in the documentation: the range of each by its first three cells."""
+    row = re.compile(r"^\| (.+?) \| (.+?) \| (.+?) \| \**([\d.]+)\** \| ([\d.]+) to ([\d.]+) \|")
+    with open(DOCUMENT) as document:
+        found = filter(None, map(row.match, document))
+        return {m.group(1, 2, 3): (float(m[5]), float(m[6])) for m in found}
+
+
+class Table:
+    """Measures and prints rows, and notes which are worse than documented."""
+
+    def __init__(self, runs):
+        self.runs = runs
+        self.documented = documented()
+        self.worse = []
+        print("| job | against | what | ratio | range | target |\n|---|---|---|---|---|---|", flush=True)
+
+    def compare(self, job, a, against, b, what, target):
+        """The ratio of a's time or CPU time to b's; of b's to a's where the target is a speed-up."""
+        Run(b), Run(a)
+        pairs = [(Run(a), Run(b)) for _ in range(self.runs)]
+        ratios = [getattr(x, what) / getattr(y, what) for x, y in pairs]
+        if target.startswith("at least"):
+            ratios = [1 / ratio for ratio in ratios]
+        self.row(job, against, what, ratios, target)
+
+    def row(self, job, against, what, values, target):
+        median, low, high = statistics.median(values), min(values), max(values)
+        print(f"| {job} | {against} | {what} | {median:.2f} | {low:.2f} to {high:.2f} | {target} |", flush=True)
+        least, most = self.documented.get((job, against, what), (0, float("inf")))
+        higher_is_better = target.startswith("at least")
+        if median < least if higher_is_better else median > most:
+            self.worse.append(f"{job}, against {against}: {median:.2f}, documented {least} to {most}")
+
+
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pgn")
-    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--runs", type=int, default=7, help="how many pairs of each row (default: 7)")
+    parser.add_argument("--polybook", default=os.path.join(ROOT, "target/release/polybook"))
+    parser.add_argument("--floor", default=os.path.join(ROOT, "target/release/examples/floor"))
+    parser.add_argument("--before", help="an older polybook")
+    parser.add_argument("--profiled", help="the same polybook, built by benches/pgo")
+    parser.add_argument("--synthetic", help="a million games of synth_pgn")
+    parser.add_argument("--check", action="store_true", help="fail where a ratio is worse than documented")
     args = parser.parse_args()
-    for path in (POLYBOOK, FLOOR):
+    for path in (args.polybook, args.floor):
         if not os.path.exists(path):
             sys.exit(f"{path} is missing: cargo build --release --examples")
-    pgn = os.path.abspath(args.pgn)
-    threads = 2
+    for name in ("pgn", "polybook", "floor", "before", "profiled", "synthetic"):
+        if path := getattr(args, name):
+            setattr(args, name, os.path.abspath(path))
+    table = Table(args.runs)
     with tempfile.TemporaryDirectory(dir=".") as directory:
         os.chdir(directory)
-        book = [POLYBOOK, "make-book", "-q", "--min-game", "1", "--threads", str(threads), "--bin", "a.bin"]
-        print("| job, on two threads | against | seconds | against it | ratio | target |")
-        print("|---|---|---|---|---|---|")
-
-        def row(job, a, against, b, target, inverse=False, output=None):
-            x, y, ratio = compare(a, b, args.runs, output)
-            ratio = 1 / ratio if inverse else ratio
-            print(f"| {job} | {against} | {x:.2f} | {y:.2f} | {ratio:.2f} | {target} |", flush=True)
-
-        whole = book + [pgn]
-        if polyglot := program("polyglot"):
-            theirs = [polyglot, "make-book", "-pgn", pgn, "-bin", "b.bin", "-min-game", "1"]
-            row("book of all plies", whole, "Debian polyglot", theirs, "at least 20")
-        if extract := program("pgn-extract"):
-            row("the same", whole, "pgn-extract -r", [extract, "-r", "-s", pgn], "at least 8")
-        row("the same", whole, "the floor", [FLOOR, pgn, str(threads)], "at most 1.6", inverse=True)
-        one = [POLYBOOK, "make-book", "-q", "--min-game", "1", "--threads", "1", "--bin", "b.bin", pgn]
-        row("two threads", whole, "one thread", one, "at least 1.7")
-        if zstd := program("zstd"):
-            subprocess.run([zstd, "-q", pgn, "-o", "games.pgn.zst"], check=True)
-            row("book from .zst", book + ["games.pgn.zst"], "the plain file", whole, "at most 1.25", inverse=True)
-        with open("eight.pgn", "wb") as eight:
-            for _ in range(8):
-                with open(pgn, "rb") as games:
-                    shutil.copyfileobj(games, eight)
-        row("8 times the games", book + ["eight.pgn"], "1 times", whole, "at most 8.5", inverse=True)
-        index = [POLYBOOK, "make-book", "-q", "--threads", str(threads), "--leveldb", "idx", "--force", pgn]
-        row("index", index, "the book", whole, "at most 6", inverse=True)
-        default = [POLYBOOK, "make-book", "-q", "--threads", str(threads), "--bin", "a.bin", pgn]
-        output = "a.obs.db3"
-        obs = ["--obs", output]
-        row("book and OOBS, default options", default + obs, "the book", default, "at most 10", True, output)
-        row("book and OOBS of every move", whole + obs, "the book", whole, "at most 10", True, output)
-        subprocess.run([POLYBOOK, "make-book", "-q", "--min-game", "1", pgn] + obs, check=True)
-        convert = [POLYBOOK, "convert", "-q", "a.obs.db3", "b.bin", "--min-game", "1"]
-        row("book from OOBS", convert, "from the games", whole, "", inverse=True)
-        lookups("a.obs.db3")
-        probing()
+        books(table, args)
+        packed(table, args)
+        before(table, args)
+        databases(table, args)
+        memory(table, args)
+        os.chdir("..")
+    if args.check and table.worse:
+        sys.exit("worse than documented:\n" + "\n".join(table.worse))
 
 
-def lookups(path):
+def make(polybook, pgn, *options, threads=THREADS):
+    return [polybook, "make-book", "-q", "--threads", threads, *options, pgn]
+
+
+EVERY = ("--min-game", "1", "--bin", "a.bin")
+
+
+def books(table, args):
+    book = make(args.polybook, args.pgn, *EVERY)
+    one = make(args.polybook, args.pgn, *EVERY, threads="1")
+    table.compare("book of every move", one, "bare replay", [args.floor, args.pgn, "1"], "cpu", "at most 1.0")
+    if polyglot := program("polyglot"):
+        theirs = [polyglot, "make-book", "-pgn", args.pgn, "-bin", "b.bin", "-min-game", "1"]
+        table.compare("book of every move", book, "Debian polyglot", theirs, "time", "at least 25")
+    if extract := program("pgn-extract"):
+        table.compare("book of every move", book, "pgn-extract -r", [extract, "-r", "-s", args.pgn], "time", "at least 8")
+    table.compare("two threads", book, "one thread", one, "time", "at least 1.7")
+    if args.profiled:
+        theirs = make(args.profiled, args.pgn, *EVERY)
+        table.compare("built with a profile", theirs, "without", book, "cpu", "at most 0.87")
+
+
+def packed(table, args):
+    book = make(args.polybook, args.pgn, *EVERY)
+    if zstd := program("zstd"):
+        subprocess.run([zstd, "-q", args.pgn, "-o", "games.pgn.zst"], check=True)
+        theirs = make(args.polybook, "games.pgn.zst", *EVERY)
+        table.compare("book from .zst", theirs, "the plain file", book, "time", "at most 1.1")
+    with open("eight.pgn", "wb") as eight:
+        for _ in range(8):
+            with open(args.pgn, "rb") as games:
+                shutil.copyfileobj(games, eight)
+    eightfold = make(args.polybook, "eight.pgn", *EVERY)
+    table.compare("8 times the games", eightfold, "1 times", book, "time", "at most 8.2")
+    os.remove("eight.pgn")
+
+
+def before(table, args):
+    if not args.before:
+        return
+    jobs = [
+        ("book of every move", args.pgn, EVERY, "at most 1.0"),
+        ("book, default options", args.pgn, ("--bin", "a.bin"), "at most 1.0"),
+        ("index", args.pgn, ("--force", "--leveldb", "index"), "at most 0.45"),
+        ("index with statistics", args.pgn, ("--force", "--leveldb", "index", "--index-stats"), "at most 0.23"),
+    ]
+    if args.synthetic:
+        jobs.append(("a million synthetic games", args.synthetic, ("--bin", "a.bin"), "at most 0.6"))
+    for job, pgn, options, target in jobs:
+        ours, theirs = make(args.polybook, pgn, *options), make(args.before, pgn, *options)
+        table.compare(job, ours, "the version before", theirs, "cpu", target)
+
+
+def databases(table, args):
+    database = ("--obs", "a.obs.db3")
+    book = make(args.polybook, args.pgn, *EVERY)
+    default = make(args.polybook, args.pgn, "--bin", "a.bin")
+    both = make(args.polybook, args.pgn, "--bin", "a.bin", *database)
+    table.compare("book and OOBS, default options", both, "the book", default, "time", "at most 10")
+    both = make(args.polybook, args.pgn, *EVERY, *database)
+    table.compare("book and OOBS of every move", both, "the book", book, "time", "at most 5")
+    subprocess.run(make(args.polybook, args.pgn, "--min-game", "1", "--obs", "kept.obs.db3"), check=True)
+    convert = [args.polybook, "convert", "-q", "kept.obs.db3", "b.bin", "--min-game", "1"]
+    table.compare("book from OOBS", convert, "from the games", book, "time", "")
+    lookups(table, "kept.obs.db3")
+
+
+def lookups(table, path):
     """Looking EPDs up at random with Python's sqlite3."""
     db = sqlite3.connect(path)
     rows = db.execute("SELECT max(ID) FROM Book").fetchone()[0]
     choose = random.Random(1)
     ids = [choose.randint(1, rows) for _ in range(20_000)]
     epds = [db.execute("SELECT EPD FROM Book WHERE ID = ?", (i,)).fetchone()[0] for i in ids]
-    start = time.perf_counter()
-    for epd in epds:
-        db.execute("SELECT * FROM Book WHERE EPD = ?", (epd,)).fetchall()
-    rate = len(epds) / (time.perf_counter() - start)
-    print(f"| look-ups of an EPD in OOBS, one core | | | | {rate / 1000:.0f} K a second | at least 20 K |", flush=True)
+    rates = []
+    for _ in range(table.runs):
+        start = time.perf_counter()
+        for epd in epds:
+            db.execute("SELECT * FROM Book WHERE EPD = ?", (epd,)).fetchall()
+        rates.append(len(epds) / (time.perf_counter() - start) / 1000)
+    db.close()
+    table.row("look-ups of an EPD in OOBS", "a second", "thousands", rates, "at least 20")
 
 
-def probing():
-    """Random probes of an open book, from the benchmark of the parts."""
-    command = ["cargo", "bench", "--manifest-path", os.path.join(ROOT, "Cargo.toml")]
-    command += ["--bench", "parts", "--", "--quick", "probing"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rates = re.search(r"thrpt:\s+\[\S+ \S+ (\S+) (\S)elem/s", output)
-    print(f"| random probes of an open book, one core | | | | {rates[1]} {rates[2]} a second | at least 1 M |")
+def memory(table, args):
+    """Peak memory: against the counts that are left when all are added up, and against the budget."""
+    mebibyte = 1 << 20
+    report = subprocess.run(make(args.polybook, args.pgn, *EVERY, "--json"), check=True, capture_output=True)
+    records = 16 * json.loads(report.stdout)["entries"]
+    peaks = [Run(make(args.polybook, args.pgn, *EVERY)).peak / records for _ in range(table.runs)]
+    table.row("peak memory", "the counts", "memory", peaks, "at most 1.5")
+    for budget in (64, 256) if args.synthetic else ():
+        command = make(args.polybook, args.synthetic, *EVERY, "--memory", f"{budget}MiB")
+        over = Run(command).peak / mebibyte - budget
+        table.row(f"peak memory, --memory {budget}MiB", "the budget", "MiB over", [over], "at most 64")
 
 
 main()

@@ -13,7 +13,7 @@ use polybook::{
     obs::Obs,
     output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, Token},
-    position::{BookMove, Keyed, read_move, write_epd},
+    position::{BookMove, Keyed, read_move, read_word, write_epd},
     tally::{CountRecord, Memory, MoveFilter, Stats, Tally},
 };
 use shakmaty::{Chess, Position};
@@ -108,6 +108,29 @@ fn replaying(c: &mut Criterion) {
     group.bench_function("replaying with keys", |b| {
         b.iter(|| black_box(records(&text)));
     });
+    // As make-book does it.
+    group.bench_function("replaying words with keys", |b| {
+        b.iter(|| {
+            let mut games = GameReader::new(&text);
+            while games.next_game() {
+                let mut pos = Keyed::new(Chess::default());
+                loop {
+                    let word = games.peek_word();
+                    let mv = word.and_then(|word| read_word(pos.position(), word));
+                    if let (Some(word), Some(mv)) = (word, mv) {
+                        games.take_word(word);
+                        pos.play(mv);
+                    } else if let Token::Move { text, .. } = games.next_token() {
+                        let mv = read_move(pos.position(), text).unwrap();
+                        pos.play(mv);
+                    } else {
+                        break;
+                    }
+                }
+                black_box(pos.key());
+            }
+        });
+    });
     group.finish();
 }
 
@@ -174,18 +197,29 @@ fn books(c: &mut Criterion) {
     let tally = Tally::new(Memory::default());
     tally.add_records(&records(&pgn())).unwrap();
     let counts = tally.seal().unwrap();
-    let (filter, weights) = (MoveFilter::every_move(), Weights::default());
+    let weights = Weights::default();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("book.bin");
     let mut group = c.benchmark_group("book");
-    group.bench_function("writing", |b| {
-        b.iter(|| {
-            let maker = BookMaker::new(&counts, &filter, &weights).unwrap();
-            let mut file = AtomicFile::create(&path).unwrap();
-            maker.write(None, &mut file).unwrap();
-            file.commit().unwrap();
+    for (name, filter) in [
+        (
+            "looking through and writing every move",
+            MoveFilter::every_move(),
+        ),
+        (
+            "looking through and writing few moves",
+            MoveFilter::default(),
+        ),
+    ] {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let maker = BookMaker::new(&counts, &filter, &weights).unwrap();
+                let mut file = AtomicFile::create(&path).unwrap();
+                maker.write(None, &mut file).unwrap();
+                file.commit().unwrap();
+            });
         });
-    });
+    }
 
     // A book of three million records, evenly spread keys as in a real one.
     let mut keys: Vec<u64> = (0..3_000_000u64)
