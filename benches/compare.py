@@ -113,6 +113,7 @@ def main():
         packed(table, args)
         before(table, args)
         databases(table, args)
+        counts(table, args)
         memory(table, args)
         os.chdir("..")
     if args.check and table.worse:
@@ -184,6 +185,23 @@ def databases(table, args):
     convert = [args.polybook, "convert", "-q", "kept.obs.db3", "b.bin", "--min-game", "1"]
     table.compare("book from OOBS", convert, "from the games", book, "time", "")
     lookups(table, "kept.obs.db3")
+
+
+def counts(table, args):
+    """Counts as Parquet: writing those of all games, and adding up those of seven parts."""
+    book = make(args.polybook, args.pgn, *EVERY)
+    written = make(args.polybook, args.pgn, "--counts", "a.counts", "--force")
+    table.compare("counts", written, "the book", book, "cpu", "at most 1.5")
+    with open(args.pgn, "rb") as file:
+        games = file.read()
+    begins = [match.start() for match in re.finditer(rb"^\[Event ", games, re.MULTILINE)]
+    cuts = [begins[len(begins) * part // 7] for part in range(7)] + [len(games)]
+    for part in range(7):
+        with open(f"{part}.pgn", "wb") as file:
+            file.write(games[cuts[part] : cuts[part + 1]])
+        subprocess.run(make(args.polybook, f"{part}.pgn", "--counts", f"{part}.counts"), check=True)
+    added = make(args.polybook, "0.counts", *EVERY) + [f"{part}.counts" for part in range(1, 7)]
+    table.compare("book from seven counts", added, "from the games", book, "cpu", "at most 0.25")
 
 
 def lookups(table, path):

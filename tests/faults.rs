@@ -305,6 +305,23 @@ fn make_book_of_new_outputs() {
 }
 
 #[test]
+fn make_book_of_counts() {
+    let with_counts = |dir: &Path| {
+        write_games(dir, "games.pgn", "famous.pgn", 0, 3);
+        ok(
+            dir,
+            "make-book games.pgn --min-game 1 --max-ply 9 --bin book.bin --counts counts -q",
+        );
+    };
+    for line in [
+        "make-book games.pgn --threads 1 --counts counts --force -q",
+        "make-book counts --threads 1 --min-game 1 --max-ply 9 --uniform --bin book.bin -q",
+    ] {
+        Scene::new(line, with_counts).endure();
+    }
+}
+
+#[test]
 fn make_book_that_spills() {
     let line = format!("make-book games.pgn --memory 64KiB --threads 2 {ALL_OUTPUTS}");
     Scene::new(&line, |dir| {

@@ -34,6 +34,7 @@ macro_rules! replayed {
 
 replayed!(
     books,
+    counts_files,
     databases,
     differential_self,
     differential_shakmaty,

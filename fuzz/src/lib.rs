@@ -2,6 +2,7 @@
 //! this file and runs the seeds through the same functions.
 
 pub mod books;
+pub mod counts_files;
 pub mod databases;
 pub mod differential_self;
 pub mod differential_shakmaty;

@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn each_pair_is_kept_once_in_order() {
-        for bytes in [0, 1 << 20] {
+        for bytes in [0, 1 << 24] {
             let tally = IdentityTally::new(Memory {
                 bytes,
                 ..Memory::default()

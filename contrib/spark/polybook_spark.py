@@ -1,0 +1,535 @@
+#!/usr/bin/env python3
+"""Counts games with polybook on a Spark cluster.
+
+    spark-submit polybook_spark.py --counts DIR [OPTIONS] PGN...
+
+writes the directory of counts that `polybook make-book --counts DIR [OPTIONS] PGN...` would write: the same
+records and the same counts.json but for its list of parts. `polybook make-book DIR --bin book.bin` then makes
+the same book as of all games at once.
+
+A task runs the polybook binary on one PGN, or on a range of a plain one, and its result is the rows that it
+returns: the records, and one row with the counts.json of the task. Nothing else leaves a task, so one that is
+repeated or runs twice counts once.
+
+    python3 polybook_spark.py sidecar DIR COUNTS...
+
+writes DIR/counts.json for parts that another engine made of the rows of COUNTS.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from urllib.parse import urlsplit
+
+SIDECAR = "counts.json"
+STARTS = "starts.parquet"
+NUMBERS = ("left_out", "null_moves", "unplayable_variations", "castling_dropped")
+DESCRIBED = 100
+
+# The options of make-book that choose what is counted: those with a value, and those without.
+VALUED = (
+    "max-ply variant unfinished piece-letters min-elo max-elo min-plies since until result player white black eco "
+    "time-control tag not-tag"
+).split()
+FLAGS = "keep-prefix variations require-elo exact rated".split()
+
+RECORD = "key long, move int, black boolean, wins long, draws long, losses long, identity long"
+# What a task returns: records, starts, or the task's number and its counts.json.
+RESULT = f"{RECORD}, epd string, games long, task int, about string"
+
+
+class Failure(Exception):
+    """What ends the job, in one line."""
+
+
+# Inputs
+
+
+def is_remote(path):
+    return len(urlsplit(path).scheme) > 1 and urlsplit(path).scheme != "file"
+
+
+def local(path):
+    return urlsplit(path).path if path.startswith("file:") else path
+
+
+def opened(path):
+    """An input as a stream of bytes, from wherever it lies."""
+    if not is_remote(path):
+        return open(local(path), "rb")
+    from pyarrow import fs
+
+    system, inner = fs.FileSystem.from_uri(path)
+    return system.open_input_file(inner)
+
+
+def size_of(path):
+    if not is_remote(path):
+        return os.path.getsize(local(path))
+    from pyarrow import fs
+
+    system, inner = fs.FileSystem.from_uri(path)
+    info = system.get_file_info(inner)
+    if info.type != fs.FileType.File:
+        raise Failure(f"{path}: not a file")
+    return info.size
+
+
+def name_of(path):
+    """The name of an input in headers, as polybook has it: without directories and without its packing."""
+    name = os.path.basename(local(path) if not is_remote(path) else urlsplit(path).path)
+    for packing in (".gz", ".bz2", ".zst", ".zip"):
+        if name.endswith(packing):
+            stem = name[: -len(packing)]
+            return stem if stem.lower().endswith(".pgn") else stem + ".pgn"
+    return name
+
+
+def is_plain(start):
+    """Whether the first bytes of a file are of no packing that polybook reads."""
+    return not start.startswith((b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"PK")) and not re.match(
+        rb"[\x50-\x5f]\x2a\x4d\x18", start
+    )
+
+
+def next_game(stream, offset, size, window=1 << 20):
+    """Where the first game begins at or behind an offset: at a line that begins with an Event tag behind a blank
+    line, and in no comment: the last brace before it, if there is one nearby, closes one. Depends on nothing but
+    the file and the offset, so that two ranges agree on where they meet."""
+    if offset == 0:
+        return 0
+    low = max(0, offset - window)
+    stream.seek(low)
+    text = stream.read(offset - low)
+    at = len(text)
+    while True:
+        more = stream.read(window)
+        text += more
+        for match in re.compile(rb"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)(?=\[Event )").finditer(text, max(0, at - 8)):
+            begin = match.end()
+            if low + begin < offset:
+                continue
+            opening, closing = text.rfind(b"{", 0, begin), text.rfind(b"}", 0, begin)
+            if opening <= closing:
+                return low + begin
+        if not more:
+            return size
+        at = len(text) - 64
+
+
+def tasks_of(inputs, split):
+    """A task for each input, or for each range of a plain one: number, number of the input, path, start, end."""
+    tasks = []
+    for number, path in enumerate(inputs):
+        size = size_of(path)
+        with opened(path) as stream:
+            plain = is_plain(stream.read(4))
+        ranges = max(1, -(-size // split)) if plain else 1
+        for i in range(ranges):
+            end = -1 if i + 1 == ranges else (i + 1) * split
+            tasks.append((len(tasks), number, path, i * split, end))
+    return tasks
+
+
+# Tasks
+
+
+def feed(stream, begin, end, pipe):
+    """Copies bytes of an input to a process, which may end before."""
+    stream.seek(begin)
+    left = end - begin
+    try:
+        while left > 0:
+            block = stream.read(min(left, 1 << 20))
+            if not block:
+                break
+            pipe.write(block)
+            left -= len(block)
+        pipe.close()
+    except BrokenPipeError:
+        pass
+
+
+def count(binary, options, path, start, end, directory):
+    """Runs polybook on an input or a range of it; answers the directory of counts and where the range begins."""
+    counts = os.path.join(directory, "counts")
+    command = [binary, "make-book", "-q", "--allow-empty", "--counts", counts, "--temp-dir", directory, *options]
+    is_whole = start == 0 and end < 0
+    begin = 0
+    if is_whole and is_remote(path) and path.endswith(".zip"):
+        # An archive is read from its end.
+        copy = os.path.join(directory, name_of(path))
+        with opened(path) as stream, open(copy, "wb") as out:
+            shutil.copyfileobj(stream, out, 1 << 20)
+        path = copy
+    if is_whole and not is_remote(path):
+        done = subprocess.run([*command, local(path)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        errors, status = done.stderr, done.returncode
+    else:
+        size = size_of(path)
+        with opened(path) as stream:
+            begin = next_game(stream, start, size)
+            finish = size if end < 0 else next_game(stream, end, size)
+            with tempfile.TemporaryFile(dir=directory) as log:
+                child = subprocess.Popen([*command, "-"], stdin=subprocess.PIPE, stderr=log)
+                try:
+                    feed(stream, begin, finish, child.stdin)
+                    status = child.wait()
+                finally:
+                    child.kill()
+                    child.wait()
+                log.seek(0)
+                errors = log.read()
+    if status != 0:
+        raise Failure(f"{path}: {errors.decode(errors='replace').strip() or f'polybook ended with {status}'}")
+    return counts, begin
+
+
+def counted(tasks, binary, options):
+    """Counts the games of tasks; yields the rows of RESULT as Arrow batches."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark import SparkFiles
+
+    schema = pa.schema(
+        [
+            ("key", pa.int64()),
+            ("move", pa.int32()),
+            ("black", pa.bool_()),
+            ("wins", pa.int64()),
+            ("draws", pa.int64()),
+            ("losses", pa.int64()),
+            ("identity", pa.int64()),
+            ("epd", pa.string()),
+            ("games", pa.int64()),
+            ("task", pa.int32()),
+            ("about", pa.string()),
+        ]
+    )
+
+    def batch(columns, rows):
+        return pa.RecordBatch.from_arrays(
+            [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(rows, f.type) for f in schema],
+            schema=schema,
+        )
+
+    if binary.startswith("local:"):
+        binary = binary[len("local:") :]
+    else:
+        binary = SparkFiles.get(os.path.basename(binary))
+        os.chmod(binary, 0o755)
+    for table in tasks:
+        for task in table.to_pylist():
+            with tempfile.TemporaryDirectory(prefix="polybook-") as directory:
+                counts, begin = count(binary, options, task["path"], task["start"], task["end"], directory)
+                with open(os.path.join(counts, SIDECAR), encoding="utf-8") as file:
+                    about = json.load(file)
+                files = [part["file"] for part in about["parts"]]
+                if about.get("starts"):
+                    files.append(about["starts"]["file"])
+                for name in files:
+                    for rows in pq.ParquetFile(os.path.join(counts, name)).iter_batches(1 << 15):
+                        yield batch(dict(zip(rows.schema.names, rows.columns)), rows.num_rows)
+                about["begin"] = begin
+                yield batch({"task": pa.array([task["task"]]), "about": pa.array([json.dumps(about)])}, 1)
+
+
+# The sidecar
+
+
+def merged(abouts):
+    """What there is to tell of counts that were added up, from the counts.json of each in order."""
+    options = []
+    for about in abouts:
+        if about["options"] not in options:
+            options.append(about["options"])
+    variants = {about["variant"] for about in abouts}
+    if len(variants) > 1:
+        raise Failure(f"counts of several variants: {', '.join(sorted(variants))}")
+    told = [about["games"] for about in abouts]
+    games = {name: sum(one[name] for one in told) for name in ("read", "counted", "filtered", "rejected")} if all(told) else None
+    sums = {name: sum(about.get(name, 0) for about in abouts) for name in ("plies", *NUMBERS)}
+    by_name = {}
+    for field in ("filtered_by", "variants"):
+        by_name[field] = {}
+        for about in abouts:
+            for name, number in about.get(field, {}).items():
+                by_name[field][name] = by_name[field].get(name, 0) + number
+    return {
+        "format": "polybook counts",
+        "version": 1,
+        "inputs": [name for about in abouts for name in about["inputs"]],
+        "games": games,
+        "options": options[0] if len(options) == 1 else " | ".join(text or "defaults" for text in options),
+        "variant": variants.pop(),
+        **sums,
+        **by_name,
+        "rejected": [game for about in abouts for game in about.get("rejected", [])][:DESCRIBED],
+    }
+
+
+def joined_ranges(tasks, abouts, inputs):
+    """The counts.json of each input from those of its ranges, whose games are numbered from their beginning."""
+    by_input = {}
+    for (_, number, path, _, _), about in zip(tasks, abouts):
+        ranges = by_input.setdefault(number, [])
+        games_before = sum(one["games"]["read"] for one in ranges)
+        for game in about["rejected"]:
+            game.update(file=os.path.basename(path), game=game["game"] + games_before, offset=game["offset"] + about["begin"])
+        ranges.append(about)
+    joined = []
+    for number, ranges in sorted(by_input.items()):
+        whole = merged(ranges)
+        whole["inputs"] = [name_of(inputs[number])]
+        joined.append(whole)
+    return joined
+
+
+def sidecar(directory, counts):
+    """Writes counts.json for parts that another engine made of the rows of some counts."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    abouts = []
+    for one in counts:
+        with open(os.path.join(one, SIDECAR), encoding="utf-8") as file:
+            abouts.append(json.load(file))
+    about = merged(abouts)
+
+    def listed(name, columns):
+        path = os.path.join(directory, name)
+        rows = plies = 0
+        file = pq.ParquetFile(path)
+        for batch in file.iter_batches(columns=columns):
+            rows += batch.num_rows
+            plies += sum(pc.sum(batch.column(column)).as_py() or 0 for column in columns)
+        return {"file": name, "rows": rows, "bytes": os.path.getsize(path), "plies": plies}
+
+    names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet") and name[0] not in "._")
+    about["parts"] = [listed(name, ["wins", "draws", "losses"]) for name in names if name != STARTS]
+    if STARTS in names:
+        about["starts"] = listed(STARTS, ["games"])
+    check(about)
+    with open(os.path.join(directory, SIDECAR), "w", encoding="utf-8") as file:
+        json.dump(about, file, indent=2)
+        file.write("\n")
+
+
+def check(about):
+    """Every half-move that was counted is in one part."""
+    found = sum(part["plies"] for part in about["parts"])
+    if found != about["plies"]:
+        raise Failure(f"the parts have {found} half-moves and the games {about['plies']}: a part is lost or counts twice")
+
+
+# The job
+
+
+class Store:
+    """A file system of Hadoop's as the driver sees it: local, HDFS, or an object store."""
+
+    def __init__(self, spark, path):
+        self.jvm = spark.sparkContext._jvm
+        configuration = spark.sparkContext._jsc.hadoopConfiguration()
+        self.root = self.jvm.org.apache.hadoop.fs.Path(path)
+        self.system = self.root.getFileSystem(configuration)
+        # It would leave a file with a checksum beside each.
+        self.system.setWriteChecksum(False)
+
+    def path(self, text):
+        return self.jvm.org.apache.hadoop.fs.Path(text)
+
+    def exists(self, text):
+        return self.system.exists(self.path(text))
+
+    def files(self, text):
+        """Names and sizes."""
+        return [(one.getPath().getName(), one.getLen()) for one in self.system.listStatus(self.path(text)) if one.isFile()]
+
+    def remove(self, text):
+        self.system.delete(self.path(text), True)
+
+    def rename(self, old, new):
+        if not self.system.rename(self.path(old), self.path(new)):
+            raise Failure(f"{old}: cannot be renamed to {new}")
+
+    def write(self, text, content):
+        out = self.system.create(self.path(text), True)
+        out.write(bytearray(content))
+        out.close()
+
+
+def write_parts(frame, columns, directory):
+    """Writes a frame as Parquet as small as polybook's own."""
+    writer = frame.select(*columns).write.option("compression", "zstd").option("parquet.writer.version", "v2")
+    writer = writer.option("parquet.compression.codec.zstd.level", "1")
+    for column in ("key", "identity"):
+        writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
+    writer.parquet(directory)
+
+
+def listed(spark, store, directory, sizes, numbers):
+    """What counts.json lists of the files of a directory, read back from where they lie."""
+    from pyspark.sql import functions as F
+
+    total = sum((F.col(column) for column in numbers[1:]), F.col(numbers[0]))
+    frame = spark.read.parquet(directory).withColumn("file", F.element_at(F.split(F.input_file_name(), "/"), -1))
+    found = {row["file"]: row for row in frame.groupBy("file").agg(F.count("*").alias("rows"), F.sum(total).alias("plies")).collect()}
+    empty = {"rows": 0, "plies": 0}
+    return [
+        {"file": name, "rows": found.get(name, empty)["rows"], "bytes": size, "plies": int(found.get(name, empty)["plies"])}
+        for name, size in sizes
+    ]
+
+
+def place(spark, store, directory, target, names, numbers):
+    """Moves the files that Spark wrote to a directory into another, under the names of polybook; lists them."""
+    files = sorted((name, size) for name, size in store.files(directory) if name.endswith(".parquet"))
+    entries = listed(spark, store, directory, files, numbers)
+    for entry, name in zip(entries, names(len(entries))):
+        store.rename(f"{directory}/{entry['file']}", f"{target}/{name}")
+        entry["file"] = name
+    return entries
+
+
+def run(spark, arguments, options):
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    target = arguments.counts.rstrip("/")
+    store = Store(spark, target)
+    if store.exists(target):
+        if not arguments.force:
+            raise Failure(f"{target} exists: remove it, or replace it with --force")
+        names = [name for name, _ in store.files(target)]
+        if names and SIDECAR not in names:
+            raise Failure(f"{target}: exists and is not a directory of polybook's counts: name another")
+    tasks = tasks_of(arguments.pgn, arguments.split)
+    binary = arguments.polybook
+    if not binary.startswith("local:"):
+        found = shutil.which(binary)
+        if found is None:
+            raise Failure(f"{binary}: no such program: name it with --polybook")
+        binary = os.path.abspath(found)
+        spark.sparkContext.addFile(binary)
+    # A wrong sum is an error, not another number.
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    inputs = spark.sparkContext.parallelize(tasks, len(tasks))
+    inputs = spark.createDataFrame(inputs, "task int, input int, path string, start long, end long")
+    # Kept, because the sidecars are asked for first. A part of it that is lost is counted again, to the same rows.
+    results = inputs.mapInArrow(lambda batches: counted(batches, binary, options), RESULT).persist(StorageLevel.DISK_ONLY)
+    rows = results.where("about is not null").select("task", "about").collect()
+    abouts = [json.loads(row["about"]) for row in sorted(rows, key=lambda row: row["task"])]
+    if len(abouts) != len(tasks):
+        raise Failure(f"{len(tasks)} tasks gave {len(abouts)} results")
+    about = merged(joined_ranges(tasks, abouts, arguments.pgn))
+    if arguments.strict and about["rejected"]:
+        first = about["rejected"][0]
+        raise Failure(f"{first['file']}: game {first['game']}, byte {first['offset']}: {first['reason']}; without --strict the game is left out")
+    if about["plies"] == 0 and not arguments.allow_empty:
+        raise Failure(f"nothing was written: of {about['games']['read']} games none counts; --allow-empty writes the counts all the same")
+
+    has_identity = about["variant"] != "normal"
+    columns = ["key", "move", "black", "wins", "draws", "losses"] + ["identity"] * has_identity
+    order = ["key", "move"] + ["identity"] * has_identity
+    records = results.where("move is not null").groupBy(*order, "black")
+    records = records.agg(*(F.sum(column).alias(column) for column in ("wins", "draws", "losses")))
+    parts = arguments.parts or max(1, -(-about["plies"] // (1 << 22)))
+    records = records.repartitionByRange(parts, "key").sortWithinPartitions(*order)
+
+    staging = f"{target}.part"
+    store.remove(staging)
+    try:
+        write_parts(records, columns, f"{staging}/records")
+        name_part = lambda count: [f"part-{number:03}.parquet" for number in range(count)]
+        about["parts"] = place(spark, store, f"{staging}/records", staging, name_part, ["wins", "draws", "losses"])
+        if any(one.get("starts") for one in abouts):
+            starts = results.where("epd is not null").groupBy("epd").agg(F.sum("games").alias("games"))
+            write_parts(starts.coalesce(1).sortWithinPartitions("epd"), ["epd", "games"], f"{staging}/starts")
+            about["starts"] = place(spark, store, f"{staging}/starts", staging, lambda count: [STARTS] * count, ["games"])[0]
+            store.remove(f"{staging}/starts")
+        store.remove(f"{staging}/records")
+        check(about)
+        store.write(f"{staging}/{SIDECAR}", (json.dumps(about, indent=2) + "\n").encode())
+        if store.exists(target):
+            store.remove(target)
+        store.rename(staging, target)
+    finally:
+        store.remove(staging)
+    print(f"{target}: {sum(part['rows'] for part in about['parts'])} rows in {len(about['parts'])} parts", file=sys.stderr)
+
+
+def size(text):
+    match = re.fullmatch(r"(\d+)\s*([KMG]?)i?B?", text, re.IGNORECASE)
+    if not match or int(match[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a size such as 64MiB")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()]
+
+
+def parsed(line):
+    """The arguments of a command line, and those of them that are for the binary."""
+    parser = argparse.ArgumentParser(
+        prog="polybook_spark.py",
+        description="Counts games with polybook on a Spark cluster. Options that choose games are those of polybook make-book.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("pgn", nargs="+", help="PGN files: paths that every worker sees, or addresses in an object store")
+    parser.add_argument("--counts", required=True, metavar="DIR", help="write the counts to this directory, of any file system that Spark knows")
+    parser.add_argument("--force", action="store_true", help="replace counts that exist")
+    parser.add_argument("--allow-empty", action="store_true", help="write counts even if no game counts")
+    parser.add_argument("--strict", action="store_true", help="write nothing if a game is rejected")
+    parser.add_argument("--polybook", default="polybook", metavar="FILE", help="the binary, which is sent to the workers; local:FILE is there already")
+    parser.add_argument("--split", type=size, default=size("256MiB"), metavar="SIZE", help="a task reads so much of a plain PGN [default: 256MiB]")
+    parser.add_argument("--parts", type=int, metavar="N", help="how many parts to write [default: one for 4,194,304 half-moves]")
+    parser.add_argument("--memory", default="512MiB", metavar="SIZE", help="memory for the counts of a task [default: 512MiB]")
+    parser.add_argument("--threads", default="1", metavar="N", help="threads of a task: as many as spark.task.cpus [default: 1]")
+    chosen = parser.add_argument_group("which games count (see polybook make-book --help)")
+    for name in VALUED:
+        chosen.add_argument(f"--{name}", action="append", metavar="VALUE", help=argparse.SUPPRESS)
+    for name in FLAGS:
+        chosen.add_argument(f"--{name}", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--drop-duplicates", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(line)
+    if arguments.drop_duplicates:
+        parser.error("--drop-duplicates compares all games, and a task sees only its own: drop them on one machine")
+    options = ["--memory", arguments.memory, "--threads", arguments.threads]
+    for name in VALUED:
+        for value in getattr(arguments, name.replace("-", "_")) or []:
+            options.append(f"--{name}={value}")
+    options += [f"--{name}" for name in FLAGS if getattr(arguments, name.replace("-", "_"))]
+    return arguments, options
+
+
+def main(line):
+    try:
+        if line[:1] == ["sidecar"]:
+            if len(line) < 3:
+                raise Failure("usage: polybook_spark.py sidecar DIR COUNTS...")
+            sidecar(line[1], line[2:])
+            return 0
+        arguments, options = parsed(line)
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.builder.appName("polybook").getOrCreate()
+        try:
+            run(spark, arguments, options)
+        except PySparkException as problem:
+            # What a task said stands in its trace.
+            told = re.search(r"Failure: (.+)", str(problem))
+            raise Failure(told[1] if told else str(problem).strip().splitlines()[0]) from problem
+        finally:
+            spark.stop()
+    except (Failure, OSError) as failure:
+        print(f"polybook_spark: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

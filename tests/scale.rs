@@ -1,0 +1,238 @@
+//! Counts added up by other engines: DuckDB, and Spark on a cluster.
+
+#![cfg(all(feature = "cli", unix))]
+
+mod common;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use common::{ok, python, run_python, sample, skip, temp};
+
+/// Games in several files of all kinds; answers their names in order.
+fn write_games(dir: &Path) -> Vec<String> {
+    let games = fs::read_to_string(sample("selfplay.pgn")).unwrap();
+    let half = games[..games.len() / 2].rfind("[Event ").unwrap();
+    fs::write(dir.join("a.pgn"), &games[..half]).unwrap();
+    fs::write(dir.join("b.pgn"), &games[half..]).unwrap();
+    let packed = Command::new("gzip").arg(dir.join("b.pgn")).status();
+    assert!(packed.unwrap().success());
+    fs::copy(sample("famous.pgn"), dir.join("c.pgn")).unwrap();
+    let odd = "[Event \"x\"]\n[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n\n1. e4 Kd7 1-0\n\n\
+               [Event \"y\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Ke3 1-0\n\n";
+    fs::write(dir.join("d.pgn"), odd.repeat(3)).unwrap();
+    ["a.pgn", "b.pgn.gz", "c.pgn", "d.pgn"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// Everything that is made of `inputs`, by file.
+fn outputs(dir: &Path, inputs: &str, name: &str) -> Vec<(String, Vec<u8>)> {
+    let mut made = Vec::new();
+    for (i, options) in [
+        "",
+        "--min-game 1",
+        "--uniform",
+        "--scale position --win-factor 900",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (bin, obs) = (format!("{name}{i}.bin"), format!("{name}{i}.obs.db3"));
+        ok(
+            dir,
+            &format!("make-book -q {inputs} {options} --bin {bin} --obs {obs}"),
+        );
+        for (file, kind) in [(bin, "bin"), (obs, "obs")] {
+            made.push((
+                format!("{kind} {options}"),
+                fs::read(dir.join(file)).unwrap(),
+            ));
+        }
+    }
+    made
+}
+
+#[track_caller]
+fn assert_same(ours: &[(String, Vec<u8>)], theirs: &[(String, Vec<u8>)]) {
+    for (ours, theirs) in ours.iter().zip(theirs) {
+        assert!(ours == theirs, "{} differs", ours.0);
+    }
+}
+
+/// A Python with an engine, unless the environment says that it cannot be had.
+fn python_with(engine: &str, modules: &[&str]) -> Option<PathBuf> {
+    let name = format!("POLYBOOK_WITHOUT_{engine}");
+    if std::env::var_os(&name).is_some() {
+        eprintln!("skipped: {name} is set");
+        return None;
+    }
+    python(modules)
+}
+
+#[test]
+fn the_questions_of_the_documents_have_answers() {
+    let Some(python) = python_with("DUCKDB", &["duckdb"]) else {
+        return;
+    };
+    let dir = temp();
+    let games = ["selfplay.pgn", "famous.pgn"].map(|name| sample(name).display().to_string());
+    for counts in ["all.counts", "years/2023", "years/2024", "elo/1800"] {
+        fs::create_dir_all(dir.path().join(counts).parent().unwrap()).unwrap();
+        ok(
+            dir.path(),
+            &format!("make-book -q {} --counts {counts}", games.join(" ")),
+        );
+    }
+    fs::create_dir(dir.path().join("added")).unwrap();
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/scale.md");
+    run_python(&python, "duckdb_questions.py", &[dir.path(), &document]);
+}
+
+#[test]
+fn duckdb_adds_counts_up() {
+    let Some(python) = python_with("DUCKDB", &["duckdb", "pyarrow"]) else {
+        return;
+    };
+    let dir = temp();
+    let pgns = write_games(dir.path());
+    let mut args: Vec<PathBuf> = vec![dir.path().join("added")];
+    for pgn in &pgns {
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} --counts {pgn}.counts"),
+        );
+        args.push(dir.path().join(format!("{pgn}.counts")));
+    }
+    let args: Vec<&Path> = args.iter().map(PathBuf::as_path).collect();
+    run_python(&python, "duckdb_counts.py", &args);
+    assert_same(
+        &outputs(dir.path(), &pgns.join(" "), "games"),
+        &outputs(dir.path(), "added", "added"),
+    );
+    let report = common::ok_json(dir.path(), "make-book added --json --bin again.bin");
+    assert_eq!(report["rejected"][0]["file"], "d.pgn", "{report}");
+}
+
+/// A Python with Spark, and a Java to run it on.
+fn spark() -> Option<PathBuf> {
+    let python = python_with("SPARK", &["pyspark", "pyarrow", "pandas"])?;
+    let java = Command::new("java").arg("-version").output();
+    if !java.is_ok_and(|output| output.status.success()) {
+        skip("java is not installed");
+        return None;
+    }
+    Some(python)
+}
+
+/// Runs the job on a cluster; answers what it printed if it failed.
+fn job(python: &Path, dir: &Path, kill: &str, args: &[String]) -> Result<(), String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/spark_cluster.py");
+    let output = Command::new(python)
+        .arg(script)
+        .args([
+            dir,
+            Path::new(env!("CARGO_BIN_EXE_polybook")),
+            Path::new(kill),
+        ])
+        .args(args)
+        .output()
+        .unwrap();
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr))
+}
+
+fn in_dir(dir: &Path, names: &[String]) -> Vec<String> {
+    let paths = names.iter().map(|name| dir.join(name));
+    paths.map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn spark_adds_counts_up_though_a_worker_is_killed() {
+    let Some(python) = spark() else {
+        return;
+    };
+    let dir = temp();
+    let pgns = write_games(dir.path());
+    let mut args = in_dir(dir.path(), &pgns);
+    let counts = dir.path().join("spark").display().to_string();
+    args.extend(["--counts", &counts, "--split", "100KiB", "--parts", "3"].map(str::to_owned));
+    job(&python, dir.path(), "kill", &args).unwrap();
+    assert_same(
+        &outputs(dir.path(), &pgns.join(" "), "games"),
+        &outputs(dir.path(), "spark", "spark"),
+    );
+    // Where the rejected games stand is told though they were read in ranges.
+    ok(
+        dir.path(),
+        &format!("make-book -q {} --counts own", pgns.join(" ")),
+    );
+    let about = |counts: &str| -> serde_json::Value {
+        let mut about: serde_json::Value =
+            serde_json::from_slice(&fs::read(dir.path().join(counts).join("counts.json")).unwrap())
+                .unwrap();
+        let (parts, starts) = (about["parts"].take(), about["starts"].take());
+        assert_eq!(
+            parts.as_array().unwrap().len(),
+            if counts == "own" { 1 } else { 3 }
+        );
+        assert_eq!(starts["plies"], 3);
+        about
+    };
+    assert_eq!(about("own"), about("spark"));
+}
+
+#[test]
+fn spark_counts_variants_and_names_what_fails() {
+    let Some(python) = spark() else {
+        return;
+    };
+    let dir = temp();
+    let games = "[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. P@e4 1-0\n\n";
+    fs::write(dir.path().join("a.pgn"), games.repeat(3)).unwrap();
+    fs::write(dir.path().join("b.pgn"), games).unwrap();
+    let names = ["a.pgn", "b.pgn"].map(str::to_owned);
+    let mut args = in_dir(dir.path(), &names);
+    let counts = dir.path().join("spark").display().to_string();
+    args.extend(["--variant", "crazyhouse", "--counts", &counts].map(str::to_owned));
+    job(&python, dir.path(), "", &args).unwrap();
+    assert_same(
+        &outputs(dir.path(), "a.pgn b.pgn --variant crazyhouse", "games"),
+        &outputs(dir.path(), "spark", "spark"),
+    );
+    fs::write(dir.path().join("b.pgn"), "no game at all").unwrap();
+    args.push("--force".to_owned());
+    let told = job(&python, dir.path(), "", &args).unwrap_err();
+    assert!(
+        told.starts_with("polybook_spark: ") && told.contains("b.pgn: no game in it"),
+        "{told}"
+    );
+    assert_eq!(told.trim().lines().count(), 1, "{told}");
+    assert!(dir.path().join("spark/counts.json").exists());
+}
+
+#[test]
+fn the_job_cuts_at_games_and_knows_the_options() {
+    let Some(python) = python(&["argparse"]) else {
+        return;
+    };
+    let dir = temp();
+    let help = ok(dir.path(), "make-book --help");
+    let (_, games) = help.split_once("Which games count:").unwrap();
+    let (games, _) = games.split_once("\n\nWhich moves").unwrap_or((games, ""));
+    let options: Vec<&Path> = games
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("--"))
+        .filter_map(|option| option.split([' ', '<']).next())
+        .filter(|option| *option != "strict")
+        .map(Path::new)
+        .collect();
+    assert!(options.len() > 15, "{options:?}");
+    run_python(&python, "spark_ranges.py", &options);
+}
