@@ -1,0 +1,117 @@
+//! Engines play from a book with a header: an odd first move proves that it comes from there.
+
+#![cfg(all(unix, feature = "cli"))]
+
+mod common;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use common::{ok, program, temp};
+
+/// How long an engine on a loaded machine may take to find a move in its book.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// No engine begins so by itself.
+const ODD: &str = "a2a4";
+
+/// Makes a book with a header that knows the odd move only.
+fn odd_book(dir: &Path) {
+    fs::write(dir.join("games.pgn"), "1. a4 h5 2. b4 1-0").unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin odd.bin");
+    let book = fs::read(dir.join("odd.bin")).unwrap();
+    assert!(book[8..].starts_with(b"@PG@"), "the book has a header");
+}
+
+/// An engine that is ended with its test.
+struct Engine(Child);
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What an engine answers to commands: the rest of the first line that begins so.
+fn answer(command: &mut Command, dir: &Path, commands: &str, begin: &'static str) -> String {
+    let child = command
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut engine = Engine(child);
+    let mut input = engine.0.stdin.take().unwrap();
+    input.write_all(commands.as_bytes()).unwrap();
+    let output = BufReader::new(engine.0.stdout.take().unwrap());
+    let (found, answer) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = output.lines().map_while(Result::ok);
+        for line in lines {
+            if let Some(rest) = line.strip_prefix(begin) {
+                // The test may have given up.
+                let _ = found.send(rest.trim().to_owned());
+                return;
+            }
+        }
+    });
+    answer.recv_timeout(PATIENCE).expect("the engine answers")
+}
+
+/// The move that a UCI engine plays first with a book.
+fn uci_move(command: &mut Command) -> String {
+    let dir = temp();
+    odd_book(dir.path());
+    let book = dir.path().join("odd.bin");
+    let commands = format!(
+        "uci\nsetoption name OwnBook value true\nsetoption name BookFile value {}\nisready\n\
+         ucinewgame\nposition startpos\ngo movetime 100\n",
+        book.display()
+    );
+    answer(command, dir.path(), &commands, "bestmove")
+}
+
+#[test]
+fn polyglot_plays_it_for_stockfish() {
+    let (Some(polyglot), Some(stockfish)) = (program(&["polyglot"]), program(&["stockfish"]))
+    else {
+        return;
+    };
+    let dir = temp();
+    odd_book(dir.path());
+    let settings = format!(
+        "[PolyGlot]\nEngineCommand = {}\nBook = true\nBookFile = odd.bin\n",
+        stockfish.display()
+    );
+    fs::write(dir.path().join("polyglot.ini"), settings).unwrap();
+    let commands = "xboard\nprotover 2\nnew\nlevel 40 5 0\ngo\n";
+    let mut command = Command::new(polyglot);
+    command.arg("polyglot.ini");
+    assert_eq!(answer(&mut command, dir.path(), commands, "move "), ODD);
+}
+
+#[test]
+fn toga_plays_it() {
+    let Some(toga) = program(&["toga2"]) else {
+        return;
+    };
+    assert_eq!(uci_move(&mut Command::new(toga)), ODD);
+}
+
+#[test]
+fn gnuchess_plays_it() {
+    let Some(gnuchess) = program(&["gnuchess"]) else {
+        return;
+    };
+    assert_eq!(uci_move(Command::new(gnuchess).arg("--uci")), ODD);
+}
