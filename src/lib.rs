@@ -49,6 +49,7 @@ pub mod obs;
 pub mod openings;
 pub mod output;
 pub mod pgn;
+pub mod plies;
 pub mod position;
 mod positioned;
 pub mod progress;

@@ -1,0 +1,391 @@
+//! The half-moves of games as columns of numbers, for programs that learn from games.
+//!
+//! ```
+//! use polybook::{pgn::Input, plies::{Plies, PlyOptions}};
+//!
+//! let mut plies = Plies::open(Input::file("data/famous.pgn"), PlyOptions::default())?;
+//! let batch = plies.next_batch()?.expect("there are games");
+//! assert_eq!(batch.keys[0], 0x463b96181691fc9c); // the starting position
+//! assert_eq!(batch.keys.len(), batch.moves.len());
+//! # Ok::<(), polybook::Error>(())
+//! ```
+
+use rayon::prelude::*;
+use shakmaty::Chess;
+
+use crate::{
+    error::{Error, Result},
+    make_book::{Rejection, Unfinished},
+    pgn::{
+        Batch, Cutter, GameEnd, GameReader, GameResult, Input, Selection, Stream, StreamOptions,
+        Token,
+    },
+    position::{BookMove, Keyed, Variant, game_start, read_move},
+};
+
+/// About how many bytes of PGN one thread reads at once.
+const BATCH_SIZE: usize = 1 << 18;
+
+/// Which games and half-moves are wanted.
+#[derive(Clone, Debug)]
+pub struct PlyOptions {
+    /// How many half-moves of each game. Default: all.
+    pub max_ply: usize,
+    /// Which games. Default: all.
+    pub selection: Selection,
+    /// Games without a result. Default: left out, because they teach nothing; otherwise they count as draws.
+    pub unfinished: Unfinished,
+    /// Whether a game that cannot be replayed is an error. Default: it is left out.
+    pub strict: bool,
+}
+
+impl Default for PlyOptions {
+    fn default() -> PlyOptions {
+        PlyOptions {
+            max_ply: usize::MAX,
+            selection: Selection::default(),
+            unfinished: Unfinished::Skip,
+            strict: false,
+        }
+    }
+}
+
+/// Half-moves of some games, in the order of the file. All columns have the same length.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PlyBatch {
+    /// The Polyglot keys of the positions before the moves.
+    pub keys: Vec<u64>,
+    /// The moves as 16-bit Polyglot numbers.
+    pub moves: Vec<u16>,
+    /// How the games ended: 1 White won, 0 nobody, -1 Black.
+    pub results: Vec<i8>,
+    /// The numbers of the games in the file, from 0. Those that are left out are counted.
+    pub games: Vec<u64>,
+}
+
+impl PlyBatch {
+    /// How many half-moves there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    fn append(&mut self, mut other: PlyBatch, first_game: u64) {
+        self.keys.append(&mut other.keys);
+        self.moves.append(&mut other.moves);
+        self.results.append(&mut other.results);
+        let games = other.games.into_iter().map(|game| first_game + game);
+        self.games.extend(games);
+    }
+}
+
+/// What a thread made of its part.
+#[derive(Default)]
+struct Part {
+    plies: PlyBatch,
+    games: u64,
+    rejected: u64,
+    first_rejected: Option<Rejection>,
+}
+
+/// Reads the games of standard chess in a PGN, on all cores, in memory that does not grow with the file.
+#[derive(Debug)]
+pub struct Plies {
+    input: Input,
+    cutter: Cutter<Stream>,
+    options: PlyOptions,
+    games: u64,
+    rejected: u64,
+}
+
+impl Plies {
+    /// Opens a PGN, packed or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Input::open`], and a selection that no game can meet.
+    pub fn open(input: Input, options: PlyOptions) -> Result<Plies> {
+        let checked = options.selection.check();
+        checked.map_err(|err| Error::format(input.path(), err))?;
+        let stream = input.open(&StreamOptions::default())?;
+        Ok(Plies {
+            input,
+            cutter: Cutter::new(stream, BATCH_SIZE),
+            options,
+            games: 0,
+            rejected: 0,
+        })
+    }
+
+    /// How many games were read so far.
+    pub fn games(&self) -> u64 {
+        self.games
+    }
+
+    /// How many of them could not be replayed and were left out.
+    pub fn rejected(&self) -> u64 {
+        self.rejected
+    }
+
+    /// The next half-moves, of whole games; `None` at the end of the file. There are some, but how many depends on the
+    /// number of cores.
+    ///
+    /// # Errors
+    ///
+    /// An input that cannot be read on, and with [`PlyOptions::strict`] the first game that cannot be replayed, as
+    /// [`Error::Rejected`].
+    pub fn next_batch(&mut self) -> Result<Option<PlyBatch>> {
+        loop {
+            let mut batches: Vec<Batch> = Vec::new();
+            for _ in 0..rayon::current_num_threads() {
+                let next = self.cutter.next_batch();
+                match next.map_err(|err| self.input.error(err))? {
+                    Some(batch) => batches.push(batch),
+                    None => break,
+                }
+            }
+            if batches.is_empty() {
+                return Ok(None);
+            }
+            let part = |batch: &Batch| Reader::new(&self.input, &self.options, batch).read();
+            let parts: Vec<Part> = batches.par_iter().map(part).collect();
+            let mut plies = PlyBatch::default();
+            for part in parts {
+                if let (true, Some(mut rejection)) = (self.options.strict, part.first_rejected) {
+                    rejection.game += self.games;
+                    return Err(Error::Rejected(Box::new(rejection)));
+                }
+                plies.append(part.plies, self.games);
+                self.games += part.games;
+                self.rejected += part.rejected;
+            }
+            if !plies.is_empty() {
+                return Ok(Some(plies));
+            }
+        }
+    }
+}
+
+/// Reads the games of a batch.
+struct Reader<'a> {
+    input: &'a Input,
+    options: &'a PlyOptions,
+    batch: &'a Batch,
+    part: Part,
+}
+
+/// How the moves of a game ended: with a marker, or with what is wrong, where, and the move.
+type Ending = Result<Option<GameResult>, (usize, String, String)>;
+
+impl<'a> Reader<'a> {
+    fn new(input: &'a Input, options: &'a PlyOptions, batch: &'a Batch) -> Reader<'a> {
+        Reader {
+            input,
+            options,
+            batch,
+            part: Part::default(),
+        }
+    }
+
+    fn read(mut self) -> Part {
+        let mut games = GameReader::new(&self.batch.text);
+        while games.next_game() {
+            self.game(&mut games);
+            self.part.games += 1;
+        }
+        self.part
+    }
+
+    fn game(&mut self, games: &mut GameReader<'_>) {
+        let tags = games.tags();
+        let is_standard = Variant::from_tag(tags.get(b"Variant")) == Ok(Variant::Standard);
+        if !is_standard || !self.options.selection.admits(tags) {
+            games.skip_moves();
+            return;
+        }
+        let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
+        let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
+        let start = fen.map_or(Ok(Chess::default()), |fen| {
+            game_start(&String::from_utf8_lossy(fen)).map(|(start, _)| start)
+        });
+        let first = self.part.plies.len();
+        let (ending, plies) = match start {
+            Ok(start) => self.moves(games, start),
+            Err(err) => {
+                games.skip_moves();
+                (
+                    Err((games.game_offset(), String::new(), err.to_string())),
+                    0,
+                )
+            }
+        };
+        let kept = match ending {
+            Ok(marker) => {
+                let result = tag_result.or(marker).unwrap_or_default();
+                self.admits(result, plies).then_some(result)
+            }
+            Err(problem) => {
+                self.reject(problem, plies);
+                None
+            }
+        };
+        let last = if kept.is_some() {
+            self.part.plies.len()
+        } else {
+            first
+        };
+        self.part.plies.keys.truncate(last);
+        self.part.plies.moves.truncate(last);
+        let result = kept.and_then(GameResult::winner);
+        let result = result.map_or(0, |winner| winner.fold_wb(1, -1));
+        self.part.plies.results.resize(last, result);
+        self.part.plies.games.resize(last, self.part.games);
+    }
+
+    fn admits(&self, result: GameResult, plies: usize) -> bool {
+        let is_unfinished = result == GameResult::Unknown;
+        !(is_unfinished && self.options.unfinished == Unfinished::Skip)
+            && self.options.selection.admits_result(result)
+            && plies >= self.options.selection.min_plies
+    }
+
+    /// Plays the moves of a game; answers how it ends, and how many half-moves it has.
+    fn moves(&mut self, games: &mut GameReader<'_>, start: Chess) -> (Ending, usize) {
+        let mut pos = Keyed::new(start);
+        let mut plies = 0;
+        loop {
+            if plies == self.options.max_ply {
+                let (rest, end) = games.count_moves();
+                return (ended(end), plies + rest);
+            }
+            let (text, offset) = match games.next_token() {
+                Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
+                Token::NullMove { .. } => return (ended(games.skip_moves()), plies),
+                Token::End(end) => return (ended(end), plies),
+                Token::BeginVariation | Token::EndVariation => {
+                    unreachable!("variations are not asked for")
+                }
+            };
+            match read_move(pos.position(), text) {
+                Ok(mv) => {
+                    self.part.plies.keys.push(pos.key());
+                    self.part.plies.moves.push(BookMove::from(mv).0);
+                    pos.play(mv);
+                    plies += 1;
+                }
+                Err(err) => {
+                    let mv = String::from_utf8_lossy(text).chars().take(40).collect();
+                    games.skip_moves();
+                    return (Err((offset, mv, err.to_string())), plies);
+                }
+            }
+        }
+    }
+
+    fn reject(&mut self, (offset, mv, reason): (usize, String, String), ply: usize) {
+        self.part.rejected += 1;
+        self.part.first_rejected.get_or_insert_with(|| Rejection {
+            file: self.input.path().to_owned(),
+            game: self.part.games,
+            offset: self.batch.offset + offset as u64,
+            ply,
+            mv,
+            reason,
+        });
+    }
+}
+
+fn ended(end: GameEnd) -> Ending {
+    match end {
+        GameEnd::Complete(marker) => Ok(marker),
+        GameEnd::Broken(flaw) => Err((flaw.offset, String::new(), flaw.reason.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches(text: &str, options: PlyOptions) -> Result<(PlyBatch, u64, u64)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("games.pgn");
+        std::fs::write(&path, text).unwrap();
+        let mut plies = Plies::open(Input::file(&path), options)?;
+        let mut all = PlyBatch::default();
+        while let Some(batch) = plies.next_batch()? {
+            assert!(!batch.is_empty());
+            all.append(batch, 0);
+        }
+        Ok((all, plies.games(), plies.rejected()))
+    }
+
+    const GAMES: &str = "1. e4 e5 1-0\n\n1. d4 Ke4 0-1\n\n1. c4 *\n\n[Result \"0-1\"]\n\n1. e4 (1. d4) c5 2. -- d6 0-1\n";
+
+    #[test]
+    fn columns_tell_moves_results_and_games() {
+        let (plies, games, rejected) = batches(GAMES, PlyOptions::default()).unwrap();
+        assert_eq!((games, rejected), (4, 1));
+        let moves: Vec<String> = plies
+            .moves
+            .iter()
+            .map(|mv| BookMove(*mv).to_string())
+            .collect();
+        assert_eq!(moves, ["e2e4", "e7e5", "e2e4", "c7c5"]);
+        assert_eq!(plies.results, [1, 1, -1, -1]);
+        assert_eq!(plies.games, [0, 0, 3, 3]);
+        assert_eq!(plies.keys[0], 0x463b96181691fc9c);
+        assert_eq!(plies.keys[1], plies.keys[3]);
+    }
+
+    #[test]
+    fn options_choose_games_and_half_moves() {
+        let options = PlyOptions {
+            max_ply: 1,
+            unfinished: Unfinished::Draw,
+            ..PlyOptions::default()
+        };
+        let (plies, ..) = batches(GAMES, options).unwrap();
+        // What is wrong with the second game stands behind the first half-move.
+        assert_eq!(plies.games, [0, 1, 2, 3]);
+        assert_eq!(plies.results, [1, -1, 0, -1]);
+        let mut options = PlyOptions::default();
+        options.selection.results = vec![GameResult::Unknown];
+        assert!(batches(GAMES, options).unwrap().0.is_empty());
+        let options = PlyOptions {
+            strict: true,
+            ..PlyOptions::default()
+        };
+        let Err(Error::Rejected(rejection)) = batches(GAMES, options) else {
+            panic!("the second game is rejected")
+        };
+        let rejection: &Rejection = rejection.downcast_ref().unwrap();
+        assert_eq!(
+            (rejection.game, rejection.ply, &*rejection.mv),
+            (1, 1, "Ke4")
+        );
+    }
+
+    #[test]
+    fn every_half_move_of_a_run_is_there() {
+        let mut plies =
+            Plies::open(Input::file("data/selfplay.pgn"), PlyOptions::default()).unwrap();
+        let mut count = 0;
+        let mut last = None;
+        while let Some(batch) = plies.next_batch().unwrap() {
+            count += batch.len() as u64;
+            assert!(batch.games.is_sorted() && last < batch.games.first().copied());
+            last = batch.games.last().copied();
+        }
+        let report = crate::MakeBook::new([Input::file("data/selfplay.pgn")])
+            .run()
+            .unwrap();
+        assert_eq!(
+            (plies.games(), count),
+            (report.totals.games.read, report.totals.plies)
+        );
+    }
+}
