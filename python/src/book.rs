@@ -1,0 +1,124 @@
+//! Polyglot books.
+
+use std::path::PathBuf;
+
+use polybook::book;
+use pyo3::{exceptions::PyIndexError, prelude::*, types::PyDict};
+use rand::RngExt;
+
+use crate::{errors::exception, position::from_argument};
+
+/// A Polyglot book, opened for reading. Its header is passed over.
+#[pyclass(frozen, module = "polybook")]
+pub struct Book {
+    book: book::Book,
+}
+
+/// A move of a book: in UCI, in SAN if it is legal, its weight, its share in percent, and `learn`.
+struct Move {
+    uci: String,
+    san: Option<String>,
+    weight: u16,
+    learn: u32,
+}
+
+impl Move {
+    fn to_dict<'py>(&self, py: Python<'py>, total: u64) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("uci", &self.uci)?;
+        dict.set_item("san", &self.san)?;
+        dict.set_item("weight", self.weight)?;
+        dict.set_item(
+            "probability",
+            100.0 * f64::from(self.weight) / total.max(1) as f64,
+        )?;
+        dict.set_item("learn", self.learn)?;
+        Ok(dict)
+    }
+}
+
+#[pymethods]
+impl Book {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Book> {
+        let book = py
+            .detach(|| book::Book::open(path))
+            .map_err(|err| exception(py, err))?;
+        Ok(Book { book })
+    }
+
+    /// The moves of a position, the heaviest first.
+    #[pyo3(signature = (position=None))]
+    fn moves<'py>(
+        &self,
+        py: Python<'py>,
+        position: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let moves = self.found(py, position)?;
+        let total = total(&moves);
+        moves.iter().map(|mv| mv.to_dict(py, total)).collect()
+    }
+
+    /// A move at random, as engines choose: in proportion to the weights.
+    #[pyo3(signature = (position=None))]
+    fn weighted_choice<'py>(
+        &self,
+        py: Python<'py>,
+        position: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let moves = self.found(py, position)?;
+        let total = total(&moves);
+        if total == 0 {
+            return Err(PyIndexError::new_err("the book has no move to play there"));
+        }
+        let mut rest = rand::rng().random_range(0..total);
+        for mv in &moves {
+            match rest.checked_sub(u64::from(mv.weight)) {
+                Some(less) => rest = less,
+                None => return mv.to_dict(py, total),
+            }
+        }
+        unreachable!("the number is below the sum of the weights")
+    }
+
+    /// The header's variants and comment, None without a header.
+    fn header<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let header = match self.book.header() {
+            Ok(header) => header,
+            Err(err) if err.carried() == Some(&book::header::HeaderError::NoHeader) => {
+                return Ok(None);
+            }
+            Err(err) => return Err(exception(py, err)),
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("variants", &header.variants)?;
+        dict.set_item("comment", &header.comment)?;
+        Ok(Some(dict))
+    }
+
+    /// How many records there are, those of the header too.
+    fn __len__(&self) -> usize {
+        usize::try_from(self.book.len()).unwrap_or(usize::MAX)
+    }
+}
+
+impl Book {
+    fn found(&self, py: Python<'_>, position: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Move>> {
+        let pos = from_argument(position, self.book.variant())?;
+        let moves = self.book.moves_of(&pos).map_err(|err| exception(py, err))?;
+        let mut moves: Vec<Move> = moves
+            .map(|entry| Move {
+                uci: entry.mv.uci(&pos),
+                san: entry.mv.san(&pos),
+                weight: entry.weight,
+                learn: entry.learn,
+            })
+            .collect();
+        moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+        Ok(moves)
+    }
+}
+
+fn total(moves: &[Move]) -> u64 {
+    moves.iter().map(|mv| u64::from(mv.weight)).sum()
+}

@@ -1,0 +1,76 @@
+//! Errors of the library as exceptions.
+
+use std::{error::Error as _, path::Path};
+
+use polybook::make_book::Rejection;
+use pyo3::{
+    create_exception,
+    exceptions::{PyException, PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyValueError},
+    prelude::*,
+};
+
+create_exception!(
+    polybook,
+    Error,
+    PyException,
+    "What polybook cannot do, and why."
+);
+create_exception!(
+    polybook,
+    GameError,
+    Error,
+    "A game that cannot be replayed. It has the attributes file, game, offset, ply, move and reason."
+);
+
+/// The exception for an error of the library. Those of the operating system become `OSError` with the file's name.
+pub fn exception(py: Python<'_>, err: polybook::Error) -> PyErr {
+    if let Some(rejection) = err.carried::<Rejection>() {
+        return game_error(py, rejection).unwrap_or_else(|err| err);
+    }
+    match &err {
+        polybook::Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        polybook::Error::Exists { path } => PyFileExistsError::new_err(format!(
+            "{} exists: pass force=True to replace it",
+            path.display()
+        )),
+        polybook::Error::Io { path, source, .. } => match source.raw_os_error() {
+            Some(number) => of_system(number, source, path),
+            None => PyOSError::new_err(in_one_line(&err)),
+        },
+        _ => Error::new_err(in_one_line(&err)),
+    }
+}
+
+fn of_system(number: i32, source: &std::io::Error, path: &Path) -> PyErr {
+    let text = source.to_string();
+    let reason = text.split(" (os error ").next().unwrap_or_default();
+    PyOSError::new_err((number, reason.to_owned(), path.to_owned()))
+}
+
+fn game_error(py: Python<'_>, rejection: &Rejection) -> PyResult<PyErr> {
+    let err = GameError::new_err(rejection.to_string());
+    let value = err.value(py);
+    value.setattr("file", &rejection.file)?;
+    value.setattr("game", rejection.game)?;
+    value.setattr("offset", rejection.offset)?;
+    value.setattr("ply", rejection.ply)?;
+    value.setattr("move", &rejection.mv)?;
+    value.setattr("reason", &rejection.reason)?;
+    Ok(err)
+}
+
+/// An error with its causes.
+fn in_one_line(err: &polybook::Error) -> String {
+    let mut line = err.to_string();
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        line.push_str(&format!(": {err}"));
+        cause = err.source();
+    }
+    line
+}
+
+/// The exception for a value that is none of its type.
+pub fn value_error(err: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(err.to_string())
+}

@@ -1,0 +1,127 @@
+//! The explorer of indexes made with `explorer=True`.
+
+use std::path::PathBuf;
+
+use polybook::explorer::{self, Filters, Line, Query, RatingGroup, View};
+use polybook::position::Variant;
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict},
+};
+use shakmaty::Color;
+
+use crate::{
+    errors::{exception, value_error},
+    options::Options,
+    position::from_argument,
+};
+
+/// Indexes, opened together for questions about positions.
+#[pyclass(frozen, module = "polybook")]
+pub struct Explorer {
+    explorer: explorer::Explorer,
+}
+
+#[pymethods]
+impl Explorer {
+    /// Opens indexes by their names, which `source` takes.
+    #[new]
+    fn new(py: Python<'_>, sources: Vec<(String, PathBuf)>) -> PyResult<Explorer> {
+        let opened = py.detach(|| explorer::Explorer::open(sources));
+        let explorer = opened.map_err(|err| exception(py, err))?;
+        Ok(Explorer { explorer })
+    }
+
+    /// Counts, moves, top and recent games of a position, as `polybook serve` answers them.
+    #[pyo3(signature = (position=None, **options))]
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        position: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut options = Options::new(py, options)?;
+        let query = self.query(position, &mut options)?;
+        options.finish("answer")?;
+        let answer = py.detach(|| self.explorer.answer(&query));
+        let answer = answer.map_err(|err| exception(py, err))?;
+        Ok(pythonize::pythonize(py, &answer)?)
+    }
+
+    /// The PGN of the game with a number, byte for byte.
+    fn text(&self, py: Python<'_>, number: u64) -> PyResult<Py<PyBytes>> {
+        let text = py.detach(|| self.explorer.text(number));
+        let text = text.map_err(|err| exception(py, err))?;
+        Ok(PyBytes::new(py, &text).unbind())
+    }
+
+    /// How many games there are.
+    fn __len__(&self) -> usize {
+        usize::try_from(self.explorer.game_count()).unwrap_or(usize::MAX)
+    }
+}
+
+impl Explorer {
+    fn query(
+        &self,
+        position: Option<&Bound<'_, PyAny>>,
+        options: &mut Options<'_>,
+    ) -> PyResult<Query> {
+        let variant: Option<Variant> = options.parse("variant")?;
+        let variant = variant.or_else(|| self.explorer.variant());
+        let pos = from_argument(position, variant)?;
+        let line = Line::at(variant.unwrap_or_default(), pos);
+        let view = match options.take::<String>("view")?.as_deref() {
+            None | Some("lichess") => View::Lichess,
+            Some("masters") => View::Masters,
+            Some("player") => View::Player,
+            Some(_) => {
+                return Err(value_error(
+                    "view is \"lichess\", \"masters\" or \"player\"",
+                ));
+            }
+        };
+        let mut query = Query::new(line, view);
+        query.filters = filters(options)?;
+        if let Some(moves) = options.take("moves")? {
+            query.moves = Some(moves);
+        }
+        if let Some(games) = options.take("top_games")? {
+            query.top_games = games;
+        }
+        if let Some(games) = options.take("recent_games")? {
+            query.recent_games = Some(games);
+        }
+        query.history = options.take("history")?.unwrap_or_default();
+        query.transpositions = options.take("transpositions")?.unwrap_or_default();
+        Ok(query)
+    }
+}
+
+fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
+    let speeds: Vec<_> = options.parse_all("speeds")?;
+    let modes: Vec<_> = options.parse_all("modes")?;
+    let ratings: Option<Vec<u32>> = options.take("ratings")?;
+    Ok(Filters {
+        speeds: (!speeds.is_empty()).then(|| speeds.into_iter().collect()),
+        groups: ratings.map(|ratings| ratings.into_iter().map(RatingGroup::of).collect()),
+        modes: (!modes.is_empty()).then(|| modes.into_iter().collect()),
+        since: options.parse("since")?,
+        until: options.parse("until")?,
+        min_elo: options.take("min_elo")?,
+        max_elo: options.take("max_elo")?,
+        player: options.take("player")?,
+        color: match options.take::<String>("color")?.as_deref() {
+            None => None,
+            Some("white") => Some(Color::White),
+            Some("black") => Some(Color::Black),
+            Some(_) => return Err(value_error("color is \"white\" or \"black\"")),
+        },
+        opponent: options.take("opponent")?,
+        results: options.results("result")?,
+        eco: options.parse("eco")?,
+        event: options.take("event")?,
+        min_ply: options.take("min_ply")?.unwrap_or_default(),
+        source: options.take("source")?,
+    })
+}

@@ -1,0 +1,79 @@
+//! LevelDB indexes of games by position.
+
+use std::path::PathBuf;
+
+use polybook::{index, position};
+use pyo3::{
+    Py,
+    prelude::*,
+    types::{PyBytes, PyDict},
+};
+
+use crate::{errors::exception, position::from_argument};
+
+/// An index, opened for reading.
+#[pyclass(frozen, module = "polybook")]
+pub struct Index {
+    index: index::Index,
+}
+
+#[pymethods]
+impl Index {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Index> {
+        let index = py
+            .detach(|| index::Index::open(path))
+            .map_err(|err| exception(py, err))?;
+        Ok(Index { index })
+    }
+
+    /// The ids of the games that reached a position, ascending.
+    #[pyo3(signature = (position=None))]
+    fn games(&self, py: Python<'_>, position: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u32>> {
+        let pos = from_argument(position, self.index.variant().only())?;
+        let ids = self
+            .index
+            .games(position::key(&pos))
+            .map_err(|err| exception(py, err))?;
+        Ok(ids.iter().collect())
+    }
+
+    /// What the index says of a game.
+    fn header<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyDict>> {
+        let game = self.index.header(id).map_err(|err| exception(py, err))?;
+        let dict = PyDict::new(py);
+        let fields = [
+            ("white", game.white()),
+            ("white_elo", game.white_elo()),
+            ("black", game.black()),
+            ("black_elo", game.black_elo()),
+            ("result", game.result()),
+            ("date", game.date()),
+            ("event", game.event()),
+            ("site", game.site()),
+            ("eco", game.eco()),
+            ("fen", game.fen()),
+            ("ply_count", game.ply_count()),
+            ("event_date", game.event_date()),
+            ("event_type", game.event_type()),
+        ];
+        for (name, value) in fields {
+            dict.set_item(name, value)?;
+        }
+        dict.set_item("offset", game.offset())?;
+        Ok(dict)
+    }
+
+    /// The PGN of a game, byte for byte.
+    fn text(&self, py: Python<'_>, id: u32) -> PyResult<Py<PyBytes>> {
+        let text = py
+            .detach(|| self.index.text(id))
+            .map_err(|err| exception(py, err))?;
+        Ok(PyBytes::new(py, &text).unbind())
+    }
+
+    /// How many games there are.
+    fn __len__(&self) -> usize {
+        usize::try_from(self.index.game_count()).unwrap_or(usize::MAX)
+    }
+}

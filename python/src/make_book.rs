@@ -1,0 +1,187 @@
+//! Making books, indexes and databases of games.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use polybook::{
+    MakeBook, Report,
+    book::{Factors, Scale, Weights},
+    make_book::{Phase, Progress},
+    pgn::Input,
+    position::{PieceLetters, VariantChoice},
+    tally::MoveFilter,
+};
+use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
+use shakmaty::Color;
+
+use crate::{
+    errors::{exception, value_error},
+    options::Options,
+};
+
+/// How often progress is told and Python asked for signals.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Makes outputs of PGN files and answers the report as a dict. `progress` is called some ten times a second with the
+/// phase, the part of the whole that is done or None, and the number of games read.
+#[pyfunction]
+#[pyo3(signature = (inputs, *, progress=None, **options))]
+pub fn make_book<'py>(
+    py: Python<'py>,
+    inputs: Vec<PathBuf>,
+    progress: Option<Py<PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut options = Options::new(py, options)?;
+    let run = run_of(inputs, &mut options)?;
+    options.finish("make_book")?;
+    let report = with_progress(py, run, progress.as_ref())?;
+    Ok(pythonize::pythonize(py, &report)?)
+}
+
+/// A run with all options, which have the names and defaults that they have on the command line.
+fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook> {
+    let mut run = MakeBook::new(inputs.into_iter().map(Input::file))
+        .selection(options.selection()?)
+        .move_filter(move_filter(options)?)
+        .weights(weights(options)?);
+    if let Some(path) = options.take::<PathBuf>("bin")? {
+        run = run.bin(path);
+    }
+    if let Some(path) = options.take::<PathBuf>("leveldb")? {
+        run = run.leveldb(path);
+    }
+    if let Some(path) = options.take::<PathBuf>("obs")? {
+        run = run.obs(path);
+    }
+    if let Some(path) = options.take::<PathBuf>("counts")? {
+        run = run.counts(path);
+    }
+    if let Some(path) = options.take::<PathBuf>("temp_dir")? {
+        run = run.temp_dir(path);
+    }
+    if let Some(plies) = options.take("max_ply")? {
+        run = run.max_ply(plies);
+    }
+    if let Some(comment) = options.take::<String>("comment")? {
+        run = run.comment(comment);
+    }
+    if let Some(threads) = options.take("threads")? {
+        run = run.threads(threads);
+    }
+    if let Some(bytes) = options.take("memory")? {
+        run = run.memory(bytes);
+    }
+    if let Some(unfinished) = options.unfinished()? {
+        run = run.unfinished(unfinished);
+    }
+    if let Some(variant) = options.parse::<VariantChoice>("variant")? {
+        run = run.variant(variant);
+    }
+    if let Some(letters) = options.parse::<PieceLetters>("piece_letters")? {
+        run = run.piece_letters(letters);
+    }
+    let mut flag = |name| options.take::<bool>(name).map(Option::unwrap_or_default);
+    Ok(run
+        .force(flag("force")?)
+        .allow_empty(flag("allow_empty")?)
+        .index_stats(flag("index_stats")?)
+        .explorer(flag("explorer")?)
+        .drop_duplicates(flag("drop_duplicates")?)
+        .keep_prefix(flag("keep_prefix")?)
+        .variations(flag("variations")?)
+        .strict(flag("strict")?)
+        .with_header(!flag("no_header")?))
+}
+
+fn move_filter(options: &mut Options<'_>) -> PyResult<MoveFilter> {
+    let defaults = MoveFilter::default();
+    let only_white = options.take("only_white")?.unwrap_or(false);
+    let only_black = options.take("only_black")?.unwrap_or(false);
+    Ok(MoveFilter {
+        min_game: options.take("min_game")?.unwrap_or(defaults.min_game),
+        min_score: options.take("min_score")?.unwrap_or(defaults.min_score),
+        only: match (only_white, only_black) {
+            (false, false) => None,
+            (true, false) => Some(Color::White),
+            (false, true) => Some(Color::Black),
+            (true, true) => return Err(value_error("only_white and only_black leave no move")),
+        },
+    })
+}
+
+fn weights(options: &mut Options<'_>) -> PyResult<Weights> {
+    let factors = Factors::default();
+    Ok(Weights {
+        uniform: options.take("uniform")?.unwrap_or_default(),
+        factors: Factors {
+            win: options.take("win_factor")?.unwrap_or(factors.win),
+            draw: options.take("draw_factor")?.unwrap_or(factors.draw),
+            loss: options.take("loss_factor")?.unwrap_or(factors.loss),
+        },
+        scale: match options.take::<String>("scale")?.as_deref() {
+            None | Some("global") => Scale::Global,
+            Some("position") => Scale::Position,
+            Some(_) => return Err(value_error("scale is \"global\" or \"position\"")),
+        },
+    })
+}
+
+/// Runs without Python's lock, in a thread of its own. Meanwhile this one tells the progress and sees signals; either
+/// may raise an exception, which stops the run.
+fn with_progress(py: Python<'_>, run: MakeBook, callback: Option<&Py<PyAny>>) -> PyResult<Report> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let run = run.stop_flag(Arc::clone(&stop));
+    let progress = run.progress();
+    let (ended, end) = mpsc::channel();
+    let worker = thread::spawn(move || {
+        let report = run.run();
+        // The other end waits for the thread whether it gets this or not.
+        let _ = ended.send(());
+        report
+    });
+    let mut raised = None;
+    let mut end = Some(end);
+    while let Some(waited) = end.take() {
+        let (is_over, waited) = py.detach(move || {
+            let is_over = waited.recv_timeout(PAUSE) != Err(mpsc::RecvTimeoutError::Timeout);
+            (is_over, waited)
+        });
+        if !is_over {
+            end = Some(waited);
+        }
+        if raised.is_none() {
+            let told = callback.map_or(Ok(()), |callback| tell(py, callback, &progress));
+            raised = py.check_signals().and(told).err();
+            stop.store(raised.is_some(), Ordering::Relaxed);
+        }
+    }
+    let report = py.detach(|| worker.join());
+    if let Some(err) = raised {
+        return Err(err);
+    }
+    let report =
+        report.map_err(|_| PyRuntimeError::new_err("polybook panicked: please report it"))?;
+    report.map_err(|err| exception(py, err))
+}
+
+fn tell(py: Python<'_>, callback: &Py<PyAny>, progress: &Progress) -> PyResult<()> {
+    let phase = match progress.phase() {
+        Phase::Reading => "reading",
+        Phase::Sorting => "sorting",
+        Phase::Database => "database",
+        Phase::Counts => "counts",
+        Phase::Index => "index",
+        Phase::Book => "book",
+    };
+    callback.call1(py, (phase, progress.fraction(), progress.games()))?;
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! OOBS databases.
+
+use std::path::PathBuf;
+
+use polybook::obs;
+use pyo3::{prelude::*, types::PyDict};
+
+use crate::{errors::exception, position::from_argument};
+
+/// An OOBS database, opened for reading.
+#[pyclass(frozen, module = "polybook")]
+pub struct Obs {
+    obs: obs::Obs,
+}
+
+#[pymethods]
+impl Obs {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Obs> {
+        let obs = py
+            .detach(|| obs::Obs::open(path))
+            .map_err(|err| exception(py, err))?;
+        Ok(Obs { obs })
+    }
+
+    /// The moves of a position with their wins, draws and losses for the side to move.
+    #[pyo3(signature = (position=None))]
+    fn moves<'py>(
+        &self,
+        py: Python<'py>,
+        position: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let pos = from_argument(position, self.obs.info().variant.parse().ok())?;
+        let rows = py
+            .detach(|| self.obs.moves(&pos))
+            .map_err(|err| exception(py, err))?;
+        let to_dict = |row: obs::Row| {
+            let dict = PyDict::new(py);
+            dict.set_item("uci", &row.mv)?;
+            dict.set_item(
+                "san",
+                obs::legal_move(&pos, &row.mv).and_then(|mv| mv.san(&pos)),
+            )?;
+            dict.set_item("active", row.is_active())?;
+            dict.set_item("wins", row.stats.wins)?;
+            dict.set_item("draws", row.stats.draws)?;
+            dict.set_item("losses", row.stats.losses)?;
+            dict.set_item("comment", &row.comment)?;
+            Ok(dict)
+        };
+        rows.into_iter().map(to_dict).collect()
+    }
+}

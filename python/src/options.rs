@@ -1,0 +1,119 @@
+//! Keyword arguments by their names. A name that nothing takes is an error.
+
+use std::str::FromStr;
+
+use polybook::{
+    make_book::Unfinished,
+    pgn::{GameResult, Selection},
+};
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyDict, PyString},
+};
+
+use crate::errors::value_error;
+
+/// Keyword arguments of which each is taken once. One that is None is as if it were not given.
+pub struct Options<'py> {
+    left: Bound<'py, PyDict>,
+}
+
+impl<'py> Options<'py> {
+    pub fn new(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> PyResult<Options<'py>> {
+        let left = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
+        Ok(Options { left })
+    }
+
+    /// A value of a Python type.
+    pub fn take<T>(&mut self, name: &str) -> PyResult<Option<T>>
+    where
+        T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
+    {
+        let Some(value) = self.left.get_item(name)? else {
+            return Ok(None);
+        };
+        self.left.del_item(name)?;
+        if value.is_none() {
+            return Ok(None);
+        }
+        value.extract().map(Some).map_err(Into::into)
+    }
+
+    /// A value that is written as on the command line.
+    pub fn parse<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> PyResult<Option<T>> {
+        let text: Option<String> = self.take(name)?;
+        text.map(|text| text.parse().map_err(value_error))
+            .transpose()
+    }
+
+    /// Texts: one, or a list of them.
+    pub fn texts(&mut self, name: &str) -> PyResult<Vec<String>> {
+        let Some(value) = self.take::<Bound<'py, PyAny>>(name)? else {
+            return Ok(Vec::new());
+        };
+        if value.is_instance_of::<PyString>() {
+            return Ok(vec![value.extract()?]);
+        }
+        value.extract()
+    }
+
+    /// Values that are written as on the command line: one, or a list of them.
+    pub fn parse_all<T: FromStr<Err: std::fmt::Display>>(
+        &mut self,
+        name: &str,
+    ) -> PyResult<Vec<T>> {
+        let parse = |text: String| text.parse().map_err(value_error);
+        self.texts(name)?.into_iter().map(parse).collect()
+    }
+
+    pub fn results(&mut self, name: &str) -> PyResult<Vec<GameResult>> {
+        let result = |text: String| {
+            let result = GameResult::from_token(text.as_bytes());
+            result.ok_or_else(|| value_error("a result is 1-0, 0-1, 1/2-1/2 or *"))
+        };
+        self.texts(name)?.into_iter().map(result).collect()
+    }
+
+    pub fn unfinished(&mut self) -> PyResult<Option<Unfinished>> {
+        match self.take::<String>("unfinished")?.as_deref() {
+            None => Ok(None),
+            Some("draw") => Ok(Some(Unfinished::Draw)),
+            Some("skip") => Ok(Some(Unfinished::Skip)),
+            Some(_) => Err(value_error("unfinished is \"draw\" or \"skip\"")),
+        }
+    }
+
+    /// Which games count, under the names of the command line's options.
+    pub fn selection(&mut self) -> PyResult<Selection> {
+        Ok(Selection {
+            min_elo: self.take("min_elo")?,
+            max_elo: self.take("max_elo")?,
+            require_elo: self.take("require_elo")?.unwrap_or_default(),
+            min_plies: self.take("min_plies")?.unwrap_or_default(),
+            since: self.parse("since")?,
+            until: self.parse("until")?,
+            results: self.results("result")?,
+            players: self.texts("player")?,
+            white: self.texts("white")?,
+            black: self.texts("black")?,
+            exact: self.take("exact")?.unwrap_or_default(),
+            eco: self.parse_all("eco")?,
+            tags: self.parse_all("tag")?,
+            not_tags: self.parse_all("not_tag")?,
+            rated: self.take("rated")?.unwrap_or_default(),
+            time_control: self.parse("time_control")?,
+        })
+    }
+
+    /// Refuses what nothing took.
+    pub fn finish(self, function: &str) -> PyResult<()> {
+        match self.left.keys().iter().next() {
+            None => Ok(()),
+            Some(name) => {
+                let problem = format!("{function}() got an unexpected keyword argument '{name}'");
+                Err(PyTypeError::new_err(problem))
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Positions as Python gives them: nothing for the usual one, a FEN, or a board of python-chess.
+
+use polybook::position::{self, Variant};
+use pyo3::{exceptions::PyTypeError, prelude::*};
+use shakmaty::variant::VariantPosition;
+
+use crate::errors::value_error;
+
+/// The position that an argument means, in the variant of the board, or else of the file that is asked.
+pub fn from_argument(
+    argument: Option<&Bound<'_, PyAny>>,
+    variant: Option<Variant>,
+) -> PyResult<VariantPosition> {
+    let usual = variant.unwrap_or_default();
+    let Some(argument) = argument.filter(|argument| !argument.is_none()) else {
+        return Ok(usual.start());
+    };
+    if let Ok(fen) = argument.extract::<String>() {
+        return usual.from_text(Some(&fen), None).map_err(value_error);
+    }
+    if !argument.hasattr("fen")? {
+        return Err(PyTypeError::new_err(
+            "a position is None, a FEN or a board of python-chess",
+        ));
+    }
+    let fen: String = argument.call_method0("fen")?.extract()?;
+    let variant = of_board(argument, usual)?;
+    variant.from_text(Some(&fen), None).map_err(value_error)
+}
+
+/// The variant that a board says it is of.
+fn of_board(board: &Bound<'_, PyAny>, usual: Variant) -> PyResult<Variant> {
+    if board.hasattr("chess960")? && board.getattr("chess960")?.is_truthy()? {
+        return Ok(Variant::Chess960);
+    }
+    if !board.hasattr("uci_variant")? {
+        return Ok(usual);
+    }
+    let name: Option<String> = board.getattr("uci_variant")?.extract()?;
+    match name.as_deref() {
+        None | Some("chess") => Ok(usual),
+        Some(name) => name.parse().map_err(value_error),
+    }
+}
+
+/// The Polyglot key of a position.
+#[pyfunction]
+#[pyo3(signature = (position=None, *, variant=None))]
+pub fn key(position: Option<&Bound<'_, PyAny>>, variant: Option<&str>) -> PyResult<u64> {
+    let variant = variant
+        .map(|name| name.parse().map_err(value_error))
+        .transpose()?;
+    Ok(position::key(&from_argument(position, variant)?))
+}

@@ -1,0 +1,190 @@
+"""polybook's answers against those of python-chess."""
+
+import io
+import random
+import threading
+from pathlib import Path
+
+import chess
+import chess.pgn
+import chess.polyglot
+import chess.variant
+import numpy as np
+import polybook
+import pytest
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+FAMOUS = DATA / "famous.pgn"
+SELFPLAY = DATA / "selfplay.pgn"
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    path = tmp_path_factory.mktemp("book") / "book.bin"
+    polybook.make_book([SELFPLAY, FAMOUS], bin=path, min_game=1, max_ply=30)
+    return path
+
+
+def played(path):
+    """The boards of the main lines in a PGN, each with its move, the result and the number of the game."""
+    with open(path) as pgn:
+        number = 0
+        while game := chess.pgn.read_game(pgn):
+            board = game.board()
+            for move in game.mainline_moves():
+                yield board, move, game.headers["Result"], number
+                board.push(move)
+            number += 1
+
+
+def test_keys_are_those_of_python_chess():
+    assert polybook.key() == chess.polyglot.zobrist_hash(chess.Board())
+    for board, *_ in played(FAMOUS):
+        assert polybook.key(board) == polybook.key(board.fen()) == chess.polyglot.zobrist_hash(board)
+
+
+def test_book_moves_are_those_of_python_chess(book):
+    ours = polybook.Book(book)
+    with chess.polyglot.open_reader(book) as theirs:
+        for board, *_ in played(FAMOUS):
+            expected = {(entry.move.uci(), entry.weight) for entry in theirs.find_all(board)}
+            assert {(move["uci"], move["weight"]) for move in ours.moves(board)} == expected
+    moves = ours.moves()
+    assert [move["weight"] for move in moves] == sorted((move["weight"] for move in moves), reverse=True)
+    assert sum(move["probability"] for move in moves) == pytest.approx(100)
+    assert chess.Board().parse_san(moves[0]["san"]).uci() == moves[0]["uci"]
+    assert ours.header()["variants"] == ["normal"]
+
+
+def test_moves_are_chosen_by_weight(book):
+    ours = polybook.Book(book)
+    chosen = [ours.weighted_choice()["uci"] for _ in range(3000)]
+    for move in ours.moves():
+        share = chosen.count(move["uci"]) / len(chosen)
+        assert share == pytest.approx(move["probability"] / 100, abs=0.06)
+    with pytest.raises(IndexError):
+        ours.weighted_choice("8/8/8/4k3/8/8/4K3/8 w - - 0 1")
+
+
+def test_every_half_move_becomes_a_row():
+    batches = list(polybook.positions(SELFPLAY, unfinished="draw"))
+    keys, moves, results, games = (
+        np.concatenate([getattr(batch, name) for batch in batches]) for name in ("keys", "moves", "results", "games")
+    )
+    assert (keys.dtype, moves.dtype, results.dtype, games.dtype) == (np.uint64, np.uint16, np.int8, np.uint64)
+    score = {"1-0": 1, "0-1": -1}
+    row = 0
+    for board, move, result, number in played(SELFPLAY):
+        if board.ply() < 4:
+            assert keys[row] == chess.polyglot.zobrist_hash(board)
+        if not board.is_castling(move) and move.promotion is None:
+            assert moves[row] == move.to_square | move.from_square << 6
+        assert (results[row], games[row]) == (score.get(result, 0), number)
+        row += 1
+    assert row == len(keys)
+
+
+def test_options_choose_games_and_refuse_what_is_none(tmp_path):
+    pgn = tmp_path / "games.pgn"
+    pgn.write_text('[White "A"]\n[WhiteElo "2500"]\n[BlackElo "2500"]\n\n1. e4 1-0\n\n1. d4 Ke4 0-1\n\n1. c4 *\n')
+    games = lambda **options: np.concatenate([b.games for b in polybook.positions(pgn, **options)]).tolist()
+    assert games() == [0]
+    assert games(unfinished="draw") == [0, 2]
+    assert games(require_elo=True, player="A", result=["1-0", "0-1"]) == [0]
+    iterator = polybook.positions(pgn)
+    list(iterator)
+    assert (iterator.games, iterator.rejected) == (3, 1)
+    with pytest.raises(TypeError, match="min_elephants"):
+        polybook.positions(pgn, min_elephants=3)
+    with pytest.raises(ValueError):
+        polybook.make_book([pgn], since="yesterday")
+
+
+def test_errors_name_the_game_and_the_move(tmp_path):
+    pgn = tmp_path / "games.pgn"
+    pgn.write_text("1. e4 1-0\n\n1. d4 Ke4 0-1\n")
+    for strict in (
+        lambda: polybook.make_book([pgn], bin=tmp_path / "book.bin", strict=True),
+        lambda: list(polybook.positions(pgn, strict=True)),
+    ):
+        with pytest.raises(polybook.GameError) as raised:
+            strict()
+        err = raised.value
+        assert (err.game, err.ply, err.move, Path(err.file)) == (1, 1, "Ke4", pgn)
+        assert pgn.read_bytes()[err.offset :].startswith(b"Ke4")
+    assert not (tmp_path / "book.bin").exists()
+    with pytest.raises(FileNotFoundError) as missing:
+        polybook.Book(tmp_path / "missing.bin")
+    assert Path(missing.value.filename) == tmp_path / "missing.bin"
+    with pytest.raises(polybook.Error, match="multiple of 16"):
+        (tmp_path / "short.bin").write_bytes(b"x" * 17)
+        polybook.Book(tmp_path / "short.bin")
+
+
+def test_progress_is_told_and_can_stop_a_run(tmp_path):
+    told = []
+    report = polybook.make_book([SELFPLAY], bin=tmp_path / "a.bin", progress=lambda *state: told.append(state))
+    assert told[-1][1:] == (1.0, report["games"]["read"])
+
+    def stop(phase, fraction, games):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        polybook.make_book([SELFPLAY], bin=tmp_path / "b.bin", progress=stop)
+
+
+def test_python_runs_meanwhile(tmp_path):
+    pgn = tmp_path / "games.pgn"
+    pgn.write_bytes(SELFPLAY.read_bytes() * 20)
+    done = threading.Event()
+    counted = []
+
+    def make():
+        polybook.make_book([pgn], bin=tmp_path / "book.bin", threads=1)
+        done.set()
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    while not done.is_set():
+        counted.append(1)
+    thread.join()
+    assert len(counted) > 1000
+
+
+def test_index_database_and_explorer(tmp_path):
+    polybook.make_book(
+        [FAMOUS], leveldb=tmp_path / "idx", obs=tmp_path / "games.obs.db3", min_game=1, explorer=True
+    )
+    board = chess.Board()
+    for move in ("e4", "e5", "Nf3", "d6"):
+        board.push_san(move)
+    index = polybook.Index(tmp_path / "idx")
+    assert len(index) == 45
+    (id,) = index.games(board)
+    assert index.header(id)["white"].startswith("Morphy")
+    game = chess.pgn.read_game(io.StringIO(index.text(id).decode()))
+    assert list(game.mainline_moves())[:4] == board.move_stack
+
+    rows = polybook.Obs(tmp_path / "games.obs.db3").moves()
+    answer = polybook.Explorer([("famous", tmp_path / "idx")]).answer(chess.Board())
+    by_move = {move["uci"]: (move["white"], move["draws"], move["black"]) for move in answer["moves"]}
+    shown = {row["uci"]: (row["wins"], row["draws"], row["losses"]) for row in rows}
+    assert by_move.items() <= shown.items() and len(by_move) > 3
+    assert answer["white"] + answer["draws"] + answer["black"] == 45
+    polybook.make_book([FAMOUS], counts=tmp_path / "counts")
+    polybook.make_book([tmp_path / "counts"], bin=tmp_path / "of_counts.bin")
+    polybook.make_book([FAMOUS], bin=tmp_path / "of_games.bin")
+    assert (tmp_path / "of_counts.bin").read_bytes() == (tmp_path / "of_games.bin").read_bytes()
+    with pytest.raises(FileExistsError, match="force"):
+        polybook.make_book([FAMOUS], leveldb=tmp_path / "idx")
+
+
+def test_variants_are_told_by_their_boards(tmp_path):
+    polybook.make_book([DATA / "variants.pgn"], bin=tmp_path / "atomic.bin", variant="atomic", min_game=1)
+    board = chess.variant.AtomicBoard()
+    moves = polybook.Book(tmp_path / "atomic.bin").moves(board)
+    assert moves and all(chess.Move.from_uci(move["uci"]) in board.legal_moves for move in moves)
+    assert polybook.key(board) != polybook.key(chess.Board())
+    random.seed(1)
+    start = chess.Board.from_chess960_pos(random.randrange(960))
+    assert polybook.key(start) == polybook.key(start.fen(), variant="fischerandom")
