@@ -117,7 +117,7 @@ def test_errors_name_the_game_and_the_move(tmp_path):
         polybook.Book(tmp_path / "missing.bin")
     assert Path(missing.value.filename) == tmp_path / "missing.bin"
     with pytest.raises(polybook.Error, match="multiple of 16"):
-        (tmp_path / "short.bin").write_bytes(b"x" * 17)
+        (tmp_path / "short.bin").write_bytes(b"\1" * 17)
         polybook.Book(tmp_path / "short.bin")
 
 
