@@ -7,7 +7,7 @@ use std::{
 
 use polybook::{
     MakeBook,
-    convert::Convert,
+    convert::{Convert, Suite},
     obs::{Obs, ObsWriter, merge_databases},
     pgn::Input,
     position::Variant,
@@ -127,8 +127,15 @@ fn used(room: &Room, path: &Path) {
     let convert = Convert::new(obs).threads(1);
     let _ = convert.to_bin(&room.path("out.bin"));
     let _ = convert.to_csv(&room.path("out.csv"));
-    let _ = convert.to_pgn(&room.path("out.pgn"), 2);
-    let _ = convert.to_epd(&room.path("out.epd"), 2);
+    let _ = convert.to_jsonl(&room.path("out.jsonl"));
+    let suite = Suite {
+        plies: 2,
+        unique: true,
+        opcodes: true,
+        ..Suite::default()
+    };
+    let _ = convert.to_pgn(&room.path("out.pgn"), &suite);
+    let _ = convert.to_epd(&room.path("out.epd"), &suite);
     let merged = room.path("merged.obs.db3");
     let writer = ObsWriter::create(&merged, |_| Ok(())).unwrap();
     let made = merge_databases(&[path], writer, room.dir(), &AtomicBool::new(false));

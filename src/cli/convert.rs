@@ -1,10 +1,12 @@
 //! `polybook convert`: other things made of a book.
 
+mod suite;
+
 use std::{path::PathBuf, sync::Arc};
 
 use polybook::{
     book::Book,
-    convert::{Convert, Converted, book_to_csv},
+    convert::{Convert, ConvertBook, Converted},
     obs::{self, Obs},
     output::refuse_clashes,
     position::Variant,
@@ -12,6 +14,7 @@ use polybook::{
 };
 use serde::Serialize;
 
+use self::suite::SuiteArgs;
 use super::{
     Context,
     header::HeaderArgs,
@@ -26,17 +29,20 @@ use super::{
 /// Make a Polyglot book, an opening suite or a table of a book
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-What is made is told by the name of the file. Of an OOBS database (.obs.db3) can be made
-  .bin  the Polyglot book that make-book would have made of the same games
-  .pgn  an opening suite: each line of --plies half-moves, the commonest first
-  .epd  an opening suite: each position after --plies half-moves, the commonest first
-  .csv  a table of the moves with their games and weights
-and of a Polyglot book (.bin) a .csv. Rows that are not active are passed over.
+What is made is told by the name of the file. Of an OOBS database (.obs.db3) or a Polyglot book (.bin):
+  .bin    the Polyglot book that make-book would have made of the same games; of a database alone
+  .pgn    an opening suite: each line of --plies half-moves, the commonest first
+  .epd    an opening suite: each position after --plies half-moves, the commonest first
+  .csv    a table: of the moves of a database with their games and weights, of the records of a book
+  .jsonl  the same, a JSON document for each move with its FEN, SAN and UCI
+Rows of a database that are not active are passed over. The options that need games are for databases.
 
 Examples:
   polybook convert games.obs.db3 book.bin
   polybook convert games.obs.db3 white.bin --only-white --win-factor 3
   polybook convert games.obs.db3 openings.pgn --plies 8 --min-game 20
+  polybook convert games.obs.db3 suite.epd --limit 500 --seed 1 --balance 45-55 --opcodes
+  polybook convert book.bin lines.pgn --from positions.epd --plies 4 --unique
   polybook convert book.bin book.csv")]
 pub struct Args {
     /// The database or book; - is standard input
@@ -51,18 +57,13 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Half-moves of each line of a suite
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
-    plies: u16,
-
-    /// Leave moves of weight 0, which no book has, out of a suite
-    #[arg(long)]
-    weighted: bool,
+    #[command(flatten)]
+    suite: SuiteArgs,
 
     #[command(flatten)]
     weighting: WeightingArgs,
 
-    /// Take the positions for those of this variant, whatever the database says
+    /// Take the positions for those of this variant, whatever the input says
     #[arg(long, value_name = "NAME")]
     variant: Option<Variant>,
 
@@ -88,6 +89,14 @@ enum Format {
     Epd,
     /// A table
     Csv,
+    /// A table of JSON documents
+    Jsonl,
+}
+
+impl Format {
+    fn is_suite(self) -> bool {
+        matches!(self, Format::Pgn | Format::Epd)
+    }
 }
 
 /// What was made, for programs.
@@ -110,23 +119,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     input::refuse_document_beside(args.json, out)?;
     let bar = Bar::of_phase("converting", &Arc::default(), context);
     let converted = if obs::is_database(file.path())? {
-        let convert = configured(args, format, &file)?;
-        match format {
-            Format::Bin => convert.to_bin(out)?,
-            Format::Pgn => convert.to_pgn(out, args.plies.into())?,
-            Format::Epd => convert.to_epd(out, args.plies.into())?,
-            Format::Csv => convert.to_csv(out)?,
-        }
+        of_database(args, format, &file)?
     } else {
-        let book = Book::open(file.path())?;
-        if format != Format::Csv {
-            let usage = format!(
-                "{} is a Polyglot book, which has lost what this needs: only a .csv can be made of it",
-                input::name(&args.input)
-            );
-            return Err(Usage(usage).into());
-        }
-        book_to_csv(&book, out)?
+        of_book(args, format, &file)?
     };
     drop(bar);
     context.tell(&summary(args, format, &converted));
@@ -141,6 +136,55 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn of_database(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<Converted> {
+    let obs = Obs::open(file.path())?;
+    let variant = args.variant.or(obs.info().variant.parse().ok());
+    if !format.is_suite() {
+        args.suite.refuse("a suite")?;
+    }
+    let suite = args.suite.suite(variant.unwrap_or_default())?;
+    let convert = configured(args, format, obs);
+    let out = &args.out;
+    Ok(match format {
+        Format::Bin => convert.to_bin(out)?,
+        Format::Pgn => convert.to_pgn(out, &suite)?,
+        Format::Epd => convert.to_epd(out, &suite)?,
+        Format::Csv => convert.to_csv(out)?,
+        Format::Jsonl => convert.to_jsonl(out)?,
+    })
+}
+
+fn of_book(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<Converted> {
+    if let Some(option) = args.weighting.of_games() {
+        let name = input::name(&args.input);
+        let usage = format!(
+            "{option} needs games, and {name} is a Polyglot book: polybook filter chooses its moves"
+        );
+        return Err(Usage(usage).into());
+    }
+    let book = Book::open_within(file.path(), input::IN_MEMORY)?;
+    let variant = args.variant.or(book.variant()).unwrap_or_default();
+    if !format.is_suite() {
+        args.suite.refuse_but_starts()?;
+    }
+    let suite = args.suite.suite(variant)?;
+    let convert = ConvertBook::new(&book, variant);
+    let out = &args.out;
+    Ok(match format {
+        Format::Pgn => convert.to_pgn(out, &suite)?,
+        Format::Epd => convert.to_epd(out, &suite)?,
+        Format::Csv => convert.to_csv(out, &suite.starts)?,
+        Format::Jsonl => convert.to_jsonl(out, &suite.starts)?,
+        Format::Bin => {
+            let usage = format!(
+                "{} is a Polyglot book already: polybook filter and polybook merge-book make others of it",
+                input::name(&args.input)
+            );
+            return Err(Usage(usage).into());
+        }
+    })
+}
+
 /// The format that is asked for, or that the name of the output tells.
 fn format(args: &Args) -> Result<Format, Usage> {
     if let Some(format) = args.format {
@@ -152,29 +196,30 @@ fn format(args: &Args) -> Result<Format, Usage> {
         "pgn" => Ok(Format::Pgn),
         "epd" => Ok(Format::Epd),
         "csv" => Ok(Format::Csv),
+        "jsonl" => Ok(Format::Jsonl),
         "db3" => Err(Usage(format!(
             "{}: an OOBS database is made of games, by make-book --obs, or of others, by merge-book",
             args.out.display()
         ))),
         _ => Err(Usage(format!(
-            "{}: say what to make with --format, or end the name in .bin, .pgn, .epd or .csv",
+            "{}: say what to make with --format, or end the name in .bin, .pgn, .epd, .csv or .jsonl",
             args.out.display()
         ))),
     }
 }
 
-fn configured(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<Convert> {
+fn configured(args: &Args, format: Format, obs: Obs) -> Convert {
     let default = match format {
-        Format::Csv => MoveFilter::every_move(),
+        Format::Csv | Format::Jsonl => MoveFilter::every_move(),
         Format::Bin | Format::Pgn | Format::Epd => MoveFilter::default(),
     };
     let memory = Memory {
         bytes: args.resources.memory(),
         temp_dir: args.resources.temp_dir(),
     };
-    let mut convert = Convert::new(Obs::open(file.path())?)
+    let mut convert = Convert::new(obs)
         .move_filter(args.weighting.move_filter(&default))
-        .only_weighted(args.weighted)
+        .only_weighted(args.suite.weighted)
         .weights((&args.weighting).into())
         .with_header(!args.header.no_header)
         .threads(args.resources.threads())
@@ -185,7 +230,7 @@ fn configured(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<C
     if let Some(comment) = &args.header.comment {
         convert = convert.comment(comment);
     }
-    Ok(convert)
+    convert
 }
 
 fn summary(args: &Args, format: Format, converted: &Converted) -> String {
@@ -202,7 +247,7 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
         Format::Bin => "entries",
         Format::Pgn => "lines",
         Format::Epd => "positions",
-        Format::Csv => "rows",
+        Format::Csv | Format::Jsonl => "rows",
     };
     if converted.left_out > 0 {
         text.push_str(&format!(

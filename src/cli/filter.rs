@@ -17,6 +17,7 @@ use super::{
     input::{self, InputFile},
     json,
     progress::Bar,
+    weighting::percent,
 };
 
 /// Keep part of a book, or of several
@@ -74,14 +75,6 @@ pub struct Args {
     /// Print a JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// A share in percent.
-pub fn percent(text: &str) -> Result<f64, &'static str> {
-    text.parse()
-        .ok()
-        .filter(|percent| (0.0..=100.0).contains(percent))
-        .ok_or("write a percentage from 0 to 100")
 }
 
 /// What was done, for programs.

@@ -20,11 +20,11 @@ use serde::Serialize;
 use super::{
     Context,
     color::ColorArg,
-    filter::percent,
     input::{self, IN_MEMORY, InputFile},
     json,
     position::PositionArgs,
     progress::Bar,
+    weighting::percent,
 };
 
 /// Print all that a book, a database or an index knows from a position on, each position once

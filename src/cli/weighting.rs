@@ -53,7 +53,8 @@ enum ScaleArg {
     Position,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+/// A number of percent.
+pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
         _ => Err("write a number from 0 to 100".to_owned()),
@@ -61,6 +62,26 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl WeightingArgs {
+    /// The first option that was given and that needs games.
+    pub fn of_games(&self) -> Option<&'static str> {
+        let factors = Factors::default();
+        let given = [
+            (self.min_game.is_some(), "--min-game"),
+            (self.min_score > 0.0, "--min-score"),
+            (self.only_white, "--only-white"),
+            (self.only_black, "--only-black"),
+            (self.uniform, "--uniform"),
+            (self.win_factor != factors.win, "--win-factor"),
+            (self.draw_factor != factors.draw, "--draw-factor"),
+            (self.loss_factor != factors.loss, "--loss-factor"),
+            (matches!(self.scale, ScaleArg::Position), "--scale"),
+        ];
+        given
+            .iter()
+            .find(|(is_given, _)| *is_given)
+            .map(|(_, option)| *option)
+    }
+
     /// The filter that is asked for; what is not said is that of `default`.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {

@@ -2,14 +2,14 @@
 
 use std::{io, path::Path};
 
-use shakmaty::{Color, Position};
+use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     Convert, Converted,
     replace::{Kind, check_replaceable},
 };
 use crate::{
-    book::{Book, Entry, Scale, Scaling, Weights},
+    book::{Scale, Scaling, Weights},
     error::{At, Result},
     obs::{PassedOver, Row},
     output::AtomicFile,
@@ -17,38 +17,21 @@ use crate::{
     tally::MoveFilter,
 };
 
-/// Writes the records of a Polyglot book as a table: key (16 hex digits), move (castling as the king
-/// taking its rook), weight and learn.
-///
-/// # Errors
-///
-/// A book that cannot be read or a file that cannot be written.
-pub fn book_to_csv(book: &Book, path: &Path) -> Result<Converted> {
-    let mut csv = Csv::create(path, "Key,Move,Weight,Learn")?;
-    let mut entries = 0;
-    for entry in book {
-        let Entry {
-            key,
-            mv,
-            weight,
-            learn,
-        } = entry?;
-        // The null key is the header's.
-        if key == 0 {
-            continue;
-        }
-        csv.text(&format!("{key:016x}"))?;
-        csv.text(&mv.to_string())?;
-        csv.number(weight.into())?;
-        csv.number(learn.into())?;
-        csv.end_row()?;
-        entries += 1;
-    }
-    csv.commit()?;
-    Ok(Converted {
-        entries,
-        ..Converted::default()
-    })
+/// A row of a table.
+pub(super) struct WeighedRow<'a> {
+    // Only JSON lines look at it.
+    #[cfg_attr(not(feature = "serde"), allow(dead_code))]
+    pub pos: &'a VariantPosition,
+    pub row: &'a Row,
+    pub weight: u16,
+}
+
+/// Writes the rows of a table in its format.
+pub(super) trait RowWriter {
+    fn write_row(&mut self, row: &WeighedRow<'_>) -> Result<()>;
+
+    /// Puts the file in its place.
+    fn commit(self) -> Result<()>;
 }
 
 impl Convert {
@@ -60,6 +43,11 @@ impl Convert {
     ///
     /// A database that cannot be read or a file that cannot be written.
     pub fn to_csv(&self, path: &Path) -> Result<Converted> {
+        self.write_table(Csv::create(path, "EPD,Move,Win,Draw,Loss,Weight")?)
+    }
+
+    /// Writes the rows that are selected.
+    pub(super) fn write_table(&self, writer: impl RowWriter) -> Result<Converted> {
         let variant = self.played_variant()?;
         let filter = self.narrowed(MoveFilter::every_move());
         let mut table = Table {
@@ -67,7 +55,7 @@ impl Convert {
             filter: &filter,
             weights: &self.weights,
             variant,
-            csv: Csv::create(path, "EPD,Move,Win,Draw,Loss,Weight")?,
+            writer,
             converted: Converted::default(),
         };
         let mut position: Vec<Row> = Vec::new();
@@ -83,7 +71,7 @@ impl Convert {
         }
         table.write(&mut position)?;
         table.converted.passed_over.add(rows.passed_over().clone());
-        table.csv.commit()?;
+        table.writer.commit()?;
         Ok(table.converted)
     }
 
@@ -105,23 +93,23 @@ impl Convert {
 }
 
 /// The table of a database.
-struct Table<'a> {
+struct Table<'a, W> {
     filter: &'a MoveFilter,
     weights: &'a Weights,
     variant: Variant,
     scaling: Scaling,
-    csv: Csv<'a>,
+    writer: W,
     converted: Converted,
 }
 
-impl Table<'_> {
+impl<W: RowWriter> Table<'_, W> {
     /// Writes the rows of a position, the most games first.
     fn write(&mut self, rows: &mut Vec<Row>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());
         };
-        let turn = match self.variant.parse_fen(&first.epd) {
-            Ok(pos) => pos.turn(),
+        let pos = match self.variant.parse_fen(&first.epd) {
+            Ok(pos) => pos,
             Err(err) => {
                 let mut passed_over = PassedOver::default();
                 for row in rows.drain(..) {
@@ -131,6 +119,7 @@ impl Table<'_> {
                 return Ok(());
             }
         };
+        let turn = pos.turn();
         let before = rows.len();
         rows.retain(|row| self.filter.selects(turn, row.stats));
         self.converted.left_out += (before - rows.len()) as u64;
@@ -147,13 +136,11 @@ impl Table<'_> {
                 0 => 0,
                 weight => scaling.apply(weight),
             };
-            self.csv.text(&row.epd)?;
-            self.csv.text(&row.mv)?;
-            for number in [row.stats.wins, row.stats.draws, row.stats.losses] {
-                self.csv.number(number)?;
-            }
-            self.csv.number(weight.into())?;
-            self.csv.end_row()?;
+            self.writer.write_row(&WeighedRow {
+                pos: &pos,
+                row: &row,
+                weight,
+            })?;
             self.converted.entries += 1;
         }
         Ok(())
@@ -170,14 +157,14 @@ fn turn(epd: &str) -> Option<Color> {
 }
 
 /// A file of comma-separated values that replaces its target when it is committed.
-struct Csv<'a> {
+pub(super) struct Csv<'a> {
     path: &'a Path,
     writer: csv::Writer<AtomicFile>,
     digits: itoa::Buffer,
 }
 
 impl<'a> Csv<'a> {
-    fn create(path: &'a Path, columns: &'static str) -> Result<Csv<'a>> {
+    pub(super) fn create(path: &'a Path, columns: &'static str) -> Result<Csv<'a>> {
         let kind = Kind::FirstLine(columns);
         let file = AtomicFile::create_over(path, |old| check_replaceable(old, kind))?;
         let mut writer = csv::WriterBuilder::new()
@@ -194,19 +181,32 @@ impl<'a> Csv<'a> {
         })
     }
 
-    fn text(&mut self, text: &str) -> Result<()> {
+    pub(super) fn text(&mut self, text: &str) -> Result<()> {
         let written = self.writer.write_field(text);
         written.map_err(io::Error::from).at(self.path, "write")
     }
 
-    fn number(&mut self, number: u64) -> Result<()> {
+    pub(super) fn number(&mut self, number: u64) -> Result<()> {
         let written = self.writer.write_field(self.digits.format(number));
         written.map_err(io::Error::from).at(self.path, "write")
     }
 
-    fn end_row(&mut self) -> Result<()> {
+    pub(super) fn end_row(&mut self) -> Result<()> {
         let written = self.writer.write_record(None::<&[u8]>);
         written.map_err(io::Error::from).at(self.path, "write")
+    }
+}
+
+impl RowWriter for Csv<'_> {
+    fn write_row(&mut self, row: &WeighedRow<'_>) -> Result<()> {
+        let Row { epd, mv, stats, .. } = row.row;
+        self.text(epd)?;
+        self.text(mv)?;
+        for number in [stats.wins, stats.draws, stats.losses] {
+            self.number(number)?;
+        }
+        self.number(row.weight.into())?;
+        self.end_row()
     }
 
     fn commit(self) -> Result<()> {

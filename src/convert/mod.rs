@@ -1,5 +1,5 @@
 //! Making other things of books: a Polyglot book, opening suites and tables of an
-//! [OOBS database](crate::obs), and a table of a Polyglot book.
+//! [OOBS database](crate::obs), and suites and tables of a Polyglot book.
 //!
 //! ```
 //! use polybook::{MakeBook, convert::Convert, obs::Obs, pgn::Input};
@@ -13,17 +13,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod book;
 mod counts;
 mod csv;
+#[cfg(feature = "serde")]
+mod jsonl;
 mod replace;
+mod source;
+mod starts;
 mod suite;
 
-use std::path::{Path, PathBuf};
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use shakmaty::variant::VariantPosition;
 
-use self::counts::Counted;
-pub use self::csv::book_to_csv;
+pub use self::{book::ConvertBook, starts::read_starts, suite::Suite};
+use self::{
+    counts::Counted,
+    source::CountedMoves,
+    suite::{write_lines, write_positions},
+};
 pub use crate::obs::PassedOver;
 use crate::{
     book::{BookMaker, BookSummary, Weights, check_replaceable},
@@ -169,6 +182,65 @@ impl Convert {
             book: Some(summary),
             passed_over,
             left_out: 0,
+        })
+    }
+
+    /// Writes the lines of a suite, each once, as games without result: those that most games can have followed
+    /// first.
+    ///
+    /// Every move of a line is one that a book of the database would have. In Chess960 the lines start from all
+    /// starting positions that the database knows, unless the suite has its own.
+    ///
+    /// # Errors
+    ///
+    /// A database that cannot be read, a file that cannot be written, or a suite that would be empty or beyond all
+    /// measure.
+    pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
+        self.with_source(suite, |source, starts| {
+            write_lines(source, starts, suite, path)
+        })
+    }
+
+    /// Writes the positions that the lines of a suite come to, each once, one EPD a line: those that most games came to
+    /// first.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_pgn`](Convert::to_pgn).
+    pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
+        self.with_source(suite, |source, starts| {
+            write_positions(source, starts, suite, path)
+        })
+    }
+
+    /// Counts the database, and makes a suite of it.
+    fn with_source(
+        &self,
+        suite: &Suite,
+        write: impl FnOnce(&CountedMoves<'_>, &[VariantPosition]) -> Result<Converted>,
+    ) -> Result<Converted> {
+        let variant = self.played_variant()?;
+        let pool = self.pool()?;
+        let Counted {
+            counts,
+            starts,
+            passed_over,
+        } = self.count(variant, &pool)?;
+        let starts = match (variant, &suite.starts[..]) {
+            (_, [_, ..]) => suite.starts.clone(),
+            (Variant::Chess960, _) if !starts.is_empty() => starts,
+            _ => vec![variant.start()],
+        };
+        let source = CountedMoves {
+            finder: pool.install(|| counts.finder())?,
+            filter: self.narrowed(MoveFilter::default()),
+            weights: &self.weights,
+            only_weighted: self.only_weighted,
+            scratch: RefCell::default(),
+        };
+        Ok(Converted {
+            passed_over,
+            ..write(&source, &starts)?
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::starts::read_start;
 use crate::{error::Result, output::check_first_line, position::Variant};
 
 /// What tells that a file was written by the same conversion.
@@ -11,6 +12,9 @@ pub(super) enum Kind {
     FirstLine(&'static str),
     /// Its first line is an EPD.
     Epd,
+    /// Its first line is a JSON document.
+    #[cfg(feature = "serde")]
+    Json,
 }
 
 /// Refuses to replace a file of another kind.
@@ -25,8 +29,13 @@ impl Kind {
             Kind::Epd => std::str::from_utf8(line).is_ok_and(|epd| {
                 Variant::ALL
                     .into_iter()
-                    .any(|variant| variant.parse_fen(epd).is_ok())
+                    .any(|variant| read_start(epd, variant).is_ok())
             }),
+            // A line may be longer than what is looked at.
+            #[cfg(feature = "serde")]
+            Kind::Json => [&b"{\"key\":\""[..], b"{\"fen\":\""]
+                .iter()
+                .any(|start| line.starts_with(start)),
         }
     }
 }

@@ -79,6 +79,12 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n\n")
     }
 
+    /// Hands back what it wrote to.
+    #[cfg(feature = "obs")]
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());

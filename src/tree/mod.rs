@@ -30,6 +30,8 @@ mod source;
 mod text;
 mod walk;
 
+#[cfg(feature = "obs")]
+pub(crate) use self::games::{GameWriter, move_number};
 #[cfg(feature = "serde")]
 pub use self::jsonl::write_jsonl;
 pub use self::{

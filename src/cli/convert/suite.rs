@@ -1,0 +1,121 @@
+//! What a suite has in it.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::Context as _;
+use polybook::{
+    Error,
+    convert::{Suite, read_starts},
+    position::Variant,
+};
+
+use crate::cli::{
+    input::{self, InputFile},
+    usage::Usage,
+};
+
+/// What a suite has in it.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Opening suites")]
+pub struct SuiteArgs {
+    /// Half-moves of each line of a suite
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    plies: u16,
+
+    /// At most N lines or positions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+
+    /// Shuffle: the same order for the same number and moves, on every machine
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+
+    /// Lines after which White's score in percent lies from LOW to HIGH
+    #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
+    balance: Option<(f64, f64)>,
+
+    /// Of several lines to the same position, the first alone
+    #[arg(long)]
+    unique: bool,
+
+    /// Start from the positions of this file, a FEN or an EPD a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+
+    /// Write the counters of moves into EPDs: hmvc and fmvn
+    #[arg(long)]
+    opcodes: bool,
+
+    /// Leave moves of weight 0, which no book has, out of a suite
+    #[arg(long)]
+    pub weighted: bool,
+}
+
+/// A range of scores in percent.
+fn balance(text: &str) -> Result<(f64, f64), &'static str> {
+    let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
+    text.split_once('-')
+        .and_then(|(low, high)| Some((percent(low)?, percent(high)?)))
+        .filter(|(low, high)| 0.0 <= *low && low <= high && *high <= 100.0)
+        .ok_or("write a range of scores in percent, such as 45-55")
+}
+
+impl SuiteArgs {
+    /// The suite that is asked for.
+    pub fn suite(&self, variant: Variant) -> anyhow::Result<Suite> {
+        let limit = self
+            .limit
+            .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(Suite {
+            plies: self.plies.into(),
+            limit,
+            seed: self.seed,
+            balance: self.balance,
+            unique: self.unique,
+            opcodes: self.opcodes,
+            starts: self.starts(variant)?,
+        })
+    }
+
+    fn starts(&self, variant: Variant) -> anyhow::Result<Vec<shakmaty::variant::VariantPosition>> {
+        let Some(path) = &self.from else {
+            return Ok(Vec::new());
+        };
+        let name = input::name(path);
+        let file = InputFile::of(path)?;
+        let text = fs::read(file.path()).with_context(|| format!("cannot read {name}"))?;
+        let problem = |problem: String| Error::File {
+            path: name.clone().into(),
+            problem,
+        };
+        let starts = read_starts(&String::from_utf8_lossy(&text), variant)
+            .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;
+        if starts.is_empty() {
+            return Err(problem("has no position: write a FEN or an EPD a line".to_owned()).into());
+        }
+        Ok(starts)
+    }
+
+    /// Refuses options that only a suite has.
+    pub fn refuse(&self, of: &str) -> Result<(), Usage> {
+        match self.from {
+            Some(_) => Err(Usage(format!("--from is for {of}"))),
+            None => self.refuse_but_starts(),
+        }
+    }
+
+    /// Refuses options that only a suite has, other than where lines start.
+    pub fn refuse_but_starts(&self) -> Result<(), Usage> {
+        let given = [
+            (self.limit.is_some(), "--limit"),
+            (self.seed.is_some(), "--seed"),
+            (self.balance.is_some(), "--balance"),
+            (self.unique, "--unique"),
+            (self.opcodes, "--opcodes"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, option)) => Err(Usage(format!("{option} is for suites, .pgn and .epd"))),
+            None => Ok(()),
+        }
+    }
+}
