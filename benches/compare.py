@@ -189,7 +189,7 @@ def databases(table, args):
 
 def counts(table, args):
     """Counts as Parquet: writing those of all games, and adding up those of seven parts."""
-    book = make(args.polybook, args.pgn, *EVERY)
+    book = make(args.polybook, args.pgn, "--bin", "a.bin")
     written = make(args.polybook, args.pgn, "--counts", "a.counts", "--force")
     table.compare("counts", written, "the book", book, "cpu", "at most 1.5")
     with open(args.pgn, "rb") as file:
@@ -200,7 +200,7 @@ def counts(table, args):
         with open(f"{part}.pgn", "wb") as file:
             file.write(games[cuts[part] : cuts[part + 1]])
         subprocess.run(make(args.polybook, f"{part}.pgn", "--counts", f"{part}.counts"), check=True)
-    added = make(args.polybook, "0.counts", *EVERY) + [f"{part}.counts" for part in range(1, 7)]
+    added = make(args.polybook, "0.counts", "--bin", "a.bin") + [f"{part}.counts" for part in range(1, 7)]
     table.compare("book from seven counts", added, "from the games", book, "cpu", "at most 0.25")
 
 

@@ -18,9 +18,6 @@ const PLIES: u64 = 11;
 fn sound() -> &'static [(String, Vec<u8>)] {
     static SOUND: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
     SOUND.get_or_init(|| {
-        // The library catches what the crate `parquet` panics with, and the hook of libFuzzer would end the process.
-        #[cfg(fuzzing)]
-        std::panic::set_hook(Box::new(|_| {}));
         let room = Room::new();
         let pgn = room.file("games.pgn", GAMES.as_bytes());
         let dir = room.path("counts");
