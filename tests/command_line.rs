@@ -20,7 +20,7 @@ fn made() -> tempfile::TempDir {
     fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
     ok(
         dir.path(),
-        "make-book -q --min-game 1 famous.pgn --bin book.bin --leveldb games.idx --index-stats --obs games.obs.db3",
+        "make-book -q --min-game 1 famous.pgn --bin book.bin --leveldb games.idx --index-stats --explorer --obs games.obs.db3",
     );
     dir
 }

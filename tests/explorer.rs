@@ -1,6 +1,7 @@
 //! The explorer: every number of its answers is held against a count by python-chess over the PGN.
 
-#[macro_use]
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

@@ -7,7 +7,11 @@ mod common;
 use std::{collections::BTreeMap, fs, io::Write, path::Path};
 
 use common::{fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp};
-use polybook::index::Index;
+use polybook::{
+    explorer::{Explorer, Line, Page, Query, Sort, View},
+    index::Index,
+    position::Variant,
+};
 
 /// All files of an index.
 fn contents(index: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -528,6 +532,32 @@ fn answers(index: &Path, keys: &[u64]) -> polybook::Result<Vec<String>> {
     for key in keys {
         answers.push(format!("{:?} {:?}", index.games(*key)?, index.stats(*key)?));
     }
+    if index.is_explored()? {
+        answers.extend(explored_answers(index.path())?);
+    }
+    Ok(answers)
+}
+
+/// What the explorer answers.
+fn explored_answers(index: &Path) -> polybook::Result<Vec<String>> {
+    let explorer = Explorer::open([("games".to_owned(), index.to_owned())])?;
+    let mut answers = vec![format!(
+        "{:?} {:?}",
+        explorer.about(),
+        explorer.find("abcdefgh")?
+    )];
+    for line in ["", "e2e4", "e2e4,e7e5", "d2d4"] {
+        let line = Line::parse(Variant::Standard, None, line).unwrap();
+        let mut query = Query::new(line, View::Lichess);
+        answers.push(format!("{:?}", explorer.answer(&query)?));
+        query.filters.player = Some("a".to_owned());
+        let page = Page {
+            skip: 0,
+            limit: 9,
+            sort: Sort::Recent,
+        };
+        answers.push(format!("{:?}", explorer.games(&query, &page)?));
+    }
     Ok(answers)
 }
 
@@ -568,8 +598,7 @@ fn damage_everywhere(index: &Path, keys: &[u64], is_ours: bool) {
     }
 }
 
-const TWO_GAMES: &str =
-    "[White \"A\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n[White \"B\"]\n\n1. e4 *\n";
+const TWO_GAMES: &str = "[White \"A\"]\n[Site \"lichess.org/abcdefgh\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n[White \"B\"]\n\n1. e4 *\n";
 
 /// The keys of the positions of those, and one that no game reached.
 fn keys_of_two_games() -> Vec<u64> {
@@ -587,7 +616,7 @@ fn every_bit_of_an_index_matters_or_not() {
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(
         dir.path(),
-        "make-book -q --leveldb idx --index-stats games.pgn",
+        "make-book -q --leveldb idx --index-stats --explorer games.pgn",
     );
     damage_everywhere(&dir.path().join("idx"), &keys_of_two_games(), true);
 }
@@ -597,7 +626,10 @@ fn every_bit_of_an_index_matters_or_not() {
 fn every_bit_of_a_database_that_leveldb_wrote_matters_or_not() {
     let dir = temp();
     write(dir.path(), "games.pgn", TWO_GAMES);
-    ok(dir.path(), "make-book -q --leveldb idx games.pgn");
+    ok(
+        dir.path(),
+        "make-book -q --leveldb idx --explorer games.pgn",
+    );
     let keys = keys_of_two_games();
     let expected = answers(&dir.path().join("idx"), &keys).unwrap();
 

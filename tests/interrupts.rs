@@ -124,7 +124,7 @@ struct Old {
 
 const OUTPUTS: [&str; 3] = ["book.bin", "games.idx", "games.obs.db3"];
 
-const ALL_OUTPUTS: &str = "make-book -q --force --min-game 1 --bin book.bin --leveldb games.idx --obs games.obs.db3 --index-stats";
+const ALL_OUTPUTS: &str = "make-book -q --force --min-game 1 --bin book.bin --leveldb games.idx --obs games.obs.db3 --index-stats --explorer";
 
 impl Old {
     fn make() -> Old {

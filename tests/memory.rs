@@ -244,7 +244,7 @@ fn a_long_list_of_moves() {
 #[test]
 fn few_open_files_are_enough() {
     let dir = temp();
-    let line = "make-book games.pgn --memory 64KiB --min-game 1 --bin book.bin --leveldb index --index-stats --obs games.obs.db3 -q";
+    let line = "make-book games.pgn --memory 64KiB --min-game 1 --bin book.bin --leveldb index --index-stats --explorer --obs games.obs.db3 -q";
     fs::copy(sample("selfplay.pgn"), dir.path().join("games.pgn")).unwrap();
     let output = Command::new("sh")
         .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])

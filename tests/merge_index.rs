@@ -1,6 +1,7 @@
 //! `merge-index`: the merged index is, to the byte, the index of all the games.
 
-#[macro_use]
+#![cfg(feature = "cli")]
+
 mod common;
 
 use std::{

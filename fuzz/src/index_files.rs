@@ -4,7 +4,8 @@ use std::{fs, path::Path, sync::OnceLock};
 
 use polybook::{
     MakeBook,
-    index::Index,
+    explorer::{Explorer, Line, Page, Query, Sort, View},
+    index::{Index, MergeIndexes},
     pgn::Input,
     position::{Variant, from_text, key},
 };
@@ -32,6 +33,7 @@ fn sound() -> &'static Sound {
         MakeBook::new([Input::file(&pgn)])
             .leveldb(&dir)
             .index_stats(true)
+            .explorer(true)
             .run()
             .unwrap();
         let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(&dir)
@@ -73,6 +75,34 @@ fn answers(dir: &Path) -> Vec<Result<String, String>> {
                 .map(|stats| format!("{stats:?}"))
                 .map_err(text),
         );
+    }
+    answers.extend(explored_answers(dir));
+    answers
+}
+
+/// All that the explorer answers.
+fn explored_answers(dir: &Path) -> Vec<Result<String, String>> {
+    let text = |err: polybook::Error| err.to_string();
+    let explorer = match Explorer::open([("games".to_owned(), dir.to_owned())]) {
+        Ok(explorer) => explorer,
+        Err(err) => return vec![Err(text(err))],
+    };
+    let mut answers = vec![Ok(format!("{:?}", explorer.about()))];
+    for line in ["", "e2e4", "e2e4,e7e5", "d2d4,d7d5", "a2a3"] {
+        let line = Line::parse(Variant::Standard, None, line).unwrap();
+        let mut query = Query::new(line, View::Lichess);
+        query.history = true;
+        query.transpositions = true;
+        let answer = explorer.answer(&query);
+        answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
+        query.filters.player = Some("three".to_owned());
+        let page = Page {
+            skip: 0,
+            limit: 5,
+            sort: Sort::Rating,
+        };
+        let games = explorer.games(&query, &page);
+        answers.push(games.map(|games| format!("{games:?}")).map_err(text));
     }
     answers
 }
@@ -122,6 +152,7 @@ fn replaced(room: &Room, number: usize, bytes: &[u8]) {
     if let Ok(index) = Index::open(&dir) {
         let start = key(&Variant::Standard.start());
         let _ = index.games(start).map(|ids| ids.iter().take(1000).count());
+        let _ = MergeIndexes::new([dir.clone(), dir]).run(&room.path("merged"));
     }
 }
 

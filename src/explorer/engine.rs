@@ -47,14 +47,18 @@ impl fmt::Debug for Explorer {
 }
 
 /// What games are ranked by, and which game it is: the higher the earlier in a list.
-type Rank = (u32, u32, u64, BookMove);
+type Rank = (u64, u64, BookMove);
 
+/// By the sum of the ratings, then by the date.
+#[inline]
 fn by_rating(hot: &Hot, number: u64, mv: BookMove) -> Rank {
-    (hot.rating_sum(), hot.date, number, mv)
+    let rank = u64::from(hot.rating_sum()) << u32::BITS | u64::from(hot.date);
+    (rank, number, mv)
 }
 
+#[inline]
 fn by_date(hot: &Hot, number: u64, mv: BookMove) -> Rank {
-    (0, hot.date, number, mv)
+    (hot.date.into(), number, mv)
 }
 
 /// What was counted for a question.
@@ -151,9 +155,9 @@ impl Explorer {
         recent.truncate(query.recent_limit(top.len()));
         let recent = self.games_of(query, recent)?;
         Ok(Answer {
-            white: totals.white,
-            draws: totals.draws,
-            black: totals.black,
+            white: totals.white(),
+            draws: totals.draws(),
+            black: totals.black(),
             moves,
             recent_games: (query.view != View::Masters).then_some(recent),
             top_games: (query.view != View::Player).then_some(top),
@@ -183,7 +187,7 @@ impl Explorer {
     /// As of [`games`](Explorer::games).
     pub fn game_numbers(&self, query: &Query, page: &Page) -> Result<(u64, Vec<u64>)> {
         let (total, ranks) = self.page(query, page)?;
-        Ok((total, ranks.into_iter().map(|rank| rank.2).collect()))
+        Ok((total, ranks.into_iter().map(|rank| rank.1).collect()))
     }
 
     fn page(&self, query: &Query, page: &Page) -> Result<(u64, Vec<Rank>)> {
@@ -198,14 +202,14 @@ impl Explorer {
                 best.offer(match page.sort {
                     Sort::Recent => by_date(hot, number, mv),
                     Sort::Rating => by_rating(hot, number, mv),
-                    Sort::Id => (0, 0, u64::MAX - number, mv),
+                    Sort::Id => (0, u64::MAX - number, mv),
                 });
             },
         )?;
         let mut ranks = best.into_sorted();
         ranks.drain(..page.skip.min(ranks.len()));
         if page.sort == Sort::Id {
-            ranks.iter_mut().for_each(|rank| rank.2 = u64::MAX - rank.2);
+            ranks.iter_mut().for_each(|rank| rank.1 = u64::MAX - rank.1);
         }
         Ok((total, ranks))
     }
@@ -352,9 +356,9 @@ impl Explorer {
             average_rating: (!of_player).then_some(mean),
             average_opponent_rating: of_player.then_some(mean),
             performance: of_player.then_some(worth),
-            white: results.white,
-            draws: results.draws,
-            black: results.black,
+            white: results.white(),
+            draws: results.draws(),
+            black: results.black(),
             game,
             opening: openings::name_of(&next),
             reached: query
@@ -375,7 +379,7 @@ impl Explorer {
     fn games_of(&self, query: &Query, ranks: Vec<Rank>) -> Result<Vec<PlayedGame>> {
         ranks
             .into_iter()
-            .map(|(_, _, number, mv)| {
+            .map(|(_, number, mv)| {
                 Ok(PlayedGame {
                     uci: (mv != BookMove::NONE).then(|| mv.to_string()),
                     game: self.info(number, query.view)?,
@@ -483,7 +487,7 @@ impl Counted {
                 self.top.offer(by_rating(hot, game, *mv));
                 self.recent.offer(by_date(hot, game, *mv));
                 if let Some(months) = &mut self.months {
-                    months.entry(hot.date >> 5).or_default().add(hot.winner());
+                    months.entry(hot.date >> 5).or_default().add(hot.result());
                 }
             })?;
             is_known.then_some(())
@@ -527,9 +531,9 @@ fn zero_filled(months: &BTreeMap<u32, Results>) -> Vec<MonthCount> {
             let results = months.get(&month).copied().unwrap_or_default();
             MonthCount {
                 month: format!("{:04}-{:02}", month >> 4, month & 15),
-                white: results.white,
-                draws: results.draws,
-                black: results.black,
+                white: results.white(),
+                draws: results.draws(),
+                black: results.black(),
             }
         })
         .collect()

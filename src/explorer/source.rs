@@ -50,7 +50,12 @@ impl Hot {
         }
     }
 
+    /// The number of the result.
     #[inline]
+    pub(super) fn result(&self) -> usize {
+        usize::from(self.traits & 3)
+    }
+
     pub(super) fn winner(&self) -> Option<Color> {
         match self.traits & 3 {
             1 => Some(Color::White),

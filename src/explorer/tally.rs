@@ -9,36 +9,44 @@ use super::source::Hot;
 /// How many games each side won, and how many neither.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Results {
-    pub white: u64,
-    pub draws: u64,
-    pub black: u64,
+    /// By the numbers of results: drawn, won by White, won by Black, not known.
+    by_result: [u64; 4],
 }
 
 impl Results {
+    /// Adds a game by the number of its result.
     #[inline]
-    pub(super) fn add(&mut self, winner: Option<Color>) {
-        match winner {
-            Some(Color::White) => self.white += 1,
-            Some(Color::Black) => self.black += 1,
-            None => self.draws += 1,
-        }
+    pub(super) fn add(&mut self, result: usize) {
+        self.by_result[result % 4] += 1;
+    }
+
+    pub(super) fn white(self) -> u64 {
+        self.by_result[1]
+    }
+
+    pub(super) fn draws(self) -> u64 {
+        self.by_result[0] + self.by_result[3]
+    }
+
+    pub(super) fn black(self) -> u64 {
+        self.by_result[2]
     }
 
     pub(super) fn games(self) -> u64 {
-        self.white + self.draws + self.black
+        self.by_result.iter().sum()
     }
 
     /// Twice the points of a colour.
     pub(super) fn half_points(self, color: Color) -> u64 {
-        2 * color.fold_wb(self.white, self.black) + self.draws
+        2 * color.fold_wb(self.white(), self.black()) + self.draws()
     }
 }
 
 impl AddAssign for Results {
     fn add_assign(&mut self, other: Results) {
-        self.white += other.white;
-        self.draws += other.draws;
-        self.black += other.black;
+        for (sum, more) in self.by_result.iter_mut().zip(other.by_result) {
+            *sum += more;
+        }
     }
 }
 
@@ -84,7 +92,7 @@ impl MoveTally {
     /// Adds a game with the rating of the colour that the question is about.
     #[inline]
     pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
-        self.results.add(hot.winner());
+        self.results.add(hot.result());
         self.ratings.add(rating);
         self.game = number;
     }

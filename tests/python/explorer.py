@@ -235,6 +235,9 @@ def main():
     for path in args.pgn:
         with open(path, encoding="utf-8") as file:
             while game := chess.pgn.read_game(file):
+                # What stands behind a blank line within a game is a game of its own for python-chess alone.
+                if set(game.headers.values()) <= {"?", "????.??.??", "*"}:
+                    continue
                 # A game with an illegal move has a number and counts nowhere.
                 if not game.errors:
                     games.append(Game(number, game))
