@@ -147,7 +147,7 @@ def packed(table, args):
     if zstd := program("zstd"):
         subprocess.run([zstd, "-q", args.pgn, "-o", "games.pgn.zst"], check=True)
         theirs = make(args.polybook, "games.pgn.zst", *EVERY)
-        table.compare("book from .zst", theirs, "the plain file", book, "time", "at most 1.1")
+        table.compare("book from .zst", theirs, "the plain file", book, "cpu", "at most 1.1")
     with open("eight.pgn", "wb") as eight:
         for _ in range(8):
             with open(args.pgn, "rb") as games:
