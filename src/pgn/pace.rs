@@ -118,6 +118,7 @@ impl Mode {
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
     /// The mode that the tags of a game tell.
+    #[cfg_attr(not(feature = "leveldb"), allow(dead_code))]
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         let event = tags.get(b"Event").unwrap_or_default();
         let is_casual = event

@@ -8,6 +8,7 @@ positions are drawn from random games, or with --all every position of N games i
 
 import argparse
 import collections
+import io
 import json
 import random
 import re
@@ -234,14 +235,14 @@ def main():
     games, number = [], 0
     for path in args.pgn:
         with open(path, encoding="utf-8") as file:
-            while game := chess.pgn.read_game(file):
-                # What stands behind a blank line within a game is a game of its own for python-chess alone.
-                if set(game.headers.values()) <= {"?", "????.??.??", "*"}:
-                    continue
-                # A game with an illegal move has a number and counts nowhere.
-                if not game.errors:
-                    games.append(Game(number, game))
-                number += 1
+            texts = re.split(r"^(?=\[Event )", file.read(), flags=re.M)
+        # A game begins with its tags: a blank line within its moves, which ends it for python-chess, begins none.
+        for text in filter(str.strip, texts):
+            game = chess.pgn.read_game(io.StringIO(text))
+            # A game with an illegal move has a number and counts nowhere.
+            if not game.errors:
+                games.append(Game(number, game))
+            number += 1
 
     wanted = {}
     for game in rng.sample(games, min(args.positions, len(games))) if args.all else rng.choices(games, k=args.positions):
