@@ -344,7 +344,6 @@ fn filtering_books() {
 #[test]
 fn editing_books() {
     endures("edit book.bin --in-place --set a3=50% -q");
-    endures("edit book.bin --out third.bin e4 --remove-position -q");
 }
 
 #[test]

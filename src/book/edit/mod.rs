@@ -21,7 +21,7 @@ pub use self::{
 use super::{
     entry::{Entry, write_entries},
     foreign::check_replaceable,
-    header,
+    header::{self, HeaderError},
     lines::{Knowledge, Reached, Way},
     open::Book,
 };
@@ -101,7 +101,7 @@ pub fn edit_book(
     summary.removed_positions = removed.len() as u64;
     let file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
     let mut writer = BufWriter::with_capacity(1 << 16, file);
-    let header = edited_header(book);
+    let header = edited_header(book)?;
     writer
         .write_all(header.as_deref().unwrap_or_default())
         .at(out, "write")?;
@@ -220,13 +220,19 @@ fn orphans(
 const EDITED: &str = "Edited by polybook ";
 
 /// The header of a book with a comment that tells of the edit, where there is one and room for it.
-fn edited_header(book: &Book) -> Option<Vec<u8>> {
-    let old = book.header().ok()?;
+fn edited_header(book: &Book) -> Result<Option<Vec<u8>>> {
+    let old = match book.header() {
+        Ok(old) => old,
+        // There is none, or it is malformed: it stays as it is.
+        Err(err) if err.carried::<HeaderError>().is_some() => return Ok(None),
+        Err(err) => return Err(err),
+    };
     let line = format!("{EDITED}{}", env!("CARGO_PKG_VERSION"));
     let mut lines: Vec<&str> = old.comment.lines().collect();
     lines.retain(|line| !line.starts_with(EDITED));
     lines.push(&line);
-    let text = header::create(&old.variants, &lines.join("\n")).ok()?;
+    let text = header::create(&old.variants, &lines.join("\n")).ok();
     // The null byte counts.
-    (text.len() < header::PORTABLE_LENGTH).then(|| header::create_raw(&text))
+    let text = text.filter(|text| text.len() < header::PORTABLE_LENGTH);
+    Ok(text.as_deref().map(header::create_raw))
 }
