@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::{fs, path::Path};
+use std::fs;
 
 use common::{fails, ok, sample, served::Served, temp};
 use serde_json::Value;
@@ -312,7 +312,8 @@ fn pasted_text_is_read() {
 }
 
 /// The indexes in the cache of a server.
-fn cached(dir: &Path) -> Vec<String> {
+#[cfg(target_os = "linux")]
+fn cached(dir: &std::path::Path) -> Vec<String> {
     let entries = fs::read_dir(dir.join("cache/polybook"))
         .into_iter()
         .flatten();
