@@ -21,7 +21,7 @@
 //!     })?;
 //! }
 //! assert_eq!(moves, report.entries);
-//! # Ok::<(), polybook::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod about;

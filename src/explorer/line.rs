@@ -40,7 +40,7 @@ impl Line {
     ///
     /// ```
     /// use polybook::{explorer::Line, position::Variant};
-    /// let castled = |play| Line::parse(Variant::Standard, None, play).map(|line| line.position().clone());
+    /// let castled = |play: &str| Line::parse(Variant::Standard, None, play).map(|line| line.position().clone());
     /// let opening = "e2e4,e7e5,g1f3,b8c6,f1c4,f8c5";
     /// assert_eq!(castled(&format!("{opening},e1g1"))?, castled(&format!("{opening},e1h1"))?);
     /// assert!(castled("e2e5").is_err());

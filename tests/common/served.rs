@@ -4,11 +4,11 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
-    process::{Child, ExitStatus, Stdio},
+    process::{Child, Stdio},
     time::Duration,
 };
 
-use super::{Arguments, polybook_in, until};
+use super::{Arguments, polybook_in};
 
 /// A running `polybook serve`, which ends with the test.
 pub struct Served {
@@ -98,14 +98,14 @@ impl Served {
 
     /// Sends a signal and waits for the end.
     #[cfg(unix)]
-    pub fn signal(mut self, signal: &str) -> ExitStatus {
+    pub fn signal(mut self, signal: &str) -> std::process::ExitStatus {
         let id = self.child.id().to_string();
         let sent = std::process::Command::new("kill")
             .args([signal, &id])
             .status();
         assert!(sent.unwrap().success());
         let mut status = None;
-        until("the server ends", || {
+        super::until("the server ends", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
