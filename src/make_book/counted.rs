@@ -1,25 +1,16 @@
-//! Counts among the inputs of a run: what they were made with, and adding them up.
+//! Counts among the inputs of a run, and what they were made with.
 //!
 //! `without/counted.rs` stands in for this file where the feature `parquet` is left out.
 
-use std::{path::Path, sync::atomic::Ordering};
+use std::path::Path;
 
-use rayon::Scope;
-
-use super::{
-    MakeBook,
-    job::Job,
-    read::Run,
-    replay::Outcome,
-    report::{Report, Totals},
-};
+use super::options::MakeBook;
 use crate::{
-    counts::{About, CountsDirectory, CountsError, Part, Row, Start, is_counts},
+    counts::{About, CountsDirectory, CountsError, is_counts},
     error::{Error, Result},
-    pgn::{Batch, Condition, Input},
-    position::{Variant, VariantChoice},
+    pgn::Input,
+    position::VariantChoice,
     provenance::{Games, Provenance},
-    tally::{CountBatch, KeyedIdentity},
 };
 
 /// The counts among the inputs.
@@ -74,9 +65,14 @@ impl CountedInputs {
         Ok(run)
     }
 
+    /// The counts that an input is, `None` for games.
+    pub(super) fn directory(&self, input: usize) -> Option<&CountsDirectory> {
+        self.directories[input].as_ref()
+    }
+
     /// Whether an input is counts.
     pub(super) fn has(&self, input: usize) -> bool {
-        self.directories[input].is_some()
+        self.directory(input).is_some()
     }
 
     /// The size of an input, `None` where that is not known.
@@ -188,186 +184,4 @@ fn other_options(about: &About, own: &str, has_games: bool) -> String {
     format!(
         "holds counts made with {theirs}, in which no games can be chosen any more by {own}: count the games again"
     )
-}
-
-/// What a run would have found in the games of counts.
-fn outcome(about: &About, run: &MakeBook) -> Result<Outcome, CountsError> {
-    let mut totals = Totals {
-        games: about.games.unwrap_or_default(),
-        plies: about.plies,
-        null_moves: about.null_moves,
-        unplayable_variations: about.unplayable_variations,
-        castling_dropped: about.castling_dropped,
-        ..Totals::default()
-    };
-    if run.tells_left_out() {
-        totals.left_out = about.left_out;
-    }
-    for (name, games) in &about.filtered_by {
-        let unknown = || CountsError::Sidecar(format!("unknown condition \"{name}\""));
-        let condition = Condition::from_name(name).ok_or_else(unknown)?;
-        totals.filtered_by.insert(condition, *games);
-    }
-    for (name, games) in &about.variants {
-        let unknown = |_| CountsError::Sidecar(format!("unknown variant \"{name}\""));
-        let variant: Variant = name.parse().map_err(unknown)?;
-        totals.variants.insert(variant, *games);
-    }
-    Ok(Outcome {
-        totals,
-        rejected: about
-            .rejected
-            .iter()
-            .take(Report::DESCRIBED)
-            .cloned()
-            .collect(),
-        recognised: true,
-        has_text: true,
-        ..Outcome::default()
-    })
-}
-
-impl Run<'_> {
-    /// Adds the counts of an input up, a task for each part. `number` counts the batches of the run.
-    pub(super) fn read_counts<'scope>(
-        &'scope self,
-        scope: &Scope<'scope>,
-        input: usize,
-        number: &mut u64,
-        in_flight: u64,
-    ) -> Result<()> {
-        let directory = self.counted.directories[input].as_ref();
-        let directory = directory.expect("the caller asked whether it is counts");
-        let about = directory.about();
-        let mut place = |outcome: Outcome| {
-            self.wait_for_place(*number, in_flight);
-            let job = Job {
-                batch: Batch {
-                    text: Vec::new(),
-                    offset: 0,
-                },
-                number: *number,
-                input,
-            };
-            *number += 1;
-            self.submit(&job, outcome)
-        };
-        place(match about {
-            Some(about) => {
-                outcome(about, self.options).map_err(|err| Error::format(directory.path(), err))?
-            }
-            None => Outcome {
-                recognised: true,
-                has_text: true,
-                ..Outcome::default()
-            },
-        })?;
-        if let (Some(part), true) = (directory.starts(), self.options.notes_starts()) {
-            let variant = self.variant_of_starts(about);
-            let mut row = 0;
-            part.read_starts(&mut |starts| {
-                check_starts(&starts, variant, row)
-                    .map_err(|err| Error::format(part.path(), err))?;
-                row += starts.len() as u64;
-                let starts = starts.into_iter();
-                place(Outcome {
-                    starts: starts
-                        .map(|start| (start.epd.into_bytes(), start.games))
-                        .collect(),
-                    recognised: true,
-                    has_text: true,
-                    ..Outcome::default()
-                })
-            })?;
-        }
-        for part in directory.parts() {
-            scope.spawn(move |_| {
-                if let Err(err) = self.add_part(part, about.is_some()) {
-                    self.fail(err);
-                }
-            });
-        }
-        Ok(())
-    }
-
-    /// The variant of the positions in which games started, `None` if they are of several.
-    fn variant_of_starts(&self, about: Option<&About>) -> Option<Variant> {
-        let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
-        match (self.options.variant.only(), met.as_deref()) {
-            (Some(variant), _) => Some(variant),
-            (None, Some([only])) => only.parse().ok(),
-            _ => None,
-        }
-    }
-
-    /// Adds up the rows of a part.
-    fn add_part(&self, part: &Part, is_told: bool) -> Result<()> {
-        if self.options.counts_identities() && !part.has_identities()? {
-            return Err(Error::format(part.path(), CountsError::NoIdentity));
-        }
-        let plies = part.read(&mut |rows| {
-            if self.failed.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted);
-            }
-            self.options.refuse_if_stopped()?;
-            self.check_space()?;
-            self.add_rows(rows, part.path())
-        })?;
-        if !is_told {
-            self.untold_plies.fetch_add(plies, Ordering::Relaxed);
-        }
-        self.options.progress.add_bytes(part.size());
-        Ok(())
-    }
-
-    fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
-        let games = rows.iter().map(|row| row.stats.games()).sum::<u64>();
-        let before = self.counted_plies.fetch_add(games, Ordering::Relaxed);
-        // So that no sum of them can overflow.
-        if before + games > i64::MAX as u64 {
-            return Err(Error::format(path, CountsError::Overflow));
-        }
-        if let Some(tally) = &self.tally {
-            let mut batch = CountBatch::default();
-            // Without a key no book can have it.
-            for row in rows.iter().filter(|row| row.key != 0) {
-                batch.push(row.key, row.mv, row.turn, row.stats);
-            }
-            tally.add_batch(&batch)?;
-            tally.refuse_many_large(path)?;
-        }
-        if let Some(tally) = &self.identities {
-            let mut batch = CountBatch::default();
-            for row in rows {
-                batch.push(row.identity, row.mv, row.turn, row.stats);
-            }
-            tally.add_batch(&batch)?;
-            tally.refuse_many_large(path)?;
-        }
-        if let Some(pairs) = &self.pairs {
-            let rows = rows.iter();
-            let found: Vec<KeyedIdentity> = rows
-                .map(|row| KeyedIdentity::new(row.key, row.identity))
-                .collect();
-            pairs.add(&found)?;
-        }
-        Ok(())
-    }
-}
-
-/// Makes sure that the starts are positions, the first of which stands in `row`.
-fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
-    let Some(variant) = variant else {
-        return Ok(());
-    };
-    for (at, start) in starts.iter().enumerate() {
-        if let Err(err) = variant.parse_fen(&start.epd) {
-            return Err(CountsError::Start {
-                row: row + at as u64,
-                epd: start.epd.clone(),
-                reason: err.to_string(),
-            });
-        }
-    }
-    Ok(())
 }

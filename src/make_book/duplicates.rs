@@ -7,25 +7,13 @@ use std::{hash::Hasher, iter::repeat_n};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::{replay::Outcome, report::Totals};
+use super::outcome::Outcome;
 use crate::{
     error::Result,
     pgn::{Condition, Tags, tag_text},
     position::{BookMove, Keyed, PieceLetters, Rules},
     sort::Seen,
 };
-
-/// A game that counts unless one before it is the same.
-pub(super) struct Candidate {
-    pub fingerprint: u128,
-    /// Its number in the batch.
-    pub id: u32,
-    /// What it adds to the totals.
-    pub totals: Totals,
-    /// How many records it added to the outcome of its batch, by keys and by identities.
-    pub records: usize,
-    pub identity_records: usize,
-}
 
 /// What stands behind the moves of a game that count: two games may differ there.
 pub(super) struct Rest<P> {

@@ -2,6 +2,8 @@
 //! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
 //! order behind them.
 
+#[cfg_attr(not(feature = "parquet"), path = "without/adding.rs")]
+mod adding;
 mod costs;
 #[cfg_attr(not(feature = "parquet"), path = "without/counted.rs")]
 mod counted;
@@ -15,11 +17,13 @@ mod empty;
 mod indexing;
 mod job;
 mod options;
+mod outcome;
 mod outputs;
 mod progress;
 mod read;
 mod replay;
 mod report;
+mod run;
 mod sealed;
 mod sequence;
 mod space;

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use super::Progress;
+use super::progress::Progress;
 use crate::{
     book::Weights,
     pgn::{Input, Selection},

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{
     MakeBook, Phase, counts, database, indexing,
-    read::Collected,
     report::{BookReport, Report},
+    run::Collected,
     sealed::SealedCounts,
 };
 use crate::{

@@ -1,16 +1,17 @@
 //! Replaying the games of a batch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use shakmaty::{Chess, Color, Move};
 
 use super::{
     MakeBook,
-    duplicates::{Candidate, Rest, fingerprint},
-    indexing::{BatchIndex, ExploredGame},
+    duplicates::{Rest, fingerprint},
+    indexing::ExploredGame,
     job::{BATCH_SIZE, Job},
     options::Unfinished,
-    report::{FilteredVariant, Rejection, Report, Totals},
+    outcome::{Candidate, Outcome},
+    report::{FilteredVariant, Rejection, Report},
     variations::Variations,
 };
 use crate::{
@@ -21,37 +22,6 @@ use crate::{
     },
     tally::{CountRecord, KeyedIdentity, Stats},
 };
-
-/// What came out of a batch.
-#[derive(Default)]
-pub(super) struct Outcome {
-    pub totals: Totals,
-    /// A record for each half-move that counts, if the run counts by keys.
-    pub records: Vec<CountRecord>,
-    /// The same under the [identity](Keyed::identity) of each position instead of its key, if the run counts
-    /// by identities.
-    pub identity_records: Vec<CountRecord>,
-    /// The key of each position, 0 if it is not for books, and its identity, if the run pairs them.
-    pub pairs: Vec<KeyedIdentity>,
-    /// Positions other than the usual one in which games started that may count, if the run needs to know: the EPD of
-    /// each, and how many games.
-    pub starts: Vec<(Vec<u8>, u64)>,
-    /// Games that were filtered for their variant.
-    pub filtered_variants: BTreeMap<FilteredVariant, u64>,
-    /// The first rejected games, numbered from the first game of the batch.
-    pub rejected: Vec<Rejection>,
-    /// Whether anything in the batch looked like PGN.
-    pub recognised: bool,
-    /// Whether there was more than blanks.
-    pub has_text: bool,
-    /// Where text first stood that belongs to no game.
-    pub stray_text: Option<u64>,
-    /// What an index needs, if there is to be one.
-    pub index: BatchIndex,
-    /// All games that count, if duplicates are dropped: their totals are here alone, and all records are theirs, in
-    /// this order.
-    pub candidates: Vec<Candidate>,
-}
 
 /// Replays the games of one batch.
 pub(super) struct Replayer<'a> {

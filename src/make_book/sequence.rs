@@ -10,7 +10,7 @@ use super::{
     duplicates::leave_out_duplicates,
     indexing::{IndexedGames, Placed},
     job::Job,
-    replay::Outcome,
+    outcome::Outcome,
     report::{FilteredVariant, Rejection, Report, stray_text},
     starts::Starts,
 };

@@ -1,8 +1,6 @@
 //! Stands in for `counted.rs` where the feature `parquet` is left out: all inputs are games then.
 
-use rayon::Scope;
-
-use super::{MakeBook, read::Run};
+use super::MakeBook;
 use crate::{
     error::Result,
     pgn::Input,
@@ -34,17 +32,5 @@ impl CountedInputs {
             games: Some(games),
             options: run.option_text(),
         }
-    }
-}
-
-impl Run<'_> {
-    pub(super) fn read_counts<'scope>(
-        &'scope self,
-        _scope: &Scope<'scope>,
-        _input: usize,
-        _number: &mut u64,
-        _in_flight: u64,
-    ) -> Result<()> {
-        Ok(())
     }
 }
