@@ -1,15 +1,12 @@
 //! Who answers the routes: the explorer, the books, the texts of games.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    net::SocketAddr,
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::http::HeaderValue;
 use tokio::sync::Semaphore;
 
 use super::{
-    BookFile, Parameters, Refusal, Request, Route, Server,
+    BookFile, Parameters, Refusal, Request, Route,
     answer::{AboutAll, Books, Content, OpenGame, WithBoard},
     board::Board,
     game::{moves_of_game, moves_of_text},
@@ -36,17 +33,17 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    pub(super) fn new(server: Server, listening: SocketAddr) -> Answering {
+    pub(super) fn new(explorer: Explorer, books: Vec<BookFile>, hosts: Hosts) -> Answering {
         let mut hasher = DefaultHasher::new();
-        server.explorer.identity().hash(&mut hasher);
-        for book in &server.books {
+        explorer.identity().hash(&mut hasher);
+        for book in &books {
             book.identity().hash(&mut hasher);
         }
         env!("CARGO_PKG_VERSION").hash(&mut hasher);
         Answering {
-            explorer: server.explorer,
-            books: server.books,
-            hosts: Hosts::new(listening, server.hosts),
+            explorer,
+            books,
+            hosts,
             readers: Semaphore::new(READERS),
             identity: hasher.finish(),
         }

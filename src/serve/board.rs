@@ -4,7 +4,7 @@
 use serde::Serialize;
 use shakmaty::{EnPassantMode, Position, fen::Fen, san::SanPlus, variant::VariantPosition};
 
-use super::Request;
+use super::request::Request;
 use crate::{explorer::Answer, position::BookMove};
 
 /// A position for a board.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, Uri, header, uri::Authority};
 
-use super::Refusal;
+use super::refusal::Refusal;
 
 /// The hosts that a server goes by.
 #[derive(Clone, Debug)]

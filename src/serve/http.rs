@@ -20,7 +20,13 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{Refusal, Served, Stop, answering::Answering, routes, server::Log};
+use super::{
+    Refusal,
+    answering::Answering,
+    log::{Log, Served},
+    routes,
+    stop::Stop,
+};
 
 /// The longest request, headers and all, in bytes. (The least that hyper takes.)
 const LONGEST_REQUEST: usize = 8 << 10;

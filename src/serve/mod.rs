@@ -12,18 +12,23 @@ mod cache;
 mod game;
 mod guard;
 mod http;
+mod log;
 mod page;
 mod parameters;
 mod refusal;
 mod request;
 mod routes;
 mod server;
+mod stop;
+mod validator;
 
 pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex},
+    log::Served,
     parameters::Parameters,
     refusal::Refusal,
     request::{Request, Route},
-    server::{Listening, Served, Server, Stop},
+    server::{Listening, Server},
+    stop::Stop,
 };

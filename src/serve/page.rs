@@ -12,7 +12,7 @@ use axum::{
 
 use super::{
     Refusal,
-    routes::{is_known, not_modified},
+    validator::{is_known, not_modified},
 };
 
 /// What the page may load and do: its own files, and nothing inline.

@@ -1,6 +1,6 @@
 //! The parameters of a request: reading a query string, and values of the types that routes need.
 
-use super::Refusal;
+use super::refusal::Refusal;
 
 /// All parameters that any route knows. Others are ignored.
 const KNOWN: [&str; 25] = [

@@ -2,7 +2,7 @@
 
 use shakmaty::{Color, uci::UciMove, variant::VariantPosition};
 
-use super::{Parameters, Refusal};
+use super::{parameters::Parameters, refusal::Refusal};
 use crate::{
     explorer::{Filters, Line, Page, Query, RatingGroup, View},
     pgn::{Date, GameResult},

@@ -1,4 +1,4 @@
-//! The routes of the API and of the page, and what an asker knows already.
+//! The routes of the API and of the page.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Path, Request as HttpRequest, State},
-    http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header},
+    http::{HeaderMap, Method, Response, header},
     middleware::{self, Next},
     response::IntoResponse,
     routing::get,
@@ -21,6 +21,7 @@ use super::{
     answer::Content,
     answering::{Answering, Asked, PGN},
     page,
+    validator::{is_known, not_modified},
 };
 
 type Shared = State<Arc<Answering>>;
@@ -153,23 +154,4 @@ fn accept(headers: &HeaderMap) -> &str {
     value
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
-}
-
-/// Whether the asker has the answer with this validator.
-pub(super) fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let etag = etag.to_str().unwrap_or_default().trim_start_matches("W/");
-    headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|known| known.trim().trim_start_matches("W/") == etag)
-}
-
-/// That the asker has the answer.
-pub(super) fn not_modified(etag: HeaderValue) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NOT_MODIFIED;
-    response.headers_mut().insert(header::ETAG, etag);
-    response
 }

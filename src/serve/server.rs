@@ -7,41 +7,26 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
-
 use super::{
     BookFile,
     answering::{Answering, READERS},
+    guard::Hosts,
     http,
+    log::{Log, Served},
+    stop::Stop,
 };
 use crate::{
     error::{At, Result},
     explorer::Explorer,
 };
 
-/// A request that was answered, for a log.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Served {
-    /// `GET`, `HEAD`, ...
-    pub method: String,
-    /// The path and what stands behind its `?`.
-    pub path: String,
-    /// The status of the answer.
-    pub status: u16,
-    /// How long the answer took.
-    pub time: Duration,
-}
-
-/// Takes note of requests.
-pub(super) type Log = Arc<dyn Fn(&Served) + Send + Sync>;
-
 /// An explorer and books that are to be served.
 pub struct Server {
-    pub(super) explorer: Explorer,
-    pub(super) books: Vec<BookFile>,
-    pub(super) hosts: Vec<String>,
-    pub(super) threads: usize,
-    pub(super) log: Option<Log>,
+    explorer: Explorer,
+    books: Vec<BookFile>,
+    hosts: Vec<String>,
+    threads: usize,
+    log: Option<Log>,
 }
 
 impl fmt::Debug for Server {
@@ -102,15 +87,16 @@ impl Server {
             Ok((listener, address))
         });
         let (listener, address) = bound.at(address.to_string(), "listen at")?;
+        let hosts = Hosts::new(address, self.hosts);
         Ok(Listening {
             listener,
             address,
-            log: self.log.clone(),
+            log: self.log,
             threads: match self.threads {
                 0 => std::thread::available_parallelism().map_or(1, usize::from),
                 threads => threads,
             },
-            answering: Arc::new(Answering::new(self, address)),
+            answering: Arc::new(Answering::new(self.explorer, self.books, hosts)),
         })
     }
 }
@@ -154,33 +140,5 @@ impl Listening {
         // A question of an index on a slow disk must not hold up the end.
         runtime.shutdown_timeout(Duration::from_millis(100));
         served.at(self.address.to_string(), "serve at")
-    }
-}
-
-/// Ends a server from another thread.
-///
-/// ```
-/// let stop = polybook::serve::Stop::default();
-/// let other = stop.clone();
-/// std::thread::spawn(move || other.stop());
-/// ```
-#[derive(Clone, Debug)]
-pub struct Stop(watch::Sender<bool>);
-
-impl Default for Stop {
-    fn default() -> Stop {
-        Stop(watch::Sender::new(false))
-    }
-}
-
-impl Stop {
-    /// Takes no more requests. Returns at once.
-    pub fn stop(&self) {
-        self.0.send_replace(true);
-    }
-
-    pub(super) async fn stopped(&self) {
-        // The channel is open as long as `self` is there.
-        let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }
