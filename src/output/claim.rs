@@ -1,8 +1,8 @@
-//! How a run tells others that a temporary is its own, and how others see it.
+//! How a run claims its temporaries, so that another run for the same target does not remove them.
 //!
-//! Unix has locks that hinder nobody. A lock of Windows keeps even its owner from reading through another handle, as
-//! SQLite does, so there an open handle that may write is the claim: nobody can open a file and allow no other to
-//! write it while there is one.
+//! On Unix the claim is a lock, which is advisory: reading and writing go on as without it. A lock of Windows blocks
+//! reads through any other handle, even by the process that holds it, and SQLite opens handles of its own. So there the
+//! claim is an open handle that may write: opening the file without sharing it for writing fails while there is one.
 
 use std::{
     fs::{self, File},
@@ -16,11 +16,11 @@ pub(super) fn file(file: &File) {
     let _ = file.try_lock();
 }
 
-/// An open file is claimed.
+/// The handle that is open for writing is the claim.
 #[cfg(windows)]
 pub(super) fn file(_file: &File) {}
 
-/// Claims a temporary directory as long as the answer lives.
+/// Claims a temporary directory until the answer is dropped.
 #[cfg(unix)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
@@ -28,7 +28,7 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// Claims a temporary directory as long as the answer lives.
+/// Claims a temporary directory until the answer is dropped.
 #[cfg(windows)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -41,7 +41,7 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Removes a temporary that nobody claims; answers whether somebody does. What cannot be removed does no harm.
+/// Removes a temporary that no run claims; answers whether one does. One that cannot be removed is left.
 #[cfg(unix)]
 pub(super) fn remove_unless_claimed(path: &Path, is_directory: bool) -> bool {
     let opened = File::options().read(true).write(!is_directory).open(path);
@@ -54,7 +54,7 @@ pub(super) fn remove_unless_claimed(path: &Path, is_directory: bool) -> bool {
     false
 }
 
-/// Removes a temporary that nobody claims; answers whether somebody does. What cannot be removed does no harm.
+/// Removes a temporary that no run claims; answers whether one does. One that cannot be removed is left.
 #[cfg(windows)]
 pub(super) fn remove_unless_claimed(path: &Path, is_directory: bool) -> bool {
     use std::os::windows::fs::OpenOptionsExt;
