@@ -108,6 +108,21 @@ fn toga_plays_it() {
     assert_eq!(uci_move(&mut Command::new(toga)), ODD);
 }
 
+/// Glaurung opens `book.bin` in its working directory, whatever its option says, and uses it unless a game has a fixed time
+/// for each move.
+#[test]
+fn glaurung_plays_it() {
+    let Some(glaurung) = program(&["glaurung"]) else {
+        return;
+    };
+    let dir = temp();
+    odd_book(dir.path());
+    fs::rename(dir.path().join("odd.bin"), dir.path().join("book.bin")).unwrap();
+    let commands = "uci\nucinewgame\nposition startpos\ngo depth 1\n";
+    let mut command = Command::new(glaurung);
+    assert_eq!(answer(&mut command, dir.path(), commands, "bestmove"), ODD);
+}
+
 #[test]
 fn gnuchess_plays_it() {
     let Some(gnuchess) = program(&["gnuchess"]) else {
