@@ -56,11 +56,6 @@ pub mod progress;
 pub mod provenance;
 #[cfg(feature = "serve")]
 pub mod serve;
-// Only the index, the databases and counts look at parts of what was sorted.
-#[cfg_attr(
-    not(any(feature = "leveldb", feature = "obs", feature = "parquet")),
-    allow(dead_code)
-)]
 mod sort;
 pub mod tally;
 pub mod tree;

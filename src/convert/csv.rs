@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use shakmaty::{Color, Position, variant::VariantPosition};
+use shakmaty::{Color, Position};
 
 use super::{
     Convert, Converted,
@@ -19,9 +19,8 @@ use crate::{
 
 /// A row of a table.
 pub(super) struct WeighedRow<'a> {
-    // Only JSON lines look at it.
-    #[cfg_attr(not(feature = "serde"), allow(dead_code))]
-    pub pos: &'a VariantPosition,
+    #[cfg(feature = "serde")]
+    pub pos: &'a shakmaty::variant::VariantPosition,
     pub row: &'a Row,
     pub weight: u16,
 }
@@ -137,6 +136,7 @@ impl<W: RowWriter> Table<'_, W> {
                 weight => scaling.apply(weight),
             };
             self.writer.write_row(&WeighedRow {
+                #[cfg(feature = "serde")]
                 pos: &pos,
                 row: &row,
                 weight,

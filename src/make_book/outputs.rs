@@ -14,7 +14,7 @@ use crate::{
     output::{AtomicFile, Finished, refuse_clashes},
     position::{Variant, VariantChoice},
     provenance::Provenance,
-    tally::{IdentityTally, Tally},
+    tally::Tally,
 };
 
 /// The outputs that a run writes.
@@ -55,6 +55,7 @@ impl MakeBook {
         let Collected {
             tally,
             identities,
+            #[cfg(any(feature = "obs", feature = "parquet"))]
             pairs,
             provenance,
             starts,
@@ -65,7 +66,8 @@ impl MakeBook {
         let sealed = SealedCounts {
             by_key: tally.map(Tally::seal).transpose()?,
             by_identity: identities.map(Tally::seal).transpose()?,
-            pairs: pairs.map(IdentityTally::seal).transpose()?,
+            #[cfg(any(feature = "obs", feature = "parquet"))]
+            pairs: pairs.map(|pairs| pairs.seal()).transpose()?,
         };
         // A book counts by keys. A run without one may have counts by identities only.
         let counts = sealed.by_key.as_ref().or(sealed.by_identity.as_ref());

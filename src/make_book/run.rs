@@ -33,6 +33,7 @@ pub(super) struct Collected {
     /// Counts by the identities of positions, if the run needs them.
     pub identities: Option<Tally>,
     /// Which identities share a key, if the run needs to know.
+    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub pairs: Option<IdentityTally>,
     /// What the counts are made of.
     pub provenance: Provenance,
@@ -182,6 +183,7 @@ impl<'a> Run<'a> {
         Ok(Collected {
             tally: self.tally,
             identities: self.identities,
+            #[cfg(any(feature = "obs", feature = "parquet"))]
             pairs: self.pairs,
             provenance: self.counted.provenance(self.options, report.totals.games),
             starts,

@@ -1,6 +1,8 @@
 //! The counts of a run when all games are read.
 
-use crate::tally::{Counts, SharedKeys};
+use crate::tally::Counts;
+#[cfg(any(feature = "obs", feature = "parquet"))]
+use crate::tally::SharedKeys;
 
 /// The counts of a run, sorted.
 pub(super) struct SealedCounts {
@@ -9,6 +11,6 @@ pub(super) struct SealedCounts {
     /// Those by the identities of positions, if the run needs them.
     pub by_identity: Option<Counts>,
     /// Which identities share a key, if the run needs to know.
-    #[cfg_attr(not(any(feature = "obs", feature = "parquet")), expect(dead_code))]
+    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub pairs: Option<SharedKeys>,
 }

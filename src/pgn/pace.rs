@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::{Tags, select::estimated_seconds};
+#[cfg(any(test, feature = "leveldb"))]
+use super::Tags;
+use super::select::estimated_seconds;
 
 /// The speed of a game, by the seconds that a player may expect for it: the base time and 40 increments.
 ///
@@ -118,7 +120,7 @@ impl Mode {
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
     /// The mode that the tags of a game tell.
-    #[cfg_attr(not(feature = "leveldb"), allow(dead_code))]
+    #[cfg(any(test, feature = "leveldb"))]
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         let event = tags.get(b"Event").unwrap_or_default();
         let is_casual = event

@@ -134,6 +134,7 @@ impl<R: Copy> Blocks<R> {
     }
 
     /// The records of a range: where they stand, or copied into `buffer` if they stand in several blocks.
+    #[cfg(any(test, feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(super) fn range<'a>(
         &'a self,
         range: std::ops::Range<usize>,

@@ -20,7 +20,6 @@ mod seen;
 mod shards;
 mod sorter;
 #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
-#[cfg_attr(not(any(feature = "leveldb", feature = "obs")), allow(dead_code))]
 mod spool;
 
 pub use self::memory::Memory;

@@ -1,6 +1,6 @@
 //! Records that are all sorted.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     blocks::Blocks,
@@ -120,6 +120,7 @@ impl<R: Record> Sealed<R> {
     }
 
     /// How many records a shard has.
+    #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
@@ -133,10 +134,11 @@ impl<R: Record> Sealed<R> {
     }
 
     /// Some records of a shard, read into `buffer` if they are not in one place in memory.
+    #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(crate) fn range<'a>(
         &'a self,
         shard: usize,
-        range: Range<usize>,
+        range: std::ops::Range<usize>,
         buffer: &'a mut Vec<R>,
     ) -> Result<&'a [R]> {
         match &self.shards[shard] {

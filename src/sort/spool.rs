@@ -39,6 +39,7 @@ impl Spool {
     }
 
     /// How many bytes there are.
+    #[cfg(any(test, feature = "leveldb", feature = "obs"))]
     pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64
     }

@@ -1,9 +1,9 @@
 //! Finding positions in counts by their keys, in any order.
 
+#[cfg(feature = "obs")]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use shakmaty::Color;
 
 use super::{counts::Counts, move_count::MoveCount, record::CountRecord};
 use crate::{
@@ -28,7 +28,6 @@ const PART_IN_FILE: u64 = 256;
 pub(crate) struct Finder<'a> {
     counts: &'a Counts,
     shards: Vec<Parts>,
-    positions: u64,
 }
 
 /// Where the parts of a shard begin.
@@ -39,6 +38,7 @@ struct Parts {
     /// The first record of each part, and the end.
     starts: Vec<u32>,
     /// How many positions the shard has.
+    #[cfg(feature = "obs")]
     positions: u64,
 }
 
@@ -52,6 +52,7 @@ pub(crate) struct Part {
 }
 
 /// Where a position's records begin.
+#[cfg(feature = "obs")]
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     shard: usize,
@@ -62,10 +63,11 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     /// Where its records begin.
+    #[cfg(feature = "obs")]
     pub place: Place,
     /// The side to move.
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
-    pub turn: Color,
+    #[cfg(feature = "parquet")]
+    pub turn: shakmaty::Color,
     /// Its moves in the order of their numbers.
     pub moves: &'a [MoveCount],
 }
@@ -90,7 +92,6 @@ impl Counts {
             .collect::<Result<Vec<Parts>>>()?;
         Ok(Finder {
             counts: self,
-            positions: shards.iter().map(|parts| parts.positions).sum(),
             shards,
         })
     }
@@ -106,10 +107,14 @@ impl Parts {
         };
         let bits = (records.shard_len(shard) / part).max(1).ilog2().min(32);
         let mut starts = Vec::with_capacity((1 << bits) + 1);
-        let (mut seen, mut positions) = (0, 0);
-        let mut last = None;
+        let mut seen = 0;
+        #[cfg(feature = "obs")]
+        let (mut positions, mut last) = (0, None);
         records.for_each(shard, |record| {
-            positions += u64::from(last.replace(record.key()) != Some(record.key()));
+            #[cfg(feature = "obs")]
+            if last.replace(record.key()) != Some(record.key()) {
+                positions += 1;
+            }
             while starts.len() <= part_of(record.to_bits(), bits) {
                 starts.push(seen);
             }
@@ -119,6 +124,7 @@ impl Parts {
         Ok(Parts {
             bits,
             starts,
+            #[cfg(feature = "obs")]
             positions,
         })
     }
@@ -131,8 +137,9 @@ fn part_of(record: u128, bits: u32) -> usize {
 
 impl Finder<'_> {
     /// How many positions there are.
+    #[cfg(feature = "obs")]
     pub fn positions(&self) -> u64 {
-        self.positions
+        self.shards.iter().map(|parts| parts.positions).sum()
     }
 
     /// Where to look for a position. A caller that asks for several parts before it looks into the first
@@ -175,16 +182,19 @@ impl Finder<'_> {
         let len = rest.iter().take_while(|record| record.key() == key).count();
         self.counts.move_counts(&rest[..len], &mut scratch.moves);
         Ok(Some(Found {
+            #[cfg(feature = "obs")]
             place: Place {
                 shard,
                 record: start as usize + first,
             },
+            #[cfg(feature = "parquet")]
             turn: rest[0].turn(),
             moves: &scratch.moves,
         }))
     }
 
     /// A mark for each position, none of them set.
+    #[cfg(feature = "obs")]
     pub fn marks(&self) -> Marks {
         let shards = self
             .shards
@@ -201,11 +211,13 @@ impl Finder<'_> {
 }
 
 /// A mark for each position of a [`Finder`], a bit for each record.
+#[cfg(feature = "obs")]
 #[derive(Debug)]
 pub(crate) struct Marks {
     shards: Vec<Vec<AtomicU64>>,
 }
 
+#[cfg(feature = "obs")]
 impl Marks {
     /// Marks a position, from any thread; `true` if it had no mark yet.
     pub fn set(&self, place: Place) -> bool {
@@ -215,8 +227,10 @@ impl Marks {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "obs"))]
 mod tests {
+    use shakmaty::Color;
+
     use super::*;
     use crate::{
         position::BookMove,

@@ -24,20 +24,15 @@ mod batch;
 mod counts;
 mod filter;
 #[cfg(any(feature = "obs", feature = "parquet"))]
-#[cfg_attr(not(feature = "obs"), allow(dead_code))]
 mod find;
 mod move_count;
 mod record;
-// Only counts as files need them.
-#[cfg_attr(not(feature = "parquet"), allow(dead_code))]
 mod shared_keys;
 mod stats;
 
 #[cfg(feature = "obs")]
 pub(crate) use self::find::Marks;
-#[cfg(any(feature = "obs", feature = "parquet"))]
-pub(crate) use self::find::{Finder, Scratch};
-pub(crate) use self::shared_keys::{IdentityTally, KeyedIdentity, SharedKeys};
+pub(crate) use self::shared_keys::{IdentityTally, KeyedIdentity};
 pub use self::{
     batch::CountBatch,
     counts::{Counts, PositionCount, Tally},
@@ -45,5 +40,10 @@ pub use self::{
     move_count::MoveCount,
     record::CountRecord,
     stats::Stats,
+};
+#[cfg(any(feature = "obs", feature = "parquet"))]
+pub(crate) use self::{
+    find::{Finder, Scratch},
+    shared_keys::SharedKeys,
 };
 pub use crate::sort::Memory;

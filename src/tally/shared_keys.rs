@@ -5,9 +5,11 @@
 
 #[cfg(feature = "obs")]
 use crate::sort::SHARDS;
+#[cfg(any(feature = "obs", feature = "parquet"))]
+use crate::sort::Sealed;
 use crate::{
     error::Result,
-    sort::{Fold, Memory, Partition, Record, Sealed, Shards},
+    sort::{Fold, Memory, Partition, Record, Shards},
 };
 
 /// A position's key, which others may share, and its identity, which is its own.
@@ -24,6 +26,7 @@ impl KeyedIdentity {
         (self.0 >> 64) as u64
     }
 
+    #[cfg(feature = "parquet")]
     fn identity(self) -> u64 {
         self.0 as u64
     }
@@ -91,21 +94,25 @@ impl IdentityTally {
     /// # Errors
     ///
     /// A temporary file that cannot be written or read.
+    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(crate) fn seal(self) -> Result<SharedKeys> {
         Ok(SharedKeys(self.0.seal()?))
     }
 }
 
 /// All keys with the identities of the positions that share them.
+#[cfg(any(feature = "obs", feature = "parquet"))]
 #[derive(Debug)]
 pub(crate) struct SharedKeys(Sealed<KeyedIdentity>);
 
+#[cfg(any(feature = "obs", feature = "parquet"))]
 impl SharedKeys {
     /// Calls `f` with each key of a shard and each of its identities, in ascending order.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be read.
+    #[cfg(feature = "parquet")]
     pub(crate) fn for_each(&self, shard: usize, mut f: impl FnMut(u64, u64)) -> Result<()> {
         self.0
             .for_each(shard, |pair| f(pair.key(), pair.identity()))
@@ -120,7 +127,7 @@ impl SharedKeys {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests {
     use super::*;
     use crate::sort::SHARDS;
