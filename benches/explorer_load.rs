@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fastrand::Rng;
 use polybook::{
     pgn::{GameReader, Token},
     position::{BookMove, read_move},
@@ -26,19 +27,6 @@ use shakmaty::{Chess, Position};
 
 /// How much of the PGN lines are taken from.
 const READ: u64 = 8 << 20;
-
-/// Numbers that look random and are the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) as usize % sides
-    }
-}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -54,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let workers: Vec<_> = (0..connections)
         .map(|seed| {
             let (address, lines) = (address.clone(), lines.clone());
-            thread::spawn(move || ask(&address, &lines, end, Dice(seed)))
+            thread::spawn(move || ask(&address, &lines, end, Rng::with_seed(seed)))
         })
         .collect();
     let mut times = Vec::new();
@@ -108,18 +96,18 @@ fn ask(
     address: &str,
     lines: &[Vec<String>],
     end: Instant,
-    mut dice: Dice,
+    mut dice: Rng,
 ) -> io::Result<Vec<Duration>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut answers = BufReader::new(stream.try_clone()?);
     let mut times = Vec::new();
     while Instant::now() < end {
-        let line = &lines[dice.roll(lines.len())];
-        let plies = if dice.roll(5) == 0 {
-            20 + dice.roll(41)
+        let line = &lines[dice.usize(..lines.len())];
+        let plies = if dice.usize(..5) == 0 {
+            20 + dice.usize(..41)
         } else {
-            dice.roll(13)
+            dice.usize(..13)
         };
         let play = line[..plies.min(line.len())].join(",");
         let request = format!("GET /lichess?play={play} HTTP/1.1\r\nHost: {address}\r\n\r\n");

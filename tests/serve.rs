@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 
-use common::{fails, ok, sample, served::Served, temp};
+use common::{fails, ok, sample, served::Served, temp, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -378,6 +378,138 @@ fn games_whose_pgn_is_gone_are_counted_and_not_shown() {
         "{}",
         reply.text()
     );
+}
+
+#[test]
+fn each_variant_is_asked_for_by_name() {
+    let dir = temp();
+    let served = Served::start(dir.path(), args!["-q", sample("variants.pgn")]);
+    for name in [
+        "antichess",
+        "atomic",
+        "chess960",
+        "crazyhouse",
+        "threeCheck",
+    ] {
+        let start = match name {
+            // Its games start from positions of their own.
+            "chess960" => {
+                let list = served.json("/games?variant=chess960&limit=1");
+                assert!(list["games"].as_array().unwrap().is_empty());
+                continue;
+            }
+            _ => served.json(&format!("/lichess?variant={name}")),
+        };
+        assert_eq!(games(&start), 4, "{name}");
+        let uci = start["moves"][0]["uci"].as_str().unwrap();
+        let next = served.json(&format!("/lichess?variant={name}&play={uci}"));
+        let played = &start["moves"][0];
+        assert_eq!(games(&next), games(played), "{name}");
+        let listed = served.json(&format!("/games?variant={name}"));
+        assert_eq!(listed["games"].as_array().unwrap().len(), 4, "{name}");
+    }
+    // Games of standard chess are none of them.
+    assert_eq!(games(&served.json("/lichess")), 0);
+    assert_eq!(served.get("/lichess?variant=chess9").status, 400);
+}
+
+#[test]
+fn an_answer_is_the_same_when_it_is_asked_again() {
+    let (_dir, served) = famous();
+    for (path, other) in [
+        ("/lichess?play=e2e4&history=1", "/lichess?play=e2e4"),
+        (
+            "/player?player=Morphy,%20Paul&color=white",
+            "/player?player=Morphy,%20Paul&color=black",
+        ),
+        ("/games?play=e2e4&limit=3", "/games?play=e2e4&limit=1"),
+    ] {
+        let first = served.get(path);
+        assert_eq!(first.status, 200, "{path}");
+        assert_eq!(first.text(), served.get(path).text());
+        assert_ne!(first.text(), served.get(other).text());
+    }
+}
+
+#[test]
+fn each_request_is_a_line_where_that_is_asked_for() {
+    let dir = temp();
+    let log = fs::File::create(dir.path().join("log")).unwrap();
+    let served = Served::start_with(
+        dir.path(),
+        args!["-q", "-v", sample("famous.pgn")],
+        |command| {
+            command.stderr(log);
+        },
+    );
+    assert_eq!(served.get("/about").status, 200);
+    assert_eq!(served.get("/lichess?play=e2e5").status, 400);
+    let mut lines = String::new();
+    until("both requests are logged", || {
+        lines = fs::read_to_string(dir.path().join("log")).unwrap();
+        lines.lines().count() == 2
+    });
+    let (about, refused) = lines.trim_end().split_once('\n').unwrap();
+    assert!(
+        about.starts_with("200 ") && about.ends_with(" GET /about"),
+        "{about}"
+    );
+    assert!(
+        refused.starts_with("400 ") && refused.ends_with("/lichess?play=e2e5"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn listening_to_other_machines_is_warned_of() {
+    let dir = temp();
+    let log = fs::File::create(dir.path().join("log")).unwrap();
+    let served = Served::start_with(
+        dir.path(),
+        args!["--no-cache", sample("famous.pgn"), "--listen", "0.0.0.0:0"],
+        |command| {
+            command.stderr(log);
+        },
+    );
+    // The address that is printed is one that a browser can go to.
+    assert_eq!(served.address.ip().to_string(), "127.0.0.1");
+    assert_eq!(served.get("/about").status, 200);
+    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    assert!(
+        log.contains("anyone who reaches this port can read the games"),
+        "{log}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_browser_is_started_with_the_page() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = temp();
+    // The first program that is tried on this system.
+    let opener = dir.path().join("xdg-open");
+    fs::write(
+        &opener,
+        "#!/bin/sh\nprintf %s \"$1\" > opened.new\nmv opened.new opened\n",
+    )
+    .unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!(
+        "{}:{}",
+        dir.path().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let served = Served::start_with(
+        dir.path(),
+        args!["-q", "--open", sample("famous.pgn")],
+        |command| {
+            command.env("PATH", path);
+        },
+    );
+    let opened = dir.path().join("opened");
+    until("the browser is started", || opened.exists());
+    assert_eq!(fs::read_to_string(opened).unwrap(), served.url());
 }
 
 #[cfg(unix)]

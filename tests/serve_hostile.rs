@@ -12,6 +12,8 @@ use std::{
 };
 
 use common::{ok, sample, served::Served, temp, until};
+use fastrand::Rng;
+use polybook::serve::Parameters;
 use tempfile::TempDir;
 
 /// The statuses that the contract names, and those of requests that are no HTTP or too long.
@@ -23,21 +25,8 @@ fn famous() -> (TempDir, Served) {
     (dir, served)
 }
 
-/// Numbers that look random and are the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) as usize % sides
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.roll(from.len())]
-    }
+fn pick<'a>(dice: &mut Rng, from: &[&'a str]) -> &'a str {
+    from[dice.usize(..from.len())]
 }
 
 const PATHS: [&str; 14] = [
@@ -55,30 +44,6 @@ const PATHS: [&str; 14] = [
     "/style.css/..",
     "//",
     "/%2e%2e/%2e%2e/etc/passwd",
-];
-const NAMES: [&str; 22] = [
-    "variant",
-    "fen",
-    "play",
-    "source",
-    "moves",
-    "topGames",
-    "recentGames",
-    "speeds",
-    "ratings",
-    "since",
-    "until",
-    "modes",
-    "player",
-    "color",
-    "opponent",
-    "result",
-    "eco",
-    "event",
-    "minPly",
-    "history",
-    "skip",
-    "limit",
 ];
 const VALUES: [&str; 29] = [
     "",
@@ -112,60 +77,76 @@ const VALUES: [&str; 29] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR_w_KQkq_e9_-5_99999999999",
 ];
 
-fn request(dice: &mut Dice) -> Vec<u8> {
-    let mut text = String::from(dice.pick(&["GET", "GET", "GET", "HEAD", "POST", "G\u{e9}T", ""]));
+fn request(dice: &mut Rng) -> Vec<u8> {
+    let mut text = String::from(pick(
+        dice,
+        &["GET", "GET", "GET", "HEAD", "POST", "G\u{e9}T", ""],
+    ));
     text.push(' ');
-    text.push_str(dice.pick(&PATHS));
-    for number in 0..dice.roll(5) {
+    text.push_str(pick(dice, &PATHS));
+    for number in 0..dice.usize(..5) {
         text.push(if number == 0 { '?' } else { '&' });
-        text.push_str(dice.pick(&NAMES));
+        text.push_str(pick(dice, &Parameters::KNOWN));
         text.push('=');
-        text.push_str(dice.pick(&VALUES));
+        text.push_str(pick(dice, &VALUES));
     }
-    text.push_str(dice.pick(&[
-        " HTTP/1.1\r\n",
-        " HTTP/1.1\r\n",
-        " HTTP/1.0\r\n",
-        " HTTP/9\r\n",
-        "\r\n",
-        "",
-    ]));
-    text.push_str(dice.pick(&[
-        "Host: localhost\r\n",
-        "Host: localhost\r\n",
-        "Host: evil\r\n",
-        "Host\r\n",
-        "",
-    ]));
-    if dice.roll(9) == 0 {
-        text.push_str(&"X-Long: y\r\n".repeat(dice.roll(3000)));
+    text.push_str(pick(
+        dice,
+        &[
+            " HTTP/1.1\r\n",
+            " HTTP/1.1\r\n",
+            " HTTP/1.0\r\n",
+            " HTTP/9\r\n",
+            "\r\n",
+            "",
+        ],
+    ));
+    text.push_str(pick(
+        dice,
+        &[
+            "Host: localhost\r\n",
+            "Host: localhost\r\n",
+            "Host: evil\r\n",
+            "Host\r\n",
+            "",
+        ],
+    ));
+    if dice.usize(..9) == 0 {
+        text.push_str(&"X-Long: y\r\n".repeat(dice.usize(..3000)));
     }
-    text.push_str(dice.pick(&[
-        "Connection: close\r\n\r\n",
-        "Connection: close\r\n\r\n",
-        "\r\n\r\n\0\0",
-    ]));
+    text.push_str(pick(
+        dice,
+        &[
+            "Connection: close\r\n\r\n",
+            "Connection: close\r\n\r\n",
+            "\r\n\r\n\0\0",
+        ],
+    ));
     let mut bytes = text.into_bytes();
-    if dice.roll(4) == 0 {
-        let at = dice.roll(bytes.len());
-        bytes[at] = dice.roll(256) as u8;
+    if dice.usize(..4) == 0 {
+        let at = dice.usize(..bytes.len());
+        bytes[at] = dice.u8(..);
     }
     bytes
 }
 
-/// What is asked again and again, and must always be answered the same.
-const CONTROL: &str = "/lichess?play=e2e4,e7e5&moves=3";
+/// What is asked again and again, and must always be answered the same. A number that the server does not know makes it
+/// a new question, which is not answered as one before.
+fn control(served: &Served, number: u64) -> Vec<u8> {
+    let path = format!("/lichess?play=e2e4,e7e5&moves=3&number={number}");
+    served.get(&path).body
+}
 
 #[test]
 fn malformed_requests_are_refused_and_change_nothing() {
     const THREADS: u64 = 8;
     let (_dir, mut served) = famous();
-    let expected = served.get(CONTROL).body;
+    let expected = control(&served, 0);
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (served, expected) = (&served, &expected);
             scope.spawn(move || {
-                let mut dice = Dice(thread);
+                let mut dice = Rng::with_seed(thread);
                 for number in 0..10_000 / THREADS {
                     let request = request(&mut dice);
                     let mut stream = served.connect();
@@ -184,7 +165,7 @@ fn malformed_requests_are_refused_and_change_nothing() {
                         assert!(!text.contains(secret), "{shown}: {text}");
                     }
                     if number % 50 == 0 {
-                        assert_eq!(&served.get(CONTROL).body, expected);
+                        assert_eq!(&control(served, number * THREADS + thread), expected);
                     }
                 }
             });
@@ -228,14 +209,14 @@ fn hold(served: &Served, count: usize, said: &[u8]) -> Vec<TcpStream> {
 #[test]
 fn idle_and_slow_connections_do_not_stop_the_answers() {
     let (_dir, served) = famous();
-    let expected = served.get(CONTROL).body;
+    let expected = control(&served, 0);
     let _idle = hold(&served, 350, b"");
     let slow = hold(&served, 350, b"GET /lichess HTTP/1.1\r\nHost: loc");
     // Some never read what they asked for.
-    let asked = format!("GET {CONTROL} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let asked = "GET /lichess HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let _deaf = hold(&served, 300, asked.repeat(20).as_bytes());
-    for _ in 0..20 {
-        assert_eq!(served.get(CONTROL).body, expected);
+    for number in 1..20 {
+        assert_eq!(control(&served, number), expected);
     }
     // Those whose request does not arrive in time are let go.
     let mut first = slow.into_iter().next().unwrap();
@@ -245,6 +226,35 @@ fn idle_and_slow_connections_do_not_stop_the_answers() {
     let mut rest = Vec::new();
     let _ = first.read_to_end(&mut rest);
     assert!(!rest.starts_with(b"HTTP/1.1 200"));
+}
+
+#[cfg(feature = "compression")]
+#[test]
+fn games_that_are_read_do_not_hold_up_counts() {
+    use flate2::{Compression, write::GzEncoder};
+
+    let dir = temp();
+    let text = std::fs::read(sample("selfplay.pgn")).unwrap();
+    let mut packed = GzEncoder::new(
+        std::fs::File::create(dir.path().join("packed.pgn.gz")).unwrap(),
+        Compression::fast(),
+    );
+    packed.write_all(&text).unwrap();
+    packed.finish().unwrap();
+    let served = Served::start(dir.path(), args!["-q", "--no-cache", "packed.pgn.gz"]);
+    // Each unpacks the file anew for each of its games.
+    let asked = "GET /games?limit=200 HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-chess-pgn\r\n\r\n";
+    let mut reading = hold(&served, 300, asked.as_bytes());
+    let reply = served.get("/lichess");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    // Those that find no place are told so.
+    let mut refused = [0; 12];
+    reading
+        .last_mut()
+        .unwrap()
+        .read_exact(&mut refused)
+        .unwrap();
+    assert_eq!(&refused, b"HTTP/1.1 503");
 }
 
 #[cfg(unix)]
@@ -268,11 +278,13 @@ fn an_index_that_is_replaced_is_answered_from_as_it_was() {
     };
     make(&famous);
     let served = Served::start(dir.path(), "idx");
-    let expected = served.get(CONTROL).body;
+    let expected = control(&served, 0);
     thread::scope(|scope| {
         let replacing = scope.spawn(|| make(&selfplay));
+        let mut number = 0;
         until("the index is replaced", || {
-            assert_eq!(served.get(CONTROL).body, expected);
+            number += 1;
+            assert_eq!(control(&served, number), expected);
             replacing.is_finished()
         });
     });
@@ -280,5 +292,5 @@ fn an_index_that_is_replaced_is_answered_from_as_it_was() {
         assert_eq!(served.get(&format!("/lichess?play={play}")).status, 200);
     }
     let new = Served::start(dir.path(), "idx");
-    assert_ne!(new.get(CONTROL).body, expected);
+    assert_ne!(control(&new, 0), expected);
 }

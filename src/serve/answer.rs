@@ -1,7 +1,7 @@
 //! The bodies of answers.
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderValue, Response, header},
 };
 use serde::Serialize;
@@ -10,9 +10,10 @@ use super::{Refusal, board::Board, books::BookMoves, game::Moves};
 use crate::explorer::{About, Answer, GameInfo};
 
 /// A body and its type.
+#[derive(Clone)]
 pub(super) struct Content {
     media_type: &'static str,
-    body: Vec<u8>,
+    body: Bytes,
 }
 
 /// The explorer's answer with what the page needs.
@@ -49,28 +50,34 @@ pub(super) struct OpenGame {
 impl Content {
     /// A JSON document.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
-        let body =
-            serde_json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))?;
+        let body = written(document)?;
         Ok(Content {
             media_type: "application/json",
-            body,
+            body: body.into(),
         })
     }
 
     /// The same as the only line of a stream of documents.
     pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
-        let mut content = Content::json(document)?;
-        content.media_type = "application/x-ndjson";
-        content.body.push(b'\n');
-        Ok(content)
+        let mut body = written(document)?;
+        body.push(b'\n');
+        Ok(Content {
+            media_type: "application/x-ndjson",
+            body: body.into(),
+        })
     }
 
     /// The text of games. Its bytes are those of the file, in whatever encoding.
     pub(super) fn pgn(body: Vec<u8>) -> Content {
         Content {
             media_type: "application/x-chess-pgn",
-            body,
+            body: body.into(),
         }
+    }
+
+    /// The size of the body in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.body.len()
     }
 
     pub(super) fn into_response(self, etag: HeaderValue) -> Response<Body> {
@@ -86,4 +93,8 @@ impl Content {
         headers.insert(header::VARY, HeaderValue::from_static("accept"));
         response
     }
+}
+
+fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(document).map_err(|err| Refusal::unavailable(err.to_string()))
 }

@@ -1,6 +1,9 @@
 //! Who answers the routes: the explorer, the books, the texts of games.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use axum::http::HeaderValue;
 use tokio::sync::Semaphore;
@@ -8,8 +11,10 @@ use tokio::sync::Semaphore;
 use super::{
     BookFile, Parameters, Refusal, Request, Route,
     answer::{AboutAll, Books, Content, OpenGame, WithBoard},
+    asked::Asked,
     board::Board,
     game::{moves_of_game, moves_of_text},
+    given::Given,
     guard::Hosts,
     request,
 };
@@ -21,13 +26,21 @@ pub(super) const PGN: &str = "application/x-chess-pgn";
 /// How many requests read games' texts at once. In a packed file that takes long, and must not hold up counts.
 pub(super) const READERS: usize = 4;
 
+/// How many requests may read games' texts or wait for it. Those beyond are refused, so that counts are still answered.
+const MOST_WAITING: usize = 64;
+
+const TOO_MANY: &str = "too many games are being read: ask again";
+
 /// What answers requests.
 pub(super) struct Answering {
     explorer: Explorer,
     books: Vec<BookFile>,
     pub(super) hosts: Hosts,
-    /// Leave to read games' texts.
-    pub(super) readers: Semaphore,
+    /// Leave to read games' texts, and places to wait for it.
+    readers: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    /// Answers of the index alone, which stay true as long as the server runs.
+    given: Given,
     /// Changes when an answer may change.
     identity: u64,
 }
@@ -44,7 +57,9 @@ impl Answering {
             explorer,
             books,
             hosts,
-            readers: Semaphore::new(READERS),
+            readers: Arc::new(Semaphore::new(READERS)),
+            waiting: Arc::new(Semaphore::new(MOST_WAITING)),
+            given: Given::default(),
             identity: hasher.finish(),
         }
     }
@@ -57,6 +72,23 @@ impl Answering {
             .expect("a number is a header's value")
     }
 
+    /// Leave to read games' texts, once those that asked before are served.
+    ///
+    /// # Errors
+    ///
+    /// Too many that wait.
+    pub(super) async fn leave_to_read(&self) -> Result<impl Send + use<>, Refusal> {
+        let place = Arc::clone(&self.waiting).try_acquire_owned();
+        let place = place.map_err(|_| Refusal::unavailable(TOO_MANY))?;
+        let leave = Arc::clone(&self.readers).acquire_owned().await;
+        Ok((place, leave.map_err(|_| Refusal::unavailable(TOO_MANY))?))
+    }
+
+    /// An answer that was given lately to the same question.
+    pub(super) fn given(&self, asked: &Asked) -> Option<Content> {
+        self.given.get(asked)
+    }
+
     /// Counts of a position.
     pub(super) fn position(&self, asked: &Asked, route: Route) -> Result<Content, Refusal> {
         let request = self.request(asked, route)?;
@@ -67,10 +99,12 @@ impl Answering {
             mv.reached = None;
         }
         let document = WithBoard { answer, polybook };
-        match route {
+        let content = match route {
             Route::Player => Content::line(&document),
             _ => Content::json(&document),
-        }
+        }?;
+        self.given.keep(asked, &content);
+        Ok(content)
     }
 
     /// A page of the games of a position.
@@ -81,7 +115,9 @@ impl Answering {
             .games(&request.query, &request.page)
             .map_err(failed)?;
         if !asked.accepts(PGN) {
-            return Content::json(&list);
+            let content = Content::json(&list)?;
+            self.given.keep(asked, &content);
+            return Ok(content);
         }
         let mut text = Vec::new();
         for played in &list.games {
@@ -164,17 +200,4 @@ fn failed(err: Error) -> Refusal {
         cause = err.source();
     }
     Refusal::unavailable(text)
-}
-
-/// A request as the answers need it.
-pub(super) struct Asked {
-    pub(super) path: String,
-    pub(super) query: String,
-    pub(super) accept: String,
-}
-
-impl Asked {
-    fn accepts(&self, media_type: &str) -> bool {
-        self.accept.contains(media_type)
-    }
 }

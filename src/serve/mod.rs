@@ -6,10 +6,12 @@
 
 mod answer;
 mod answering;
+mod asked;
 mod board;
 mod books;
 mod cache;
 mod game;
+mod given;
 mod guard;
 mod http;
 mod log;

@@ -2,35 +2,6 @@
 
 use super::refusal::Refusal;
 
-/// All parameters that any route knows. Others are ignored.
-const KNOWN: [&str; 25] = [
-    "variant",
-    "fen",
-    "play",
-    "source",
-    "moves",
-    "topGames",
-    "recentGames",
-    "speeds",
-    "ratings",
-    "since",
-    "until",
-    "modes",
-    "player",
-    "color",
-    "opponent",
-    "result",
-    "eco",
-    "event",
-    "minPly",
-    "history",
-    "skip",
-    "limit",
-    "sort",
-    "text",
-    "transpositions",
-];
-
 /// The parameters of a request that polybook knows, each at most once.
 ///
 /// ```
@@ -46,6 +17,35 @@ const KNOWN: [&str; 25] = [
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
+    /// All parameters that any route knows. Others are ignored.
+    pub const KNOWN: [&str; 25] = [
+        "variant",
+        "fen",
+        "play",
+        "source",
+        "moves",
+        "topGames",
+        "recentGames",
+        "speeds",
+        "ratings",
+        "since",
+        "until",
+        "modes",
+        "player",
+        "color",
+        "opponent",
+        "result",
+        "eco",
+        "event",
+        "minPly",
+        "history",
+        "skip",
+        "limit",
+        "sort",
+        "text",
+        "transpositions",
+    ];
+
     /// Reads what stands behind the `?` of an address.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Parameters {
     pub fn parse(query: &str) -> Result<Parameters, Refusal> {
         let mut found = Parameters::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if !KNOWN.contains(&&*name) {
+            if !Parameters::KNOWN.contains(&&*name) {
                 continue;
             }
             if found.text(&name).is_some() {

@@ -19,7 +19,8 @@ use tower_http::{
 use super::{
     Refusal, Route,
     answer::Content,
-    answering::{Answering, Asked, PGN},
+    answering::{Answering, PGN},
+    asked::Asked,
     page,
     validator::{is_known, not_modified},
 };
@@ -90,22 +91,34 @@ async fn player(state: Shared, request: HttpRequest) -> Response<Body> {
 }
 
 async fn games(state: Shared, request: HttpRequest) -> Response<Body> {
-    let answering = Arc::clone(&state);
-    let reads = accept(request.headers()).contains(PGN);
-    // The semaphore is never closed; without its leave the answer would only come sooner.
-    let _leave = if reads {
-        answering.readers.acquire().await.ok()
-    } else {
-        None
-    };
-    answered(state, request, Answering::games).await
+    if !accept(request.headers()).contains(PGN) {
+        return answered(state, request, Answering::games).await;
+    }
+    reading(state, request, Answering::games).await
 }
 
 async fn game(state: Shared, Path(id): Path<String>, request: HttpRequest) -> Response<Body> {
-    let answering = Arc::clone(&state);
-    let _leave = answering.readers.acquire().await.ok();
-    answered(state, request, move |answering, asked| {
+    reading(state, request, move |answering, asked| {
         answering.game(asked, &id)
+    })
+    .await
+}
+
+/// Answers what reads games' texts, with leave.
+async fn reading(
+    state: Shared,
+    request: HttpRequest,
+    answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
+) -> Response<Body> {
+    let answering = Arc::clone(&state);
+    let leave = match answering.leave_to_read().await {
+        Ok(leave) => leave,
+        Err(refusal) => return refusal.into_response(),
+    };
+    answered(state, request, move |answering, asked| {
+        // Given back when the texts are read, also where the asker has gone meanwhile.
+        let _leave = leave;
+        answer(answering, asked)
     })
     .await
 }
@@ -122,7 +135,7 @@ async fn read(state: Shared, request: HttpRequest) -> Response<Body> {
     answered(state, request, Answering::read).await
 }
 
-/// Answers on a thread that may wait for files, unless the asker has the answer already.
+/// Answers on a thread that may wait for files, unless the asker has the answer already or it was given lately.
 async fn answered(
     State(answering): Shared,
     request: HttpRequest,
@@ -137,6 +150,9 @@ async fn answered(
     let etag = answering.etag(&asked);
     if is_known(headers, &etag) {
         return not_modified(etag);
+    }
+    if let Some(content) = answering.given(&asked) {
+        return content.into_response(etag);
     }
     let answered = tokio::task::spawn_blocking(move || answer(&answering, &asked)).await;
     match answered {

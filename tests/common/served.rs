@@ -4,7 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
@@ -29,14 +29,21 @@ impl Served {
     /// Serves sources with options, in a directory, with a cache of its own there.
     #[track_caller]
     pub fn start(dir: &Path, args: impl Arguments) -> Served {
-        let mut child = polybook_in(dir)
+        Served::start_with(dir, args, |_| {})
+    }
+
+    /// The same where something else of the process is set. Of several addresses to listen at the last counts.
+    #[track_caller]
+    pub fn start_with(dir: &Path, args: impl Arguments, set: impl FnOnce(&mut Command)) -> Served {
+        let mut command = polybook_in(dir);
+        command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args.list())
             .env("XDG_CACHE_HOME", dir.join("cache"))
             .env("HOME", dir)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::piped());
+        set(&mut command);
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut line).unwrap();
@@ -100,9 +107,7 @@ impl Served {
     #[cfg(unix)]
     pub fn signal(mut self, signal: &str) -> std::process::ExitStatus {
         let id = self.child.id().to_string();
-        let sent = std::process::Command::new("kill")
-            .args([signal, &id])
-            .status();
+        let sent = Command::new("kill").args([signal, &id]).status();
         assert!(sent.unwrap().success());
         let mut status = None;
         super::until("the server ends", || {
