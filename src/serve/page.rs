@@ -39,7 +39,7 @@ macro_rules! files {
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [File; 14] = files! {
+const FILES: [File; 16] = files! {
     "/" "index.html" "text/html; charset=utf-8";
     "/style.css" "style.css" "text/css; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
@@ -49,11 +49,13 @@ const FILES: [File; 14] = files! {
     "/explorer.js" "explorer.js" SCRIPT;
     "/filters.js" "filters.js" SCRIPT;
     "/games.js" "games.js" SCRIPT;
+    "/ground.js" "ground.js" SCRIPT;
     "/line.js" "line.js" SCRIPT;
     "/moves.js" "moves.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
     "/squares.js" "squares.js" SCRIPT;
     "/state.js" "state.js" SCRIPT;
+    "/words.js" "words.js" SCRIPT;
 };
 
 /// The routes of the page.

@@ -2,8 +2,10 @@
 // <chess-board>: a board with pieces, arrows and marks. It knows which moves are legal only by being told.
 
 import { arrow } from "./arrow.js";
+import { ground } from "./ground.js";
 import { drawing, svg } from "./pieces.js";
 import { FILES, distance, readFen, squares } from "./squares.js";
+import { NAMES, positionWords } from "./words.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {{ uci: string, share: number, strong?: boolean }} Arrow */
@@ -15,15 +17,6 @@ import { FILES, distance, readFen, squares } from "./squares.js";
  * @property {string | undefined} last The move that led here.
  */
 /** @typedef {{ letter: string, square: string, element: HTMLElement }} Piece */
-
-const NAMES = /** @type {Record<string, string>} */ ({
-  k: "king",
-  q: "queen",
-  r: "rook",
-  b: "bishop",
-  n: "knight",
-  p: "pawn",
-});
 
 /** How far a pointer goes before a click becomes a drag, in pixels. */
 const DRAG = 4;
@@ -129,28 +122,8 @@ class ChessBoard extends HTMLElement {
     for (const piece of this.#pieces) this.#stand(piece);
     this.#drawMarks();
     this.#drawArrows();
-    this.#field.setAttribute("aria-label", this.#words());
-    this.#drawGround();
-  }
-
-  /** The squares, the letters of the files below and the numbers of the ranks at the left. */
-  #drawGround() {
-    const dark = [...Array(64).keys()].filter((square) => (square + (square >> 3)) % 2 === 1);
-    const d = dark.map((square) => `M${10 * (square % 8)} ${10 * (square >> 3)}h10v10h-10z`).join("");
-    const name = (/** @type {number} */ x, /** @type {number} */ y, /** @type {string} */ text, /** @type {boolean} */ dark) => {
-      const element = svg("text", { x: String(x), y: String(y), class: dark ? "on-dark" : "on-light" });
-      element.textContent = text;
-      return element;
-    };
-    const names = [...FILES].flatMap((file, index) => {
-      const [column] = this.#at(`${file}1`);
-      const [, row] = this.#at(`a${index + 1}`);
-      return [
-        name(10 * column + 8.2, 79.2, file, column % 2 === 0),
-        name(0.5, 10 * row + 2.6, String(index + 1), row % 2 === 1),
-      ];
-    });
-    this.#ground.replaceChildren(svg("path", { class: "squares", d }), ...names);
+    this.#field.setAttribute("aria-label", positionWords(this.#pieces, this.#turn));
+    this.#ground.replaceChildren(...ground((square) => this.#at(square)));
   }
 
   /** @param {Piece} piece */
@@ -367,18 +340,6 @@ class ChessBoard extends HTMLElement {
     );
     this.#choice.hidden = false;
     this.#choice.querySelector("button")?.focus();
-  }
-
-  /** The position in words. */
-  #words() {
-    const side = (/** @type {boolean} */ white) => {
-      const men = this.#pieces.filter(({ letter }) => (letter === letter.toUpperCase()) === white);
-      const order = "kqrbnp";
-      men.sort((a, b) => order.indexOf(a.letter.toLowerCase()) - order.indexOf(b.letter.toLowerCase()));
-      return men.map(({ letter, square }) => `${NAMES[letter.toLowerCase()]} ${square}`).join(", ");
-    };
-    const turn = this.#turn === "white" ? "White" : "Black";
-    return `${turn} to move. White: ${side(true)}. Black: ${side(false)}.`;
   }
 }
 
