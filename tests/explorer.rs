@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use common::{fails, ok, ok_json, python, sample, temp};
+use common::{fails, ok, ok_json, python, sample, short_games, temp};
 use polybook::{
     MakeBook,
     explorer::{
@@ -222,6 +222,107 @@ fn the_corpus_of_masters_agrees() {
     all_agree(&masters, VariantChoice::default(), &options);
 }
 
+/// What the explorer answers of some filters, by sums where there are some and by going through the games.
+fn both_ways(explorer: &Explorer, query: &Query) -> [String; 2] {
+    // Every rating is below, but it is asked of each game.
+    let mut of_each_game = query.clone();
+    of_each_game.filters.max_elo = Some(u32::MAX);
+    [query, &of_each_game].map(|query| format!("{:?}", explorer.answer(query).unwrap()))
+}
+
+#[test]
+fn sums_say_what_the_games_say() {
+    let dir = temp();
+    let [many, few] = [(0, 70_000), (70_000, 300)].map(|(first, games)| {
+        let path = dir.path().join(format!("{first}.pgn"));
+        fs::write(&path, short_games(first, games)).unwrap();
+        path
+    });
+    let explorer = explorer_of(dir.path(), &[many, few], VariantChoice::default());
+    let speeds = |speeds: &[Speed]| Some(speeds.iter().copied().collect());
+    let groups =
+        |floors: &[u32]| Some(floors.iter().map(|floor| RatingGroup::of(*floor)).collect());
+    let dates = |since: &str, until: &str| Filters {
+        since: since.parse().ok(),
+        until: until.parse().ok(),
+        ..Filters::default()
+    };
+    let filters = [
+        Filters::default(),
+        Filters {
+            speeds: speeds(&[Speed::Bullet, Speed::Correspondence]),
+            ..Filters::default()
+        },
+        Filters {
+            groups: groups(&[1000, 2500]),
+            ..dates("2015.03", "2016.02")
+        },
+        Filters {
+            speeds: speeds(&[]),
+            ..Filters::default()
+        },
+        Filters {
+            source: Some("0".to_owned()),
+            ..dates("2016", "")
+        },
+        dates("", "2014.11"),
+        dates("2015.07", "2015.07"),
+        dates("2015.07.15", "2016.02.10"),
+    ];
+    for filters in filters {
+        for (view, play) in [
+            (View::Lichess, ""),
+            (View::Masters, ""),
+            (View::Lichess, "e2e4"),
+        ] {
+            let line = Line::parse(Variant::Standard, None, play).unwrap();
+            let mut query = Query::new(line, view);
+            query.filters = filters.clone();
+            query.transpositions = true;
+            for history in [false, true] {
+                query.history = history;
+                let [by_sums, by_games] = both_ways(&explorer, &query);
+                assert_eq!(by_sums, by_games, "{query:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_sums_are_errors() {
+    let dir = temp();
+    let pgn = dir.path().join("games.pgn");
+    fs::write(&pgn, short_games(0, 45_000)).unwrap();
+    drop(explorer_of(dir.path(), &[pgn], VariantChoice::default()));
+    let index = dir.path().join("0.idx");
+    let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
+    query.filters.since = "2015.03".parse().ok();
+    let answer = || {
+        let explorer = Explorer::open([("0".to_owned(), index.clone())])?;
+        explorer.answer(&query).map(|answer| format!("{answer:?}"))
+    };
+    let expected = answer().unwrap();
+    let mut errors = 0;
+    for file in fs::read_dir(&index).unwrap() {
+        let path = file.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        for place in (0..bytes.len()).step_by(5000) {
+            bytes[place] ^= 4;
+            fs::write(&path, &bytes).unwrap();
+            match answer() {
+                Ok(found) => assert_eq!(found, expected, "{} at {place}", path.display()),
+                Err(err) => {
+                    errors += 1;
+                    assert!(err.to_string().contains("0.idx"), "{err}");
+                }
+            }
+            bytes[place] ^= 4;
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert!(errors > 0);
+}
+
 /// The moves of a JSON document: SAN, games, and rating.
 fn listed(document: &Value) -> Vec<(String, u64, u64)> {
     let moves = document["moves"].as_array().unwrap();
@@ -334,10 +435,13 @@ fn an_index_without_the_data_says_what_they_would_add() {
 #[test]
 fn the_same_bytes_for_every_number_of_threads_and_budget() {
     let dir = temp();
+    let many = dir.path().join("many.pgn");
+    fs::write(&many, short_games(0, 35_000)).unwrap();
     let pgns = [
         sample("famous.pgn"),
         sample("selfplay.pgn"),
         sample("variants.pgn"),
+        many,
     ];
     let pgns: Vec<String> = pgns.iter().map(|pgn| pgn.display().to_string()).collect();
     let make = |name: &str, options: &str| {

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use common::{fails, ok, ok_json, sample, temp};
+use common::{fails, ok, ok_json, sample, short_games, temp};
 
 /// The files of an index with their bytes.
 fn files(index: &Path) -> Vec<(String, Vec<u8>)> {
@@ -107,6 +107,18 @@ fn merged_indexes_of_variants() {
         &[sample("famous.pgn"), variants.clone()],
     ];
     merges(&parts, "--variant auto --explorer --index-stats");
+}
+
+#[test]
+fn merged_indexes_have_the_sums_of_all_games() {
+    let dir = temp();
+    let [one, other] = [(0, 31_000), (31_000, 4_000)].map(|(first, games)| {
+        let path = dir.path().join(format!("{first}.pgn"));
+        fs::write(&path, short_games(first, games)).unwrap();
+        path
+    });
+    // Only together they have more games in the starting position than a list without sums.
+    merges(&[&[one], &[other]], "--explorer");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct Answer {
     pub top_games: Option<Vec<PlayedGame>>,
     /// The last position of the line that has a name.
     pub opening: Option<Opening>,
-    /// Always 0: nobody waits.
+    /// Always 0, because an answer is complete when it comes. Clients expect the field.
     pub queue_position: u32,
     /// The games of each month from the first to the last that has any, if that was asked for.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]

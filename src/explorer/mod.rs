@@ -27,13 +27,15 @@
 
 mod answer;
 mod best;
+mod count;
 mod engine;
-mod group;
 mod line;
 mod performance;
 mod query;
 mod sieve;
 mod source;
+mod sources;
+mod summed;
 mod tally;
 
 pub use self::{
@@ -41,12 +43,11 @@ pub use self::{
         About, AboutSource, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, Player,
     },
     engine::Explorer,
-    group::RatingGroup,
     line::Line,
     query::{Filters, Modes, Page, Query, RatingGroups, Set, Sort, Speeds, UnknownSort, View},
 };
 pub use crate::{
     openings::Opening,
-    pgn::{Date, EcoRange, GameResult, Mode, Speed},
+    pgn::{Date, EcoRange, GameResult, Mode, RatingGroup, Speed},
     position::Variant,
 };

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use shakmaty::Color;
 use thiserror::Error;
 
-use super::{group::RatingGroup, line::Line};
-use crate::pgn::{Date, EcoRange, GameResult, Mode, Speed};
+use super::line::Line;
+use crate::pgn::{Date, EcoRange, GameResult, Mode, RatingGroup, Speed};
 
 /// What an answer is for: which of its parts it has, and how its moves are rated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

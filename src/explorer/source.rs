@@ -4,15 +4,17 @@ use std::{fs, path::Path, time::SystemTime};
 
 use shakmaty::Color;
 
-use super::group::RatingGroup;
 use crate::{
     error::{Error, Result},
     index::{
         Index,
-        explored::NameReader,
-        layout::{Contents, EcoNumber, GameRow, SiteId, Subject, folded, rows::ROWS},
+        explored::{ListPlace, NameReader, StoredList},
+        layout::{
+            Contents, EcoNumber, GameRow, SiteId, Subject, folded,
+            rows::{RESULTS, ROWS},
+        },
     },
-    pgn::{Date, GameResult, Mode, Speed},
+    pgn::{Date, GameResult, Mode, RatingGroup, Speed},
 };
 
 /// What most questions ask of a game, so that it lies together in memory.
@@ -31,19 +33,10 @@ pub(super) const TRAITS: usize = 1 << 10;
 
 impl Hot {
     fn new(row: &GameRow) -> Hot {
-        let date = row.date;
-        let mean = (u32::from(row.white_elo) + u32::from(row.black_elo)) / 2;
-        let group = RatingGroup::of(mean).number() as u16;
-        let result = match row.result {
-            GameResult::Draw => 0,
-            GameResult::WhiteWins => 1,
-            GameResult::BlackWins => 2,
-            GameResult::Unknown => 3,
-        };
+        let group = row.group().number() as u16;
+        let result = row.result_number() as u16;
         Hot {
-            date: u32::from(date.year().unwrap_or(0)) << 9
-                | u32::from(date.month().unwrap_or(0)) << 5
-                | u32::from(date.day().unwrap_or(0)),
+            date: row.date_number(),
             elo: [row.white_elo, row.black_elo],
             plies: row.plies,
             traits: result | (row.speed as u16) << 2 | (row.mode as u16) << 5 | group << 6,
@@ -72,6 +65,12 @@ impl Hot {
         )
     }
 
+    /// Year and month as one number.
+    #[inline]
+    pub(super) fn month(&self) -> u32 {
+        self.date >> 5
+    }
+
     #[inline]
     pub(super) fn rating_sum(&self) -> u32 {
         u32::from(self.elo[0]) + u32::from(self.elo[1])
@@ -85,14 +84,8 @@ impl Hot {
 
 /// What the traits of a game say: result, speed, mode and group of ratings.
 pub(super) fn traits_of(traits: usize) -> Option<(GameResult, Speed, Mode, RatingGroup)> {
-    let results = [
-        GameResult::Draw,
-        GameResult::WhiteWins,
-        GameResult::BlackWins,
-        GameResult::Unknown,
-    ];
     Some((
-        results[traits & 3],
+        RESULTS[traits & 3],
         *Speed::ALL.get(traits >> 2 & 7)?,
         Mode::ALL[traits >> 5 & 1],
         RatingGroup::all().nth(traits >> 6)?,
@@ -197,6 +190,19 @@ impl Source {
             }
         });
         failed.map(|()| numbers)
+    }
+
+    /// Where the list of a subject stands.
+    pub(super) fn place(&self, subject: Subject) -> Result<ListPlace> {
+        self.index.find_list(self.contents.paging, subject)
+    }
+
+    /// The list of a subject, which stands in a place.
+    pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<StoredList> {
+        match place {
+            ListPlace::InPage(list) => Ok(list),
+            ListPlace::Apart(apart) => self.index.chunks(subject, apart),
+        }
     }
 
     /// The ids in the list of a subject, ascending.

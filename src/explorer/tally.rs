@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 use shakmaty::Color;
 
 use super::source::Hot;
+use crate::index::layout::sums::MoveSum;
 
 /// How many games each side won, and how many neither.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -18,6 +19,13 @@ impl Results {
     #[inline]
     pub(super) fn add(&mut self, result: usize) {
         self.by_result[result % 4] += 1;
+    }
+
+    /// Adds games by the numbers of their results.
+    pub(super) fn add_all(&mut self, games: [u32; 4]) {
+        for (sum, more) in self.by_result.iter_mut().zip(games) {
+            *sum += u64::from(more);
+        }
     }
 
     pub(super) fn white(self) -> u64 {
@@ -95,6 +103,14 @@ impl MoveTally {
         self.results.add(hot.result());
         self.ratings.add(rating);
         self.game = number;
+    }
+
+    /// Adds the games of a sum, which are numbered from `first`.
+    pub(super) fn add_sum(&mut self, sum: &MoveSum, first: u64) {
+        self.results.add_all(sum.games);
+        self.ratings.sum += sum.ratings;
+        self.ratings.games += u64::from(sum.rated);
+        self.game = first + u64::from(sum.game);
     }
 }
 

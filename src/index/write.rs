@@ -340,10 +340,10 @@ impl ExploredSource<'_> {
         if wave.is_empty() {
             return Ok(Wave::End);
         }
-        let (records, paging) = (self.data.records, self.paging());
+        let (records, games, paging) = (self.data.records, self.data.games, self.paging());
         let made = wave
             .par_iter()
-            .map(|piece| list_entries(piece, records, paging))
+            .map(|piece| list_entries(piece, records, games, paging))
             .collect::<Result<_>>()?;
         Ok(Wave::Lists(made))
     }

@@ -27,6 +27,7 @@
 mod comment;
 mod cut;
 mod game;
+mod group;
 mod input;
 mod movetext;
 mod pace;
@@ -43,6 +44,7 @@ pub(crate) use self::select::tag_text;
 pub use self::{
     cut::{Batch, Cutter, LONGEST_GAME},
     game::GameReader,
+    group::RatingGroup,
     input::{Input, Stream, StreamOptions},
     pace::{Mode, Speed, UnknownMode, UnknownSpeed},
     result::GameResult,

@@ -113,6 +113,18 @@ impl SpoolReader<'_> {
         Ok(())
     }
 
+    /// Passes over bytes.
+    #[cfg(any(feature = "leveldb", test))]
+    pub(crate) fn skip(&mut self, bytes: u64) {
+        let buffered = (self.buffer.len() - self.at) as u64;
+        if bytes <= buffered {
+            self.at += bytes as usize;
+        } else {
+            self.next += bytes - buffered;
+            self.at = self.buffer.len();
+        }
+    }
+
     fn fill(&mut self) -> Result<()> {
         let spool = self.spool;
         self.at = 0;
@@ -125,8 +137,9 @@ impl SpoolReader<'_> {
                     .at(&spool.temp_dir, "read a temporary file in")?;
             }
             _ => {
-                let from = (self.next - spool.filed) as usize;
-                let rest = spool.tail.get(from..).unwrap_or_default();
+                let from = usize::try_from(self.next - spool.filed).ok();
+                let rest = from.and_then(|from| spool.tail.get(from..));
+                let rest = rest.unwrap_or_default();
                 self.buffer
                     .extend_from_slice(&rest[..rest.len().min(BUFFER)]);
             }
@@ -152,6 +165,7 @@ mod tests {
             parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9000), 0..9),
             memory in 0..20_000usize,
             start in 0.0..1.0f64,
+            skipped in 0.0..1.0f64,
         ) {
             let mut spool = Spool::new(memory, std::env::temp_dir());
             for part in &parts {
@@ -164,6 +178,17 @@ mod tests {
             let mut reader = spool.reader(start as u64);
             reader.read_exact(&mut found).unwrap();
             prop_assert_eq!(&found, &all[start..]);
+            prop_assert!(reader.read_exact(&mut [0]).is_err());
+            let mut reader = spool.reader(0);
+            let some = start.min(100);
+            reader.read_exact(&mut found[..0]).unwrap();
+            reader.read_exact(&mut vec![0; some]).unwrap();
+            let skipped = ((all.len() - some) as f64 * skipped) as usize;
+            reader.skip(skipped as u64);
+            found.resize(all.len() - some - skipped, 0);
+            reader.read_exact(&mut found).unwrap();
+            prop_assert_eq!(&found, &all[some + skipped..]);
+            reader.skip(1);
             prop_assert!(reader.read_exact(&mut [0]).is_err());
         }
     }

@@ -135,6 +135,54 @@ pub fn program(names: &[&str]) -> Option<PathBuf> {
     found
 }
 
+/// So many short games with the tags that the explorer's filters ask about, numbered on from `first`.
+pub fn short_games(first: usize, games: usize) -> String {
+    const MOVES: [&str; 7] = [
+        "",
+        "1. e4",
+        "1. e4 e5",
+        "1. e4 c5 2. Nf3",
+        "1. d4",
+        "1. d4 d5",
+        "1. Nf3",
+    ];
+    const CONTROLS: [&str; 5] = ["60+0", "180+2", "600+5", "1800+30", "-"];
+    const DATES: [&str; 3] = ["????.??.??", "2015.??.??", "2016.02.??"];
+    const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
+    let mut state = first as u32;
+    let mut random = |end: usize| {
+        // The constants of Numerical Recipes.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize % end
+    };
+    let mut text = String::new();
+    for _ in 0..games {
+        let date = match random(9) {
+            known @ 0..3 => DATES[known].to_owned(),
+            _ => format!(
+                "{}.{:02}.{:02}",
+                2014 + random(4),
+                1 + random(12),
+                1 + random(28)
+            ),
+        };
+        let mut rating = || match random(5) {
+            0 => 0,
+            _ => 900 + random(1800),
+        };
+        let (white, black) = (rating(), rating());
+        let (player, control) = (random(50), CONTROLS[random(5)]);
+        // The seventh is rare: a period may have a single game of it.
+        let moves = MOVES[random(MOVES.len() - 1) + usize::from(random(2000) == 0)];
+        let result = RESULTS[random(4)];
+        text.push_str(&format!(
+            "[White \"P{player}\"]\n[Black \"Q\"]\n[Date \"{date}\"]\n[WhiteElo \"{white}\"]\n\
+             [BlackElo \"{black}\"]\n[TimeControl \"{control}\"]\n[Result \"{result}\"]\n\n{moves} {result}\n\n",
+        ));
+    }
+    text
+}
+
 /// A Python that has these modules.
 pub fn python(modules: &[&str]) -> Option<PathBuf> {
     let import = format!("import {}", modules.join(", "));

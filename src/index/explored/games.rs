@@ -185,6 +185,14 @@ impl ExploredGames {
         self.namer.len()
     }
 
+    /// Reads rows whose ids ascend.
+    pub(super) fn row_reader(&self) -> RowReader<'_> {
+        RowReader {
+            rows: self.rows.reader(0),
+            next: 0,
+        }
+    }
+
     /// The entries of rows and names, in the order of the index.
     pub(in crate::index) fn entries(&self) -> GameEntries<'_> {
         GameEntries {
@@ -195,6 +203,25 @@ impl ExploredGames {
             next_name: 0,
             value: Vec::new(),
         }
+    }
+}
+
+/// Reads rows of games whose ids ascend.
+pub(super) struct RowReader<'a> {
+    rows: SpoolReader<'a>,
+    /// The id of the game whose row comes next.
+    next: u32,
+}
+
+impl RowReader<'_> {
+    /// The row of a game behind all that were read before.
+    pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
+        let passed = id.saturating_sub(self.next);
+        self.rows.skip(u64::from(passed) * rows::ROW as u64);
+        let mut row = [0; rows::ROW];
+        self.rows.read_exact(&mut row)?;
+        self.next = id.wrapping_add(1);
+        Ok(GameRow::parse(&row).expect("rows are kept as they are stored"))
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::ops::ControlFlow;
 
-use super::record::Played;
+use super::{games::ExploredGames, record::Played, sums::ListSums};
 use crate::{
     error::Result,
     index::{
         entries::Entries,
         layout::{
             Subject, chunk_key, page_key,
-            played::{CHUNK, INLINE, ListBuilder, Paging, write_apart},
+            played::{Apart, CHUNK, INLINE, ListBuilder, Paging},
         },
         pieces::{Piece, scan},
     },
@@ -31,9 +31,11 @@ pub(in crate::index) struct ListEntries {
 pub(in crate::index) fn list_entries(
     piece: &Piece,
     records: &Sealed<Played>,
+    games: &ExploredGames,
     paging: Paging,
 ) -> Result<ListEntries> {
-    let mut maker = PageMaker::new(paging);
+    let mut maker = PageMaker::new(paging, games);
+    let mut added = Ok(());
     // The record before tells whether the first page began earlier.
     let mut number = piece.range.start.saturating_sub(1);
     let mut earlier = None;
@@ -46,7 +48,10 @@ pub(in crate::index) fn list_entries(
         } else if earlier == Some(page) {
             // Of the piece before.
         } else if maker.page == Some(page) || at < piece.range.end {
-            maker.add(record);
+            added = maker.add(record);
+            if added.is_err() {
+                return ControlFlow::Break(());
+            }
         } else {
             return ControlFlow::Break(());
         }
@@ -56,12 +61,15 @@ pub(in crate::index) fn list_entries(
             false => ControlFlow::Continue(()),
         }
     })?;
-    Ok(maker.finish())
+    added?;
+    maker.finish()
 }
 
 /// Makes the entries of lists of records that come in order.
-pub(in crate::index) struct PageMaker {
+pub(in crate::index) struct PageMaker<'a> {
     paging: Paging,
+    /// Whose rows are added up.
+    games: &'a ExploredGames,
     made: ListEntries,
     /// The number of the present page, and the lists in it so far.
     page: Option<u64>,
@@ -73,12 +81,15 @@ pub(in crate::index) struct PageMaker {
     /// How many chunks of it are made.
     chunks: u32,
     chunk: Vec<u8>,
+    /// What the items of the complete chunks add up to.
+    sums: ListSums<'a>,
 }
 
-impl PageMaker {
-    pub(in crate::index) fn new(paging: Paging) -> PageMaker {
+impl<'a> PageMaker<'a> {
+    pub(in crate::index) fn new(paging: Paging, games: &'a ExploredGames) -> PageMaker<'a> {
         PageMaker {
             paging,
+            games,
             made: ListEntries::default(),
             page: None,
             lists: Vec::new(),
@@ -87,24 +98,26 @@ impl PageMaker {
             list: ListBuilder::default(),
             chunks: 0,
             chunk: Vec::new(),
+            sums: ListSums::default(),
         }
     }
 
     /// Takes the next record.
     #[inline]
-    pub(in crate::index) fn add(&mut self, record: Played) {
+    pub(in crate::index) fn add(&mut self, record: Played) -> Result<()> {
         let subject = record.subject();
         if self.page.is_none() || subject != self.subject {
-            self.begin(subject, record.white_to_move());
+            self.begin(subject, record.white_to_move())?;
         } else if self.list.len() == CHUNK {
-            self.end_chunk(true);
+            self.end_chunk(true)?;
         }
         self.list.push((record.id(), record.book_move()));
         self.made.records += 1;
+        Ok(())
     }
 
-    fn begin(&mut self, subject: Subject, white_to_move: bool) {
-        self.end_list();
+    fn begin(&mut self, subject: Subject, white_to_move: bool) -> Result<()> {
+        self.end_list()?;
         let page = self.paging.page(subject);
         if self.page != Some(page) {
             self.end_page();
@@ -112,29 +125,37 @@ impl PageMaker {
         }
         self.subject = subject;
         self.white_to_move = white_to_move;
+        Ok(())
     }
 
-    fn end_list(&mut self) {
+    fn end_list(&mut self) -> Result<()> {
         if self.list.is_empty() {
-            return;
+            return Ok(());
         }
         self.paging.put_subject(self.subject, &mut self.lists);
         if self.chunks == 0 && self.list.len() <= INLINE {
             self.list.write(self.white_to_move, &mut self.lists);
-        } else {
-            write_apart(self.white_to_move, &mut self.lists);
-            self.end_chunk(false);
-            self.chunks = 0;
+            return Ok(());
         }
+        let items = u64::from(self.chunks) * CHUNK as u64 + self.list.len() as u64;
+        self.end_chunk(false)?;
+        self.chunks = 0;
+        let sums = std::mem::take(&mut self.sums);
+        let has_sums = sums.write(self.subject, &mut self.made.entries);
+        Apart { items, has_sums }.write(self.white_to_move, &mut self.lists);
+        Ok(())
     }
 
-    fn end_chunk(&mut self, another_follows: bool) {
+    fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
+        self.sums
+            .add(self.list.items(), self.white_to_move, self.games)?;
         self.chunk.clear();
         self.chunk.push(u8::from(another_follows));
         self.list.write(self.white_to_move, &mut self.chunk);
         let key = chunk_key(self.subject, self.chunks);
         self.made.entries.push(&key, &self.chunk);
         self.chunks += 1;
+        Ok(())
     }
 
     fn end_page(&mut self) {
@@ -156,9 +177,9 @@ impl PageMaker {
     }
 
     /// Completes the last page.
-    pub(in crate::index) fn finish(mut self) -> ListEntries {
-        self.end_list();
+    pub(in crate::index) fn finish(mut self) -> Result<ListEntries> {
+        self.end_list()?;
         self.end_page();
-        self.made
+        Ok(self.made)
     }
 }

@@ -1,10 +1,12 @@
 //! The explorer's data on their way into an index: rows of games, names, and the lists of who played what where.
 
+mod best_games;
 mod games;
 mod lists;
 mod namer;
 mod read;
 mod record;
+mod sums;
 
 pub(super) use self::{
     games::GameEntries,
@@ -13,6 +15,6 @@ pub(super) use self::{
 };
 pub(crate) use self::{
     games::{ExploredGames, GameFacts},
-    read::NameReader,
+    read::{ListPlace, NameReader, StoredList},
     record::Played,
 };

@@ -13,8 +13,10 @@ use crate::{
             self, Contents, GameRow, Subject, chunk_key,
             names::{NAMES, parse_names},
             page_key,
-            played::{List, Paging},
+            played::{Apart, List, Paging},
             rows::{ROW, ROWS},
+            sums::{ClassSums, MoveSum, Period, YearMonths, parse_sums, take_years},
+            sums_key,
         },
     },
 };
@@ -74,28 +76,39 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// Where the list of a subject stands, which may be nowhere.
+    /// The list of a subject, which may be nowhere.
     pub(crate) fn list(&self, paging: Paging, subject: Subject) -> Result<StoredList> {
+        match self.find_list(paging, subject)? {
+            ListPlace::InPage(list) => Ok(list),
+            ListPlace::Apart(apart) => self.chunks(subject, apart),
+        }
+    }
+
+    /// Where the list of a subject stands.
+    pub(crate) fn find_list(&self, paging: Paging, subject: Subject) -> Result<ListPlace> {
+        let nowhere = ListPlace::InPage(StoredList::default());
         let key = page_key(paging.last_of(subject));
         let Some(page) = self.value(&key)? else {
-            return Ok(StoredList::default());
+            return Ok(nowhere);
         };
         let found = paging.find(&page, subject);
         let Some(list) = found.ok_or_else(|| self.malformed(&key))? else {
-            return Ok(StoredList::default());
+            return Ok(nowhere);
         };
-        if list.len > 0 {
-            // Both are stretches of the page.
-            let start = list.start_in(&page);
-            return Ok(StoredList {
-                parts: vec![(key, page, start)],
-            });
+        if let Some(apart) = list.apart {
+            return Ok(ListPlace::Apart(apart));
         }
-        self.chunks(subject)
+        // Both are stretches of the page.
+        let start = list.start_in(&page);
+        Ok(ListPlace::InPage(StoredList {
+            parts: vec![(key, page, start)],
+        }))
     }
 
-    fn chunks(&self, subject: Subject) -> Result<StoredList> {
+    /// A list that stands apart.
+    pub(crate) fn chunks(&self, subject: Subject, apart: Apart) -> Result<StoredList> {
         let mut parts = Vec::new();
+        let mut items = 0;
         let mut another_follows = true;
         while another_follows {
             let key = chunk_key(subject, parts.len() as u32);
@@ -105,9 +118,40 @@ impl Index {
                 Some(1) => true,
                 _ => return Err(self.malformed(&key)),
             };
+            items += List::parse(&chunk[1..]).map_or(0, |list| list.len as u64);
             parts.push((key, chunk, 1));
         }
+        if items != apart.items {
+            return Err(self.malformed(&chunk_key(subject, 0)));
+        }
         Ok(StoredList { parts })
+    }
+
+    /// What all games of a list with sums add up to, and the years and months that have sums of their own.
+    pub(crate) fn sums_of_all(
+        &self,
+        subject: Subject,
+        apart: Apart,
+    ) -> Result<(Vec<YearMonths>, Vec<ClassSums>)> {
+        let key = sums_key(subject, Period::All);
+        let value = self.value(&key)?.unwrap_or_default();
+        let parse = |mut rest: &[u8]| {
+            let years = take_years(&mut rest)?;
+            let classes = parse_sums(rest)?;
+            let sums = classes.iter().flat_map(|class| &class.moves);
+            let games: u64 = sums.map(MoveSum::total).sum();
+            (games == apart.items).then_some((years, classes))
+        };
+        parse(&value).ok_or_else(|| self.malformed(&key))
+    }
+
+    /// What the games of a year or a month add up to.
+    pub(crate) fn sums(&self, subject: Subject, period: Period) -> Result<Vec<ClassSums>> {
+        let key = sums_key(subject, period);
+        let value = self.value(&key)?.unwrap_or_default();
+        parse_sums(&value)
+            .filter(|classes| !classes.is_empty())
+            .ok_or_else(|| self.malformed(&key))
     }
 
     /// Calls `f` with the parts of a list, the last of them first: in many collections these are the newest games.
@@ -174,6 +218,15 @@ impl NameReader {
         let name = names.get(place).cloned();
         name.ok_or_else(|| index.malformed(&layout::names_key(entry)))
     }
+}
+
+/// Where a list stands.
+#[derive(Debug)]
+pub(crate) enum ListPlace {
+    /// In a page, or nowhere.
+    InPage(StoredList),
+    /// In chunks.
+    Apart(Apart),
 }
 
 /// The bytes of a list, in parts: its page, or its chunks.

@@ -20,6 +20,7 @@
 //! | `xn`, 4 bytes | names, see [`names`] |
 //! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the bytes are the last subject that it may have |
 //! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that stands apart, by its number |
+//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`](sums::Period) | what the games of such a list add up to, see [`sums`]: of all time byte 0; of a year byte 1 and the year in 2 bytes; of a month byte 2, the year, and the month in a byte |
 //! | `xz` | what there is, see [`Contents`] |
 //!
 //! A decimal number sorts before the same number with an underscore behind it, but between the two
@@ -33,6 +34,7 @@ pub mod played;
 pub mod rows;
 mod stats;
 mod subject;
+pub mod sums;
 
 pub use self::{
     contents::Contents,
@@ -45,6 +47,8 @@ pub use self::{
 pub(super) use stats::{StatsKeys, joined_stats, parse_moves};
 
 use integer_encoding::VarInt;
+
+use self::sums::Period;
 
 /// How many games the input has.
 pub const TOTAL_GAMES: &[u8] = b"total_game_count";
@@ -86,6 +90,17 @@ pub fn chunk_key(subject: Subject, number: u32) -> Vec<u8> {
     .concat()
 }
 
+/// The key of the sums of a period.
+pub fn sums_key(subject: Subject, period: Period) -> Vec<u8> {
+    [
+        b"xp",
+        &subject.0.to_be_bytes()[..],
+        &[1],
+        &period.key_bytes(),
+    ]
+    .concat()
+}
+
 /// What a key of the explorer's lists is of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ListKey {
@@ -93,15 +108,18 @@ pub(super) enum ListKey {
     Page(Subject),
     /// A chunk of a list.
     Chunk(Subject),
+    /// Sums of a list's games.
+    Sums,
 }
 
-/// Reads a key of a page or a chunk.
+/// Reads a key of a page, a chunk or sums.
 pub(super) fn list_key(key: &[u8]) -> Option<ListKey> {
     let (subject, rest) = key.strip_prefix(b"xp")?.split_first_chunk()?;
     let subject = Subject(u64::from_be_bytes(*subject));
     match rest {
         [0xff] => Some(ListKey::Page(subject)),
         [0, _, _, _, _] => Some(ListKey::Chunk(subject)),
+        [1, 0] | [1, 1, _, _] | [1, 2, _, _, _] => Some(ListKey::Sums),
         _ => None,
     }
 }

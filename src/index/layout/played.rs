@@ -9,6 +9,7 @@
 //! |---|---|
 //! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
 //! | a list | varint 2n + t, where n is the number of items, 0 for a list that stands apart, and t is 1 where White is to move; the items |
+//! | behind that of a list apart | varint 2n + s, where n is the number of its items, and s is 1 if it has [`sums`](super::sums) |
 //! | a chunk | a byte that is 1 if another follows, 0 if none does; a list |
 //! | one item | the move, 2 bytes; varint of the id |
 //! | several items | varint m and the m different moves, 2 bytes each, as they come up; for each item a varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move, where b is the fewest bits that m - 1 fits in |
@@ -44,6 +45,11 @@ impl ListBuilder {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    /// The items so far.
+    pub fn items(&self) -> &[Item] {
+        &self.items
     }
 
     /// Adds an item whose id is larger than all before.
@@ -85,13 +91,34 @@ impl ListBuilder {
     }
 }
 
-/// Appends what stands in a page for a list that stands apart.
-pub fn write_apart(white_to_move: bool, out: &mut Vec<u8>) {
-    put_varint(out, u64::from(white_to_move));
+/// A list that stands apart.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Apart {
+    /// How many items it has.
+    pub items: u64,
+    /// Whether it has [`sums`](super::sums).
+    pub has_sums: bool,
+}
+
+impl Apart {
+    /// Appends what stands for the list in a page.
+    pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
+        put_varint(out, u64::from(white_to_move));
+        put_varint(out, self.items << 1 | u64::from(self.has_sums));
+    }
+
+    fn take(rest: &mut &[u8]) -> Option<Apart> {
+        let number = take_varint(rest)?;
+        let items = number >> 1;
+        (items > INLINE as u64).then_some(Apart {
+            items,
+            has_sums: number & 1 == 1,
+        })
+    }
 }
 
 /// The fewest bits that the numbers of `moves` moves fit in.
-fn bits_for(moves: usize) -> u32 {
+pub(super) fn bits_for(moves: usize) -> u32 {
     usize::BITS - moves.saturating_sub(1).leading_zeros()
 }
 
@@ -100,6 +127,8 @@ fn bits_for(moves: usize) -> u32 {
 pub struct List<'a> {
     /// How many items it has, 0 if it stands apart.
     pub len: usize,
+    /// What is known of it if it stands apart.
+    pub apart: Option<Apart>,
     /// Whether White is to move in the position.
     pub white_to_move: bool,
     /// The list and all behind it.
@@ -116,6 +145,10 @@ impl<'a> List<'a> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
         let len = usize::try_from(head >> 1).ok()?;
+        let apart = match len {
+            0 => Some(Apart::take(&mut rest)?),
+            _ => None,
+        };
         let moves = match len {
             0 => 0,
             1 => 1,
@@ -126,6 +159,7 @@ impl<'a> List<'a> {
         let (moves, rest) = rest.split_at_checked(moves.checked_mul(2)?)?;
         (len == 0 || !moves.is_empty()).then_some(List {
             len,
+            apart,
             white_to_move: head & 1 == 1,
             whole: bytes,
             moves,
@@ -348,6 +382,29 @@ mod tests {
             let _ = paging.find(&bytes, Subject(subject));
             let _ = paging.lists(&bytes, Subject(subject));
         }
+    }
+
+    #[test]
+    fn lists_apart_come_back() {
+        let apart = Apart {
+            items: 70_000,
+            has_sums: true,
+        };
+        let mut bytes = Vec::new();
+        apart.write(true, &mut bytes);
+        let list = List::parse(&bytes).unwrap();
+        assert_eq!((list.len, list.apart), (0, Some(apart)));
+        assert!(list.white_to_move && list.items().unwrap().1.is_empty());
+        bytes.clear();
+        Apart {
+            items: 256,
+            ..apart
+        }
+        .write(true, &mut bytes);
+        assert!(
+            List::parse(&bytes).is_none(),
+            "such a list stands in its page"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //!
 //! Numbers are little-endian. An entry has the rows of [`ROWS`] games, that of the last games those that are left.
 
-use crate::pgn::{Date, GameResult, Mode, Speed};
+use crate::pgn::{Date, GameResult, Mode, RatingGroup, Speed};
 
 /// How many bytes a row has.
 pub const ROW: usize = 32;
@@ -52,7 +52,8 @@ pub struct GameRow {
     pub site_id: Option<SiteId>,
 }
 
-const RESULTS: [GameResult; 4] = [
+/// How a game may end, by the number that stands for it.
+pub const RESULTS: [GameResult; 4] = [
     GameResult::Draw,
     GameResult::WhiteWins,
     GameResult::BlackWins,
@@ -60,6 +61,37 @@ const RESULTS: [GameResult; 4] = [
 ];
 
 impl GameRow {
+    /// The number of the result.
+    #[inline]
+    pub fn result_number(&self) -> usize {
+        match self.result {
+            GameResult::Draw => 0,
+            GameResult::WhiteWins => 1,
+            GameResult::BlackWins => 2,
+            GameResult::Unknown => 3,
+        }
+    }
+
+    /// Year, month and day as one number that grows with time: the day in bits 0-4, the month in 5-8.
+    pub fn date_number(&self) -> u32 {
+        let date = self.date;
+        u32::from(date.year().unwrap_or(0)) << 9
+            | u32::from(date.month().unwrap_or(0)) << 5
+            | u32::from(date.day().unwrap_or(0))
+    }
+
+    /// The sum of both ratings.
+    #[inline]
+    pub fn rating_sum(&self) -> u32 {
+        u32::from(self.white_elo) + u32::from(self.black_elo)
+    }
+
+    /// The group of the mean of both ratings.
+    #[inline]
+    pub fn group(&self) -> RatingGroup {
+        RatingGroup::of(self.rating_sum() / 2)
+    }
+
     /// The row as it is stored.
     pub fn to_bytes(&self) -> [u8; ROW] {
         let mut bytes = [0; ROW];
@@ -71,8 +103,7 @@ impl GameRow {
         bytes[16..18].copy_from_slice(&self.date.year().unwrap_or(0).to_le_bytes());
         bytes[18] = self.date.month().unwrap_or(0);
         bytes[19] = self.date.day().unwrap_or(0);
-        let result = RESULTS.iter().position(|result| *result == self.result);
-        let result = result.expect("there are four results") as u8;
+        let result = self.result_number() as u8;
         let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5 | u8::from(self.counts) << 6;
         bytes[20] = result | traits;
         bytes[22..24].copy_from_slice(&self.eco.0.to_le_bytes());

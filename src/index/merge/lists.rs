@@ -141,6 +141,8 @@ impl PageStream<'_> {
                 let waiting = self.lists_of_page(last);
                 self.waiting = waiting.ok_or_else(|| self.index.malformed(START))?;
             }
+            // They are made anew.
+            Some(ListKey::Sums) => {}
             None => return Err(self.index.malformed(key)),
         }
         self.stream.advance()?;

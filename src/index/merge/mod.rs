@@ -243,7 +243,7 @@ struct IndexMerge<'a> {
 struct ExploredEntries<'a> {
     games: GameEntries<'a>,
     lists: ListMerge<'a>,
-    maker: Option<PageMaker>,
+    maker: Option<PageMaker<'a>>,
     items: u64,
     names: u32,
 }
@@ -272,7 +272,7 @@ impl<'a> IndexMerge<'a> {
                 Ok(ExploredEntries {
                     games: merge.games.entries(),
                     lists: ListMerge::new(plan, contents, merge)?,
-                    maker: Some(PageMaker::new(Paging::for_items(items))),
+                    maker: Some(PageMaker::new(Paging::for_items(items), &merge.games)),
                     items,
                     names: merge.games.name_count(),
                 })
@@ -337,10 +337,10 @@ impl ExploredEntries<'_> {
         let mut steps = 0;
         while maker.held() < WAVE {
             let Some(record) = self.lists.next() else {
-                let rest = self.maker.take().expect("it was there").finish();
+                let rest = self.maker.take().expect("it was there").finish()?;
                 return Ok(joined(rest.entries, steps));
             };
-            maker.add(record?);
+            maker.add(record?)?;
             steps += 1;
         }
         Ok(joined(maker.take_entries(), steps))

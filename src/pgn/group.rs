@@ -8,7 +8,7 @@ const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 /// A group of games whose players have similar ratings: the mean of both, where an unknown rating is 0.
 ///
 /// ```
-/// use polybook::explorer::RatingGroup;
+/// use polybook::pgn::RatingGroup;
 /// assert_eq!(RatingGroup::of(1700).floor(), 1600);
 /// assert_eq!(RatingGroup::of(3000), RatingGroup::of(2500));
 /// ```
@@ -16,6 +16,10 @@ const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 pub struct RatingGroup(u8);
 
 impl RatingGroup {
+    /// How many there are.
+    #[cfg(feature = "leveldb")]
+    pub(crate) const COUNT: usize = FLOORS.len();
+
     /// All groups, the lowest first.
     pub fn all() -> impl Iterator<Item = RatingGroup> {
         (0..FLOORS.len()).map(|number| RatingGroup(number as u8))
@@ -33,7 +37,8 @@ impl RatingGroup {
     }
 
     /// The number of the group from 0.
-    pub(super) fn number(self) -> usize {
+    #[cfg(feature = "leveldb")]
+    pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 }

@@ -1,0 +1,387 @@
+//! The sums of the explorer: what the games of a position with very many of them add up to, so that a question whose
+//! filters are made of whole [periods](Period) and [classes](Class) need not go through the games.
+//!
+//! A position with more than [`SUMMED`] games has an entry for each period with games:
+//!
+//! | part | meaning |
+//! |---|---|
+//! | the entry of all games begins with | varint n; n times a year (2 bytes, ascending) and the months with games (2 bytes: bit 0 for games of no known month, bits 1 to 12) |
+//! | then for each class, ascending | its number (1 byte); varint m; m moves, ascending; varint g; g games, ascending |
+//! | a move | the move (2 bytes); a byte that says which results there are, bit 0 neither side won, 1 White, 2 Black, 3 not known; for each of them a varint: how many games |
+//! | behind a move with one game | varint of its id; varint of the mover's rating, 0 if unknown |
+//! | behind one with more | varint: how many movers have a rating; varint: the sum of these |
+//! | a game | varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move among the m, where b is the fewest bits that m - 1 fits in |
+//!
+//! A class is a speed and a group of ratings: six times the number of the group, plus that of the speed. Move 0 stands
+//! for games that end in the position. The games of a class are those among which the [`TOP`] with the highest ratings
+//! and the [`RECENT`] newest of the class are; none of them ends there. Numbers of two bytes are little-endian.
+
+use super::{played::bits_for, put_varint, take_varint};
+use crate::{
+    pgn::{RatingGroup, Speed},
+    position::BookMove,
+};
+
+/// How many items a list has at most that has no sums.
+pub const SUMMED: usize = 1 << 15;
+
+/// How many of the games with the highest ratings a class has.
+pub const TOP: usize = 15;
+
+/// How many of the newest games a class has.
+pub const RECENT: usize = 8;
+
+/// A stretch of time. All of a position's periods stand in the order of this type.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Period {
+    /// All time.
+    All,
+    /// A year, 0 for games of no known year.
+    Year(u16),
+    /// A month of a year, 0 for games of no known month.
+    Month(u16, u8),
+}
+
+impl Period {
+    /// What stands in a key for the period.
+    pub fn key_bytes(self) -> Vec<u8> {
+        let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
+        match self {
+            Period::All => vec![0],
+            Period::Year(year) => of_year(1, year),
+            Period::Month(year, month) => [&of_year(2, year)[..], &[month]].concat(),
+        }
+    }
+
+    /// The shortest of the longer periods that it lies in.
+    pub fn longer(self) -> Period {
+        match self {
+            Period::Month(year, _) => Period::Year(year),
+            Period::Year(_) | Period::All => Period::All,
+        }
+    }
+}
+
+/// A year, and the months of it that have games, a bit each.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct YearMonths {
+    /// The year, 0 for games of no known year.
+    pub year: u16,
+    /// Bit 0 stands for games of no known month, bits 1 to 12 for the months.
+    pub months: u16,
+}
+
+impl YearMonths {
+    /// The months.
+    pub fn months(self) -> impl Iterator<Item = u8> {
+        (0..=12).filter(move |month| self.months >> month & 1 == 1)
+    }
+}
+
+/// A speed and a group of ratings.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Class(u8);
+
+impl Class {
+    /// How many there are.
+    pub const COUNT: usize = RatingGroup::COUNT * Speed::ALL.len();
+
+    /// The class of a speed and a group.
+    pub fn new(speed: Speed, group: RatingGroup) -> Class {
+        Class((group.number() * Speed::ALL.len() + speed as usize) as u8)
+    }
+
+    fn of_number(number: u8) -> Option<Class> {
+        (usize::from(number) < Class::COUNT).then_some(Class(number))
+    }
+
+    /// The number from 0.
+    pub fn number(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// What the games of a class add up to that played a move.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct MoveSum {
+    /// The move.
+    pub mv: BookMove,
+    /// How many games there are, by the [numbers of results](super::rows::RESULTS).
+    pub games: [u32; 4],
+    /// How many movers have a rating.
+    pub rated: u32,
+    /// The sum of their ratings.
+    pub ratings: u64,
+    /// The game, if it is a single one; else any of them.
+    pub game: u32,
+}
+
+impl MoveSum {
+    /// Of no game.
+    pub fn new(mv: BookMove) -> MoveSum {
+        MoveSum {
+            mv,
+            games: [0; 4],
+            rated: 0,
+            ratings: 0,
+            game: 0,
+        }
+    }
+
+    /// How many games there are.
+    pub fn total(&self) -> u64 {
+        self.games.iter().map(|games| u64::from(*games)).sum()
+    }
+
+    /// Adds the games of another period or class.
+    pub fn add(&mut self, other: &MoveSum) {
+        for (sum, more) in self.games.iter_mut().zip(other.games) {
+            *sum += more;
+        }
+        self.rated += other.rated;
+        self.ratings += other.ratings;
+        self.game = other.game;
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.mv.0.to_le_bytes());
+        let present = (0..4).filter(|result| self.games[*result] > 0);
+        out.push(present.fold(0, |bits, result| bits | 1 << result));
+        for games in self.games.iter().filter(|games| **games > 0) {
+            put_varint(out, u64::from(*games));
+        }
+        let first = match self.total() {
+            1 => self.game,
+            _ => self.rated,
+        };
+        put_varint(out, first.into());
+        put_varint(out, self.ratings);
+    }
+
+    fn take(rest: &mut &[u8]) -> Option<MoveSum> {
+        let (mv, behind) = rest.split_first_chunk()?;
+        let (present, behind) = behind.split_first()?;
+        *rest = behind;
+        if !(1..1 << 4).contains(present) {
+            return None;
+        }
+        let mut sum = MoveSum::new(BookMove(u16::from_le_bytes(*mv)));
+        for (result, games) in sum.games.iter_mut().enumerate() {
+            if present >> result & 1 == 1 {
+                *games = u32::try_from(take_varint(rest)?)
+                    .ok()
+                    .filter(|games| *games > 0)?;
+            }
+        }
+        let first = u32::try_from(take_varint(rest)?).ok()?;
+        sum.ratings = take_varint(rest)?;
+        match sum.total() {
+            1 => (sum.game, sum.rated) = (first, u32::from(sum.ratings > 0)),
+            _ => sum.rated = first,
+        }
+        Some(sum)
+    }
+}
+
+/// What the games of a class add up to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClassSums {
+    /// The class.
+    pub class: Class,
+    /// The moves, ascending, games that end in the position among them as a move of their own.
+    pub moves: Vec<MoveSum>,
+    /// Games among which those with the highest ratings and the newest are: their ids, ascending, and the places of
+    /// their moves in `moves`.
+    pub games: Vec<(u32, usize)>,
+}
+
+impl ClassSums {
+    /// Appends them.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.class.0);
+        put_varint(out, self.moves.len() as u64);
+        for sum in &self.moves {
+            sum.write(out);
+        }
+        put_varint(out, self.games.len() as u64);
+        let bits = bits_for(self.moves.len());
+        let mut next = 0;
+        for (id, place) in &self.games {
+            put_varint(out, u64::from(id - next) << bits | *place as u64);
+            next = id.wrapping_add(1);
+        }
+    }
+
+    fn take(rest: &mut &[u8]) -> Option<ClassSums> {
+        let (class, behind) = rest.split_first()?;
+        *rest = behind;
+        let mut sums = ClassSums {
+            class: Class::of_number(*class)?,
+            moves: Vec::new(),
+            games: Vec::new(),
+        };
+        let mut last = None;
+        for _ in 0..take_varint(rest)? {
+            let sum = MoveSum::take(rest)?;
+            if last.replace(sum.mv).is_some_and(|last| last >= sum.mv) {
+                return None;
+            }
+            sums.moves.push(sum);
+        }
+        let bits = bits_for(sums.moves.len());
+        let mut next = 0u64;
+        for _ in 0..take_varint(rest)? {
+            let item = take_varint(rest)?;
+            let id = u32::try_from(next.checked_add(item >> bits)?).ok()?;
+            let place = (item & ((1 << bits) - 1)) as usize;
+            if place >= sums.moves.len() {
+                return None;
+            }
+            sums.games.push((id, place));
+            next = u64::from(id) + 1;
+        }
+        Some(sums)
+    }
+}
+
+/// Appends the years that begin the entry of all games.
+pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
+    put_varint(out, years.len() as u64);
+    for year in years {
+        out.extend_from_slice(&year.year.to_le_bytes());
+        out.extend_from_slice(&year.months.to_le_bytes());
+    }
+}
+
+/// Takes these years off the front; `None` if they are malformed.
+pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
+    let len = usize::try_from(take_varint(rest)?).ok()?;
+    let (years, behind) = rest.split_at_checked(len.checked_mul(4)?)?;
+    *rest = behind;
+    let (years, _) = years.as_chunks::<4>();
+    let years: Vec<YearMonths> = years
+        .iter()
+        .map(|[a, b, c, d]| YearMonths {
+            year: u16::from_le_bytes([*a, *b]),
+            months: u16::from_le_bytes([*c, *d]),
+        })
+        .collect();
+    let have_months = years.iter().all(|year| (1..1 << 13).contains(&year.months));
+    let ascend = years.is_sorted_by(|a, b| a.year < b.year);
+    (have_months && ascend).then_some(years)
+}
+
+/// Reads the classes of an entry, which take all of it; `None` if they are malformed.
+pub fn parse_sums(mut rest: &[u8]) -> Option<Vec<ClassSums>> {
+    let mut classes: Vec<ClassSums> = Vec::new();
+    while !rest.is_empty() {
+        let sums = ClassSums::take(&mut rest)?;
+        if classes.last().is_some_and(|last| last.class >= sums.class) {
+            return None;
+        }
+        classes.push(sums);
+    }
+    Some(classes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn move_sums() -> impl Strategy<Value = MoveSum> {
+        let games = any::<[u32; 4]>().prop_filter("there are games", |games| *games != [0; 4]);
+        (games, any::<u32>(), any::<u64>(), any::<u32>()).prop_map(
+            |(games, rated, ratings, game)| {
+                let mut sum = MoveSum {
+                    games,
+                    rated,
+                    ratings,
+                    ..MoveSum::new(BookMove(0))
+                };
+                if sum.total() == 1 {
+                    sum.rated = u32::from(ratings > 0);
+                    sum.game = game;
+                }
+                sum
+            },
+        )
+    }
+
+    fn class_sums() -> impl Strategy<Value = ClassSums> {
+        let moves = proptest::collection::btree_map(any::<u16>(), move_sums(), 1..40);
+        let games =
+            proptest::collection::btree_map(any::<u32>(), any::<prop::sample::Index>(), 0..30);
+        (0..Class::COUNT as u8, moves, games).prop_map(|(class, moves, games)| ClassSums {
+            class: Class(class),
+            games: games
+                .into_iter()
+                .map(|(id, place)| (id, place.index(moves.len())))
+                .collect(),
+            moves: moves
+                .into_iter()
+                .map(|(mv, sum)| MoveSum {
+                    mv: BookMove(mv),
+                    ..sum
+                })
+                .collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn sums_come_back(mut classes in proptest::collection::vec(class_sums(), 0..6), single: bool) {
+            classes.sort_by_key(|sums| sums.class);
+            classes.dedup_by_key(|sums| sums.class);
+            if single && let Some(sum) = classes.first_mut() {
+                sum.moves[0] = MoveSum { games: [0, 1, 0, 0], rated: 1, ratings: 2000, game: 7, ..sum.moves[0] };
+            }
+            let mut bytes = Vec::new();
+            classes.iter().for_each(|sums| sums.write(&mut bytes));
+            prop_assert_eq!(parse_sums(&bytes), Some(classes));
+        }
+
+        #[test]
+        fn years_come_back(years in proptest::collection::btree_map(any::<u16>(), 1..1u16 << 13, 0..30)) {
+            let years: Vec<YearMonths> = years.into_iter().map(|(year, months)| YearMonths { year, months }).collect();
+            let mut bytes = Vec::new();
+            write_years(&years, &mut bytes);
+            bytes.push(9);
+            let mut rest = &bytes[..];
+            prop_assert_eq!(take_years(&mut rest), Some(years));
+            prop_assert_eq!(rest, [9]);
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let _ = take_years(&mut &bytes[..]);
+            if let Some(classes) = parse_sums(&bytes) {
+                prop_assert!(classes.iter().all(|sums| sums.class.number() < Class::COUNT));
+            }
+        }
+    }
+
+    #[test]
+    fn classes_have_numbers_of_their_own() {
+        let mut numbers: Vec<usize> = RatingGroup::all()
+            .flat_map(|group| Speed::ALL.map(|speed| Class::new(speed, group).number()))
+            .collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..Class::COUNT));
+    }
+
+    #[test]
+    fn keys_of_periods_are_in_their_order() {
+        let periods = [
+            Period::All,
+            Period::Year(0),
+            Period::Year(300),
+            Period::Month(0, 0),
+            Period::Month(300, 1),
+            Period::Month(301, 0),
+        ];
+        assert!(periods.is_sorted());
+        assert!(periods.map(Period::key_bytes).is_sorted());
+    }
+}
