@@ -1,6 +1,8 @@
 //! Positions as EPD, the text that names one in an OOBS database.
 
-use shakmaty::{CastlingMode, CastlingSide, Color, EnPassantMode, Position, Role, fen::Epd};
+use shakmaty::{
+    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, Role, fen::Epd,
+};
 
 /// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square,
 /// without counters and operations. The en passant square is there only if a pawn of the side to move
@@ -63,46 +65,89 @@ fn sort_holdings(epd: &mut [u8]) {
 
 fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     let board = pos.board();
-    let mut letters = [0; 64];
-    for role in Role::ALL {
-        let letter = role.char() as u8;
-        for square in board.by_role(role) {
-            letters[usize::from(square)] = letter;
-        }
-    }
-    for square in board.white() {
-        letters[usize::from(square)] ^= b'a' ^ b'A';
-    }
-    // A piece or a number for each square, and a slash between ranks, at the most.
-    let mut out = [0; 72];
+    // A piece or a number for each square, and a slash between ranks, at the most; and what the last rank writes
+    // behind its end.
+    let mut out = [0; 80];
     let mut length = 0;
-    let mut say = |byte| {
-        out[length] = byte;
-        length += 1;
-    };
-    let occupied = board.occupied().0;
     for rank in (0..8).rev() {
-        let row = &letters[8 * rank..][..8];
-        let mut pieces = occupied >> (8 * rank) & 0xff;
-        let mut next = 0;
-        while pieces != 0 {
-            let file = pieces.trailing_zeros() as usize;
-            pieces &= pieces - 1;
-            if file > next {
-                say(b'0' + (file - next) as u8);
-            }
-            say(row[file]);
-            next = file + 1;
+        let files = |squares: Bitboard| usize::from((squares.0 >> (8 * rank)) as u8);
+        let mut letters = 0u64;
+        for role in Role::ALL {
+            letters |= BYTES[files(board.by_role(role))] & EACH * role.char() as u64;
         }
-        if next < 8 {
-            say(b'0' + (8 - next) as u8);
+        letters ^= BYTES[files(board.white())] & EACH * u64::from(b'a' ^ b'A');
+        let mut signs = *b"........12345678";
+        signs[..8].copy_from_slice(&letters.to_le_bytes());
+        let row = &ROWS[files(board.occupied())];
+        for (byte, sign) in out[length..][..8].iter_mut().zip(row.signs) {
+            *byte = signs[usize::from(sign % 16)];
         }
-        if rank > 0 {
-            say(b'/');
-        }
+        length += usize::from(row.length);
+        out[length] = b'/';
+        length += 1;
     }
-    text.extend_from_slice(&out[..length]);
+    text.extend_from_slice(&out[..length - 1]);
 }
+
+/// One in each byte.
+const EACH: u64 = 0x0101_0101_0101_0101;
+
+/// For each set of files, a whole byte for each file of it.
+static BYTES: [u64; 256] = {
+    let mut bytes = [0; 256];
+    let mut files = 0;
+    while files < 256 {
+        let mut file = 0;
+        while file < 8 {
+            if files >> file & 1 == 1 {
+                bytes[files] |= 0xff << (8 * file);
+            }
+            file += 1;
+        }
+        files += 1;
+    }
+    bytes
+};
+
+/// What an EPD says of a rank.
+#[derive(Copy, Clone)]
+struct Row {
+    length: u8,
+    /// Below 8, the piece of a file; from 8 on, how many squares are empty, less one.
+    signs: [u8; 8],
+}
+
+/// The signs of a rank for each set of files that are occupied.
+static ROWS: [Row; 256] = {
+    let empty = Row {
+        length: 0,
+        signs: [0; 8],
+    };
+    let mut rows = [empty; 256];
+    let mut occupied = 0;
+    while occupied < 256 {
+        let row = &mut rows[occupied];
+        let mut free = 0;
+        let mut file = 0;
+        while file < 8 {
+            if occupied >> file & 1 == 0 {
+                free += 1;
+            }
+            let ends = file == 7 || occupied >> (file + 1) & 1 == 1;
+            if occupied >> file & 1 == 1 {
+                row.signs[row.length as usize] = file as u8;
+                row.length += 1;
+            } else if ends {
+                row.signs[row.length as usize] = 8 + free - 1;
+                row.length += 1;
+                free = 0;
+            }
+            file += 1;
+        }
+        occupied += 1;
+    }
+    rows
+};
 
 #[cfg(test)]
 mod tests {
