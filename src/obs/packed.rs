@@ -73,7 +73,8 @@ impl<'a> Packed<'a> {
     /// The one that more bytes begin with.
     #[inline]
     pub(super) fn at_start(bytes: &'a [u8]) -> Packed<'a> {
-        Packed(Cow::Borrowed(split_first(bytes).0))
+        let length = u32::from_le_bytes(*bytes.first_chunk().expect("a position has a head"));
+        Packed(Cow::Borrowed(&bytes[..length as usize]))
     }
 
     /// Reads the next one of a file.
@@ -116,13 +117,6 @@ impl PartialEq for Packed<'_> {
 }
 
 impl Eq for Packed<'_> {}
-
-/// The packed position that some bytes begin with, and the rest.
-#[inline]
-pub(super) fn split_first(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let length = u32::from_le_bytes(*bytes.first_chunk().expect("a position has a head"));
-    bytes.split_at(length as usize)
-}
 
 /// The EPD of the packed position that some bytes begin with.
 #[inline]

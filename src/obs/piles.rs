@@ -5,6 +5,7 @@
 //! as a run.
 
 use std::{
+    hint::black_box,
     path::{Path, PathBuf},
     sync::Mutex,
 };
@@ -45,19 +46,22 @@ pub(super) struct Pile {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Place {
     /// The first characters of its EPD, which sort like them.
-    prefix: u128,
+    prefix: Prefix,
     /// The first byte in its pile, and in the highest byte which pile.
     start: u64,
 }
 
 const PILE_SHIFT: u32 = 56;
 
+/// The most positions whose characters behind the same prefix are in memory at once.
+const MOST_BEHIND: usize = 1 << 16;
+
 /// Into how many parts positions in memory are divided before they are sorted: by three characters.
 pub(super) const PARTS: usize = 1 << 15;
 
 impl Place {
     pub(super) const NOWHERE: Place = Place {
-        prefix: 0,
+        prefix: Prefix([0; 2]),
         start: 0,
     };
 
@@ -83,7 +87,7 @@ impl Place {
 
     /// The part of the position, under [`PARTS`]. It never falls when the EPD grows.
     pub(super) fn part(self) -> usize {
-        (self.prefix >> 113) as usize
+        (self.prefix.0[0] >> 49) as usize
     }
 
     fn offset(self) -> usize {
@@ -93,10 +97,45 @@ impl Place {
 
 /// Sorts places by the EPDs of their positions, which begin in the bytes that `at` answers.
 pub(super) fn sort_places<'a>(places: &mut [Place], at: impl Fn(&Place) -> &'a [u8]) {
-    places.sort_unstable_by(|a, b| {
-        let prefixes = a.prefix.cmp(&b.prefix);
-        prefixes.then_with(|| epd(at(a)).cmp(epd(at(b))))
+    places.sort_unstable_by_key(|place| place.prefix);
+    let mut behind = Vec::new();
+    for same in places.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+        if same.len() > 1 {
+            sort_same(same, &mut behind, &at);
+        }
+    }
+}
+
+/// Sorts places that have the same prefix. Positions are all over memory, so each is fetched once, for the
+/// characters behind the prefix, which hardly any other has too.
+fn sort_same<'a>(
+    same: &mut [Place],
+    behind: &mut Vec<(Prefix, Place)>,
+    at: impl Fn(&Place) -> &'a [u8],
+) {
+    let epd = |place: &Place| epd(at(place));
+    if !same[0].prefix.is_full() || same.len() > MOST_BEHIND {
+        same.sort_unstable_by(|a, b| epd(a).cmp(epd(b)));
+        return;
+    }
+    wait_together(same, &at);
+    behind.clear();
+    behind.extend(
+        same.iter()
+            .map(|place| (prefix(&epd(place)[PREFIX..]), *place)),
+    );
+    behind.sort_unstable_by(|(a, a_place), (b, b_place)| {
+        a.cmp(b).then_with(|| epd(a_place).cmp(epd(b_place)))
     });
+    for (place, (_, sorted)) in same.iter_mut().zip(behind) {
+        *place = *sorted;
+    }
+}
+
+/// Fetches the positions of places into the processor's cache: in so short a loop, it waits for many at once.
+pub(super) fn wait_together<'a>(places: &[Place], at: impl Fn(&Place) -> &'a [u8]) {
+    let first = |place| at(place)[0];
+    black_box(places.iter().fold(0, |all, place| all ^ first(place)));
 }
 
 impl Piles {
@@ -211,8 +250,22 @@ impl<'a> Iterator for Run<'a> {
     }
 }
 
-/// The first 25 characters of an EPD's board in five bits each, in the order of their bytes.
-fn prefix(epd: &[u8]) -> u128 {
+/// The most characters that a prefix has.
+const PREFIX: usize = 25;
+
+/// The first [`PREFIX`] characters of an EPD's board in five bits each, in the order of their bytes. In two parts,
+/// whose alignment makes a place smaller.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Prefix([u64; 2]);
+
+impl Prefix {
+    /// Whether there are as many characters as there can be, all of them of the board.
+    fn is_full(self) -> bool {
+        self.0[1] & 0b1111_1000 != 0
+    }
+}
+
+fn prefix(epd: &[u8]) -> Prefix {
     const CODES: [u8; 256] = codes();
     let mut prefix = 0;
     let mut shift = u128::BITS;
@@ -225,7 +278,7 @@ fn prefix(epd: &[u8]) -> u128 {
         shift -= 5;
         prefix |= u128::from(code) << shift;
     }
-    prefix
+    Prefix([(prefix >> 64) as u64, prefix as u64])
 }
 
 /// Numbers for the characters of a board, ascending with them.
@@ -252,7 +305,9 @@ mod tests {
     proptest! {
         #[test]
         fn positions_come_in_order_from_memory_and_files(
-            boards in proptest::collection::hash_set("[1-8KQRBNPkqrbnp/~\\[\\]]{0,40} [wb] (-|[KQkq]{1,4})", 0..300),
+            boards in proptest::collection::hash_set(
+                "((rnbqkbnr/pppppppp/8/8/8/){0,2}|[1-8KQRBNPkqrbnp/~\\[\\]]{0,40})[1-3]{0,2} [wb] (-|[KQkq]{1,4})", 0..300,
+            ),
             quota in prop_oneof![Just(1usize << 12), Just(1 << 14), Just(1 << 20)],
         ) {
             let piles = Piles {

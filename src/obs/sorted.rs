@@ -5,9 +5,12 @@
 
 use super::{
     packed::Packed,
-    piles::{PARTS, Pile, Place, sort_places},
+    piles::{PARTS, Pile, Place, sort_places, wait_together},
 };
 use crate::{error::Result, sort::Merge};
+
+/// Positions that are fetched from memory at once.
+const FETCHED: usize = 32;
 
 /// All positions, which are sorted while they are taken.
 #[derive(Debug)]
@@ -81,8 +84,10 @@ struct InMemory<'a> {
     /// The places that are left, and the ends of their parts.
     places: &'a mut [Place],
     lengths: std::vec::IntoIter<usize>,
-    /// The part that is sorted.
-    sorted: std::slice::Iter<'a, Place>,
+    /// What is left of the part that is sorted.
+    sorted: &'a [Place],
+    /// How many of these have been fetched.
+    fetched: usize,
 }
 
 impl<'a> InMemory<'a> {
@@ -92,7 +97,8 @@ impl<'a> InMemory<'a> {
             piles,
             places,
             lengths: lengths.into_iter(),
-            sorted: [].iter(),
+            sorted: &[],
+            fetched: 0,
         }
     }
 }
@@ -104,14 +110,20 @@ impl<'a> Iterator for InMemory<'a> {
         loop {
             let piles = self.piles;
             let at = |place: &Place| piles[place.pile()].at(*place);
-            if let Some(place) = self.sorted.next() {
+            if let Some((place, rest)) = self.sorted.split_first() {
+                if self.fetched == 0 {
+                    self.fetched = FETCHED.min(self.sorted.len());
+                    wait_together(&self.sorted[..self.fetched], at);
+                }
+                self.fetched -= 1;
+                self.sorted = rest;
                 return Some(Packed::at_start(at(place)));
             }
             let length = self.lengths.next()?;
             let (part, rest) = std::mem::take(&mut self.places).split_at_mut(length);
             self.places = rest;
             sort_places(part, at);
-            self.sorted = part.iter();
+            self.sorted = part;
         }
     }
 }

@@ -19,14 +19,14 @@ use shakmaty::Move;
 use crate::{
     error::{Error, Result},
     position::{Keyed, Rules},
-    tally::{Counts, Finder, Marks, MoveCount, Scratch, Stats},
+    tally::{Counts, Finder, Marks, MoveCount, Part, Scratch, Stats},
 };
 
 /// Positions on a stack; past so many, half of them are for another thread to take.
 const SHARED: usize = 64;
 
-/// Positions that are looked for at the same time.
-const TOGETHER: usize = 16;
+/// Lines of moves that a thread follows at the same time.
+const TOGETHER: usize = 32;
 
 /// Starting positions that are taken at once.
 const STARTS: usize = SHARED;
@@ -96,6 +96,16 @@ struct Walk<'a, F> {
     stop: &'a AtomicBool,
 }
 
+/// What a thread has that follows some lines.
+struct Follower<P, D> {
+    lines: Vec<Keyed<P>>,
+    parts: Vec<Part>,
+    scratch: Scratch,
+    legal: Vec<LegalCount>,
+    /// The value that the thread's visits have.
+    own: D,
+}
+
 impl<F> Walk<'_, F> {
     /// Goes from the next starts. Further ones are taken as their own task, which threads come to only when they
     /// have nothing else to do, so that few positions are in memory however many starts there are.
@@ -151,41 +161,68 @@ impl<F> Walk<'_, F> {
         D: Default,
         F: Visit<P, D>,
     {
-        let mut own = D::default();
-        let (mut scratch, mut legal) = (Scratch::default(), Vec::new());
-        let (mut visited, mut illegal) = (0, 0);
-        let (mut next, mut parts) = (Vec::new(), Vec::new());
-        while !stack.is_empty() {
-            next.clear();
-            next.extend(stack.drain(stack.len().saturating_sub(TOGETHER)..));
-            parts.clear();
-            parts.extend(next.iter().map(|line| self.finder.part(line.identity())));
-            for (line, part) in next.iter().zip(&parts) {
-                let Some(found) = self.finder.find(*part, &mut scratch)? else {
-                    continue;
-                };
-                if !self.marks.set(found.place) {
-                    continue;
-                }
-                visited += 1;
-                illegal += legal_counts(found.moves, line.position(), &mut legal);
-                (self.visit)(&mut own, line.position(), &legal)?;
-                for count in &legal {
-                    let mut behind = line.clone();
-                    behind.play(count.mv);
-                    stack.push(behind);
-                }
-            }
-            if self.failed.load(Ordering::Relaxed) {
-                break;
+        let mut thread = Follower {
+            lines: Vec::with_capacity(TOGETHER),
+            parts: Vec::new(),
+            scratch: Scratch::default(),
+            legal: Vec::new(),
+            own: D::default(),
+        };
+        loop {
+            let next = stack.len().saturating_sub(TOGETHER - thread.lines.len());
+            thread.lines.extend(stack.drain(next..));
+            if thread.lines.is_empty() || self.failed.load(Ordering::Relaxed) {
+                return Ok(());
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
+            self.follow(&mut thread, &mut stack)?;
             if stack.len() > SHARED {
                 let rest = stack.drain(..SHARED / 2).collect();
                 scope.spawn(|scope| self.go::<P, D>(scope, rest));
             }
+        }
+    }
+
+    /// Visits the positions of some lines and plays a move of each; positions behind other moves go on the stack,
+    /// and lines that end are gone.
+    fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
+    where
+        P: Rules,
+        F: Visit<P, D>,
+    {
+        let Follower {
+            lines,
+            parts,
+            scratch,
+            legal,
+            own,
+        } = thread;
+        let (mut visited, mut illegal) = (0, 0);
+        self.finder.parts(lines.iter().map(Keyed::identity), parts);
+        self.marks.fetch(parts);
+        // From the last to the first, because the last line takes the place of one that ends.
+        for (number, part) in parts.iter().enumerate().rev() {
+            let line = &mut lines[number];
+            legal.clear();
+            if let Some(found) = self.finder.find(*part, scratch)?
+                && self.marks.set(found.place)
+            {
+                visited += 1;
+                illegal += legal_counts(found.moves, line.position(), legal);
+                (self.visit)(own, line.position(), legal)?;
+            }
+            let Some((first, others)) = legal.split_first() else {
+                lines.swap_remove(number);
+                continue;
+            };
+            for count in others {
+                let mut behind = line.clone();
+                behind.play(count.mv);
+                stack.push(behind);
+            }
+            line.play(first.mv);
         }
         self.visited.fetch_add(visited, Ordering::Relaxed);
         self.illegal.fetch_add(illegal, Ordering::Relaxed);
@@ -193,11 +230,10 @@ impl<F> Walk<'_, F> {
     }
 }
 
-/// Replaces `legal` with the moves that are legal in a position; answers how many are not.
+/// Fills the empty `legal` with the moves that are legal in a position; answers how many are not.
 fn legal_counts<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
-    legal.clear();
     legal.extend(moves.iter().filter_map(|count| {
-        let mv = count.mv.to_move(pos)?;
+        let mv = pos.quick_move(count.mv).or_else(|| count.mv.to_move(pos))?;
         let stats = count.stats;
         Some(LegalCount { mv, stats })
     }));

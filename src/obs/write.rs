@@ -3,10 +3,11 @@
 use std::{
     fs::File,
     io::{Read, Seek, Write},
+    ops::Range,
     path::Path,
     sync::{
         atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, sync_channel},
+        mpsc::sync_channel,
     },
     thread::{self, Thread},
     time::Duration,
@@ -17,7 +18,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::{
     error::Sql,
     info::Info,
-    packed::{self, Packed, Packer, epd, split_first},
+    packed::{self, Packed, Packer},
     piles::Piles,
     row::Active,
     sorted::SortedRows,
@@ -30,7 +31,7 @@ use crate::{
     position::{Keyed, Rules, write_epd, write_uci},
     progress::Meter,
     sort::Memory,
-    tally::Counts,
+    tally::{Counts, Stats},
 };
 
 /// A database of at least so many bytes has large pages, which are written in less time; a small one
@@ -285,28 +286,35 @@ fn insert_sorted(
     meter: &Meter,
 ) -> Result<()> {
     let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
-    let (blocks, received) = sync_channel::<Vec<u8>>(4);
+    let (blocks, received) = sync_channel::<Block>(4);
     thread::scope(|scope| {
         let gathered = scope.spawn(move || {
-            let mut block = Vec::with_capacity(BLOCK + (1 << 12));
+            let mut block = Block::default();
+            let mut packed_bytes = 0;
             // An inserter that takes no more blocks has an error of its own.
-            let hand_over = |block: &mut Vec<u8>| {
-                meter.advance((block.len() as f64 * steps_per_byte) as u64);
-                let next = Vec::with_capacity(BLOCK + (1 << 12));
-                blocks.send(std::mem::replace(block, next)).is_ok()
+            let hand_over = |block: &mut Block, packed_bytes: usize| {
+                meter.advance((packed_bytes as f64 * steps_per_byte) as u64);
+                blocks.send(std::mem::take(block)).is_ok()
             };
             rows.for_each(|packed| {
-                block.extend_from_slice(packed.bytes());
-                if block.len() >= BLOCK && (!hand_over(&mut block) || stop.load(Ordering::Relaxed))
-                {
+                block.push(packed);
+                packed_bytes += packed.bytes().len();
+                if packed_bytes < BLOCK {
+                    return Ok(());
+                }
+                let more = hand_over(&mut block, packed_bytes);
+                packed_bytes = 0;
+                if !more || stop.load(Ordering::Relaxed) {
                     return Err(Error::Interrupted);
                 }
                 Ok(())
             })?;
-            hand_over(&mut block);
+            hand_over(&mut block, packed_bytes);
             Ok(())
         });
-        let inserted = insert_blocks(&received, table);
+        let inserted = received
+            .iter()
+            .try_for_each(|block| table.insert(&block.rows()));
         // The other thread is not to wait for an inserter that has failed.
         drop(received);
         let gathered = gathered
@@ -316,25 +324,40 @@ fn insert_sorted(
     })
 }
 
-fn insert_blocks(blocks: &Receiver<Vec<u8>>, table: &mut BookTable<'_>) -> Result<()> {
-    for block in blocks {
-        let mut rows = Vec::new();
-        let mut rest = &block[..];
-        while !rest.is_empty() {
-            let (packed, after) = split_first(rest);
-            rest = after;
-            let epd = text(epd(packed));
-            rows.extend(packed::rows(packed).map(|(mv, stats)| NewRow {
-                epd,
-                mv: text(mv),
-                active: Active::default(),
-                stats,
-                comment: None,
-            }));
+/// Rows that are handed over at once. The thread that inserts has the most to do, so nothing is left to be decoded.
+#[derive(Default)]
+struct Block {
+    text: String,
+    /// Where the EPD of each row stands, where its move, and its counts.
+    rows: Vec<(Range<usize>, Range<usize>, Stats)>,
+}
+
+impl Block {
+    fn push(&mut self, packed: &Packed<'_>) {
+        let epd = self.say(packed.epd());
+        for (mv, stats) in packed::rows(packed.bytes()) {
+            let mv = self.say(mv);
+            self.rows.push((epd.clone(), mv, stats));
         }
-        table.insert(&rows)?;
     }
-    Ok(())
+
+    /// Appends text; answers where it stands.
+    fn say(&mut self, ascii: &[u8]) -> Range<usize> {
+        let start = self.text.len();
+        self.text.push_str(text(ascii));
+        start..self.text.len()
+    }
+
+    fn rows(&self) -> Vec<NewRow<'_>> {
+        let row = |(epd, mv, stats): &(Range<usize>, Range<usize>, Stats)| NewRow {
+            epd: &self.text[epd.clone()],
+            mv: &self.text[mv.clone()],
+            active: Active::default(),
+            stats: *stats,
+            comment: None,
+        };
+        self.rows.iter().map(row).collect()
+    }
 }
 
 fn text(bytes: &[u8]) -> &str {

@@ -6,7 +6,7 @@
 //! just one legal move, is left to [`read_move`](super::read_move)'s slower ways, which also know what is
 //! wrong with it.
 
-use super::{Rules, Word, word::square};
+use super::{BookMove, Rules, Word, word::square};
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
 
 impl Rules for Chess {
@@ -18,6 +18,54 @@ impl Rules for Chess {
             letter => piece_move(self, role(letter)?, word),
         }
     }
+
+    fn quick_move(&self, mv: BookMove) -> Option<Move> {
+        if mv.0 > PLAIN {
+            return None;
+        }
+        let (from, to) = (mv.from_square(), mv.to_square());
+        let (board, us) = (self.board(), self.turn());
+        if !self.us().contains(from) {
+            return None;
+        }
+        let role = board.role_at(from)?;
+        // Castling is a king that goes to its own rook, or where no king reaches.
+        let capture = if board.occupied().contains(to) {
+            Some(taken(self, to)?)
+        } else {
+            None
+        };
+        let may_go = match role {
+            Role::Pawn if Bitboard::BACKRANKS.contains(to) => false,
+            Role::Pawn if capture.is_some() => attacks::pawn_attacks(us, from).contains(to),
+            Role::Pawn => advances(self, from, to),
+            _ => {
+                REACH[role as usize][usize::from(to)].contains(from)
+                    && (attacks::between(from, to) & board.occupied()).is_empty()
+            }
+        };
+        (may_go && is_safe(self, us, role, from, to)).then_some(Move::Normal {
+            role,
+            from,
+            capture,
+            to,
+            promotion: None,
+        })
+    }
+}
+
+/// The last number of a move that is neither a promotion nor a drop.
+const PLAIN: u16 = (1 << 12) - 1;
+
+/// Whether a pawn of the side to move advances from a square to another, which is empty.
+fn advances(pos: &Chess, from: Square, to: Square) -> bool {
+    let us = pos.turn();
+    let one = from.offset(us.fold_wb(8, -8));
+    let is_home = from.rank() == us.fold_wb(Rank::Second, Rank::Seventh);
+    one == Some(to)
+        || (is_home
+            && from.offset(us.fold_wb(16, -16)) == Some(to)
+            && one.is_some_and(|one| !pos.board().occupied().contains(one)))
 }
 
 #[inline]
@@ -251,5 +299,31 @@ mod tests {
             games.skip_moves();
         }
         assert!(quick > 10_000, "{quick}");
+    }
+
+    #[test]
+    fn numbers_that_are_told_quickly_are_the_moves_of_the_rules() {
+        let games = std::fs::read("data/selfplay.pgn").unwrap();
+        let mut games = GameReader::new(&games);
+        for _ in 0..12 {
+            assert!(games.next_game());
+            let mut pos = Chess::default();
+            while let Token::Move { text, .. } = games.next_token() {
+                let legal = pos.legal_moves();
+                for mv in (0..=PLAIN + 1).map(BookMove) {
+                    if let Some(quick) = pos.quick_move(mv) {
+                        assert!(legal.contains(&quick), "{mv} in {pos:?}");
+                        assert_eq!(Some(quick), mv.to_move(&pos));
+                    }
+                }
+                for mv in legal {
+                    let is_odd = mv.is_castle() || mv.is_en_passant() || mv.is_promotion();
+                    let quick = pos.quick_move(BookMove::from(mv));
+                    assert_eq!(quick, (!is_odd).then_some(mv), "{mv} in {pos:?}");
+                }
+                pos.play_unchecked(super::super::read_move(&pos, text).unwrap());
+            }
+            games.skip_moves();
+        }
     }
 }

@@ -78,6 +78,16 @@ impl<R: Copy> Blocks<R> {
         self.blocks.iter().flatten().copied()
     }
 
+    /// A record by its number.
+    #[cfg(feature = "obs")]
+    #[inline]
+    pub(super) fn get(&self, number: usize) -> Option<&R> {
+        // Full blocks have a power of two of records.
+        let block = self.blocks.first()?.len().next_power_of_two();
+        let records = self.blocks.get(number >> block.trailing_zeros())?;
+        records.get(number & (block - 1))
+    }
+
     pub(super) fn into_blocks(self) -> Vec<Vec<R>> {
         self.blocks
     }
@@ -184,6 +194,9 @@ mod tests {
             prop_assert_eq!(blocks.slices().collect::<Vec<_>>().concat(), &all[..]);
             let start = (cut.0 * all.len() as f64) as usize;
             let end = start + (cut.1 * (all.len() - start) as f64) as usize;
+            for number in [start, all.len().saturating_sub(1), all.len()] {
+                prop_assert_eq!(blocks.get(number), all.get(number));
+            }
             let mut buffer = Vec::new();
             prop_assert_eq!(blocks.range(start..end, &mut buffer), &all[start..end]);
             // What is given back is used again.

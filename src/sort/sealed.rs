@@ -133,6 +133,16 @@ impl<R: Record> Sealed<R> {
         matches!(self.shards[shard], SealedShard::Memory(_))
     }
 
+    /// A record of a shard, if the shard is in memory and has so many.
+    #[cfg(feature = "obs")]
+    #[inline]
+    pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
+        match &self.shards[shard] {
+            SealedShard::Memory(records) => records.get(number),
+            SealedShard::File(..) => None,
+        }
+    }
+
     /// Some records of a shard, read into `buffer` if they are not in one place in memory.
     #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(crate) fn range<'a>(

@@ -1,8 +1,5 @@
 //! Finding positions in counts by their keys, in any order.
 
-#[cfg(feature = "obs")]
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use rayon::prelude::*;
 
 use super::{counts::Counts, move_count::MoveCount, record::CountRecord};
@@ -26,28 +23,28 @@ const PART_IN_FILE: u64 = 256;
 /// stands: a table of where each part begins suffices.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
-    counts: &'a Counts,
-    shards: Vec<Parts>,
+    pub(super) counts: &'a Counts,
+    pub(super) shards: Vec<Parts>,
 }
 
 /// Where the parts of a shard begin.
 #[derive(Debug)]
-struct Parts {
+pub(super) struct Parts {
     /// How many bits of the key choose the part.
     bits: u32,
     /// The first record of each part, and the end.
-    starts: Vec<u32>,
+    pub(super) starts: Vec<u32>,
     /// How many positions the shard has.
     #[cfg(feature = "obs")]
-    positions: u64,
+    pub(super) positions: u64,
 }
 
 /// Where to look for a position.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Part {
     key: u64,
-    shard: usize,
-    start: u32,
+    pub(super) shard: usize,
+    pub(super) start: u32,
     end: u32,
 }
 
@@ -55,8 +52,8 @@ pub(crate) struct Part {
 #[cfg(feature = "obs")]
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
-    shard: usize,
-    record: usize,
+    pub(super) shard: usize,
+    pub(super) record: usize,
 }
 
 /// A position that was found.
@@ -136,25 +133,34 @@ fn part_of(record: u128, bits: u32) -> usize {
 }
 
 impl Finder<'_> {
-    /// How many positions there are.
-    #[cfg(feature = "obs")]
-    pub fn positions(&self) -> u64 {
-        self.shards.iter().map(|parts| parts.positions).sum()
-    }
-
-    /// Where to look for a position. A caller that asks for several parts before it looks into the first
-    /// overlaps their waits for memory.
+    /// Where to look for a position.
     #[inline]
     pub fn part(&self, key: u64) -> Part {
+        self.whole(self.numbered(key))
+    }
+
+    /// A part whose `start` is yet its number within the shard.
+    #[inline]
+    pub(super) fn numbered(&self, key: u64) -> Part {
         let lowest = u128::from(key) << 64;
         let shard = (lowest >> SHARD_SHIFT) as usize;
-        let Parts { bits, starts, .. } = &self.shards[shard];
-        let part = part_of(lowest, *bits);
+        let number = part_of(lowest, self.shards[shard].bits) as u32;
         Part {
             key,
             shard,
-            start: starts[part],
-            end: starts[part + 1],
+            start: number,
+            end: number + 1,
+        }
+    }
+
+    /// The part that is numbered.
+    #[inline]
+    pub(super) fn whole(&self, numbered: Part) -> Part {
+        let starts = &self.shards[numbered.shard].starts;
+        Part {
+            start: starts[numbered.start as usize],
+            end: starts[numbered.end as usize],
+            ..numbered
         }
     }
 
@@ -192,42 +198,9 @@ impl Finder<'_> {
             moves: &scratch.moves,
         }))
     }
-
-    /// A mark for each position, none of them set.
-    #[cfg(feature = "obs")]
-    pub fn marks(&self) -> Marks {
-        let shards = self
-            .shards
-            .iter()
-            .map(|parts| {
-                let records = *parts.starts.last().expect("the end is always there");
-                (0..records.div_ceil(u64::BITS))
-                    .map(|_| AtomicU64::new(0))
-                    .collect()
-            })
-            .collect();
-        Marks { shards }
-    }
 }
 
-/// A mark for each position of a [`Finder`], a bit for each record.
-#[cfg(feature = "obs")]
-#[derive(Debug)]
-pub(crate) struct Marks {
-    shards: Vec<Vec<AtomicU64>>,
-}
-
-#[cfg(feature = "obs")]
-impl Marks {
-    /// Marks a position, from any thread; `true` if it had no mark yet.
-    pub fn set(&self, place: Place) -> bool {
-        let word = &self.shards[place.shard][place.record / u64::BITS as usize];
-        let bit = 1 << (place.record % u64::BITS as usize);
-        word.fetch_or(bit, Ordering::Relaxed) & bit == 0
-    }
-}
-
-#[cfg(all(test, feature = "obs"))]
+#[cfg(test)]
 mod tests {
     use shakmaty::Color;
 
@@ -261,15 +234,11 @@ mod tests {
             let counts = tally.seal().unwrap();
             assert_eq!(counts.is_spilled(), bytes == 0);
             let finder = counts.finder().unwrap();
-            assert_eq!(finder.positions(), 59_999);
-            let marks = finder.marks();
             let mut scratch = Scratch::default();
             for i in 1..60_000 {
                 let part = finder.part(key(i));
                 let found = finder.find(part, &mut scratch).unwrap().unwrap();
                 assert_eq!(found.moves.len() as u64, 1 + i % 3);
-                assert!(marks.set(found.place));
-                assert!(!marks.set(found.place));
                 let other = finder.part(key(i) ^ 1);
                 assert!(finder.find(other, &mut scratch).unwrap().is_none());
             }

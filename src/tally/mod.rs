@@ -25,13 +25,13 @@ mod counts;
 mod filter;
 #[cfg(any(feature = "obs", feature = "parquet"))]
 mod find;
+#[cfg(feature = "obs")]
+mod marks;
 mod move_count;
 mod record;
 mod shared_keys;
 mod stats;
 
-#[cfg(feature = "obs")]
-pub(crate) use self::find::Marks;
 pub(crate) use self::shared_keys::{IdentityTally, KeyedIdentity};
 pub use self::{
     batch::CountBatch,
@@ -41,6 +41,8 @@ pub use self::{
     record::CountRecord,
     stats::Stats,
 };
+#[cfg(feature = "obs")]
+pub(crate) use self::{find::Part, marks::Marks};
 #[cfg(any(feature = "obs", feature = "parquet"))]
 pub(crate) use self::{
     find::{Finder, Scratch},

@@ -1,0 +1,114 @@
+//! Looking positions up by the million.
+
+use std::{
+    hint::black_box,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use super::find::{Finder, Part, Place};
+
+impl Finder<'_> {
+    /// How many positions there are.
+    pub fn positions(&self) -> u64 {
+        self.shards.iter().map(|parts| parts.positions).sum()
+    }
+
+    /// Replaces `parts` with where to look for some positions. Nearly every look-up waits for memory, and here
+    /// they wait together: each loop is short, so that the processor is in many of its rounds at once.
+    pub fn parts(&self, keys: impl Iterator<Item = u64>, parts: &mut Vec<Part>) {
+        parts.clear();
+        parts.extend(keys.map(|key| self.numbered(key)));
+        for part in parts.iter_mut() {
+            *part = self.whole(*part);
+        }
+        let records = self.counts.records();
+        let first = |part: &Part| records.in_memory(part.shard, part.start as usize);
+        let firsts = parts.iter().filter_map(first);
+        black_box(firsts.fold(0, |all, record| all ^ record.key()));
+    }
+
+    /// A mark for each position, none of them set.
+    pub fn marks(&self) -> Marks {
+        let shards = self
+            .shards
+            .iter()
+            .map(|parts| {
+                let records = *parts.starts.last().expect("the end is always there");
+                (0..(records as usize).div_ceil(WORD))
+                    .map(|_| AtomicU64::new(0))
+                    .collect()
+            })
+            .collect();
+        Marks { shards }
+    }
+}
+
+/// Marks that stand together.
+const WORD: usize = u64::BITS as usize;
+
+/// A mark for each position of a [`Finder`], a bit for each record.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    shards: Vec<Vec<AtomicU64>>,
+}
+
+impl Marks {
+    /// Fetches the marks of some positions into the processor's cache, which marking them one by one would wait for.
+    pub fn fetch(&self, parts: &[Part]) {
+        let word = |part: &Part| self.shards[part.shard].get(part.start as usize / WORD);
+        let words = parts.iter().filter_map(word);
+        black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
+    }
+
+    /// Marks a position, from any thread; `true` if it had no mark yet.
+    pub fn set(&self, place: Place) -> bool {
+        let word = &self.shards[place.shard][place.record / WORD];
+        let bit = 1 << (place.record % WORD);
+        word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::Color;
+
+    use crate::{
+        position::BookMove,
+        sort::Memory,
+        tally::{CountRecord, Scratch, Stats, Tally},
+    };
+
+    #[test]
+    fn positions_that_are_found_together_are_marked_once() {
+        let key = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for bytes in [1 << 30, 0] {
+            let tally = Tally::new(Memory {
+                bytes,
+                ..Memory::default()
+            });
+            let record =
+                |i, mv| CountRecord::new(key(i), BookMove(mv), Color::White, Stats::default());
+            let records: Vec<CountRecord> = (0..60_000)
+                .map(|i| record(i / 3, 1 + i as u16 % 3))
+                .collect();
+            tally.add_records(&records).unwrap();
+            let counts = tally.seal().unwrap();
+            let finder = counts.finder().unwrap();
+            assert_eq!(finder.positions(), 20_000);
+            let (marks, mut parts) = (finder.marks(), Vec::new());
+            let mut scratch = Scratch::default();
+            for first in (0..30_000).step_by(100) {
+                finder.parts((first..first + 100).map(key), &mut parts);
+                marks.fetch(&parts);
+                for (i, part) in (first..).zip(&parts) {
+                    let found = finder.find(*part, &mut scratch).unwrap();
+                    assert_eq!(found.is_some(), i < 20_000);
+                    if let Some(found) = found {
+                        assert!(marks.set(found.place));
+                        assert!(!marks.set(found.place));
+                    }
+                }
+            }
+        }
+    }
+}
