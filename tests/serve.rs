@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 
 use common::{fails, ok, sample, served::Served, temp, until};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A server of the famous games, from an index.
@@ -267,6 +267,8 @@ fn several_sources_are_one_and_each() {
     assert_eq!(served.get("/lichess?source=x").status, 400);
     let about = served.json("/about");
     assert_eq!(about["sources"].as_array().unwrap().len(), 2);
+    // Not where the files lie.
+    assert_eq!(about["sources"][1]["files"], json!(["selfplay.pgn"]));
     // Numbers of games run on.
     let last = served.json("/games?sort=id&limit=1&source=selfplay");
     let id: u64 = last["games"][0]["id"].as_str().unwrap().parse().unwrap();

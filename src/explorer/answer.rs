@@ -191,6 +191,8 @@ pub struct AboutSource {
     pub years: Option<[u16; 2]>,
     /// The variant of its games, `auto` if each has its own.
     pub variant: String,
+    /// The names of the files that its games come from, without directories.
+    pub files: Vec<String>,
 }
 
 #[cfg(feature = "serde")]

@@ -169,11 +169,18 @@ fn about(source: &Source) -> AboutSource {
         let [first, last] = range.unwrap_or([year; 2]);
         Some([first.min(year), last.max(year)])
     });
+    let files = source
+        .index
+        .files()
+        .filter_map(|(_, path)| path.file_name());
     AboutSource {
         name: source.name.clone(),
         games: source.games(),
         positions: source.contents.positions,
         years,
         variant: source.index.variant().to_string(),
+        files: files
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect(),
     }
 }

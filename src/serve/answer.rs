@@ -34,7 +34,7 @@ pub(super) struct Books {
 #[derive(Serialize)]
 pub(super) struct AboutAll<'a> {
     #[serde(flatten)]
-    pub(super) about: About,
+    pub(super) about: &'a About,
     pub(super) books: Vec<&'a str>,
 }
 

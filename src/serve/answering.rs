@@ -2,7 +2,7 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use axum::http::HeaderValue;
@@ -18,7 +18,10 @@ use super::{
     guard::Hosts,
     request,
 };
-use crate::{error::Error, explorer::Explorer};
+use crate::{
+    error::Error,
+    explorer::{About, Explorer},
+};
 
 /// The media type of games.
 pub(super) const PGN: &str = "application/x-chess-pgn";
@@ -34,6 +37,7 @@ const TOO_MANY: &str = "too many games are being read: ask again";
 /// What answers requests.
 pub(super) struct Answering {
     explorer: Explorer,
+    sources: OnceLock<About>,
     books: Vec<BookFile>,
     pub(super) hosts: Hosts,
     /// Leave to read games' texts, and places to wait for it.
@@ -55,6 +59,7 @@ impl Answering {
         env!("CARGO_PKG_VERSION").hash(&mut hasher);
         Answering {
             explorer,
+            sources: OnceLock::new(),
             books,
             hosts,
             readers: Arc::new(Semaphore::new(READERS)),
@@ -164,7 +169,7 @@ impl Answering {
     /// What is served.
     pub(super) fn about(&self) -> Result<Content, Refusal> {
         Content::json(&AboutAll {
-            about: self.explorer.about(),
+            about: self.sources(),
             books: self.books.iter().map(BookFile::name).collect(),
         })
     }
@@ -176,12 +181,17 @@ impl Answering {
         Content::json(&moves_of_text(request::variant(&parameters)?, text))
     }
 
+    /// What is served. It is found out once: all games are looked at for their years.
+    fn sources(&self) -> &About {
+        self.sources.get_or_init(|| self.explorer.about())
+    }
+
     /// A request about a source that there is.
     fn request(&self, asked: &Asked, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &asked.query)?;
         if let Some(source) = &request.query.filters.source {
-            let about = self.explorer.about();
-            if !about.sources.iter().any(|known| known.name == *source) {
+            let known = &self.sources().sources;
+            if !known.iter().any(|known| known.name == *source) {
                 return Err(Refusal::bad(format!(
                     "source: there is none called \"{source}\""
                 )));

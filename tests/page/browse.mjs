@@ -113,7 +113,7 @@ const tests = {
     await page.waitForFunction(() => location.search.includes("color=white") && !document.body.hasAttribute("aria-busy"));
     const filtered = await api("/lichess?play=e2e4&player=Morphy,+Paul&color=white");
     assert.equal(await total(page), games(filtered));
-    assert.match(await page.textContent("#command"), /--white 'Morphy, Paul'/);
+    assert.match(await page.textContent("#command"), /--white 'Morphy, Paul' .*famous\.pgn selfplay\.pgn /);
     // The address is all that is needed.
     const other = await open(browser, url, page.url());
     assert.equal(await total(other.page), games(filtered));

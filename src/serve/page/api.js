@@ -50,7 +50,7 @@
 /** @typedef {{ name: string, moves: BookMove[] }} Book */
 /** @typedef {{ variant: string, start: string | null, moves: WrittenMove[], problem: string | null, tags: [string, string][] }} Moves */
 /** @typedef {Game & Moves} OpenGame */
-/** @typedef {{ name: string, games: number, variant: string }} Source */
+/** @typedef {{ name: string, games: number, variant: string, files: string[] }} Source */
 /** @typedef {{ version: string, games: number, positions: number, years: [number, number] | null, sources: Source[], books: string[] }} About */
 
 /**

@@ -195,7 +195,7 @@ function drawCommand() {
   byId("command").textContent = text;
   byId("not-in-command").textContent = missing.length
     ? `The command cannot choose by: ${missing.join(", ")}.`
-    : "Put the names of your PGN files where they differ.";
+    : "Start it in the directory of the files.";
 }
 
 /**

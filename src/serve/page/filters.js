@@ -210,7 +210,7 @@ export function command(filters, about) {
   }
   if (filters.ratings !== undefined) missing.push("average rating");
   const chosen = about.sources.filter((other) => !source || other.name === source);
-  const files = chosen.map(({ name }) => `${name}.pgn`);
+  const files = chosen.flatMap((other) => other.files);
   return { command: [...options, ...files.map(quoted), "--bin book.bin"].join(" "), missing };
 }
 
