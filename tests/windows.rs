@@ -170,6 +170,15 @@ fn paths_with_a_drive_or_a_share() {
 }
 
 #[test]
+fn text_in_a_pipe_is_utf_8_without_colors() {
+    let dir = temp();
+    let missing = "Bücher ♞.bin";
+    let err = fails(dir.path(), &["show", missing], 1);
+    assert!(err.contains(missing), "{err}");
+    assert!(!ok(dir.path(), "--help").contains('\x1b'));
+}
+
+#[test]
 fn names_that_differ_in_capitals_are_one_file() {
     let dir = temp();
     copy_sample(dir.path());

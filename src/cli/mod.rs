@@ -4,6 +4,7 @@ mod color;
 mod completions;
 mod convert;
 mod diff;
+mod draw_target;
 mod dump_book;
 mod edit;
 mod errors;

@@ -16,7 +16,7 @@ use polybook::{
     progress::Meter,
 };
 
-use super::Context;
+use super::{Context, draw_target};
 
 /// The bar on the terminal, so that a signal can clear it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -109,7 +109,7 @@ pub fn clear() {
 }
 
 fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
-    let bar = ProgressBar::new(1000);
+    let bar = ProgressBar::with_draw_target(Some(1000), draw_target::stderr());
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
     let style =
         |template| ProgressStyle::with_template(template).expect("the template is constant");
