@@ -57,7 +57,7 @@ pub struct PlyBatch {
     pub keys: Vec<u64>,
     /// The moves as 16-bit Polyglot numbers.
     pub moves: Vec<u16>,
-    /// How the games ended: 1 White won, 0 nobody, -1 Black.
+    /// How the games ended: 1 White won, 0 drawn, -1 Black won.
     pub results: Vec<i8>,
     /// The numbers of the games in the file, from 0. Those that are left out are counted.
     pub games: Vec<u64>,

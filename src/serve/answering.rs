@@ -174,7 +174,7 @@ impl Answering {
         })
     }
 
-    /// Moves or a position that somebody pasted.
+    /// Reads pasted moves or a pasted position.
     pub(super) fn read(&self, asked: &Asked) -> Result<Content, Refusal> {
         let parameters = Parameters::parse(&asked.query)?;
         let text = parameters.text("text").unwrap_or_default();

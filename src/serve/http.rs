@@ -63,7 +63,7 @@ pub(super) async fn serve(
                 Ok((stream, _)) => {
                     let connection = connections.watch(connection(stream, routes.clone()));
                     tokio::spawn(async move {
-                        // A connection that breaks is the other side's affair.
+                        // Nothing can be answered on a connection that breaks.
                         let _ = connection.await;
                         drop(place);
                     });

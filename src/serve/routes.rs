@@ -158,7 +158,7 @@ async fn answered(
     match answered {
         Ok(Ok(content)) => content.into_response(etag),
         Ok(Err(refusal)) => refusal.into_response(),
-        // A panic, which would be our own mistake, costs its own request only.
+        // A panic ends this request alone.
         Err(_) => Refusal::unavailable("internal error; please report it with this address")
             .into_response(),
     }
