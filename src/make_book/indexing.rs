@@ -6,7 +6,7 @@ use std::{collections::HashSet, path::Path};
 
 use shakmaty::Color;
 
-use super::{MakeBook, Phase, report::IndexReport};
+use super::{MakeBook, Phase, explored_game::ExploredGame, report::IndexReport};
 use crate::{
     error::{At, Error, Result},
     index::{
@@ -16,8 +16,8 @@ use crate::{
         posting::Posting,
     },
     output::Finished,
-    pgn::{GameResult, Tags},
-    position::{BookMove, Variant},
+    pgn::Tags,
+    position::BookMove,
     sort::{Memory, Partition, Shards},
 };
 
@@ -34,22 +34,6 @@ pub(super) struct BatchIndex {
     /// What the explorer needs of all games, if it is wanted, and what they played where.
     facts: GameFacts,
     played: Vec<Played>,
-}
-
-/// A game that counts, as the explorer sees it.
-pub(super) struct ExploredGame<'a> {
-    /// Its number in the batch.
-    pub id: u32,
-    pub variant: Variant,
-    pub result: GameResult,
-    /// How many half-moves it has, also those that do not count.
-    pub plies: usize,
-    /// Who moved first.
-    pub first_turn: Color,
-    /// The [identity](crate::position::Keyed::identity) of the position before each move, and the move.
-    pub moves: &'a [(u64, BookMove)],
-    /// The identity of the last position.
-    pub last: u64,
 }
 
 impl BatchIndex {

@@ -13,6 +13,7 @@ mod counts;
 mod database;
 mod duplicates;
 mod empty;
+mod explored_game;
 #[cfg_attr(not(feature = "leveldb"), path = "without/indexing.rs")]
 mod indexing;
 mod job;

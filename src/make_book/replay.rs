@@ -7,7 +7,7 @@ use shakmaty::{Chess, Color, Move};
 use super::{
     MakeBook,
     duplicates::{Rest, fingerprint},
-    indexing::ExploredGame,
+    explored_game::ExploredGame,
     job::{BATCH_SIZE, Job},
     options::Unfinished,
     outcome::{Candidate, Outcome},

@@ -5,14 +5,8 @@ use std::path::Path;
 
 use shakmaty::Color;
 
-use super::{MakeBook, report::IndexReport};
-use crate::{
-    error::Result,
-    output::Finished,
-    pgn::{GameResult, Tags},
-    position::{BookMove, Variant},
-    sort::Memory,
-};
+use super::{MakeBook, explored_game::ExploredGame, report::IndexReport};
+use crate::{error::Result, output::Finished, pgn::Tags, position::BookMove, sort::Memory};
 
 /// There is none.
 pub(super) enum Writer {}
@@ -41,17 +35,6 @@ impl BatchIndex {
     }
 
     pub(super) fn leave_out(&mut self, _ids: &[u32]) {}
-}
-
-#[expect(dead_code, reason = "nothing is made of it")]
-pub(super) struct ExploredGame<'a> {
-    pub id: u32,
-    pub variant: Variant,
-    pub result: GameResult,
-    pub plies: usize,
-    pub first_turn: Color,
-    pub moves: &'a [(u64, BookMove)],
-    pub last: u64,
 }
 
 pub(super) struct IndexedGames;
