@@ -73,9 +73,9 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
         let files = |squares: Bitboard| usize::from((squares.0 >> (8 * rank)) as u8);
         let mut letters = 0u64;
         for role in Role::ALL {
-            letters |= BYTES[files(board.by_role(role))] & EACH * role.char() as u64;
+            letters |= BYTES[files(board.by_role(role))] & (EACH * role.char() as u64);
         }
-        letters ^= BYTES[files(board.white())] & EACH * u64::from(b'a' ^ b'A');
+        letters ^= BYTES[files(board.white())] & (EACH * u64::from(b'a' ^ b'A'));
         let mut signs = *b"........12345678";
         signs[..8].copy_from_slice(&letters.to_le_bytes());
         let row = &ROWS[files(board.occupied())];
