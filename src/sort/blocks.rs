@@ -1,7 +1,11 @@
 //! Records in blocks of equal size, which are reused instead of being given back to the system: fresh pages
 //! take as long as sorting.
 
-use std::sync::Mutex;
+use std::{
+    iter::{Copied, Flatten},
+    slice,
+    sync::Mutex,
+};
 
 /// The most records that a block has. Sizes are powers of two.
 const LARGEST: usize = 1024;
@@ -50,6 +54,9 @@ pub(super) struct Blocks<R> {
     blocks: Vec<Vec<R>>,
 }
 
+/// The records of [`Blocks`] in order.
+pub(super) type Records<'a, R> = Copied<Flatten<slice::Iter<'a, Vec<R>>>>;
+
 impl<R> Default for Blocks<R> {
     fn default() -> Blocks<R> {
         Blocks { blocks: Vec::new() }
@@ -74,7 +81,7 @@ impl<R: Copy> Blocks<R> {
         self.blocks.iter().map(Vec::as_slice)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = R> + '_ {
+    pub(super) fn iter(&self) -> Records<'_, R> {
         self.blocks.iter().flatten().copied()
     }
 

@@ -3,8 +3,8 @@
 //! The records are spread over [`SHARDS`] shards that are themselves in order: every record of one is
 //! smaller than every record of the next. A shard collects records and is *compacted* when it reaches its
 //! quota: the new records are sorted, merged with those that are sorted already, and folded. If that
-//! leaves the shard more than half full, its sorted records go to a temporary file as a *run*, and sealing
-//! merges the runs of each shard. One shard after the other is the whole in order, without a big sort.
+//! leaves the shard more than half full, its sorted records go to a temporary file as a *run*. Sealing merges
+//! the runs of each shard with what it has in memory, into memory as far as there is room. One shard after the other is the whole in order, without a big sort.
 //!
 //! Sorting the few thousand records of a shard in the cache and folding neighbours beats a hash map per
 //! shard, which waits for memory at each count; and a sorted run is just what a spill needs.
@@ -15,8 +15,10 @@ mod memory;
 mod merge;
 mod record;
 mod run;
+mod seal;
 mod sealed;
 mod seen;
+mod shard;
 mod shards;
 mod sorter;
 #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]

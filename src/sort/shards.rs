@@ -2,30 +2,22 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use rayon::prelude::*;
-
 use super::{
-    blocks::{Blocks, Pool},
-    compact::compact,
+    blocks::Pool,
     memory::Memory,
-    merge::Merge,
-    record::{Fold, Record, SHARDS},
-    run::{Run, RunFile, RunReader},
-    sealed::{Sealed, SealedShard},
+    record::{Record, SHARDS},
+    run::RunFile,
+    seal::{SHARDS_PER_FILE, Sealing},
+    sealed::Sealed,
+    shard::Shard,
 };
 use crate::error::Result;
 
 /// The records that a shard may hold however little memory there is.
 const SMALLEST_QUOTA: usize = 64;
 
-/// How many runs are merged at once; more are merged in several rounds.
-const FAN_IN: usize = 64;
-
 /// Records of one shard in a row that are worth a lock.
 const LONG_RUN: usize = 32;
-
-/// How many neighbouring shards share a temporary file, so that few files are open however much spills.
-const SHARDS_PER_FILE: usize = 8;
 
 /// Records sorted into the order of their shards, ready to be [appended](Shards::append).
 #[derive(Debug)]
@@ -72,36 +64,6 @@ pub(crate) struct Shards<R> {
     /// How many records a shard may hold.
     quota: usize,
     memory: Memory,
-}
-
-/// The records of a shard.
-#[derive(Debug)]
-struct Shard<R> {
-    new: Blocks<R>,
-    sorted: Blocks<R>,
-    /// What was spilled to the file of the shard.
-    runs: Vec<Run>,
-}
-
-impl<R> Default for Shard<R> {
-    fn default() -> Shard<R> {
-        Shard {
-            new: Blocks::default(),
-            sorted: Blocks::default(),
-            runs: Vec::new(),
-        }
-    }
-}
-
-impl<R: Record> Shard<R> {
-    /// Sorts the new records and merges them with those that are sorted.
-    fn compact(&mut self, pool: &Pool<R>) {
-        let (new, sorted) = (
-            std::mem::take(&mut self.new),
-            std::mem::take(&mut self.sorted),
-        );
-        self.sorted = compact(new, sorted, pool);
-    }
 }
 
 impl<R: Record> Shards<R> {
@@ -169,7 +131,7 @@ impl<R: Record> Shards<R> {
     ) -> Result<()> {
         for chunk in records.chunks(self.quota / 2) {
             shard.new.extend(chunk, &self.pool);
-            if shard.new.len() + shard.sorted.len() >= self.quota {
+            if shard.len() >= self.quota {
                 shard.compact(&self.pool);
                 if shard.sorted.len() > self.quota / 2 {
                     self.spill(number, &mut shard)?;
@@ -215,85 +177,31 @@ impl<R: Record> Shards<R> {
     ///
     /// A temporary file that cannot be written or read.
     pub(crate) fn seal(mut self) -> Result<Sealed<R>> {
-        let mut shards: Vec<Shard<R>> = std::mem::take(&mut self.shards)
-            .into_iter()
-            .map(|shard| shard.into_inner().expect(LOCK))
-            .collect();
-        let groups: Vec<Vec<SealedShard<R>>> = shards
-            .par_chunks_mut(SHARDS_PER_FILE)
-            .enumerate()
-            .map(|(group, shards)| self.seal_group(group, shards))
-            .collect::<Result<_>>()?;
-        Ok(Sealed::new(groups.into_iter().flatten().collect()))
-    }
-
-    /// Seals the shards that share a file.
-    fn seal_group(&self, group: usize, shards: &mut [Shard<R>]) -> Result<Vec<SealedShard<R>>> {
-        for (i, shard) in shards.iter_mut().enumerate() {
-            shard.compact(&self.pool);
-            if !shard.runs.is_empty() && !shard.sorted.is_empty() {
-                self.spill(group * SHARDS_PER_FILE + i, shard)?;
-            }
-        }
-        let Some(file) = self.files[group].lock().expect(LOCK).take() else {
-            let in_memory =
-                |shard: &mut Shard<R>| SealedShard::Memory(std::mem::take(&mut shard.sorted));
-            return Ok(shards.iter_mut().map(in_memory).collect());
+        let shards = std::mem::take(&mut self.shards).into_iter();
+        let files = std::mem::take(&mut self.files).into_iter();
+        let sealing = Sealing {
+            pool: &self.pool,
+            most: self.quota * SHARDS,
+            temp_dir: &self.memory.temp_dir,
         };
-        let mut merged = RunFile::create(&self.memory.temp_dir)?;
-        let mut runs = Vec::with_capacity(shards.len());
-        for shard in shards.iter() {
-            runs.push(match shard.runs[..] {
-                [] => None,
-                _ => Some(self.merge_runs(&file, &shard.runs, &mut merged)?),
-            });
-        }
-        let merged = Arc::new(merged);
-        Ok(shards
-            .iter_mut()
-            .zip(runs)
-            .map(|(shard, run)| match run {
-                Some(run) => SealedShard::File(Arc::clone(&merged), run),
-                None => SealedShard::Memory(std::mem::take(&mut shard.sorted)),
-            })
-            .collect())
-    }
-
-    /// Merges the runs of a shard into one at the end of `merged`, in several rounds where they are many.
-    fn merge_runs(&self, file: &RunFile, runs: &[Run], merged: &mut RunFile) -> Result<Run> {
-        if runs.len() <= FAN_IN {
-            return merge_into::<R>(file, runs, merged);
-        }
-        let mut round = RunFile::create(&self.memory.temp_dir)?;
-        let fewer = runs
-            .chunks(FAN_IN)
-            .map(|runs| merge_into::<R>(file, runs, &mut round))
-            .collect::<Result<Vec<Run>>>()?;
-        self.merge_runs(&round, &fewer, merged)
+        sealing.seal(
+            shards
+                .map(|shard| shard.into_inner().expect(LOCK))
+                .collect(),
+            files.map(|file| file.into_inner().expect(LOCK)).collect(),
+        )
     }
 }
 
 /// Why the locks of shards are never poisoned.
 const LOCK: &str = "a thread that panics ends the run";
 
-/// Merges and folds runs of one file into one at the end of another.
-fn merge_into<R: Record>(file: &RunFile, runs: &[Run], merged: &mut RunFile) -> Result<Run> {
-    let readers: Vec<RunReader<'_, R>> = runs.iter().map(|run| file.reader(*run)).collect();
-    let mut fold = R::Fold::default();
-    let mut writer = merged.start_run();
-    for record in Merge::new(readers) {
-        fold.take(record?, &mut |folded| writer.push(folded));
-        writer.flush_if_full()?;
-    }
-    fold.finish(&mut |folded| writer.push(folded));
-    writer.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sort::Fold;
 
     /// A record whose low 16 bits are added up.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
