@@ -13,6 +13,8 @@ mod blocks;
 mod compact;
 mod memory;
 mod merge;
+#[cfg(feature = "parquet")]
+mod ordered;
 mod record;
 mod run;
 mod seal;
@@ -25,6 +27,8 @@ mod sorter;
 mod spool;
 
 pub use self::memory::Memory;
+#[cfg(feature = "parquet")]
+pub(crate) use self::ordered::{Ascending, Choice, merge_ordered};
 #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
 pub(crate) use self::spool::Spool;
 #[cfg(any(feature = "leveldb", feature = "obs"))]
