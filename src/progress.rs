@@ -50,6 +50,44 @@ impl Meter {
     }
 }
 
+/// Steps that the whole of some [`Portions`] counts as.
+const WHOLE: u64 = 1 << 20;
+
+/// Work that is divided into parts, and these again, whose size is not known before: each part is a portion of the
+/// whole, from 0 to 1.
+#[derive(Debug)]
+pub(crate) struct Portions<'a> {
+    meter: &'a Meter,
+    done: f64,
+    /// Steps that the meter was told of.
+    told: u64,
+}
+
+impl<'a> Portions<'a> {
+    /// Work of which nothing is done.
+    pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
+        meter.expect(WHOLE);
+        Portions {
+            meter,
+            done: 0.0,
+            told: 0,
+        }
+    }
+
+    /// Counts a part that is done.
+    pub(crate) fn add(&mut self, portion: f64) {
+        self.done += portion;
+        let steps = ((self.done * WHOLE as f64) as u64).min(WHOLE);
+        self.meter.advance(steps - self.told);
+        self.told = steps;
+    }
+
+    /// Counts all that is left, at the end.
+    pub(crate) fn finish(&mut self) {
+        self.add(1.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +103,17 @@ mod tests {
         assert_eq!(meter.fraction(), Some(0.125));
         meter.advance(9);
         assert_eq!(meter.fraction(), Some(1.0));
+    }
+
+    #[test]
+    fn portions_of_two_works() {
+        let meter = Meter::default();
+        let (mut first, mut second) = (Portions::new(&meter), Portions::new(&meter));
+        first.add(0.5);
+        assert_eq!(meter.fraction(), Some(0.25));
+        first.add(0.25);
+        first.finish();
+        second.add(0.125);
+        assert_eq!(meter.fraction(), Some(0.5625));
     }
 }

@@ -29,9 +29,11 @@ mod rules;
 mod spelling;
 #[cfg(test)]
 mod spellings;
+mod stored;
 mod variant;
 mod word;
 
+pub(crate) use self::stored::{restored, stored};
 pub use self::{
     epd::write_epd,
     key::{Keyed, has_inner_castling_rook, key},

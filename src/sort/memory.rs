@@ -14,6 +14,14 @@ pub struct Memory {
 impl Memory {
     /// The default budget: 1 GiB.
     pub const DEFAULT_BYTES: usize = 1 << 30;
+
+    /// One of several equal parts.
+    pub(crate) fn share(&self, parts: usize) -> Memory {
+        Memory {
+            bytes: self.bytes / parts,
+            temp_dir: self.temp_dir.clone(),
+        }
+    }
 }
 
 impl Default for Memory {

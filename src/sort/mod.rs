@@ -13,8 +13,6 @@ mod blocks;
 mod compact;
 mod memory;
 mod merge;
-#[cfg(feature = "parquet")]
-mod ordered;
 mod record;
 mod run;
 mod seal;
@@ -23,14 +21,10 @@ mod seen;
 mod shard;
 mod shards;
 mod sorter;
-#[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
 mod spool;
+mod texts;
 
 pub use self::memory::Memory;
-#[cfg(feature = "parquet")]
-pub(crate) use self::ordered::{Ascending, Choice, merge_ordered};
-#[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
-pub(crate) use self::spool::Spool;
 #[cfg(any(feature = "leveldb", feature = "obs"))]
 pub(crate) use self::spool::SpoolReader;
 pub(crate) use self::{
@@ -40,4 +34,6 @@ pub(crate) use self::{
     seen::Seen,
     shards::{Partition, Shards},
     sorter::Sorter,
+    spool::Spool,
+    texts::TextSorter,
 };

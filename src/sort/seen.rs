@@ -41,6 +41,8 @@ struct SeenRun {
     run: Run,
     /// The high bits of every [`STRIDE`]th fingerprint.
     firsts: Vec<u64>,
+    /// Those of the last.
+    last: u64,
 }
 
 impl Seen {
@@ -60,19 +62,43 @@ impl Seen {
     ///
     /// A temporary file that cannot be written or read.
     pub(crate) fn insert(&mut self, fingerprint: u128) -> Result<bool> {
-        if self.recent.contains(&fingerprint) {
+        if self.contains(fingerprint)? {
             return Ok(false);
-        }
-        for run in &self.runs {
-            if run.contains(fingerprint)? {
-                return Ok(false);
-            }
         }
         self.recent.insert(fingerprint);
         if self.recent.len() == self.room {
             self.spill()?;
         }
         Ok(true)
+    }
+
+    /// Whether a fingerprint is in the set.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub(crate) fn contains(&self, fingerprint: u128) -> Result<bool> {
+        if self.recent.contains(&fingerprint) {
+            return Ok(true);
+        }
+        for run in &self.runs {
+            if run.contains(fingerprint)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// All fingerprints in ascending order, once each.
+    pub(crate) fn ascending(&self) -> impl Iterator<Item = Result<u128>> + '_ {
+        let mut recent: Vec<Plain> = self.recent.iter().copied().map(Plain).collect();
+        recent.sort_unstable();
+        let mut sequences: Vec<Box<dyn Iterator<Item = Result<Plain>> + '_>> =
+            vec![Box::new(recent.into_iter().map(Ok))];
+        for run in &self.runs {
+            sequences.push(Box::new(run.file.reader(run.run)));
+        }
+        Merge::new(sequences).map(|fingerprint| fingerprint.map(|plain| plain.0))
     }
 
     fn spill(&mut self) -> Result<()> {
@@ -92,21 +118,32 @@ impl SeenRun {
     fn write(memory: &Memory, sorted: impl Iterator<Item = Result<Plain>>) -> Result<SeenRun> {
         let mut file = RunFile::create(&memory.temp_dir)?;
         let mut firsts = Vec::new();
+        let mut last = 0;
         let mut writer = file.start_run();
         for (place, fingerprint) in sorted.enumerate() {
             let fingerprint = fingerprint?;
             if place.is_multiple_of(STRIDE) {
                 firsts.push(high_bits(fingerprint.0));
             }
+            last = high_bits(fingerprint.0);
             writer.push(fingerprint);
             writer.flush_if_full()?;
         }
         let run = writer.finish()?;
-        Ok(SeenRun { file, run, firsts })
+        Ok(SeenRun {
+            file,
+            run,
+            firsts,
+            last,
+        })
     }
 
     fn contains(&self, fingerprint: u128) -> Result<bool> {
         let high = high_bits(fingerprint);
+        // What comes in order needs no look at the files.
+        if high > self.last {
+            return Ok(false);
+        }
         // Several fingerprints may have the same high bits.
         let first = self.firsts.partition_point(|first| *first < high);
         let end = self.firsts.partition_point(|first| *first <= high);
@@ -153,6 +190,8 @@ mod tests {
                 prop_assert_eq!(seen.insert(fingerprint).unwrap(), set.insert(fingerprint));
             }
             prop_assert!(set.len() < FEWEST || !seen.runs.is_empty());
+            let ascending: Vec<u128> = seen.ascending().map(Result::unwrap).collect();
+            prop_assert!(ascending.into_iter().eq(set));
         }
     }
 

@@ -39,7 +39,6 @@ impl Spool {
     }
 
     /// How many bytes there are.
-    #[cfg(any(test, feature = "leveldb", feature = "obs"))]
     pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64
     }
@@ -71,6 +70,17 @@ impl Spool {
         self.filed += self.tail.len() as u64;
         self.tail = Vec::with_capacity(2 * BUFFER);
         Ok(())
+    }
+
+    /// Appends a text with its length, for [`SpoolReader::read_text`].
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(crate) fn append_text(&mut self, text: &[u8]) -> Result<()> {
+        let length = u32::try_from(text.len()).expect("texts are short");
+        self.append(&length.to_le_bytes())?;
+        self.append(text)
     }
 
     /// Reads from a place on.
@@ -123,6 +133,22 @@ impl SpoolReader<'_> {
             self.next += bytes - buffered;
             self.at = self.buffer.len();
         }
+    }
+
+    /// The next text; `None` behind the last.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub(crate) fn read_text(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.at == self.buffer.len() && self.next == self.spool.len() {
+            return Ok(None);
+        }
+        let mut length = [0; 4];
+        self.read_exact(&mut length)?;
+        let mut text = vec![0; u32::from_le_bytes(length) as usize];
+        self.read_exact(&mut text)?;
+        Ok(Some(text))
     }
 
     fn fill(&mut self) -> Result<()> {
@@ -190,6 +216,20 @@ mod tests {
             prop_assert_eq!(&found, &all[some + skipped..]);
             reader.skip(1);
             prop_assert!(reader.read_exact(&mut [0]).is_err());
+        }
+
+        #[test]
+        fn texts_keep_their_bounds(
+            texts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..900), 0..90),
+            memory in 0..20_000usize,
+        ) {
+            let mut spool = Spool::new(memory, std::env::temp_dir());
+            for text in &texts {
+                spool.append_text(text).unwrap();
+            }
+            let mut reader = spool.reader(0);
+            let found = std::iter::from_fn(|| reader.read_text().unwrap());
+            prop_assert_eq!(found.collect::<Vec<_>>(), texts);
         }
     }
 }
