@@ -11,7 +11,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use common::{fails, ok, ok_json, polybook_in, records, run, sample, temp};
+use common::{fails, ok, ok_json, polybook_in, records, refused, run, sample, temp};
 use proptest::prelude::*;
 
 /// A book of the famous games in which every move has a weight.
@@ -292,7 +292,8 @@ fn positions_that_no_line_comes_to_have_their_key() {
 fn what_cannot_be() {
     let dir = made();
     let before = fs::read(dir.path().join("book.bin")).unwrap();
-    for (line, status, says) in [
+    fs::write(dir.path().join("long.txt"), "# long\n".repeat(400)).unwrap();
+    let lines = [
         ("edit book.bin --out x.bin", 2, "no change"),
         ("edit book.bin --set e4=1", 2, "--out"),
         (
@@ -325,10 +326,13 @@ fn what_cannot_be() {
             1,
             "missing.txt",
         ),
-    ] {
-        let error = fails(dir.path(), line, status);
-        assert!(error.contains(says), "{line}: {error}");
-    }
+        (
+            "edit book.bin --out x.bin --memory 64KiB --script long.txt",
+            1,
+            "long.txt: is longer than 2048 bytes: give more --memory",
+        ),
+    ];
+    refused(dir.path(), &lines);
     assert!(before == fs::read(dir.path().join("book.bin")).unwrap());
 }
 

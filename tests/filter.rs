@@ -6,7 +6,9 @@ mod common;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use common::{fails, ok, ok_json, records, run, sample, temp};
+use common::{book_of, lines, ok, ok_json, records, refused, run, sample, temp};
+use polybook::position::Variant;
+use proptest::prelude::*;
 
 /// A book of all the sample games in which every move has a weight.
 fn made() -> tempfile::TempDir {
@@ -137,6 +139,35 @@ fn several_books_are_merged_first() {
     ok(dir.path(), "verify c.bin");
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Filtering again changes nothing, in whatever memory, and a line comes to all that is left.
+    #[test]
+    fn any_book_is_filtered_once(
+        lines in lines(),
+        best in 1..4u8,
+        max_ply in 1..20u8,
+        reachable in any::<bool>(),
+    ) {
+        let dir = temp();
+        let dir = dir.path();
+        fs::write(dir.join("book.bin"), book_of(&lines, Variant::Standard)).unwrap();
+        prop_assume!(!records(&dir.join("book.bin")).is_empty());
+        let options = format!(
+            "--best {best} --min-share 10 --normalize -q {}",
+            if reachable { "--reachable".to_owned() } else { format!("--max-ply {max_ply}") }
+        );
+        ok(dir, &format!("filter book.bin {options} --out once.bin"));
+        ok(dir, &format!("filter once.bin {options} --out twice.bin --memory 64KiB"));
+        let once = records(&dir.join("once.bin"));
+        prop_assert_eq!(&once, &records(&dir.join("twice.bin")));
+        prop_assert_eq!(ok(dir, "diff once.bin twice.bin"), "");
+        let info = ok_json(dir, "info-book --bin once.bin --json");
+        prop_assert_eq!(&info["isolated"], 0, "{}", info);
+    }
+}
+
 #[test]
 fn pipes_and_what_cannot_be() {
     let dir = made();
@@ -144,7 +175,7 @@ fn pipes_and_what_cannot_be() {
     ok(dir.path(), "filter -q book.bin --best 2 --out a.bin");
     let output = run(dir.path(), "filter -q book.bin --best 2 --out -");
     assert!(output.stdout == fs::read(dir.path().join("a.bin")).unwrap());
-    for (line, status, says) in [
+    let lines = [
         (
             "filter book.bin --out book.bin",
             1,
@@ -160,9 +191,7 @@ fn pipes_and_what_cannot_be() {
         ),
         ("filter missing.bin --out a.bin", 1, "missing.bin"),
         ("filter --out a.bin", 2, "BOOK"),
-    ] {
-        let error = fails(dir.path(), line, status);
-        assert!(error.contains(says), "{line}: {error}");
-    }
+    ];
+    refused(dir.path(), &lines);
     assert!(book == fs::read(dir.path().join("book.bin")).unwrap());
 }

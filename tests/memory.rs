@@ -9,6 +9,7 @@
 mod common;
 
 use std::{
+    collections::{BTreeSet, HashMap},
     fs::{self, File},
     io::{BufWriter, Write},
     path::Path,
@@ -18,6 +19,11 @@ use std::{
 };
 
 use common::{ok, polybook_in, sample, skip, temp};
+use polybook::{
+    book::Entry,
+    position::{BookMove, Keyed},
+};
+use shakmaty::{Chess, Position};
 
 /// What a command may take besides its budget.
 const BESIDES: u64 = 64;
@@ -238,6 +244,69 @@ fn a_long_list_of_moves() {
         "merge-book many.obs.db3 many.obs.db3 --out merged.obs.db3 -q",
         0,
     );
+}
+
+#[test]
+fn parts_of_a_book_larger_than_memory() {
+    let dir = temp();
+    ascending_book(dir.path(), "large.bin", 256);
+    ascending_book(dir.path(), "other.bin", 40);
+    ascending_book(dir.path(), "another.bin", 39);
+    file(dir.path(), "script", |out| {
+        writeln!(out, "; set e4=1; remove-position")
+    });
+    for line in [
+        "filter large.bin --reachable --out kept.bin --memory 16MiB -q",
+        "edit large.bin --script script --out edited.bin --memory 16MiB -q",
+        "tree large.bin --memory 16MiB",
+        "convert large.bin suite.epd --plies 2 --memory 16MiB -q",
+        "diff other.bin another.bin --memory 4MiB -q",
+        "convert other.bin - --format jsonl --memory 4MiB -q",
+    ] {
+        let budget = if line.contains("16MiB") { 16 } else { 4 };
+        stays_within(dir.path(), line, budget);
+    }
+}
+
+#[test]
+fn a_suite_of_very_many_lines() {
+    let dir = temp();
+    // The first moves of each position, to a depth of six half-moves.
+    let mut records = BTreeSet::new();
+    let mut level = vec![Keyed::new(Chess::default())];
+    for _ in 0..6 {
+        let mut next = HashMap::new();
+        for pos in level {
+            for mv in pos.position().legal_moves().into_iter().take(9) {
+                records.insert((pos.key(), BookMove::from(mv)));
+                let mut after = pos.clone();
+                after.play(mv);
+                next.insert(after.key(), after);
+            }
+        }
+        level = next.into_values().collect();
+    }
+    file(dir.path(), "book.bin", |out| {
+        records.iter().try_for_each(|(key, mv)| {
+            let (key, mv, weight, learn) = (*key, *mv, 1, 0);
+            let entry = Entry {
+                key,
+                mv,
+                weight,
+                learn,
+            };
+            out.write_all(&entry.to_bytes())
+        })
+    });
+    for line in [
+        "convert book.bin lines.pgn --plies 6 --seed 1 --memory 2MiB -q",
+        "convert book.bin positions.epd --plies 6 --opcodes --memory 2MiB -q",
+        "tree book.bin --max-ply 6 --format pgn --out tree.pgn --memory 2MiB -q",
+    ] {
+        succeeds_within(dir.path(), line, 2);
+    }
+    let lines = fs::read_to_string(dir.path().join("lines.pgn")).unwrap();
+    assert_eq!(lines.matches("[Event ").count(), 9_usize.pow(6));
 }
 
 /// However much spills, few files are open at a time.

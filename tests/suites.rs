@@ -6,7 +6,7 @@ mod common;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use common::{fails, ok, ok_json, python, records, run_python, sample, temp};
+use common::{fails, ok, ok_json, python, records, refused, run_python, sample, temp};
 
 /// A book and a database of the sample games.
 fn made() -> tempfile::TempDir {
@@ -217,30 +217,44 @@ fn what_cannot_be() {
     let dir = dir.path();
     fs::write(dir.join("bad.epd"), "\nnot a position\n").unwrap();
     fs::write(dir.join("none.epd"), "# none\n").unwrap();
-    for (line, status, says) in [
-        ("book.bin s.epd --balance 45-55", 1, "no scores"),
-        ("book.bin s.epd --balance 55-45", 2, "45-55"),
-        ("book.bin s.epd --min-game 3", 2, "--min-game needs games"),
-        ("book.bin s.epd --limit 0", 2, "--limit"),
-        ("book.bin other.bin", 2, "polybook filter"),
-        ("book.bin s.epd --from bad.epd", 1, "bad.epd: line 2: FEN"),
+    let lines = [
+        ("convert book.bin s.epd --balance 45-55", 1, "no scores"),
+        ("convert book.bin s.epd --balance 55-45", 2, "45-55"),
         (
-            "book.bin s.epd --from none.epd",
+            "convert book.bin s.epd --min-game 3",
+            2,
+            "--min-game needs games",
+        ),
+        ("convert book.bin s.epd --limit 0", 2, "--limit"),
+        ("convert book.bin other.bin", 2, "polybook filter"),
+        (
+            "convert book.bin s.epd --from bad.epd",
+            1,
+            "bad.epd: line 2: FEN",
+        ),
+        (
+            "convert book.bin s.epd --from none.epd",
             1,
             "none.epd: has no position",
         ),
         (
-            "book.bin s.epd --plies 40",
+            "convert book.bin s.epd --plies 40",
             1,
             "the longest line kept has 12",
         ),
-        ("games.obs.db3 t.csv --limit 4", 2, "--limit is for suites"),
-        ("games.obs.db3 t.csv --from bad.epd", 2, "--from is for"),
-        ("book.bin t.txt", 2, ".jsonl"),
-    ] {
-        let error = fails(dir, &format!("convert {line}"), status);
-        assert!(error.contains(says), "{line}: {error}");
-    }
+        (
+            "convert games.obs.db3 t.csv --limit 4",
+            2,
+            "--limit is for suites",
+        ),
+        (
+            "convert games.obs.db3 t.csv --from bad.epd",
+            2,
+            "--from is for",
+        ),
+        ("convert book.bin t.txt", 2, ".jsonl"),
+    ];
+    refused(dir, &lines);
 }
 
 #[test]

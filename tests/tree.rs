@@ -6,7 +6,11 @@ mod common;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
-use common::{fails, ok, ok_json, program, python, records, run, run_python, sample, temp};
+use common::{
+    book_of, lines, ok, ok_json, program, python, records, refused, run, run_python, sample, temp,
+};
+use polybook::position::Variant;
+use proptest::prelude::*;
 
 /// A book of the sample games in which every move has a weight, with all else that can be made of them.
 fn made(options: &str) -> tempfile::TempDir {
@@ -28,7 +32,7 @@ fn moves(book: &Path) -> BTreeSet<[u8; 10]> {
 }
 
 /// The documents of JSON lines.
-fn lines(text: &str) -> Vec<serde_json::Value> {
+fn documents(text: &str) -> Vec<serde_json::Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
@@ -49,10 +53,65 @@ fn a_book_of_a_tree_has_the_moves_of_the_book() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the book and its variant, and wherever lines come together or are too deep for variations.
+    #[test]
+    fn any_book_comes_back_from_its_tree(lines in lines(), variant in 0..Variant::ALL.len(), max_ply in 1..25u8) {
+        let variant = Variant::ALL[variant];
+        // Of others there are no books.
+        prop_assume!(variant.number().is_some());
+        let dir = temp();
+        let dir = dir.path();
+        fs::write(dir.join("book.bin"), book_of(&lines, variant)).unwrap();
+        prop_assume!(!records(&dir.join("book.bin")).is_empty());
+        ok(dir, &format!("tree book.bin --variant {variant} --format pgn --out tree.pgn -q"));
+        let options = "--variations --uniform --min-game 1 --strict --no-header -q";
+        ok(dir, &format!("make-book tree.pgn --variant {variant} {options} --bin again.bin"));
+        prop_assert_eq!(moves(&dir.join("again.bin")), moves(&dir.join("book.bin")));
+        // With fewer half-moves, the tree is that of what can be reached in them.
+        let tree = format!("tree book.bin --variant {variant} --max-ply {max_ply} --format jsonl");
+        let near = documents(&ok(dir, &tree));
+        ok(dir, &format!("tree book.bin --variant {variant} --max-ply {max_ply} --format pgn --out near.pgn -q"));
+        ok(dir, &format!("make-book near.pgn --variant {variant} {options} --bin near.bin"));
+        let count: usize = near.iter().map(|line| line["moves"].as_array().unwrap().len()).sum();
+        prop_assert_eq!(moves(&dir.join("near.bin")).len(), count);
+        prop_assert!(near.iter().all(|line| line["ply"].as_u64() < Some(max_ply.into())));
+    }
+}
+
+#[test]
+fn a_position_stands_where_it_is_reached_soonest() {
+    let dir = temp();
+    let dir = dir.path();
+    // The position after 1. c4 e5 comes up later in the first line.
+    let games = "1. c3 e6 2. c4 e5 3. Nc3 Nf6 4. Nf3 *\n\n1. c4 e5 2. Nc3 Nf6 3. Nf3 *\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --uniform --bin book.bin",
+    );
+    let text = ok(dir, "tree book.bin --max-ply 5");
+    let expected = [
+        "1. c3  weight 1, 50.0%",
+        "  1... e6  weight 1, 100.0%",
+        "    2. c4  weight 1, 100.0%",
+        "      2... e5  weight 1, 100.0%  transposition",
+        "1. c4  weight 1, 50.0%",
+        "  1... e5  weight 1, 100.0%",
+        "    2. Nc3  weight 1, 100.0%",
+        "      2... Nf6  weight 1, 100.0%",
+        "        3. Nf3  weight 1, 100.0%",
+    ];
+    let found: BTreeSet<&str> = text.lines().collect();
+    assert_eq!(found, expected.into_iter().collect(), "{text}");
+}
+
 #[test]
 fn json_lines_have_every_position_once() {
     let dir = made("--max-ply 20");
-    let lines = lines(&ok(dir.path(), "tree book.bin --format jsonl"));
+    let lines = documents(&ok(dir.path(), "tree book.bin --format jsonl"));
     let keys: BTreeSet<&str> = lines
         .iter()
         .map(|line| line["key"].as_str().unwrap())
@@ -94,13 +153,13 @@ fn books_databases_and_indexes_have_the_same_moves() {
                 .map(|mv| (key.clone(), mv["san"].to_string()))
                 .collect()
         };
-        lines(&text).iter().flat_map(moves).collect()
+        documents(&text).iter().flat_map(moves).collect()
     };
     let of_book = tree("book.bin");
     assert!(of_book.len() > 200);
     assert_eq!(tree("games.obs.db3"), of_book);
     assert_eq!(tree("games.idx"), of_book);
-    let first = &lines(&ok(
+    let first = &documents(&ok(
         dir.path(),
         "tree games.obs.db3 --format jsonl --max-ply 1",
     ))[0]["moves"][0];
@@ -201,7 +260,7 @@ fn what_is_written_over_and_what_is_not() {
         fs::remove_file(dir.path().join("tree")).unwrap();
     }
     fs::write(dir.path().join("notes"), "1. my notes\n").unwrap();
-    for (line, status, says) in [
+    let lines = [
         ("tree book.bin --out notes", 1, "name another file"),
         (
             "tree book.bin --out book.bin",
@@ -212,10 +271,8 @@ fn what_is_written_over_and_what_is_not() {
         ("tree book.bin --max-ply 5000", 2, "4096"),
         ("tree missing.bin", 1, "missing.bin"),
         ("tree notes", 1, "it is text"),
-    ] {
-        let error = fails(dir.path(), line, status);
-        assert!(error.contains(says), "{line}: {error}");
-    }
+    ];
+    refused(dir.path(), &lines);
 }
 
 #[test]

@@ -550,7 +550,7 @@ fn every_question_takes_a_variant() {
         "games --leveldb auto.idx --variant crazyhouse --moves",
         &[line],
     );
-    assert!(games.starts_with("1 games"), "{games}");
+    assert!(games.starts_with("1 game\n"), "{games}");
     let moves = ask(
         "moves --leveldb auto.idx --variant crazyhouse --moves",
         &[line],

@@ -114,3 +114,49 @@ fn compared(first: &[Entry], second: &[Entry]) -> Vec<MoveDifference> {
     });
     pairs.filter(|pair| pair.first != pair.second).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Keys and moves with their weights.
+    type Weights = BTreeMap<(u64, u16), u16>;
+
+    fn book(weights: &Weights) -> Book {
+        let entry = |((key, mv), weight): (&(u64, u16), &u16)| Entry {
+            key: *key,
+            mv: BookMove(*mv),
+            weight: *weight,
+            learn: 0,
+        };
+        let bytes = weights.iter().flat_map(|record| entry(record).to_bytes());
+        Book::from_bytes(bytes.collect()).unwrap()
+    }
+
+    fn weights() -> impl Strategy<Value = Weights> {
+        proptest::collection::btree_map((1..6u64, 0..4u16), 0..3u16, 0..20)
+    }
+
+    proptest! {
+        #[test]
+        fn what_differs_is_all_that_differs(a in weights(), b in weights()) {
+            let meter = Meter::default();
+            prop_assert_eq!(differences(&book(&a), &book(&a), &meter).count(), 0);
+            // The first book with the differences is the second.
+            let mut mended = a.clone();
+            for difference in differences(&book(&a), &book(&b), &meter) {
+                let difference = difference.unwrap();
+                for mv in difference.moves {
+                    let place = (difference.key, mv.mv.0);
+                    prop_assert_eq!(mended.remove(&place), mv.first.map(|entry| entry.weight));
+                    mended.extend(mv.second.map(|entry| (place, entry.weight)));
+                }
+            }
+            prop_assert_eq!(mended, b);
+        }
+    }
+}

@@ -59,3 +59,15 @@ pub(super) fn write_entries(entries: &[Entry], out: &mut impl Write) -> io::Resu
         .iter()
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
+
+/// Records of one position with these weights and moves of the numbers from 0, for tests.
+#[cfg(test)]
+pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
+    let entry = |(mv, weight): (usize, &u16)| Entry {
+        key: 1,
+        mv: BookMove(mv as u16),
+        weight: *weight,
+        learn: 0,
+    };
+    weights.iter().enumerate().map(entry).collect()
+}

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use super::{
@@ -21,8 +22,9 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     output::AtomicFile,
-    position::{Keyed, Variant},
+    position::Variant,
     progress::Meter,
+    sort::Memory,
 };
 
 /// Which moves of a book are kept, and what becomes of their weights. The default keeps all.
@@ -102,9 +104,9 @@ impl Filter {
 }
 
 /// Writes what a filter keeps of books, of several as if they were [merged](super::merge_books) first. Records with a
-/// key, reading all books once; where positions must be reached, a copy without name in `temp_dir` is read again,
-/// and some ten bytes are taken for each of its records. Lines start as in `variant`; by default as in that of the
-/// header, if it names a single one, else as in standard chess.
+/// key, reading all books once; where positions must be reached, a copy without name in the directory for temporary
+/// files is read again. What `memory` does not hold goes there too. Lines start as in `variant`; by default as in
+/// that of the header, if it names a single one, else as in standard chess.
 ///
 /// # Errors
 ///
@@ -115,9 +117,10 @@ pub fn filter_books(
     out: &Path,
     filter: &Filter,
     variant: Option<Variant>,
-    temp_dir: &Path,
+    memory: &Memory,
     meter: &Meter,
 ) -> Result<FilterSummary> {
+    let temp_dir = &memory.temp_dir;
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = joined_header(&books, "Filtered", &filter.option_text(), out)?;
     let file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
@@ -141,7 +144,7 @@ pub fn filter_books(
             .or_else(|| books.first()?.variant())
             .unwrap_or_default();
         let plies = filter.max_ply.unwrap_or(u16::MAX);
-        let written = write_reached(copy, temp_dir, variant, plies, meter, &mut writer)?;
+        let written = write_reached(copy, memory, variant, plies, meter, &mut writer)?;
         (summary.positions, summary.written) = written;
     } else {
         for position in &mut positions {
@@ -165,29 +168,27 @@ pub fn filter_books(
 /// positions and records.
 fn write_reached(
     copy: File,
-    temp_dir: &Path,
+    memory: &Memory,
     variant: Variant,
     plies: u16,
     meter: &Meter,
     out: &mut BufWriter<AtomicFile>,
 ) -> Result<(u64, u64)> {
-    let book = Book::of_file(copy, temp_dir)?;
-    let knowledge = Knowledge::new(&book, meter, 2)?;
-    let mut reached = Reached::none(&knowledge);
-    for side in Color::ALL {
-        let start = Keyed::new(variant.start());
-        reached.walk(&knowledge, start, Way::LinesOf(side), &[], plies)?;
-    }
-    let (mut positions, mut records) = (0, 0);
-    let (mut last_key, mut is_kept) = (0, false);
-    for (place, entry) in (0..).zip(&book) {
-        let entry = entry?;
-        if entry.key != last_key {
-            last_key = entry.key;
-            is_kept = reached.ply(place).is_some();
-            positions += u64::from(is_kept);
+    let book = Book::of_file(copy, &memory.temp_dir)?;
+    let mut reached = Reached::none(memory.share(4));
+    {
+        let knowledge = Knowledge::within(&book, meter, 2, memory.bytes / 4)?;
+        for side in Color::ALL {
+            let (start, way) = (variant.start(), Way::LinesOf(side));
+            reached.walk(&knowledge, &start, way, &FxHashSet::default(), plies)?;
         }
-        if is_kept {
+    }
+    let mut kept = reached.keys();
+    let (mut positions, mut records, mut last_key) = (0, 0, None);
+    for entry in &book {
+        let entry = entry?;
+        if kept.contains(entry.key)? {
+            positions += u64::from(last_key.replace(entry.key) != Some(entry.key));
             write_entries(&[entry], out).at(out.get_ref().target(), "write")?;
             records += 1;
         }
@@ -200,20 +201,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::position::BookMove;
-
-    fn entries(weights: &[u16]) -> Vec<Entry> {
-        let entry = |(mv, weight): (usize, &u16)| Entry {
-            key: 1,
-            mv: BookMove(mv as u16),
-            weight: *weight,
-            learn: 0,
-        };
-        weights.iter().enumerate().map(entry).collect()
-    }
+    use crate::book::entry::of_weights;
 
     fn weights(filter: &Filter, before: &[u16]) -> Vec<u16> {
-        let mut entries = entries(before);
+        let mut entries = of_weights(before);
         filter.apply(&mut entries);
         entries.iter().map(|entry| entry.weight).collect()
     }

@@ -2,7 +2,7 @@
 
 mod suite;
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use polybook::{
     book::Book,
@@ -17,6 +17,7 @@ use serde::Serialize;
 use self::suite::SuiteArgs;
 use super::{
     Context,
+    counted::counted,
     header::HeaderArgs,
     input::{self, InputFile},
     json,
@@ -117,13 +118,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = InputFile::of(&args.input)?;
     refuse_clashes(&[out], &[file.path()])?;
     input::refuse_document_beside(args.json, out)?;
-    let bar = Bar::of_phase("converting", &Arc::default(), context);
     let converted = if obs::is_database(file.path())? {
-        of_database(args, format, &file)?
+        of_database(args, format, &file, context)?
     } else {
-        of_book(args, format, &file)?
+        of_book(args, format, &file, context)?
     };
-    drop(bar);
     context.tell(&summary(args, format, &converted));
     if args.json {
         json::print(&Document {
@@ -136,14 +135,22 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn of_database(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<Converted> {
+fn of_database(
+    args: &Args,
+    format: Format,
+    file: &InputFile,
+    context: Context,
+) -> anyhow::Result<Converted> {
     let obs = Obs::open(file.path())?;
     let variant = args.variant.or(obs.info().variant.parse().ok());
     if !format.is_suite() {
         args.suite.refuse("a suite")?;
     }
-    let suite = args.suite.suite(variant.unwrap_or_default())?;
+    let suite = args
+        .suite
+        .suite(variant.unwrap_or_default(), &args.resources.memory())?;
     let convert = configured(args, format, obs);
+    let _bar = Bar::of_phase("converting", &convert.meter(), context);
     let out = &args.out;
     Ok(match format {
         Format::Bin => convert.to_bin(out)?,
@@ -154,7 +161,12 @@ fn of_database(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<
     })
 }
 
-fn of_book(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<Converted> {
+fn of_book(
+    args: &Args,
+    format: Format,
+    file: &InputFile,
+    context: Context,
+) -> anyhow::Result<Converted> {
     if let Some(option) = args.weighting.of_games() {
         let name = input::name(&args.input);
         let usage = format!(
@@ -162,13 +174,18 @@ fn of_book(args: &Args, format: Format, file: &InputFile) -> anyhow::Result<Conv
         );
         return Err(Usage(usage).into());
     }
-    let book = Book::open_within(file.path(), input::IN_MEMORY)?;
+    let memory = args.resources.memory();
+    let book = Book::open_within(file.path(), input::in_memory(&memory))?;
     let variant = args.variant.or(book.variant()).unwrap_or_default();
     if !format.is_suite() {
         args.suite.refuse_but_starts()?;
     }
-    let suite = args.suite.suite(variant)?;
-    let convert = ConvertBook::new(&book, variant);
+    let suite = args.suite.suite(variant, &memory)?;
+    let convert = ConvertBook::new(&book, variant).memory(Memory {
+        bytes: memory.bytes / 2,
+        ..memory
+    });
+    let _bar = Bar::of_phase("converting", &convert.meter(), context);
     let out = &args.out;
     Ok(match format {
         Format::Pgn => convert.to_pgn(out, &suite)?,
@@ -213,17 +230,13 @@ fn configured(args: &Args, format: Format, obs: Obs) -> Convert {
         Format::Csv | Format::Jsonl => MoveFilter::every_move(),
         Format::Bin | Format::Pgn | Format::Epd => MoveFilter::default(),
     };
-    let memory = Memory {
-        bytes: args.resources.memory(),
-        temp_dir: args.resources.temp_dir(),
-    };
     let mut convert = Convert::new(obs)
         .move_filter(args.weighting.move_filter(&default))
         .only_weighted(args.suite.weighted)
         .weights((&args.weighting).into())
         .with_header(!args.header.no_header)
         .threads(args.resources.threads())
-        .memory(memory);
+        .memory(args.resources.memory());
     if let Some(variant) = args.variant {
         convert = convert.variant(variant);
     }
@@ -238,27 +251,27 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
     let passed_over = &converted.passed_over;
     if let Some(example) = &passed_over.example {
         text.push_str(&format!(
-            "warning: {}: {} rows passed over: {example}\n",
+            "warning: {}: {} passed over: {example}\n",
             input::name(&args.input),
-            passed_over.rows
+            counted(passed_over.rows, "row")
         ));
     }
-    let things = match format {
-        Format::Bin => "entries",
-        Format::Pgn => "lines",
-        Format::Epd => "positions",
-        Format::Csv | Format::Jsonl => "rows",
+    let thing = match format {
+        Format::Bin => "entry",
+        Format::Pgn => "line",
+        Format::Epd => "position",
+        Format::Csv | Format::Jsonl => "row",
     };
     if converted.left_out > 0 {
         text.push_str(&format!(
-            "{} rows left out by the options\n",
-            converted.left_out
+            "{} left out by the options\n",
+            counted(converted.left_out, "row")
         ));
     }
     text.push_str(&format!(
-        "{}: {} {things}\n",
+        "{}: {}\n",
         input::output_name(&args.out),
-        converted.entries
+        counted(converted.entries, thing)
     ));
     text
 }

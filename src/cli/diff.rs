@@ -11,20 +11,20 @@ use polybook::{
     book::{Book, Entry, PositionDifference, differences},
     position::Variant,
     progress::Meter,
-    tree::{self, LinesOf, Replies, Union},
+    tally::Memory,
+    tree::{LinesOf, Replies, Union, Wanted},
 };
 use serde::Serialize;
 use shakmaty::{Color, EnPassantMode, fen::Fen, variant::VariantPosition};
 
 use super::{
     Context,
+    counted::counted,
     errors::Silent,
-    input::{IN_MEMORY, InputFile},
+    input::{InputFile, in_memory},
     progress::Bar,
+    resources::MemoryArgs,
 };
-
-/// How many positions are looked for, so that they can be shown as FENs.
-const SHOWN: usize = 1 << 17;
 
 /// Compare two books: positions and moves that differ
 #[derive(clap::Args, Debug)]
@@ -46,13 +46,16 @@ pub struct Args {
     #[arg(value_name = "B")]
     second: PathBuf,
 
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+
     /// Lines start as in this variant [default: the one that the first book is for]
     #[arg(long, value_name = "NAME")]
     variant: Option<Variant>,
 
-    /// Print a JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    memory: MemoryArgs,
 }
 
 /// How much differs.
@@ -96,31 +99,39 @@ impl EntryDocument {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let files = [InputFile::of(&args.first)?, InputFile::of(&args.second)?];
-    let first = Book::open_within(files[0].path(), IN_MEMORY)?;
-    let second = Book::open_within(files[1].path(), IN_MEMORY)?;
+    let memory = args.memory.memory();
+    let in_memory = in_memory(&memory) / 4;
+    let first = Book::open_within(files[0].path(), in_memory)?;
+    let second = Book::open_within(files[1].path(), in_memory)?;
     let variant = args.variant.or(first.variant()).or(second.variant());
     let meter = Arc::default();
     let bar = Bar::of_phase("comparing", &meter, context);
     let mut totals = Totals::default();
-    let mut keys = Vec::new();
+    let mut wanted = Wanted::new(Memory {
+        bytes: memory.bytes / 2,
+        ..memory
+    });
     for difference in differences(&first, &second, &meter) {
         let difference = difference?;
         totals.positions += 1;
         totals.moves += difference.moves.len() as u64;
-        if keys.len() < SHOWN {
-            keys.push(difference.key);
-        }
+        wanted.add(difference.key)?;
     }
-    let positions = positions(&first, &second, variant.unwrap_or_default(), &keys)?;
+    look(
+        &mut wanted,
+        &first,
+        &second,
+        variant.unwrap_or_default(),
+        &meter,
+    )?;
     drop(bar);
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let again = Meter::default();
+    let mut found = wanted.found();
     let documents = differences(&first, &second, &again).map(|difference| {
         let difference = difference?;
-        let pos = positions
-            .iter()
-            .find_map(|found| found.get(&difference.key));
-        Ok(document(&difference, pos))
+        let pos = found.position(difference.key)?;
+        Ok(document(&difference, pos.as_ref()))
     });
     if args.json {
         print_json(&mut out, totals, documents)?;
@@ -131,41 +142,34 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if totals.positions == 0 {
         return Ok(());
     }
+    let (positions, moves) = (totals.positions, totals.moves);
     context.tell(&format!(
-        "{} positions and {} moves differ\n",
-        totals.positions, totals.moves
+        "{} and {} differ\n",
+        counted(positions, "position"),
+        counted(moves, "move")
     ));
     Err(Silent.into())
 }
 
-type Found = std::collections::HashMap<u64, VariantPosition>;
-
-/// The positions behind keys, as far as a line of either book comes to them.
-fn positions(
+/// Looks for the positions that differ where lines of either book come.
+fn look(
+    wanted: &mut Wanted,
     first: &Book,
     second: &Book,
     variant: Variant,
-    keys: &[u64],
-) -> anyhow::Result<Vec<Found>> {
+    meter: &Meter,
+) -> polybook::Result<()> {
     let start = variant.start();
     let both = || Union(first, second);
-    let mut found = Vec::new();
-    let mut left: Vec<u64> = keys.to_vec();
-    let mut add = |positions: Found| {
-        left.retain(|key| !positions.contains_key(key));
-        found.push(positions);
-        left.clone()
-    };
-    let mut left = add(Found::default());
-    if !left.is_empty() {
-        left = add(tree::find(&Replies(both()), &start, left)?);
+    if !wanted.is_done() {
+        wanted.look(&Replies(both()), &start, meter)?;
     }
     for side in Color::ALL {
-        if !left.is_empty() {
-            left = add(tree::find(&LinesOf(both(), side), &start, left)?);
+        if !wanted.is_done() {
+            wanted.look(&LinesOf(both(), side), &start, meter)?;
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> PositionDocument {

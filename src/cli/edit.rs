@@ -1,12 +1,10 @@
 //! `polybook edit`: changing a book by hand.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use anyhow::Context as _;
 use polybook::{
     Error,
     book::{Book, Change, ChangeError, EditSummary, PositionEdit, Script, edit_book},
@@ -17,12 +15,17 @@ use serde::Serialize;
 
 use super::{
     Context,
+    counted::counted,
     input::{self, InputFile},
     json,
     position::PositionArgs,
     progress::Bar,
+    resources::MemoryArgs,
     usage::Usage,
 };
+
+/// How many times the bytes of a script its edits take at most.
+const EDITS: usize = 32;
 
 /// Change the moves of a book
 #[derive(clap::Args, Debug)]
@@ -73,13 +76,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
-    /// Where temporary files go [default: the system's directory for them]
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
-
     /// Print a JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    memory: MemoryArgs,
 }
 
 fn removal(text: &str) -> Result<Change, ChangeError> {
@@ -119,7 +121,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         let usage = "no change: give --set, --remove, --remove-position or --script";
         return Err(Usage(usage.to_owned()).into());
     }
-    let temp_dir = args.temp_dir.unwrap_or_else(std::env::temp_dir);
+    let memory = args.memory.memory();
     let meter = Arc::default();
     let bar = Bar::of_phase("writing the book", &meter, context);
     let EditSummary {
@@ -128,12 +130,14 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         removed,
         removed_positions,
         entries,
-    } = edit_book(&book, &edits, variant, &out, &temp_dir, &meter)?;
+    } = edit_book(&book, &edits, variant, &out, &memory, &meter)?;
     drop(bar);
     let path = input::output_name(&out);
     context.tell(&format!(
-        "{path}: {added} moves added, {weighed} weighed, {removed} removed, {removed_positions} positions removed; \
-         {entries} entries\n"
+        "{path}: {} added, {weighed} weighed, {removed} removed, {} removed; {}\n",
+        counted(added, "move"),
+        counted(removed_positions, "position"),
+        counted(entries, "entry")
     ));
     if args.json {
         json::print(&Document {
@@ -161,12 +165,10 @@ fn edits(args: &Args, variant: Variant) -> anyhow::Result<Vec<PositionEdit>> {
     }
     if let Some(path) = &args.script {
         let name = input::name(path);
-        let file = InputFile::of(path)?;
-        let text = fs::read(file.path()).with_context(|| format!("cannot read {name}"))?;
+        let text = input::read_text(path, &args.memory.memory(), EDITS)?;
         let mut script = Script::new(variant, pos);
-        for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
-            let line = String::from_utf8_lossy(line);
-            let edit = script.line(&line).map_err(|err| Error::File {
+        for (number, line) in text.lines().enumerate() {
+            let edit = script.line(line).map_err(|err| Error::File {
                 path: name.clone().into(),
                 problem: format!("line {}: {err}", number + 1),
             })?;

@@ -14,9 +14,11 @@ use serde::Serialize;
 
 use super::{
     Context,
+    counted::counted,
     input::{self, InputFile},
     json,
     progress::Bar,
+    resources::MemoryArgs,
     weighting::percent,
 };
 
@@ -68,13 +70,12 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     variant: Option<Variant>,
 
-    /// Where temporary files go [default: the system's directory for them]
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
-
     /// Print a JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    memory: MemoryArgs,
 }
 
 /// What was done, for programs.
@@ -106,16 +107,18 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         reachable: args.reachable,
         normalize: args.normalize,
     };
-    let temp_dir = args.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let memory = args.memory.memory();
     let meter = Arc::default();
     let bar = Bar::of_phase("filtering", &meter, context);
     let variant = args.variant;
-    let summary = filter_books(&paths, &args.out, &filter, variant, &temp_dir, &meter)?;
+    let summary = filter_books(&paths, &args.out, &filter, variant, &memory, &meter)?;
     drop(bar);
     let path = input::output_name(&args.out);
     context.tell(&format!(
-        "{path}: {} entries of {}, {} positions\n",
-        summary.written, summary.read, summary.positions
+        "{path}: {} of {}, {}\n",
+        counted(summary.written, "entry"),
+        summary.read,
+        counted(summary.positions, "position")
     ));
     if args.json {
         json::print(&Document {

@@ -18,6 +18,7 @@ use serde::{
 };
 
 use super::{
+    counted::counted,
     filters::{FilterArgs, explorer_of},
     json, key,
     position::PositionArgs,
@@ -162,7 +163,7 @@ fn print_list(
             .map_or(printed, |err| Err(err.into()));
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    writeln!(out, "{total} games").map_err(super::not_printed)?;
+    writeln!(out, "{}", counted(total, "game")).map_err(super::not_printed)?;
     for game in games {
         let (id, header) = game?;
         let line = line(id, &header);

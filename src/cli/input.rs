@@ -3,18 +3,42 @@
 
 use std::{
     fs::File,
-    io,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
 use anyhow::Context as _;
+use polybook::{Error, tally::Memory};
 use tempfile::TempDir;
 
 use super::{signals, usage::Usage};
 
 /// Books up to this number of bytes are read into memory, where positions are found fastest.
 pub const IN_MEMORY: u64 = 1 << 29;
+
+/// The same for commands with a limit of memory, of which half is left to their tables.
+pub fn in_memory(memory: &Memory) -> u64 {
+    IN_MEMORY.min(memory.bytes as u64 / 2)
+}
+
+/// Reads a text that stays in memory with what is made of it, which takes at most `factor` times as much.
+pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
+    let name = name(argument);
+    let most = memory.bytes / factor;
+    let file = InputFile::of(argument)?;
+    let mut bytes = Vec::new();
+    File::open(file.path())
+        .and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read {name}"))?;
+    if bytes.len() > most {
+        let problem =
+            format!("is longer than {most} bytes: give more --memory, {factor} times its size");
+        let path = name.into();
+        return Err(Error::File { path, problem }.into());
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
 
 const STANDARD_INPUT: &str = "standard input";
 

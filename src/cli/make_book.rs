@@ -180,6 +180,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     let selection = Selection::from(args.selection);
     selection.check().map_err(|err| Usage(err.to_string()))?;
     let inputs = inputs(args.pgn, args.inputs)?;
+    let memory = args.resources.memory();
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
         .explorer(args.explorer)
@@ -200,9 +201,9 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .weights((&args.weighting).into())
         .variant(args.variant)
         .with_header(!args.header.no_header)
-        .memory(args.resources.memory())
+        .memory(memory.bytes)
         .threads(args.resources.threads())
-        .temp_dir(args.resources.temp_dir());
+        .temp_dir(memory.temp_dir);
     // A book is what is made if nothing else is asked for.
     let nothing = args.leveldb.is_none() && args.obs.is_none() && args.counts.is_none();
     let bin = args.bin.or_else(|| nothing.then(|| "book.bin".into()));

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::{
     Context,
+    counted::counted,
     input::{self, InputFile},
     json,
     progress::Bar,
@@ -156,8 +157,10 @@ fn merge_books(
     drop(bar);
     let name = input::output_name(out);
     context.tell(&format!(
-        "{name}: {} entries of {}, {} positions scaled down\n",
-        summary.written, summary.read, summary.scaled
+        "{name}: {} of {}, {} scaled down\n",
+        counted(summary.written, "entry"),
+        summary.read,
+        counted(summary.scaled, "position")
     ));
     Ok(Document {
         path: name,
@@ -192,10 +195,11 @@ fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::R
     if let Some(example) = &merged.passed_over.example {
         let rows = merged.passed_over.rows;
         context.tell(&format!(
-            "warning: {name}: {rows} rows passed over: {example}\n"
+            "warning: {name}: {} passed over: {example}\n",
+            counted(rows, "row")
         ));
     }
-    context.tell(&format!("{name}: {} rows\n", merged.rows));
+    context.tell(&format!("{name}: {}\n", counted(merged.rows, "row")));
     Ok(Document {
         path: name,
         entries: None,

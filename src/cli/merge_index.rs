@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use polybook::{index::MergeIndexes, output::refuse_clashes, tally::Memory};
+use polybook::{index::MergeIndexes, output::refuse_clashes};
 use serde::Serialize;
 
-use super::{Context, json, progress::Bar, resources::ResourceArgs};
+use super::{Context, counted::counted, json, progress::Bar, resources::ResourceArgs};
 
 /// Merge indexes into one
 #[derive(clap::Args, Debug)]
@@ -62,17 +62,16 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let merge = MergeIndexes::new(args.indexes)
         .force(args.force)
         .threads(args.resources.threads())
-        .memory(Memory {
-            bytes: args.resources.memory(),
-            temp_dir: args.resources.temp_dir(),
-        });
+        .memory(args.resources.memory());
     let bar = Bar::of_phase("merging", &merge.meter(), context);
     let merged = merge.run(&args.out)?;
     drop(bar);
     let path = args.out.display().to_string();
     context.tell(&format!(
-        "{path}: {} games, {} positions, {} postings\n",
-        merged.games, merged.positions, merged.postings
+        "{path}: {}, {}, {}\n",
+        counted(merged.games, "game"),
+        counted(merged.positions, "position"),
+        counted(merged.postings, "posting")
     ));
     if args.json {
         json::print(&Document {

@@ -3,6 +3,7 @@
 mod color;
 mod completions;
 mod convert;
+mod counted;
 mod diff;
 mod draw_target;
 mod dump_book;

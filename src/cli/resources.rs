@@ -20,7 +20,15 @@ pub struct ResourceArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
     threads: Option<u16>,
 
-    /// Memory for the counting tables; past it they go to temporary files
+    #[command(flatten)]
+    memory: MemoryArgs,
+}
+
+/// What a command of one thread may use.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Resources")]
+pub struct MemoryArgs {
+    /// Memory for tables; past it they go to temporary files
     #[arg(long, value_name = "SIZE", default_value_t = Size(Memory::DEFAULT_BYTES), value_parser = memory)]
     memory: Size,
 
@@ -35,14 +43,20 @@ impl ResourceArgs {
         self.threads.map_or(0, usize::from)
     }
 
-    /// How many bytes the counting tables may take.
-    pub fn memory(&self) -> usize {
-        self.memory.0
+    /// What tables may take, and where they go past it.
+    pub fn memory(&self) -> Memory {
+        self.memory.memory()
     }
+}
 
-    /// The directory for temporary files.
-    pub fn temp_dir(&self) -> PathBuf {
-        self.temp_dir.clone().unwrap_or_else(std::env::temp_dir)
+impl MemoryArgs {
+    /// What tables may take, and where they go past it.
+    pub fn memory(&self) -> Memory {
+        let temp_dir = self.temp_dir.clone();
+        Memory {
+            bytes: self.memory.0,
+            temp_dir: temp_dir.unwrap_or_else(std::env::temp_dir),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use polybook::{
 };
 use tempfile::TempDir;
 
-use super::{Context, progress::Bar, signals, usage::Usage};
+use super::{Context, counted::counted, progress::Bar, signals, usage::Usage};
 
 /// How long the end waits for answers that are under way.
 const LAST_ANSWERS: Duration = Duration::from_millis(700);
@@ -160,8 +160,8 @@ fn make(index: &CachedIndex, args: &Args, context: Context) -> anyhow::Result<()
             let games = made?.totals.games;
             let rejected = games.rejected;
             context.tell(&format!(
-                "{} games indexed, {rejected} rejected\n",
-                games.counted
+                "{} indexed, {rejected} rejected\n",
+                counted(games.counted, "game")
             ));
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use polybook::{Report, pgn::Condition};
 
-use super::input::output_name;
+use super::{counted::counted, input::output_name};
 
 /// How many rejected games are described.
 const DESCRIBED: usize = 10;
@@ -41,8 +41,11 @@ fn games(text: &mut String, report: &Report) {
     let games = &totals.games;
     let _ = writeln!(
         text,
-        "{} games read, {} counted, {} filtered, {} rejected",
-        games.read, games.counted, games.filtered, games.rejected
+        "{} read, {} counted, {} filtered, {} rejected",
+        counted(games.read, "game"),
+        games.counted,
+        games.filtered,
+        games.rejected
     );
     if let Some(games) = totals.filtered_by.get(&Condition::Duplicate) {
         let _ = writeln!(
@@ -51,7 +54,7 @@ fn games(text: &mut String, report: &Report) {
         );
     }
     for (variant, games) in &totals.variants {
-        let _ = writeln!(text, "{variant}: {games} games counted");
+        let _ = writeln!(text, "{variant}: {} counted", counted(*games, "game"));
     }
     // An index alone counts no moves.
     if report.book.is_some()
@@ -61,8 +64,10 @@ fn games(text: &mut String, report: &Report) {
     {
         let _ = writeln!(
             text,
-            "{} half-moves, {} positions, {} position-move pairs",
-            totals.plies, report.positions, report.entries
+            "{}, {}, {}",
+            counted(totals.plies, "half-move"),
+            counted(report.positions, "position"),
+            counted(report.entries, "position-move pair")
         );
     }
 }
@@ -70,7 +75,7 @@ fn games(text: &mut String, report: &Report) {
 fn outputs(text: &mut String, report: &Report) {
     if let Some(book) = &report.book {
         let name = output_name(&book.path);
-        let _ = write!(text, "{name}: {} entries", book.entries);
+        let _ = write!(text, "{name}: {}", counted(book.entries, "entry"));
         if book.scale < 1.0 {
             let _ = write!(text, ", weights scaled by {:.6}", book.scale);
         }
@@ -86,18 +91,28 @@ fn outputs(text: &mut String, report: &Report) {
     if let Some(index) = &report.index {
         let _ = writeln!(
             text,
-            "{}: {} games, {} positions, {} postings",
+            "{}: {}, {}, {}",
             index.path.display(),
-            index.games,
-            index.positions,
-            index.postings
+            counted(index.games, "game"),
+            counted(index.positions, "position"),
+            counted(index.postings, "posting")
         );
     }
     if let Some(obs) = &report.obs {
-        let _ = writeln!(text, "{}: {} rows", output_name(&obs.path), obs.rows);
+        let _ = writeln!(
+            text,
+            "{}: {}",
+            output_name(&obs.path),
+            counted(obs.rows, "row")
+        );
     }
     if let Some(counts) = &report.counts {
         let (path, rows, parts) = (counts.path.display(), counts.rows, counts.parts);
-        let _ = writeln!(text, "{path}: {rows} rows in {parts} parts");
+        let _ = writeln!(
+            text,
+            "{path}: {} in {}",
+            counted(rows, "row"),
+            counted(parts as u64, "part")
+        );
     }
 }

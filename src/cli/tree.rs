@@ -1,7 +1,7 @@
 //! `polybook tree`: what can be reached from a position.
 
 use std::{
-    io::{BufWriter, Write},
+    io::{self, BufWriter, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -12,18 +12,21 @@ use polybook::{
     obs::{self, Obs},
     output::{AtomicFile, refuse_clashes},
     position::Variant,
+    progress::Meter,
     tally::Memory,
-    tree::{self, Limits, LinesOf, Source, check_replaceable},
+    tree::{self, Limits, LinesOf, Source, Tree, check_replaceable},
 };
 use serde::Serialize;
 
 use super::{
     Context,
     color::ColorArg,
-    input::{self, IN_MEMORY, InputFile},
+    counted::counted,
+    input::{self, InputFile, in_memory},
     json,
     position::PositionArgs,
     progress::Bar,
+    resources::MemoryArgs,
     weighting::percent,
 };
 
@@ -63,9 +66,10 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Half-moves of the longest line
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
-    max_ply: u16,
+    /// What is reached in N half-moves, each position where it is reached soonest [default: all, each position where
+    /// a line comes to it first]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
+    max_ply: Option<u16>,
 
     /// Moves of at least this weight; of an index, of so many games
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -90,6 +94,9 @@ pub struct Args {
     /// Print a JSON document about the file
     #[arg(long, requires = "out")]
     json: bool,
+
+    #[command(flatten)]
+    memory: MemoryArgs,
 }
 
 #[derive(Copy, Clone, clap::ValueEnum, Debug)]
@@ -123,14 +130,18 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = InputFile::of(&args.source)?;
     refuse_clashes(&[&args.out], &[file.path()])?;
     input::refuse_document_beside(args.json, &args.out)?;
-    let (source, variant) = opened(file.path())?;
+    let memory = args.memory.memory();
+    let (source, variant) = opened(file.path(), &memory)?;
     let is_file = args.out != Path::new("-");
-    let bar = is_file.then(|| Bar::of_phase("writing the tree", &Arc::default(), context));
-    let moves = write(args, source, variant)?;
+    let meter = Arc::default();
+    // Beside a tree on the terminal there is no room for a bar.
+    let has_bar = is_file || !io::stdout().is_terminal();
+    let bar = has_bar.then(|| Bar::of_phase("writing the tree", &meter, context));
+    let moves = write(args, source, variant, memory, &meter)?;
     drop(bar);
     let path = input::output_name(&args.out);
     if is_file {
-        context.tell(&format!("{path}: {moves} moves\n"));
+        context.tell(&format!("{path}: {}\n", counted(moves, "move")));
     } else if moves == 0 {
         context.tell("no move is known here, or within the limits\n");
     }
@@ -141,7 +152,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// What knows the moves, and the variant that it is for.
-fn opened(path: &Path) -> anyhow::Result<(Box<dyn Source>, Option<Variant>)> {
+fn opened(path: &Path, memory: &Memory) -> anyhow::Result<(Box<dyn Source>, Option<Variant>)> {
     if path.is_dir() {
         let index = Index::open(path)?;
         let variant = index.variant().only();
@@ -152,39 +163,48 @@ fn opened(path: &Path) -> anyhow::Result<(Box<dyn Source>, Option<Variant>)> {
         let variant = obs.info().variant.parse().ok();
         return Ok((Box::new(obs), variant));
     }
-    let book = Book::open_within(path, IN_MEMORY)?;
+    let book = Book::open_within(path, in_memory(memory))?;
     let variant = book.variant();
     Ok((Box::new(book), variant))
 }
 
 /// Writes the tree; answers how many moves it has.
-fn write(args: &Args, source: Box<dyn Source>, variant: Option<Variant>) -> anyhow::Result<u64> {
+fn write(
+    args: &Args,
+    source: Box<dyn Source>,
+    variant: Option<Variant>,
+    memory: Memory,
+    meter: &Meter,
+) -> anyhow::Result<u64> {
     let start = args.position.position_of(variant)?;
     let limits = Limits {
-        max_ply: args.max_ply.into(),
+        max_ply: args.max_ply.map(usize::from),
         min_weight: args.min_weight,
         min_share: args.min_share,
         min_game: args.min_game,
         moves: args.limit,
-        memory: Memory::default(),
+        memory: Memory {
+            bytes: memory.bytes / 2,
+            ..memory
+        },
     };
     let source: Box<dyn Source> = match args.color {
         Some(side) => Box::new(LinesOf(source, side.into())),
         None => source,
     };
+    let tree = Tree::new(source, start, limits, meter);
     let format = args.format;
     let file = AtomicFile::create_over(&args.out, |old| check_replaceable(old, format.into()))?;
     let path = file.target().to_owned();
     let mut out = BufWriter::with_capacity(1 << 16, file);
     let moves = match format {
-        Format::Pgn => tree::write_pgn(&source, &start, &limits, &mut out, &path)?,
-        Format::Text => tree::write_text(&source, &start, &limits, &mut out, &path)?,
-        Format::Jsonl => tree::write_jsonl(&source, &start, &limits, &mut out, &path)?,
+        Format::Pgn => tree.write_pgn(&mut out, &path)?,
+        Format::Text => tree.write_text(&mut out, &path)?,
+        Format::Jsonl => tree.write_jsonl(&mut out, &path)?,
     };
-    let written = out.flush().and_then(|()| {
-        out.into_inner()
-            .map_err(std::io::IntoInnerError::into_error)
-    });
+    let written = out
+        .flush()
+        .and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error));
     let failed = |source| polybook::Error::Io {
         path,
         doing: "write",

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{
     Context,
+    counted::counted,
     input::{self, InputFile},
     json,
 };
@@ -80,7 +81,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "{name}: {}; verify --fix OUT writes a copy without these faults",
         faults.join("; ")
     );
-    context.tell(&format!("{name}: in order, {records} records\n"));
+    context.tell(&format!(
+        "{name}: in order, {}\n",
+        counted(records, "record")
+    ));
     Ok(())
 }
 

@@ -1,21 +1,22 @@
 //! Suites and tables of a Polyglot book.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use rustc_hash::FxHashSet;
 use shakmaty::{Color, EnPassantMode, fen::Fen, variant::VariantPosition};
 
 use super::{
     Converted,
     csv::{Csv, RowWriter},
     source::PlayedMoves,
-    suite::{Suite, write_lines, write_positions},
+    suite::{Suite, SuiteOf},
 };
 use crate::{
     book::{Book, Entry},
     error::{Error, Result},
     position::Variant,
-    tree::{Event, Limits, LinesOf, Order, Replies, Source, walk},
+    progress::Meter,
+    sort::{Memory, Seen},
+    tree::{Event, Limits, LinesOf, Order, Replies, Source, Tree},
 };
 
 /// Suites and tables of a book.
@@ -23,6 +24,8 @@ use crate::{
 pub struct ConvertBook<'a> {
     book: &'a Book,
     variant: Variant,
+    memory: Memory,
+    meter: Arc<Meter>,
 }
 
 /// A record of a book and what is known of it.
@@ -54,7 +57,23 @@ impl BookRow<'_> {
 impl<'a> ConvertBook<'a> {
     /// A conversion of a book for a variant.
     pub fn new(book: &'a Book, variant: Variant) -> ConvertBook<'a> {
-        ConvertBook { book, variant }
+        ConvertBook {
+            book,
+            variant,
+            memory: Memory::default(),
+            meter: Arc::default(),
+        }
+    }
+
+    /// How much memory lines and positions may take before they go to temporary files.
+    pub fn memory(mut self, memory: Memory) -> ConvertBook<'a> {
+        self.memory = memory;
+        self
+    }
+
+    /// Tells how far a conversion has come.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 
     /// Writes lines, the heaviest first, as [`Convert::to_pgn`](super::Convert::to_pgn) does: the weight of a move
@@ -65,13 +84,7 @@ impl<'a> ConvertBook<'a> {
     /// A book that cannot be read, a file that cannot be written, a suite that would be empty or beyond all measure, or
     /// one that is to be balanced: a book has no scores.
     pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.check(suite)?;
-        write_lines(
-            &PlayedMoves(self.book),
-            &self.starts(&suite.starts),
-            suite,
-            path,
-        )
+        self.with_source(suite, |suite| suite.write_lines(path))
     }
 
     /// Writes positions, the heaviest first, as [`Convert::to_epd`](super::Convert::to_epd) does.
@@ -80,18 +93,12 @@ impl<'a> ConvertBook<'a> {
     ///
     /// As [`to_pgn`](ConvertBook::to_pgn).
     pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.check(suite)?;
-        write_positions(
-            &PlayedMoves(self.book),
-            &self.starts(&suite.starts),
-            suite,
-            path,
-        )
+        self.with_source(suite, |suite| suite.write_positions(path))
     }
 
     /// Writes the records as a table: key (16 hex digits), FEN, SAN and UCI of the move, weight and learn. Positions
     /// come in the order in which lines from the `starts`, none for the starting position, come to them; then, without
-    /// FEN and SAN, the records of those to which none comes. Takes some 16 bytes for each position.
+    /// FEN and SAN, the records of those to which none comes.
     ///
     /// # Errors
     ///
@@ -120,41 +127,77 @@ impl<'a> ConvertBook<'a> {
         starts: &[VariantPosition],
         f: &mut dyn FnMut(BookRow<'_>) -> Result<()>,
     ) -> Result<u64> {
-        let mut reached = FxHashSet::default();
+        let records = self.records()?;
         let mut rows = 0;
-        let mut reach = |source: &dyn Source, start: &VariantPosition| {
-            let limits = Limits::default();
-            walk(&source, start, &limits, Order::Positions, &mut |event| {
-                let Event::Position { pos, .. } = event else {
-                    return Ok(());
-                };
-                let entries = self.book.moves(pos.key())?;
-                if entries.len() == 0 || !reached.insert(pos.key()) {
-                    return Ok(());
-                }
-                for entry in entries {
-                    rows += 1;
-                    let pos = Some(pos.position());
-                    f(BookRow { entry, pos })?;
-                }
-                Ok(())
-            })
-        };
+        let mut reached = Seen::new(self.memory.share(4));
         for start in &self.starts(starts) {
-            reach(&Replies(self.book), start)?;
-            for side in Color::ALL {
-                reach(&LinesOf(self.book, side), start)?;
+            let sources: [Box<dyn Source + '_>; 3] = [
+                Box::new(Replies(self.book)),
+                Box::new(LinesOf(self.book, Color::White)),
+                Box::new(LinesOf(self.book, Color::Black)),
+            ];
+            for source in sources {
+                // Once all are there, no other walk finds more.
+                if rows < records {
+                    rows += self.reached_rows(source, start, &mut reached, f)?;
+                }
             }
+        }
+        if rows == records {
+            return Ok(rows);
         }
         for entry in self.book {
             let entry = entry?;
-            // The null key is the header's.
-            if entry.key != 0 && !reached.contains(&entry.key) {
+            if entry.key != 0 && !reached.contains(place(entry.key))? {
                 rows += 1;
                 f(BookRow { entry, pos: None })?;
             }
         }
         Ok(rows)
+    }
+
+    /// Calls `f` with the records of the positions that a walk comes to, but for those reached before; answers how many.
+    fn reached_rows(
+        &self,
+        source: Box<dyn Source + '_>,
+        start: &VariantPosition,
+        reached: &mut Seen,
+        f: &mut dyn FnMut(BookRow<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        let mut rows = 0;
+        let limits = Limits {
+            memory: self.memory.share(4),
+            ..Limits::default()
+        };
+        let tree = Tree::new(source, start.clone(), limits, &self.meter);
+        tree.walk(Order::Positions, &mut |event| {
+            let Event::Position { pos, .. } = event else {
+                return Ok(());
+            };
+            let entries = self.book.moves(pos.key())?;
+            if entries.len() == 0 || !reached.insert(place(pos.key()))? {
+                return Ok(());
+            }
+            for entry in entries {
+                rows += 1;
+                let pos = Some(pos.position());
+                f(BookRow { entry, pos })?;
+            }
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// How many records there are, those of the header aside.
+    fn records(&self) -> Result<u64> {
+        let mut header = 0;
+        for entry in self.book {
+            if entry?.key != 0 {
+                break;
+            }
+            header += 1;
+        }
+        Ok(self.book.len() - header)
     }
 
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
@@ -164,11 +207,26 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    fn check(&self, suite: &Suite) -> Result<()> {
+    fn with_source(
+        &self,
+        suite: &Suite,
+        write: impl FnOnce(&SuiteOf<'_, PlayedMoves<'_>>) -> Result<Converted>,
+    ) -> Result<Converted> {
         if suite.balance.is_some() {
             let problem = "a Polyglot book has no scores, so no suite of it can be balanced: make it of a database";
             return Err(Error::file(self.book.path(), problem));
         }
-        Ok(())
+        write(&SuiteOf {
+            source: &PlayedMoves(self.book),
+            starts: &self.starts(&suite.starts),
+            suite,
+            memory: self.memory.clone(),
+            meter: &self.meter,
+        })
     }
+}
+
+/// Stands for a position in a set.
+fn place(key: u64) -> u128 {
+    u128::from(key) << 64
 }

@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     obs::{PassedOver, Row, legal_move},
     position::{Variant, has_inner_castling_rook, key},
-    tally::{CountBatch, Counts, Tally},
+    tally::{CountBatch, Counts, Memory, Tally},
 };
 
 /// Rows that are read before they are looked at on all threads.
@@ -33,12 +33,19 @@ struct Found {
 impl Convert {
     /// Counts the active rows by the keys of their positions. They are read by this thread, and looked at
     /// by those of the pool.
-    pub(super) fn count(&self, variant: Variant, pool: &ThreadPool) -> Result<Counted> {
-        let tally = Tally::new(self.memory.clone());
+    pub(super) fn count(
+        &self,
+        variant: Variant,
+        pool: &ThreadPool,
+        memory: Memory,
+    ) -> Result<Counted> {
+        self.meter.expect(self.obs.about_rows());
+        let tally = Tally::new(memory);
         let mut starts = Vec::new();
         let mut passed_over = PassedOver::default();
         let mut batch = Vec::with_capacity(BATCH);
         let mut take = |batch: &mut Vec<Row>| -> Result<()> {
+            self.meter.advance(batch.len() as u64);
             let size = batch.len().div_ceil(pool.current_num_threads()).max(1);
             let parts: Vec<Found> = pool.install(|| {
                 let parts = batch.par_chunks(size);

@@ -49,6 +49,12 @@ impl Convert {
     pub(super) fn write_table(&self, writer: impl RowWriter) -> Result<Converted> {
         let variant = self.played_variant()?;
         let filter = self.narrowed(MoveFilter::every_move());
+        let passes = if self.weights.scale == Scale::Global {
+            2
+        } else {
+            1
+        };
+        self.meter.expect(passes * self.obs.about_rows());
         let mut table = Table {
             scaling: self.global_scaling(&filter)?,
             filter: &filter,
@@ -61,6 +67,7 @@ impl Convert {
         let mut rows = self.obs.rows_by_epd()?;
         for row in &mut rows {
             let row = row?;
+            self.meter.advance(1);
             if position.first().is_some_and(|first| first.epd != row.epd) {
                 table.write(&mut position)?;
             }
@@ -80,6 +87,7 @@ impl Convert {
         if self.weights.scale == Scale::Global {
             for row in self.obs.rows()? {
                 let row = row?;
+                self.meter.advance(1);
                 if row.is_active()
                     && turn(&row.epd).is_some_and(|turn| filter.selects(turn, row.stats))
                 {

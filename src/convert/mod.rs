@@ -26,17 +26,11 @@ mod suite;
 use std::{
     cell::RefCell,
     path::{Path, PathBuf},
+    sync::Arc,
 };
-
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use shakmaty::variant::VariantPosition;
 
 pub use self::{book::ConvertBook, starts::read_starts, suite::Suite};
-use self::{
-    counts::Counted,
-    source::CountedMoves,
-    suite::{write_lines, write_positions},
-};
+use self::{counts::Counted, source::CountedMoves, suite::SuiteOf};
 pub use crate::obs::PassedOver;
 use crate::{
     book::{BookMaker, BookSummary, Weights, check_replaceable},
@@ -44,8 +38,10 @@ use crate::{
     obs::Obs,
     output::AtomicFile,
     position::Variant,
+    progress::Meter,
     tally::{Memory, MoveFilter},
 };
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
 ///
@@ -62,6 +58,7 @@ pub struct Convert {
     header: bool,
     threads: usize,
     memory: Memory,
+    meter: Arc<Meter>,
 }
 
 /// What was made.
@@ -90,7 +87,13 @@ impl Convert {
             header: true,
             threads: 0,
             memory: Memory::default(),
+            meter: Arc::default(),
         }
+    }
+
+    /// Tells how far a conversion has come.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 
     /// Takes the positions for those of a variant, whatever the database says it is for.
@@ -162,7 +165,7 @@ impl Convert {
             counts,
             passed_over,
             ..
-        } = self.count(variant, &pool)?;
+        } = self.count(variant, &pool, self.memory.clone())?;
         let filter = self.narrowed(MoveFilter::default());
         let weights = &self.weights;
         let maker = pool.install(|| BookMaker::new(&counts, &filter, weights))?;
@@ -196,9 +199,7 @@ impl Convert {
     /// A database that cannot be read, a file that cannot be written, or a suite that would be empty or beyond all
     /// measure.
     pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.with_source(suite, |source, starts| {
-            write_lines(source, starts, suite, path)
-        })
+        self.with_source(suite, |suite| suite.write_lines(path))
     }
 
     /// Writes the positions that the lines of a suite come to, each once, one EPD a line: those that most games came to
@@ -208,16 +209,14 @@ impl Convert {
     ///
     /// As [`to_pgn`](Convert::to_pgn).
     pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.with_source(suite, |source, starts| {
-            write_positions(source, starts, suite, path)
-        })
+        self.with_source(suite, |suite| suite.write_positions(path))
     }
 
     /// Counts the database, and makes a suite of it.
     fn with_source(
         &self,
         suite: &Suite,
-        write: impl FnOnce(&CountedMoves<'_>, &[VariantPosition]) -> Result<Converted>,
+        write: impl FnOnce(&SuiteOf<'_, CountedMoves<'_>>) -> Result<Converted>,
     ) -> Result<Converted> {
         let variant = self.played_variant()?;
         let pool = self.pool()?;
@@ -225,7 +224,7 @@ impl Convert {
             counts,
             starts,
             passed_over,
-        } = self.count(variant, &pool)?;
+        } = self.count(variant, &pool, self.memory.share(2))?;
         let starts = match (variant, &suite.starts[..]) {
             (_, [_, ..]) => suite.starts.clone(),
             (Variant::Chess960, _) if !starts.is_empty() => starts,
@@ -238,9 +237,16 @@ impl Convert {
             only_weighted: self.only_weighted,
             scratch: RefCell::default(),
         };
+        let suite = SuiteOf {
+            source: &source,
+            starts: &starts,
+            suite,
+            memory: self.memory.share(2),
+            meter: &self.meter,
+        };
         Ok(Converted {
             passed_over,
-            ..write(&source, &starts)?
+            ..write(&suite)?
         })
     }
 

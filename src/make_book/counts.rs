@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::{
     MakeBook, Phase,
-    report::{CountsReport, Report},
+    report::{CountsReport, Report, Totals},
     sealed::SealedCounts,
     starts::Starts,
 };
@@ -70,7 +70,16 @@ impl MakeBook {
 
     /// What there is to tell of the counts.
     fn about(&self, provenance: &Provenance, report: &Report) -> About {
-        let totals = &report.totals;
+        let Totals {
+            games: _,
+            filtered_by,
+            plies,
+            left_out,
+            null_moves,
+            unplayable_variations,
+            castling_dropped,
+            variants,
+        } = &report.totals;
         // Where the files lie is not of the counts.
         let without_directory = |rejection: &Rejection| Rejection {
             file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
@@ -81,18 +90,16 @@ impl MakeBook {
             games: provenance.games,
             options: provenance.options.clone(),
             variant: self.variant.to_string(),
-            plies: totals.plies,
-            left_out: totals.left_out,
-            null_moves: totals.null_moves,
-            unplayable_variations: totals.unplayable_variations,
-            castling_dropped: totals.castling_dropped,
-            filtered_by: totals
-                .filtered_by
+            plies: *plies,
+            left_out: *left_out,
+            null_moves: *null_moves,
+            unplayable_variations: *unplayable_variations,
+            castling_dropped: *castling_dropped,
+            filtered_by: filtered_by
                 .iter()
                 .map(|(condition, games)| (condition.name().to_owned(), *games))
                 .collect(),
-            variants: totals
-                .variants
+            variants: variants
                 .iter()
                 .map(|(variant, games)| (variant.name().to_owned(), *games))
                 .collect(),

@@ -5,16 +5,13 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-#[cfg(feature = "parquet")]
-use super::merging::Merging;
 use super::{
-    MakeBook, Phase,
+    MakeBook,
     counted::CountedInputs,
     indexing::{CollectedIndex, Postings},
     job::Job,
     outcome::Outcome,
     report::Report,
-    sealed::SealedCounts,
     sequence::{Sequenced, Sequencer},
     space::TemporarySpace,
     starts::Starts,
@@ -23,7 +20,7 @@ use crate::{
     error::{Error, Result},
     provenance::Provenance,
     sort::Memory,
-    tally::{CountRecord, Counts, IdentityTally, Tally},
+    tally::{CountRecord, IdentityTally, Tally},
 };
 
 /// Why the locks of a run are never poisoned.
@@ -31,7 +28,13 @@ const LOCK: &str = "a thread that panics ends the run";
 
 /// What has been collected when all inputs are read.
 pub(super) struct Collected {
-    pub counts: SealedCounts,
+    /// Counts by the keys of positions, if the run needs them.
+    pub tally: Option<Tally>,
+    /// Counts by the identities of positions, if the run needs them.
+    pub identities: Option<Tally>,
+    /// Which identities share a key, if the run needs to know.
+    #[cfg(any(feature = "obs", feature = "parquet"))]
+    pub pairs: Option<IdentityTally>,
     /// What the counts are made of.
     pub provenance: Provenance,
     /// Where games started.
@@ -48,11 +51,6 @@ pub(super) struct Run<'a> {
     pub tally: Option<Tally>,
     pub identities: Option<Tally>,
     pub pairs: Option<IdentityTally>,
-    /// How counts that are in order are added up, `None` if the tallies take them.
-    #[cfg(feature = "parquet")]
-    pub merging: Option<Merging>,
-    /// What the tally by keys and the ordered counts came to.
-    pub merged: Option<Counts>,
     postings: Option<Postings>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
@@ -69,12 +67,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of so many `threads`.
-    pub(super) fn new(
-        options: &'a MakeBook,
-        counted: &'a CountedInputs,
-        #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] threads: usize,
-    ) -> Run<'a> {
+    pub(super) fn new(options: &'a MakeBook, counted: &'a CountedInputs) -> Run<'a> {
         let kinds = [
             options.counts_keys(),
             options.counts_identities(),
@@ -91,8 +84,6 @@ impl<'a> Run<'a> {
             bytes: options.memory.saturating_sub(other) / tables,
             temp_dir: options.temp_dir.clone(),
         };
-        #[cfg(feature = "parquet")]
-        let (memory, merging) = Merging::plan(options, counted, memory, threads);
         let [keys, identities, pairs, postings] = kinds;
         let shares = 1 + usize::from(options.explores());
         let postings_memory = Memory {
@@ -103,9 +94,6 @@ impl<'a> Run<'a> {
             options,
             counted,
             tally: keys.then(|| Tally::new(memory.clone())),
-            #[cfg(feature = "parquet")]
-            merging,
-            merged: None,
             identities: identities.then(|| Tally::new(memory.clone())),
             pairs: pairs.then(|| IdentityTally::new(memory.clone())),
             postings: postings.then(|| Postings::new(options, postings_memory)),
@@ -129,14 +117,14 @@ impl<'a> Run<'a> {
         drop(self.placed.wait_while(sequencer, is_full).expect(LOCK));
     }
 
-    /// Ends the run early if the temporary files will not fit. `merged` bytes are there already of the sum.
-    pub(super) fn check_space(&self, merged: u64) -> Result<()> {
+    /// Ends the run early if the temporary files will not fit.
+    pub(super) fn check_space(&self) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
         let postings = self.postings.as_ref().map_or(0, Postings::spilled_bytes);
         let read = self.options.progress.phase_fraction();
         let pairs = self.pairs.as_ref().map_or(0, IdentityTally::spilled_bytes);
-        self.space.check(counts + pairs + postings + merged, read)
+        self.space.check(counts + pairs + postings, read)
     }
 
     pub(super) fn fail(&self, err: Error) {
@@ -175,23 +163,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
+    /// Ends the run when all threads are done.
     pub(super) fn finish(self) -> Result<Collected> {
         if let Some(failure) = self.failure.into_inner().expect(LOCK) {
             return Err(failure);
         }
         self.options.refuse_if_stopped()?;
-        // Merging tells its progress as reading does, and is done.
-        self.options.progress.enter(Phase::Sorting);
-        let counts = SealedCounts {
-            by_key: match self.tally {
-                Some(tally) => Some(tally.seal()?),
-                None => self.merged,
-            },
-            by_identity: self.identities.map(Tally::seal).transpose()?,
-            #[cfg(any(feature = "obs", feature = "parquet"))]
-            pairs: self.pairs.map(IdentityTally::seal).transpose()?,
-        };
         let Sequenced {
             mut report,
             indexed,
@@ -204,7 +181,10 @@ impl<'a> Run<'a> {
             .map(|(postings, games)| CollectedIndex::new(postings, games, first_ids));
         report.totals.plies += self.untold_plies.into_inner();
         Ok(Collected {
-            counts,
+            tally: self.tally,
+            identities: self.identities,
+            #[cfg(any(feature = "obs", feature = "parquet"))]
+            pairs: self.pairs,
             provenance: self.counted.provenance(self.options, report.totals.games),
             starts,
             index,

@@ -124,6 +124,16 @@ impl Obs {
         Ok(u64::try_from(largest).unwrap_or(0))
     }
 
+    /// About how many rows there are, for telling how far a reader is: the largest number of one.
+    pub(crate) fn about_rows(&self) -> u64 {
+        let largest = |db: &rusqlite::Connection| -> rusqlite::Result<Option<i64>> {
+            db.query_row("SELECT max(ROWID) FROM Book", [], |row| row.get(0))
+        };
+        let found = self.connections.lend().ok().map(|db| largest(&db));
+        let found = found.and_then(|found| found.ok().flatten());
+        found.and_then(|rows| u64::try_from(rows).ok()).unwrap_or(0)
+    }
+
     /// Every row, in the order of the table.
     ///
     /// # Errors

@@ -9,12 +9,13 @@ use serde::Serialize;
 use shakmaty::{EnPassantMode, fen::Fen, san::SanPlus, variant::VariantPosition};
 
 use super::{
+    Tree,
     source::Source,
-    walk::{Branch, Event, Limits, Order, walk},
+    walk::{Branch, Event, Order},
 };
 use crate::{
     error::{At, Result},
-    position::uci,
+    position::{Keyed, uci},
 };
 
 /// A position of a tree and the moves that are known there.
@@ -46,6 +47,24 @@ struct LineMove {
     transposition: bool,
 }
 
+impl Line {
+    fn new(pos: &Keyed<VariantPosition>, ply: usize) -> Line {
+        let fen = Fen::from_position(pos.position(), EnPassantMode::Legal);
+        Line {
+            key: format!("{:016x}", pos.key()),
+            fen: fen.to_string(),
+            ply,
+            moves: Vec::new(),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut text = serde_json::to_vec(self)?;
+        text.push(b'\n');
+        out.write_all(&text)
+    }
+}
+
 impl LineMove {
     fn new(branch: &Branch<'_>) -> LineMove {
         let pos = branch.pos.position();
@@ -64,54 +83,36 @@ impl LineMove {
     }
 }
 
-/// Writes a tree to `out`, which errors call `path`: a JSON document on a line for each position with its moves.
-/// Answers how many moves there are.
-///
-/// # Errors
-///
-/// What the source answers, or an output that cannot be written.
-pub fn write_jsonl(
-    source: &impl Source,
-    start: &VariantPosition,
-    limits: &Limits,
-    out: &mut impl Write,
-    path: &Path,
-) -> Result<u64> {
-    let mut moves = 0;
-    let mut line: Option<Line> = None;
-    let mut write = |line: &mut Option<Line>| {
-        let Some(line) = line.take() else {
-            return Ok(());
-        };
-        moves += line.moves.len() as u64;
-        let text = serde_json::to_vec(&line).map_err(io::Error::from);
-        let written = text.and_then(|mut text| {
-            text.push(b'\n');
-            out.write_all(&text)
-        });
-        written.at(path, "write")
-    };
-    walk(source, start, limits, Order::Positions, &mut |event| {
-        match event {
-            Event::Position { pos, ply } => {
-                write(&mut line)?;
-                let fen = Fen::from_position(pos.position(), EnPassantMode::Legal);
-                line = Some(Line {
-                    key: format!("{:016x}", pos.key()),
-                    fen: fen.to_string(),
-                    ply,
-                    moves: Vec::new(),
-                });
-            }
-            Event::Move(branch) => {
-                if let Some(line) = &mut line {
-                    line.moves.push(LineMove::new(&branch));
+impl<S: Source> Tree<'_, S> {
+    /// Writes the tree to `out`, which errors call `path`: a JSON document on a line for each position with its moves.
+    /// Answers how many moves there are.
+    ///
+    /// # Errors
+    ///
+    /// What the source answers, or an output that cannot be written.
+    pub fn write_jsonl(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
+        let mut moves = 0;
+        let mut line: Option<Line> = None;
+        self.walk(Order::Positions, &mut |event| {
+            match event {
+                Event::Position { pos, ply } => {
+                    if let Some(line) = line.replace(Line::new(pos, ply)) {
+                        line.write(out).at(path, "write")?;
+                    }
                 }
+                Event::Move(branch) => {
+                    moves += 1;
+                    if let Some(line) = &mut line {
+                        line.moves.push(LineMove::new(&branch));
+                    }
+                }
+                Event::Game(_) | Event::Open | Event::Close => {}
             }
-            Event::Game(_) | Event::Open | Event::Close => {}
+            Ok(())
+        })?;
+        if let Some(line) = line {
+            line.write(out).at(path, "write")?;
         }
-        Ok(())
-    })?;
-    write(&mut line)?;
-    Ok(moves)
+        Ok(moves)
+    }
 }

@@ -1,13 +1,13 @@
 //! Trees of moves: what can be reached from a position by the moves of a book, a database or an index, each position
 //! once.
 //!
-//! A [`Source`] knows the moves of a position, [`walk`] goes from position to position, and [`write_pgn`],
-//! [`write_text`] and `write_jsonl` print what it comes to while it goes, so that a tree may be larger than memory.
+//! A [`Source`] knows the moves of a position. A [`Tree`] is walked from position to position, and written as PGN, text
+//! or JSON lines while it is walked, so that it may be larger than memory.
 //!
 //! ```
 //! use polybook::{
-//!     MakeBook, book::Book, pgn::Input, position::Variant,
-//!     tree::{Limits, write_text},
+//!     MakeBook, book::Book, pgn::Input, position::Variant, progress::Meter,
+//!     tree::{Limits, Tree},
 //! };
 //!
 //! # let dir = tempfile::tempdir()?;
@@ -15,12 +15,14 @@
 //! MakeBook::new([Input::file("data/famous.pgn")]).max_ply(2).min_game(6).bin(&bin).run()?;
 //! let mut text = Vec::new();
 //! let book = Book::open(&bin)?;
-//! write_text(&book, &Variant::Standard.start(), &Limits::default(), &mut text, &bin)?;
+//! let meter = Meter::default();
+//! Tree::new(&book, Variant::Standard.start(), Limits::default(), &meter).write_text(&mut text, &bin)?;
 //! let text = String::from_utf8(text)?;
 //! assert!(text.starts_with("1. e4 "), "{text}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod find;
 mod games;
 #[cfg(feature = "serde")]
 mod jsonl;
@@ -32,12 +34,9 @@ mod walk;
 
 #[cfg(feature = "obs")]
 pub(crate) use self::games::{GameWriter, move_number};
-#[cfg(feature = "serde")]
-pub use self::jsonl::write_jsonl;
 pub use self::{
-    pgn::write_pgn,
+    find::{FoundPositions, Wanted},
     replace::{Format, check_replaceable},
     source::{LinesOf, Replies, Source, TreeMove, Union},
-    text::write_text,
-    walk::{Branch, Event, Limits, Order, find, walk},
+    walk::{Branch, Event, Limits, Order, Tree},
 };

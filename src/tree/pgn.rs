@@ -5,10 +5,11 @@ use std::{io::Write, path::Path};
 use shakmaty::{san::SanPlus, variant::VariantPosition};
 
 use super::{
+    Tree,
     games::{GameWriter, move_number},
     source::Source,
     text::remark,
-    walk::{Branch, Event, Limits, Order, walk},
+    walk::{Branch, Event, Order},
 };
 use crate::error::{At, Result};
 
@@ -25,50 +26,46 @@ pub(super) const FIRST_LINE: &str = "[Event \"Opening tree\"]";
 /// What the games are called.
 const EVENT: &str = "Opening tree";
 
-/// Writes a tree as a game with variations to `out`, which errors call `path`. Each move is followed by a comment:
-/// its weight or its games, its share in percent, and `transposition` where the tree goes on elsewhere. Lines that
-/// would stand in more than sixteen variations, and what is left when a game has 2000 moves, become games of their own. Answers how many moves there are, those
-/// that lead from the start to such a line aside.
-///
-/// # Errors
-///
-/// What the source answers, or an output that cannot be written.
-pub fn write_pgn(
-    source: &impl Source,
-    start: &VariantPosition,
-    limits: &Limits,
-    out: &mut impl Write,
-    path: &Path,
-) -> Result<u64> {
-    let mut games = GameWriter::new(out);
-    let (mut moves, mut rounds) = (0, 0);
-    let order = Order::Variations {
-        deepest: DEEPEST,
-        longest: LONGEST,
-    };
-    walk(source, start, limits, order, &mut |event| {
-        let written = match event {
-            Event::Game(line) => {
-                let ended = if rounds > 0 { games.end() } else { Ok(()) };
-                rounds += 1;
-                let begun = ended.and_then(|()| games.begin(EVENT, rounds, start));
-                begun.and_then(|()| lead(&mut games, start, line))
-            }
-            Event::Move(branch) => {
-                moves += 1;
-                games.words(&text(&branch))
-            }
-            Event::Open => games.open(),
-            Event::Close => {
-                games.close();
-                Ok(())
-            }
-            Event::Position { .. } => Ok(()),
+impl<S: Source> Tree<'_, S> {
+    /// Writes the tree as a game with variations to `out`, which errors call `path`. Each move is followed by a comment:
+    /// its weight or its games, its share in percent, and `transposition` where the tree goes on elsewhere. Lines that
+    /// would stand in more than sixteen variations, and what is left when a game has 2000 moves, become games of their
+    /// own. Answers how many moves there are, those that lead from the start to such a line aside.
+    ///
+    /// # Errors
+    ///
+    /// What the source answers, or an output that cannot be written.
+    pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
+        let mut games = GameWriter::new(out);
+        let (mut moves, mut rounds) = (0, 0);
+        let order = Order::Variations {
+            deepest: DEEPEST,
+            longest: LONGEST,
         };
-        written.at(path, "write")
-    })?;
-    games.end().at(path, "write")?;
-    Ok(moves)
+        self.walk(order, &mut |event| {
+            let written = match event {
+                Event::Game(line) => {
+                    let ended = if rounds > 0 { games.end() } else { Ok(()) };
+                    rounds += 1;
+                    let begun = ended.and_then(|()| games.begin(EVENT, rounds, self.start()));
+                    begun.and_then(|()| lead(&mut games, self.start(), line))
+                }
+                Event::Move(branch) => {
+                    moves += 1;
+                    games.words(&text(&branch))
+                }
+                Event::Open => games.open(),
+                Event::Close => {
+                    games.close();
+                    Ok(())
+                }
+                Event::Position { .. } => Ok(()),
+            };
+            written.at(path, "write")
+        })?;
+        games.end().at(path, "write")?;
+        Ok(moves)
+    }
 }
 
 /// The moves from the start to where a game has something new.

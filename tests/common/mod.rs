@@ -6,6 +6,8 @@
 pub mod served;
 
 use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -14,6 +16,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use polybook::{
+    book::Entry,
+    position::{BookMove, Keyed, Variant},
+};
+use proptest::{collection::vec, prelude::*};
 use shakmaty::{Chess, Position, san::SanPlus};
 use tempfile::TempDir;
 
@@ -120,6 +127,15 @@ pub fn fails(dir: &Path, args: impl Arguments, status: i32) -> String {
     assert!(!error.contains("internal error"), "{line:?}: {error}");
     assert!(!error.contains("(os error"), "{line:?}: {error}");
     error
+}
+
+/// Runs command lines that must [fail](fails), each with its status and with these words in its error.
+#[track_caller]
+pub fn refused(dir: &Path, lines: &[(&str, i32, &str)]) {
+    for (line, status, says) in lines {
+        let error = fails(dir, *line, *status);
+        assert!(error.contains(says), "{line}: {error}");
+    }
 }
 
 /// A reference program, or the news that the test is skipped. Under `POLYBOOK_REQUIRE_INTEROP` a
@@ -234,6 +250,39 @@ pub fn records(book: &Path) -> Vec<[u8; 16]> {
         .map(|record| record.try_into().unwrap())
         .filter(|record: &[u8; 16]| record[..8] != [0; 8])
         .collect()
+}
+
+/// Lines from the start as numbers of legal moves. Many numbers are small, so that lines come together again.
+pub fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    vec(vec(prop_oneof![0..4u8, any::<u8>()], 0..20), 1..12)
+}
+
+/// A book without header of the moves of some lines. Its moves can all be reached, and have a weight.
+pub fn book_of(lines: &[Vec<u8>], variant: Variant) -> Vec<u8> {
+    let mut records = BTreeMap::new();
+    for line in lines {
+        let mut pos = Keyed::new(variant.start());
+        for choice in line {
+            let moves = pos.position().legal_moves();
+            let Some(mv) = moves.get(usize::from(*choice) % moves.len().max(1)) else {
+                break;
+            };
+            let weight: &mut u16 = records.entry((pos.key(), BookMove::from(*mv))).or_default();
+            *weight += u16::from(*choice) + 1;
+            pos.play(*mv);
+        }
+    }
+    let mut entries: Vec<Entry> = records
+        .into_iter()
+        .map(|((key, mv), weight)| Entry {
+            key,
+            mv,
+            weight,
+            learn: 0,
+        })
+        .collect();
+    entries.sort_by_key(|entry| (entry.key, Reverse(entry.weight), entry.mv));
+    entries.into_iter().flat_map(Entry::to_bytes).collect()
 }
 
 /// Random games, enough that every phase takes a while.

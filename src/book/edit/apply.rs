@@ -175,20 +175,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn entries(weights: &[u16]) -> Vec<Entry> {
-        let entry = |(mv, weight): (usize, &u16)| Entry {
-            key: 1,
-            mv: BookMove(mv as u16),
-            weight: *weight,
-            learn: 0,
-        };
-        weights.iter().enumerate().map(entry).collect()
-    }
+    use crate::book::entry::of_weights;
 
     /// The weights when the first moves get shares.
     fn shared(weights: &[u16], percents: &[f64]) -> Option<Vec<u16>> {
-        let mut entries = entries(weights);
+        let mut entries = of_weights(weights);
         for entry in &mut entries[..percents.len()] {
             entry.weight = 0;
         }

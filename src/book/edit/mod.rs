@@ -22,14 +22,15 @@ use super::{
     entry::{Entry, write_entries},
     foreign::check_replaceable,
     header::{self, HeaderError},
-    lines::{Knowledge, Reached, Way},
+    lines::{AscendingKeys, Knowledge, Reached, Way},
     open::Book,
 };
 use crate::{
     error::{At, Result},
     output::AtomicFile,
-    position::{Keyed, Variant, key},
+    position::{Variant, key},
     progress::Meter,
+    sort::Memory,
 };
 
 /// Changes of one position.
@@ -66,8 +67,8 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// there, where it has none by any reply after which it knows a move, unless a line from the starting position
 /// of the `variant` still comes to them by another way.
 ///
-/// Reads the book once; where positions are removed, a few times, and takes some fifteen bytes for each of its
-/// records then.
+/// Reads the book once; where positions are removed, a few times, and what `memory` does not hold goes to temporary
+/// files then. The edits themselves stay in memory.
 ///
 /// # Errors
 ///
@@ -78,7 +79,7 @@ pub fn edit_book(
     edits: &[PositionEdit],
     variant: Variant,
     out: &Path,
-    temp_dir: &Path,
+    memory: &Memory,
     meter: &Meter,
 ) -> Result<EditSummary> {
     let mut summary = EditSummary::default();
@@ -105,23 +106,29 @@ pub fn edit_book(
     writer
         .write_all(header.as_deref().unwrap_or_default())
         .at(out, "write")?;
-    let mut first = Rewrite {
+    let first = Rewrite {
         positions,
-        without: FxHashSet::default(),
+        orphans: None,
         without_null: header.is_some(),
     };
     if removed.is_empty() {
-        summary.entries = first.write(book, out, &mut writer, meter)?;
+        summary.entries = first.write(book, out, &mut writer, meter)?.records;
     } else {
+        let temp_dir = &memory.temp_dir;
         let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
         let mut kept = BufWriter::with_capacity(1 << 16, copy);
         first.write(book, temp_dir, &mut kept, meter)?;
         let copy = kept.into_inner().map_err(io::IntoInnerError::into_error);
         let copy = Book::of_file(copy.at(temp_dir, "write a temporary file in")?, temp_dir)?;
-        first.positions = Edited::new();
-        first.without = orphans(book, &copy, &removed, variant, meter)?;
-        summary.removed_positions += first.without.len() as u64;
-        summary.entries = first.write(&copy, out, &mut writer, meter)?;
+        let walked = Walked::new(book, &copy, &removed, variant, memory, meter)?;
+        let second = Rewrite {
+            positions: Edited::new(),
+            orphans: Some(walked.orphans()),
+            without_null: false,
+        };
+        let written = second.write(&copy, out, &mut writer, meter)?;
+        summary.removed_positions += written.orphans;
+        summary.entries = written.records;
     }
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
     file.at(out, "write")?.commit()?;
@@ -129,91 +136,152 @@ pub fn edit_book(
 }
 
 /// What becomes of the records of a book.
-struct Rewrite {
+struct Rewrite<'a> {
     /// Positions that get other records.
     positions: Edited,
     /// Positions that get none.
-    without: FxHashSet<u64>,
+    orphans: Option<Orphans<'a>>,
     /// Whether the null records are left out, which hold a header.
     without_null: bool,
 }
 
-impl Rewrite {
-    /// Writes the records in their order; answers how many, those of the header aside.
+/// How much a [`Rewrite`] wrote.
+#[derive(Default)]
+struct Written {
+    /// Records, those of the header aside.
+    records: u64,
+    /// Positions that were left out because only removed ones led to them.
+    orphans: u64,
+}
+
+impl Rewrite<'_> {
+    /// Writes the records in their order.
     fn write(
-        &self,
+        mut self,
         book: &Book,
         path: &Path,
         out: &mut BufWriter<impl Write>,
         meter: &Meter,
-    ) -> Result<u64> {
+    ) -> Result<Written> {
         meter.expect(book.len());
-        let mut changed = self.positions.iter().peekable();
-        let (mut written, mut last) = (0, 0);
+        let positions = std::mem::take(&mut self.positions);
+        let mut changed = positions.iter().peekable();
+        let mut written = Written::default();
+        let (mut last, mut is_kept) = (None, false);
         for entry in book {
             let entry = entry?;
             meter.advance(1);
-            if entry.key < last {
+            if Some(entry.key) < last {
                 return Err(book.unsorted());
             }
-            last = entry.key;
+            if last.replace(entry.key) != Some(entry.key) {
+                is_kept =
+                    !positions.contains_key(&entry.key) && self.keeps(entry.key, &mut written)?;
+            }
             while let Some((_, entries)) = changed.next_if(|(key, _)| **key <= entry.key) {
                 write_entries(entries, out).at(path, "write")?;
-                written += entries.len() as u64;
+                written.records += entries.len() as u64;
             }
-            if self.keeps(entry.key) {
+            if is_kept {
                 write_entries(&[entry], out).at(path, "write")?;
-                written += u64::from(entry.key != 0);
+                written.records += u64::from(entry.key != 0);
             }
         }
         for (_, entries) in changed {
             write_entries(entries, out).at(path, "write")?;
-            written += entries.len() as u64;
+            written.records += entries.len() as u64;
         }
         Ok(written)
     }
 
-    /// Whether the records of a key stay as they are.
-    fn keeps(&self, key: u64) -> bool {
-        let is_left_out = key == 0 && self.without_null;
-        !is_left_out && !self.positions.contains_key(&key) && !self.without.contains(&key)
+    /// Whether the records of a position that does not change stay.
+    fn keeps(&mut self, key: u64, written: &mut Written) -> Result<bool> {
+        if key == 0 {
+            return Ok(!self.without_null);
+        }
+        let is_orphan = match &mut self.orphans {
+            Some(orphans) => orphans.contains(key)?,
+            None => false,
+        };
+        written.orphans += u64::from(is_orphan);
+        Ok(!is_orphan)
     }
 }
 
-/// The keys of the positions that only the removed ones led to. `after` is the book without these.
-fn orphans(
-    before: &Book,
-    after: &Book,
-    removed: &[VariantPosition],
-    variant: Variant,
-    meter: &Meter,
-) -> Result<FxHashSet<u64>> {
-    let closed: Vec<u64> = removed.iter().map(key).collect();
-    let knowledge = Knowledge::new(before, meter, 1)?;
-    let mut orphans = FxHashSet::default();
-    for pos in removed {
-        let start = Keyed::new(pos.clone());
-        let mut behind = Reached::none(&knowledge);
-        behind.walk(&knowledge, start, Way::Followed, &[], u16::MAX)?;
-        orphans.extend(behind.keys(before)?);
+/// What walks come to from removed positions, and from the starting position without these.
+struct Walked {
+    behind: Reached,
+    still_reached: Vec<Reached>,
+}
+
+impl Walked {
+    /// `after` is the book without the removed positions.
+    fn new(
+        before: &Book,
+        after: &Book,
+        removed: &[VariantPosition],
+        variant: Variant,
+        memory: &Memory,
+        meter: &Meter,
+    ) -> Result<Walked> {
+        let mut behind = Reached::none(memory.share(8));
+        {
+            let knowledge = Knowledge::within(before, meter, 1, memory.bytes / 4)?;
+            for pos in removed {
+                behind.walk(
+                    &knowledge,
+                    pos,
+                    Way::Followed,
+                    &FxHashSet::default(),
+                    u16::MAX,
+                )?;
+            }
+        }
+        let closed: FxHashSet<u64> = removed.iter().map(key).collect();
+        let knowledge = Knowledge::within(after, meter, 3, memory.bytes / 4)?;
+        let ways = [
+            Way::LinesOf(Color::White),
+            Way::LinesOf(Color::Black),
+            Way::Followed,
+        ];
+        let still_reached = ways.map(|way| {
+            let mut reached = Reached::none(memory.share(8));
+            reached.walk(&knowledge, &variant.start(), way, &closed, u16::MAX)?;
+            Ok(reached)
+        });
+        Ok(Walked {
+            behind,
+            still_reached: still_reached.into_iter().collect::<Result<_>>()?,
+        })
     }
-    for key in &closed {
-        orphans.remove(key);
-    }
-    let knowledge = Knowledge::new(after, meter, 3)?;
-    for way in [
-        Way::LinesOf(Color::White),
-        Way::LinesOf(Color::Black),
-        Way::Followed,
-    ] {
-        let mut reached = Reached::none(&knowledge);
-        let start = Keyed::new(variant.start());
-        reached.walk(&knowledge, start, way, &closed, u16::MAX)?;
-        for key in reached.keys(after)? {
-            orphans.remove(&key);
+
+    fn orphans(&self) -> Orphans<'_> {
+        Orphans {
+            behind: self.behind.keys(),
+            still_reached: self.still_reached.iter().map(Reached::keys).collect(),
         }
     }
-    Ok(orphans)
+}
+
+/// The positions that only removed ones led to.
+struct Orphans<'a> {
+    behind: AscendingKeys<'a>,
+    still_reached: Vec<AscendingKeys<'a>>,
+}
+
+impl Orphans<'_> {
+    /// Whether a key is that of one; keys must be asked for in ascending order.
+    fn contains(&mut self, key: u64) -> Result<bool> {
+        if !self.behind.contains(key)? {
+            return Ok(false);
+        }
+        for reached in &mut self.still_reached {
+            if reached.contains(key)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// What begins the last line of the comment of a book that was edited.

@@ -61,9 +61,23 @@ impl<'a> Knowledge<'a> {
         meter: &'a Meter,
         walks: u64,
     ) -> Result<Knowledge<'a>> {
+        Knowledge::within(book, meter, walks, Filter::MOST + Places::MOST)
+    }
+
+    /// The same in so many bytes at most, past some KiB. The fewer they are, the more often the book is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Knowledge::new).
+    pub(in crate::book) fn within(
+        book: &'a Book,
+        meter: &'a Meter,
+        walks: u64,
+        memory: usize,
+    ) -> Result<Knowledge<'a>> {
         meter.expect(book.len());
-        let mut filter = Filter::new(book.len());
-        let mut places = Places::new(book.len());
+        let mut filter = Filter::new(book.len(), memory / 3 * 2);
+        let mut places = Places::new(book.len(), memory / 3);
         let mut positions = 0;
         // The null key is the header's.
         let mut last = 0;
@@ -169,12 +183,14 @@ impl Filter {
     const BITS_A_RECORD: u64 = 32;
 
     /// A filter takes no more than 256 MiB. In a book of 20 GB, half of the keys pass.
-    const MOST_WORDS: u64 = 1 << 25;
+    const MOST: usize = 1 << 28;
 
-    fn new(records: u64) -> Filter {
+    /// A filter for so many records, in so many bytes at most.
+    fn new(records: u64, memory: usize) -> Filter {
         let words = (records * Filter::BITS_A_RECORD / 64).next_power_of_two();
+        let most = power_of_two(memory.clamp(1 << 9, Filter::MOST) / size_of::<u64>());
         Filter {
-            bits: vec![0; words.min(Filter::MOST_WORDS) as usize],
+            bits: vec![0; words.min(most) as usize],
         }
     }
 
@@ -209,11 +225,13 @@ impl Places {
     const RECORDS: u64 = 8;
 
     /// The table takes no more than 128 MiB.
-    const MOST_BITS: u32 = 24;
+    const MOST: usize = 1 << 27;
 
-    fn new(records: u64) -> Places {
+    /// A table for so many records, in so many bytes at most.
+    fn new(records: u64, memory: usize) -> Places {
         let values = (records / Places::RECORDS).next_power_of_two();
-        let bits = values.trailing_zeros().clamp(1, Places::MOST_BITS);
+        let most = power_of_two(memory.clamp(1 << 9, Places::MOST) / size_of::<u64>());
+        let bits = values.min(most).trailing_zeros().max(1);
         Places {
             starts: Vec::with_capacity(1 << bits),
             shift: 64 - bits,
@@ -237,6 +255,11 @@ impl Places {
     }
 }
 
+/// The largest power of two that is no larger.
+fn power_of_two(number: usize) -> u64 {
+    1 << number.ilog2()
+}
+
 /// The legal move of a record that may be chosen. Castling counts only as the format writes it.
 fn playable<P: Rules>(pos: &P, entry: &Entry) -> Option<Move> {
     if entry.weight == 0 {
@@ -257,12 +280,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_key_is_missed(mut keys in proptest::collection::vec(prop_oneof![1..99u64, any::<u64>()], 0..600)) {
+        fn no_key_is_missed(
+            mut keys in proptest::collection::vec(prop_oneof![1..99u64, any::<u64>()], 0..600),
+            memory in 0..1_000_000usize,
+        ) {
             keys.sort_unstable();
             let records = keys.iter().flat_map(|key| (u128::from(*key) << 64).to_be_bytes());
             let book = Book::from_bytes(records.collect()).unwrap();
             let meter = Meter::default();
-            let knowledge = Knowledge::new(&book, &meter, 2).unwrap();
+            let knowledge = Knowledge::within(&book, &meter, 2, memory).unwrap();
             for key in &keys {
                 prop_assert!(knowledge.filter.may_contain(*key));
                 let first = keys.partition_point(|other| other < key) as u64;

@@ -23,5 +23,5 @@ pub use self::{
 };
 pub(super) use self::{
     knowledge::Knowledge,
-    reached::{Reached, Way},
+    reached::{AscendingKeys, Reached, Way},
 };

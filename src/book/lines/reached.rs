@@ -1,12 +1,13 @@
-//! How soon a walk along the lines of a book comes to its positions.
+//! Which positions a walk along the lines of a book comes to, in bounded memory.
 
-use shakmaty::Color;
+use rustc_hash::FxHashSet;
+use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::knowledge::{Knowledge, Known};
 use crate::{
-    book::open::Book,
     error::Result,
-    position::{Keyed, Rules},
+    position::{Keyed, restored, stored},
+    sort::{Memory, Seen, Spool},
 };
 
 /// How a walk goes on from a position.
@@ -18,104 +19,157 @@ pub(in crate::book) enum Way {
     Followed,
 }
 
-/// The positions that a walk comes to, by the number of the first record of each.
+/// Positions of a level up to so many bytes stay in memory.
+const LEVEL_IN_MEMORY: usize = 1 << 16;
+
+/// The positions that walks come to, by their keys.
 pub(in crate::book) struct Reached {
-    /// Half-moves to each position, [`NEVER`] for those that no walk came to.
-    plies: Vec<u16>,
+    keys: Seen,
+    memory: Memory,
 }
 
-/// Of positions that no walk comes to.
-const NEVER: u16 = u16::MAX;
-
 impl Reached {
-    /// No position of a book is reached yet.
-    pub(in crate::book) fn none(knowledge: &Knowledge<'_>) -> Reached {
+    /// No position is reached yet. Takes twice this memory while a walk goes on; past it, keys go to temporary files.
+    pub(in crate::book) fn none(memory: Memory) -> Reached {
         Reached {
-            plies: vec![NEVER; knowledge.book().len() as usize],
+            keys: Seen::new(memory.clone()),
+            memory,
         }
-    }
-
-    /// After how many half-moves the position with this first record is reached, if it is.
-    pub(in crate::book) fn ply(&self, place: u64) -> Option<u16> {
-        let ply = self.plies[place as usize];
-        (ply != NEVER).then_some(ply)
     }
 
     /// The keys of the positions that are reached.
-    ///
-    /// # Errors
-    ///
-    /// A book that cannot be read.
-    pub(in crate::book) fn keys(&self, book: &Book) -> Result<Vec<u64>> {
-        let mut keys = Vec::new();
-        for (place, entry) in (0..).zip(book) {
-            let key = entry?.key;
-            if self.ply(place).is_some() {
-                keys.push(key);
-            }
+    pub(in crate::book) fn keys(&self) -> AscendingKeys<'_> {
+        let ascending = self.keys.ascending();
+        let keys = ascending.map(|found| found.map(|fingerprint| (fingerprint >> 64) as u64));
+        AscendingKeys {
+            keys: Box::new(keys),
+            next: None,
         }
-        Ok(keys)
     }
 
     /// Notes the positions in which a side is to move along its lines, or all that are [followed](Way::Followed).
     /// Does not go on from positions with the keys `closed`, and does not note them. Goes less than `plies`
-    /// half-moves deep. One value may take a walk along the lines of White and one along those of Black.
+    /// half-moves deep. One value may take a walk along the lines of White and one along those of Black, or several
+    /// that follow.
     ///
     /// # Errors
     ///
-    /// A book that cannot be read.
-    pub(in crate::book) fn walk<P: Rules>(
+    /// A book that cannot be read, or a temporary file that cannot be written.
+    pub(in crate::book) fn walk(
         &mut self,
         knowledge: &Knowledge<'_>,
-        start: Keyed<P>,
+        start: &VariantPosition,
         way: Way,
-        closed: &[u64],
+        closed: &FxHashSet<u64>,
         plies: u16,
     ) -> Result<()> {
-        // The positions in which the other side is to move.
-        let mut passed = match way {
-            Way::LinesOf(_) => Reached::none(knowledge),
-            Way::Followed => Reached { plies: Vec::new() },
+        let memory = self.memory.clone();
+        let mut walk = Walk {
+            way,
+            closed,
+            noted: &mut self.keys,
+            passed: Seen::new(memory),
         };
-        let mut waiting = vec![(knowledge.look_up(start)?, 0)];
-        while let Some((known, ply)) = waiting.pop() {
-            if ply >= plies || closed.contains(&known.pos.key()) {
-                continue;
+        let level = || Spool::new(LEVEL_IN_MEMORY, self.memory.temp_dir.clone());
+        let mut waiting = level();
+        if plies > 0 {
+            walk.meet(&Keyed::new(start.clone()), &mut waiting)?;
+        }
+        // Level by level, so that each position is met first where it is reached soonest.
+        for _ in 1..plies {
+            let mut behind = level();
+            let mut texts = waiting.reader(0);
+            while let Some(text) = texts.read_text()? {
+                let text = String::from_utf8_lossy(&text);
+                if let Some(pos) = restored(&text, start) {
+                    walk.go_on(knowledge, Keyed::new(pos), &mut behind)?;
+                }
             }
-            let is_theirs =
-                matches!(way, Way::LinesOf(side) if known.pos.position().turn() != side);
-            let noted = if is_theirs { &mut passed } else { &mut *self };
-            if !noted.is_sooner(&known, ply) {
-                continue;
+            if behind.len() == 0 {
+                break;
             }
-            let choices = match is_theirs {
-                true => Vec::new(),
-                false => knowledge.choices(&known)?,
-            };
-            for choice in &choices {
-                let mut after = known.pos.clone();
-                after.play(choice.mv);
-                waiting.push((knowledge.look_up(after)?, ply + 1));
+            waiting = behind;
+        }
+        Ok(())
+    }
+}
+
+/// Keys that are asked for in ascending order.
+pub(in crate::book) struct AscendingKeys<'a> {
+    keys: Box<dyn Iterator<Item = Result<u64>> + 'a>,
+    /// The last that was read.
+    next: Option<u64>,
+}
+
+impl AscendingKeys<'_> {
+    /// Whether a key is among them; no smaller one may be asked for later.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub(in crate::book) fn contains(&mut self, key: u64) -> Result<bool> {
+        while self.next.is_none_or(|next| next < key) {
+            match self.keys.next().transpose()? {
+                Some(next) => self.next = Some(next),
+                None => return Ok(false),
             }
-            if is_theirs || (way == Way::Followed && choices.is_empty()) {
-                let replies = knowledge.replies(&known.pos)?;
-                waiting.extend(replies.into_iter().map(|reply| (reply.after, ply + 1)));
-            }
+        }
+        Ok(self.next == Some(key))
+    }
+}
+
+/// A walk along the lines of a book.
+struct Walk<'a> {
+    way: Way,
+    closed: &'a FxHashSet<u64>,
+    noted: &'a mut Seen,
+    /// The positions in which the other side is to move.
+    passed: Seen,
+}
+
+impl Walk<'_> {
+    fn is_theirs(&self, pos: &Keyed<VariantPosition>) -> bool {
+        matches!(self.way, Way::LinesOf(side) if pos.position().turn() != side)
+    }
+
+    /// Comes to a position, which waits to be gone on from if this is the first time.
+    fn meet(&mut self, pos: &Keyed<VariantPosition>, waiting: &mut Spool) -> Result<()> {
+        if self.closed.contains(&pos.key()) {
+            return Ok(());
+        }
+        let met = match self.is_theirs(pos) {
+            true => &mut self.passed,
+            false => &mut *self.noted,
+        };
+        if met.insert(u128::from(pos.key()) << 64)? {
+            waiting.append_text(stored(pos.position()).as_bytes())?;
         }
         Ok(())
     }
 
-    /// Notes a position; answers whether a walk has to go on from it: from one that is not in the book always, from
-    /// another if it was not reached as soon before.
-    fn is_sooner<P: Rules>(&mut self, known: &Known<P>, ply: u16) -> bool {
-        let Some(place) = known.place else {
-            return true;
+    fn go_on(
+        &mut self,
+        knowledge: &Knowledge<'_>,
+        pos: Keyed<VariantPosition>,
+        behind: &mut Spool,
+    ) -> Result<()> {
+        let is_theirs = self.is_theirs(&pos);
+        let known = knowledge.look_up(pos)?;
+        let choices = match is_theirs {
+            true => Vec::new(),
+            false => knowledge.choices(&known)?,
         };
-        let before = &mut self.plies[place as usize];
-        let is_sooner = ply < *before;
-        if is_sooner {
-            *before = ply;
+        let Known { pos, .. } = known;
+        for choice in &choices {
+            let mut after = pos.clone();
+            after.play(choice.mv);
+            self.meet(&after, behind)?;
         }
-        is_sooner
+        if is_theirs || (self.way == Way::Followed && choices.is_empty()) {
+            for reply in knowledge.replies(&pos)? {
+                self.meet(&reply.after.pos, behind)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -1,18 +1,18 @@
 //! What a suite has in it.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use polybook::{
     Error,
     convert::{Suite, read_starts},
     position::Variant,
+    tally::Memory,
 };
 
-use crate::cli::{
-    input::{self, InputFile},
-    usage::Usage,
-};
+use crate::cli::{input, usage::Usage};
+
+/// How many times the bytes of a file of positions these take at most.
+const POSITIONS: usize = 16;
 
 /// What a suite has in it.
 #[derive(clap::Args, Debug)]
@@ -62,7 +62,7 @@ fn balance(text: &str) -> Result<(f64, f64), &'static str> {
 
 impl SuiteArgs {
     /// The suite that is asked for.
-    pub fn suite(&self, variant: Variant) -> anyhow::Result<Suite> {
+    pub fn suite(&self, variant: Variant, memory: &Memory) -> anyhow::Result<Suite> {
         let limit = self
             .limit
             .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -73,22 +73,25 @@ impl SuiteArgs {
             balance: self.balance,
             unique: self.unique,
             opcodes: self.opcodes,
-            starts: self.starts(variant)?,
+            starts: self.starts(variant, memory)?,
         })
     }
 
-    fn starts(&self, variant: Variant) -> anyhow::Result<Vec<shakmaty::variant::VariantPosition>> {
+    fn starts(
+        &self,
+        variant: Variant,
+        memory: &Memory,
+    ) -> anyhow::Result<Vec<shakmaty::variant::VariantPosition>> {
         let Some(path) = &self.from else {
             return Ok(Vec::new());
         };
         let name = input::name(path);
-        let file = InputFile::of(path)?;
-        let text = fs::read(file.path()).with_context(|| format!("cannot read {name}"))?;
+        let text = input::read_text(path, memory, POSITIONS)?;
         let problem = |problem: String| Error::File {
             path: name.clone().into(),
             problem,
         };
-        let starts = read_starts(&String::from_utf8_lossy(&text), variant)
+        let starts = read_starts(&text, variant)
             .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;
         if starts.is_empty() {
             return Err(problem("has no position: write a FEN or an EPD a line".to_owned()).into());

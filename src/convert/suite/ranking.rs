@@ -1,92 +1,110 @@
 //! The order of a suite.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    hash::Hasher,
-};
+use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
 use super::Suite;
+use crate::{
+    error::Result,
+    sort::{Memory, TextSorter},
+};
 
 /// A line or a position that may be in a suite.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Candidate {
-    /// Its text, by which it is known.
-    pub text: String,
+#[derive(Clone, Debug)]
+pub(super) struct Candidate<'a> {
+    /// Its text, by which it is known. No byte of it is null.
+    pub text: &'a str,
     /// Which starting position it starts from.
-    pub start: usize,
+    pub start: u32,
     /// The identity of the position that it leads to.
     pub identity: u64,
     pub games: u64,
 }
 
-/// More candidates than a suite may have.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct TooMany;
-
-/// Keeps the first candidates in their order: as many as are wanted, so that others take no memory.
+/// Puts candidates into their order: as many as are wanted, past its memory in temporary files.
 pub(super) struct Ranking {
-    limit: Option<usize>,
     seed: Option<u64>,
-    unique: bool,
-    kept: BTreeSet<(u64, Candidate)>,
-    /// The rank of the one that is kept for a position, if they are to be unique.
-    by_position: HashMap<u64, (u64, Candidate)>,
+    /// How many candidates were added, if all of them may be in the suite.
+    all: Option<usize>,
+    ranked: TextSorter,
+    /// The first candidate of each position, if they are to be unique.
+    by_position: Option<TextSorter>,
 }
+
+/// Bytes of the identity before a candidate that is sorted by position.
+const IDENTITY: usize = size_of::<u64>();
+
+/// Bytes of the rank before a candidate.
+const RANK: usize = size_of::<u64>();
 
 impl Ranking {
     /// The most lines of a suite. No match plays more of them, so more are taken for a mistake.
     pub(super) const MOST: usize = 4_000_000;
 
-    pub(super) fn new(suite: &Suite) -> Ranking {
+    pub(super) fn new(suite: &Suite, memory: &Memory) -> Ranking {
+        let share = memory.share(2);
         Ranking {
-            limit: suite.limit,
             seed: suite.seed,
-            unique: suite.unique,
-            kept: BTreeSet::new(),
-            by_position: HashMap::new(),
+            all: (suite.limit.is_none() && !suite.unique).then_some(0),
+            ranked: TextSorter::new(
+                share.clone(),
+                Some(suite.limit.unwrap_or(Ranking::MOST + 1)),
+            ),
+            by_position: suite.unique.then(|| TextSorter::unique(share, IDENTITY)),
         }
     }
 
-    /// Adds a candidate.
-    pub(super) fn add(&mut self, candidate: Candidate) -> Result<(), TooMany> {
-        let ranked = (self.rank(&candidate), candidate);
-        if self.unique {
-            let identity = ranked.1.identity;
-            match self.by_position.get(&identity) {
-                Some(before) if *before <= ranked => return Ok(()),
-                Some(before) => drop(self.kept.remove(before)),
-                None => {}
+    /// Adds a candidate; answers whether there is room for more.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<bool> {
+        let rank = self.rank(candidate).to_be_bytes();
+        let text = candidate.text.as_bytes();
+        let ranked = [&rank, text, &[0], &candidate.start.to_be_bytes()].concat();
+        match &mut self.by_position {
+            Some(positions) => {
+                positions.push(&[&candidate.identity.to_be_bytes(), &*ranked].concat())?;
             }
-            self.by_position.insert(identity, ranked.clone());
+            None => self.ranked.push(&ranked)?,
         }
-        self.kept.insert(ranked);
-        if self.kept.len() > self.limit.unwrap_or(usize::MAX) {
-            let last = self.kept.pop_last();
-            if let Some((_, last)) = last.filter(|_| self.unique) {
-                self.by_position.remove(&last.identity);
-            }
+        if let Some(all) = &mut self.all {
+            *all += 1;
         }
-        if self.kept.len() > Ranking::MOST {
-            return Err(TooMany);
-        }
-        Ok(())
+        Ok(self.all.is_none_or(|all| all <= Ranking::MOST))
     }
 
-    /// The candidates in their order.
-    pub(super) fn ranked(self) -> Vec<Candidate> {
-        let kept = self.kept.into_iter();
-        kept.map(|(_, candidate)| candidate).collect()
+    /// The texts of the candidates in their order, and where they start.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read.
+    pub(super) fn ranked(&mut self) -> Result<impl Iterator<Item = Result<(String, usize)>>> {
+        if let Some(mut positions) = self.by_position.take() {
+            for candidate in positions.sorted() {
+                self.ranked.push(&candidate?[IDENTITY..])?;
+            }
+        }
+        Ok(self.ranked.sorted().map(|ranked| {
+            let ranked = ranked?;
+            let (text, start) = ranked[RANK..]
+                .split_last_chunk()
+                .expect("the start is last");
+            let text = text.strip_suffix(&[0]).expect("a null byte is before it");
+            let text = String::from_utf8_lossy(text).into_owned();
+            Ok((text, u32::from_be_bytes(*start) as usize))
+        }))
     }
 
     /// What the order goes by first: the most games, or a number that is spread as evenly as chance would.
-    fn rank(&self, candidate: &Candidate) -> u64 {
+    fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.seed {
             None => u64::MAX - candidate.games,
             Some(seed) => {
                 let mut hasher = SipHasher13::new_with_keys(seed, 0);
-                hasher.write(&(candidate.start as u64).to_le_bytes());
+                hasher.write(&u64::from(candidate.start).to_le_bytes());
                 hasher.write(candidate.text.as_bytes());
                 hasher.finish()
             }
@@ -101,18 +119,22 @@ mod tests {
     use super::*;
 
     fn texts(suite: &Suite, candidates: &[(u64, u64)]) -> Vec<String> {
-        let mut ranking = Ranking::new(suite);
+        let memory = Memory {
+            bytes: 0,
+            ..Memory::default()
+        };
+        let mut ranking = Ranking::new(suite, &memory);
         for (number, (identity, games)) in candidates.iter().enumerate() {
             let candidate = Candidate {
-                text: format!("{number:03}"),
+                text: &format!("{number:03}"),
                 start: 0,
                 identity: *identity,
                 games: *games,
             };
-            ranking.add(candidate).unwrap();
+            assert!(ranking.add(&candidate).unwrap());
         }
-        let ranked = ranking.ranked().into_iter();
-        ranked.map(|candidate| candidate.text).collect()
+        let ranked = ranking.ranked().unwrap();
+        ranked.map(|candidate| candidate.unwrap().0).collect()
     }
 
     #[test]
@@ -130,6 +152,20 @@ mod tests {
     }
 
     const SHUFFLED: &str = "005 006 004 001 003 002 007 000";
+
+    #[test]
+    fn the_commonest_come_first_and_then_the_smallest_texts() {
+        let found = texts(&Suite::default(), &[(1, 2), (2, 9), (1, 9), (3, 0)]);
+        assert_eq!(found, ["001", "002", "000", "003"]);
+        let unique = Suite {
+            unique: true,
+            ..Suite::default()
+        };
+        assert_eq!(
+            texts(&unique, &[(1, 2), (2, 9), (1, 9), (3, 0)]),
+            ["001", "002", "003"]
+        );
+    }
 
     proptest! {
         #[test]

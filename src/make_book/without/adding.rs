@@ -15,8 +15,4 @@ impl Run<'_> {
     ) -> Result<()> {
         Ok(())
     }
-
-    pub(super) fn merge_ordered(&mut self) -> Result<()> {
-        Ok(())
-    }
 }

@@ -1,0 +1,173 @@
+//! Finding positions of which only the keys are known, by walking to them.
+
+use std::cell::Cell;
+
+use shakmaty::variant::VariantPosition;
+
+use super::{
+    Tree,
+    source::{Source, TreeMove},
+    walk::{Event, Limits, Order},
+};
+use crate::{
+    error::Result,
+    position::{Keyed, restored, stored},
+    progress::Meter,
+    sort::{Memory, Seen, TextSorter},
+};
+
+/// Positions that are wanted by their keys, and those of them that walks come to. What memory does not hold goes to
+/// temporary files.
+///
+/// ```
+/// use polybook::{
+///     book::{Book, Entry}, position::{BookMove, Variant, key}, progress::Meter, tally::Memory, tree::Wanted,
+/// };
+///
+/// let start = Variant::Standard.start();
+/// let e4 = Entry { key: key(&start), mv: BookMove(0o1434), weight: 1, learn: 0 };
+/// let book = Book::from_bytes(e4.to_bytes().to_vec()).expect("whole records");
+/// let mut wanted = Wanted::new(Memory::default());
+/// wanted.add(7)?;
+/// wanted.add(key(&start))?;
+/// wanted.look(&book, &start, &Meter::default())?;
+/// let mut found = wanted.found();
+/// assert_eq!(found.position(7)?, None);
+/// assert_eq!(found.position(key(&start))?, Some(start.clone()));
+/// # Ok::<(), polybook::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Wanted {
+    keys: Seen,
+    found: Seen,
+    /// How many are not found.
+    left: u64,
+    /// The keys of those that are found, and the positions.
+    positions: TextSorter,
+    rules: Option<VariantPosition>,
+    memory: Memory,
+}
+
+/// Found positions, which are asked for in ascending order of their keys.
+pub struct FoundPositions<'a> {
+    texts: Box<dyn Iterator<Item = Result<Vec<u8>>> + 'a>,
+    rules: Option<&'a VariantPosition>,
+    /// The last that was read.
+    next: Option<(u64, String)>,
+}
+
+/// The key of a position as it stands before its text.
+const KEY: usize = size_of::<u64>();
+
+impl Wanted {
+    /// Nothing is wanted yet; `memory` is for all that will be.
+    pub fn new(memory: Memory) -> Wanted {
+        let share = memory.share(4);
+        Wanted {
+            keys: Seen::new(share.clone()),
+            found: Seen::new(share.clone()),
+            left: 0,
+            positions: TextSorter::new(share.clone(), None),
+            rules: None,
+            memory: share,
+        }
+    }
+
+    /// Wants the position of a key.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub fn add(&mut self, key: u64) -> Result<()> {
+        self.left += u64::from(self.keys.insert(u128::from(key) << 64)?);
+        Ok(())
+    }
+
+    /// Whether there is nothing more to look for.
+    pub fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Looks for what is wanted and not found yet where a walk from `start` comes. All walks are by the same rules.
+    ///
+    /// # Errors
+    ///
+    /// What the source answers, or a temporary file that cannot be written.
+    pub fn look(
+        &mut self,
+        source: &impl Source,
+        start: &VariantPosition,
+        meter: &Meter,
+    ) -> Result<()> {
+        let left = Cell::new(self.left);
+        let source = WhileLeft {
+            source,
+            left: &left,
+        };
+        let limits = Limits {
+            memory: self.memory.clone(),
+            ..Limits::default()
+        };
+        let tree = Tree::new(source, start.clone(), limits, meter);
+        tree.walk(Order::Positions, &mut |event| {
+            let Event::Position { pos, .. } = event else {
+                return Ok(());
+            };
+            let place = u128::from(pos.key()) << 64;
+            if self.keys.contains(place)? && self.found.insert(place)? {
+                left.set(left.get() - 1);
+                let mut text = pos.key().to_be_bytes().to_vec();
+                text.extend_from_slice(stored(pos.position()).as_bytes());
+                self.positions.push(&text)?;
+            }
+            Ok(())
+        })?;
+        self.left = left.get();
+        self.rules.get_or_insert_with(|| start.clone());
+        Ok(())
+    }
+
+    /// What was found.
+    pub fn found(&mut self) -> FoundPositions<'_> {
+        FoundPositions {
+            texts: Box::new(self.positions.sorted()),
+            rules: self.rules.as_ref(),
+            next: None,
+        }
+    }
+}
+
+impl FoundPositions<'_> {
+    /// The position of a key, if it was found. No smaller key may be asked for later.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub fn position(&mut self, key: u64) -> Result<Option<VariantPosition>> {
+        while self.next.as_ref().is_none_or(|(next, _)| *next < key) {
+            let Some(text) = self.texts.next().transpose()? else {
+                return Ok(None);
+            };
+            let (next, pos) = text.split_first_chunk::<KEY>().expect("a key comes first");
+            let pos = String::from_utf8_lossy(pos).into_owned();
+            self.next = Some((u64::from_be_bytes(*next), pos));
+        }
+        let found = self.next.as_ref().filter(|(next, _)| *next == key);
+        Ok(found.and_then(|(_, pos)| restored(pos, self.rules?)))
+    }
+}
+
+/// A source that knows nothing any more when nothing is left to look for, so that the walk ends.
+struct WhileLeft<'a, S> {
+    source: &'a S,
+    left: &'a Cell<u64>,
+}
+
+impl<S: Source> Source for WhileLeft<'_, S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        match self.left.get() {
+            0 => Ok(Vec::new()),
+            _ => self.source.moves(pos),
+        }
+    }
+}

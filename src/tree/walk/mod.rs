@@ -1,0 +1,352 @@
+//! Going through a tree, each position once.
+
+mod limits;
+mod onward;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+use shakmaty::{Move, variant::VariantPosition};
+
+pub use self::limits::Limits;
+use self::{
+    limits::Choice,
+    onward::{Behind, Onward},
+};
+use super::source::{Source, TreeMove};
+use crate::{
+    error::Result,
+    position::Keyed,
+    progress::{Meter, Portions},
+};
+
+/// In which order moves are met.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// A move, then all behind it, then the next of its position.
+    Lines,
+    /// A move, then the others of its position as variations with all behind them, then what is behind the move.
+    Variations {
+        /// How many variations may stand in one another. What would be deeper becomes a game of its own.
+        deepest: usize,
+        /// How many moves a game may have before what is left of it becomes games of their own.
+        longest: u64,
+    },
+    /// All moves of a position, then all behind each.
+    Positions,
+}
+
+/// A move that a walk meets.
+#[derive(Clone, Debug)]
+pub struct Branch<'a> {
+    /// The position before it.
+    pub pos: &'a Keyed<VariantPosition>,
+    /// Half-moves from the start to that position.
+    pub ply: usize,
+    /// The move.
+    pub mv: &'a TreeMove,
+    /// Its share of the weights of the position, in percent.
+    pub share: f64,
+    /// Whether the tree goes on from the position behind it, but behind another move.
+    pub is_transposition: bool,
+}
+
+/// What a walk meets.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A game begins that goes to its first new move by the moves of a line from the start.
+    Game(&'a [Move]),
+    /// The moves of a position follow: of [`Order::Positions`] alone.
+    Position {
+        /// The position.
+        pos: &'a Keyed<VariantPosition>,
+        /// Half-moves from the start to it.
+        ply: usize,
+    },
+    /// A move.
+    Move(Branch<'a>),
+    /// A variation begins, an alternative to the last move of the same depth.
+    Open,
+    /// The variation ends.
+    Close,
+}
+
+/// What can be reached from a position by the moves of a source, within limits.
+#[derive(Clone, Debug)]
+pub struct Tree<'a, S> {
+    source: S,
+    start: VariantPosition,
+    limits: Limits,
+    meter: &'a Meter,
+}
+
+impl<'a, S: Source> Tree<'a, S> {
+    /// The tree from a position on. `meter` tells how far a walk through it is, as far as weights tell how much is
+    /// behind a move.
+    pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
+        Tree {
+            source,
+            start,
+            limits,
+            meter,
+        }
+    }
+
+    /// Where it starts.
+    pub(super) fn start(&self) -> &VariantPosition {
+        &self.start
+    }
+
+    /// Walks through the tree and calls `f` with what it meets. Each position is gone on from once, behind one of the
+    /// moves that lead there.
+    ///
+    /// # Errors
+    ///
+    /// What the source and `f` answer, or a temporary file that cannot be written.
+    pub fn walk(&self, order: Order, f: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<()> {
+        let Tree {
+            source,
+            start,
+            limits,
+            meter,
+        } = self;
+        let done = Portions::new(meter);
+        let onward = Onward::new(source, start, limits, meter)?;
+        let start = Rc::new(Node {
+            pos: Keyed::new(start.clone()),
+            ply: 0,
+            nesting: 0,
+            portion: 1.0,
+            before: None,
+        });
+        let mut walk = Walk {
+            source,
+            limits,
+            order,
+            onward,
+            left: limits.moves.unwrap_or(u64::MAX),
+            tasks: Vec::new(),
+            in_game: 0,
+            deferred: vec![Task::Expand(start)],
+            done,
+            f,
+        };
+        // Games may defer others. The last goes first, so that few wait.
+        while let Some(task) = walk.deferred.pop() {
+            walk.game(task)?;
+        }
+        walk.done.finish();
+        Ok(())
+    }
+}
+
+/// A position on the way.
+#[derive(Clone)]
+struct Node {
+    pos: Keyed<VariantPosition>,
+    ply: usize,
+    /// How many variations it stands in.
+    nesting: usize,
+    /// How much of the whole tree is likely to be behind it.
+    portion: f64,
+    /// The position before it and the move from there.
+    before: Option<(Rc<Node>, Move)>,
+}
+
+impl Node {
+    /// The moves from the start.
+    fn line(&self) -> Vec<Move> {
+        let mut line = Vec::new();
+        let mut at = self.before.as_ref();
+        while let Some((node, mv)) = at {
+            line.push(*mv);
+            at = node.before.as_ref();
+        }
+        line.reverse();
+        line
+    }
+}
+
+/// What is still to be done, the last first.
+enum Task {
+    /// The moves of a position.
+    Expand(Rc<Node>),
+    /// A move of a position in so many variations, and what is behind it.
+    Branch(Rc<Node>, Choice, usize),
+    Open,
+    Close,
+}
+
+struct Walk<'a, S> {
+    source: &'a S,
+    limits: &'a Limits,
+    order: Order,
+    onward: Onward,
+    /// How many more moves there may be.
+    left: u64,
+    tasks: Vec<Task>,
+    /// Moves in the present game.
+    in_game: u64,
+    /// What becomes games of their own.
+    deferred: Vec<Task>,
+    done: Portions<'a>,
+    f: &'a mut dyn FnMut(Event<'_>) -> Result<()>,
+}
+
+impl<S: Source> Walk<'_, S> {
+    /// Goes through a game that begins with a task.
+    fn game(&mut self, task: Task) -> Result<()> {
+        let line = match &task {
+            Task::Expand(node) => node.line(),
+            Task::Branch(node, ..) => node.line(),
+            Task::Open | Task::Close => unreachable!("a game begins with a position or a move"),
+        };
+        let has_moves = match &task {
+            // A position without moves of its own is no game.
+            Task::Expand(node) => line.is_empty() || !self.choices(node)?.is_empty(),
+            _ => self.left > 0,
+        };
+        if !has_moves {
+            if let Task::Expand(node) = &task {
+                self.done.add(node.portion);
+            }
+            return Ok(());
+        }
+        (self.f)(Event::Game(&line))?;
+        self.in_game = 0;
+        self.tasks.push(task);
+        let first = self.deferred.len();
+        while let Some(task) = self.tasks.pop() {
+            self.run(task)?;
+        }
+        // The first that was deferred is the first to go on with.
+        self.deferred[first..].reverse();
+        Ok(())
+    }
+
+    fn run(&mut self, task: Task) -> Result<()> {
+        let is_full =
+            matches!(self.order, Order::Variations { longest, .. } if self.in_game >= longest);
+        match task {
+            Task::Open if self.left == 0 || is_full => {
+                // Without its move, a variation would be empty.
+                let branch = self.tasks.pop();
+                self.tasks.pop();
+                if let Some(Task::Branch(node, choice, _)) = branch {
+                    self.deferred.push(Task::Branch(node, choice, 0));
+                }
+            }
+            Task::Open => (self.f)(Event::Open)?,
+            Task::Close => (self.f)(Event::Close)?,
+            Task::Branch(node, choice, nesting) => {
+                let behind = self.meet(&node, &choice, nesting)?;
+                self.tasks.extend(behind.map(Task::Expand));
+            }
+            Task::Expand(node) if is_full => {
+                let node = Rc::unwrap_or_clone(node);
+                let outside = Node { nesting: 0, ..node };
+                self.deferred.push(Task::Expand(Rc::new(outside)));
+            }
+            Task::Expand(node) => self.expand(&node)?,
+        }
+        Ok(())
+    }
+
+    fn expand(&mut self, node: &Rc<Node>) -> Result<()> {
+        let choices = self.choices(node)?;
+        if choices.is_empty() {
+            self.done.add(node.portion);
+            return Ok(());
+        }
+        let nesting = node.nesting;
+        match self.order {
+            Order::Lines => {
+                let branch = |choice| Task::Branch(Rc::clone(node), choice, nesting);
+                self.tasks.extend(choices.into_iter().rev().map(branch));
+            }
+            Order::Positions => {
+                let (pos, ply) = (&node.pos, node.ply);
+                (self.f)(Event::Position { pos, ply })?;
+                let mut behind = Vec::new();
+                for choice in &choices {
+                    behind.extend(self.meet(node, choice, nesting)?);
+                }
+                self.tasks
+                    .extend(behind.into_iter().rev().map(Task::Expand));
+            }
+            Order::Variations { deepest, .. } => self.expand_variations(node, choices, deepest)?,
+        }
+        Ok(())
+    }
+
+    fn expand_variations(
+        &mut self,
+        node: &Rc<Node>,
+        choices: Vec<Choice>,
+        deepest: usize,
+    ) -> Result<()> {
+        let nesting = node.nesting;
+        let mut choices = choices.into_iter();
+        if let Some(main) = choices.next() {
+            let behind = self.meet(node, &main, nesting)?;
+            self.tasks.extend(behind.map(Task::Expand));
+        }
+        if nesting == deepest {
+            let branch = |choice| Task::Branch(Rc::clone(node), choice, 0);
+            self.deferred.extend(choices.map(branch));
+            return Ok(());
+        }
+        for choice in choices.rev() {
+            self.tasks.push(Task::Close);
+            let branch = Task::Branch(Rc::clone(node), choice, nesting + 1);
+            self.tasks.push(branch);
+            self.tasks.push(Task::Open);
+        }
+        Ok(())
+    }
+
+    /// The moves of a position that are within the limits.
+    fn choices(&self, node: &Node) -> Result<Vec<Choice>> {
+        if self.left == 0 || node.ply >= self.limits.plies() {
+            return Ok(Vec::new());
+        }
+        self.limits.choices(self.source, &node.pos, node.portion)
+    }
+
+    /// Meets a move; answers the position behind it if the tree goes on there.
+    fn meet(
+        &mut self,
+        node: &Rc<Node>,
+        choice: &Choice,
+        nesting: usize,
+    ) -> Result<Option<Rc<Node>>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.in_game += 1;
+        let mv = choice.mv.mv;
+        let (mut pos, ply) = (node.pos.clone(), node.ply + 1);
+        pos.play(mv);
+        let behind = self.onward.behind(&node.pos, mv, &pos, ply)?;
+        (self.f)(Event::Move(Branch {
+            pos: &node.pos,
+            ply: node.ply,
+            mv: &choice.mv,
+            share: choice.share,
+            is_transposition: behind == Behind::Elsewhere,
+        }))?;
+        if behind != Behind::Here {
+            self.done.add(choice.portion);
+            return Ok(None);
+        }
+        Ok(Some(Rc::new(Node {
+            pos,
+            ply,
+            nesting,
+            portion: choice.portion,
+            before: Some((Rc::clone(node), mv)),
+        })))
+    }
+}

@@ -1,0 +1,153 @@
+//! Where a tree goes on: behind one of the moves that lead to a position, and nowhere else.
+
+use shakmaty::{Move, variant::VariantPosition};
+
+use super::limits::Limits;
+use crate::{
+    error::Result,
+    position::{BookMove, Keyed, restored, stored},
+    progress::{Meter, Portions},
+    sort::{Seen, Spool},
+    tree::source::Source,
+};
+
+/// Positions of a level up to so many bytes stay in memory.
+const LEVEL_IN_MEMORY: usize = 1 << 16;
+
+/// What is behind a move.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Behind {
+    /// The tree goes on.
+    Here,
+    /// The tree goes on behind another move that leads to the same position.
+    Elsewhere,
+    /// Nothing, because the lines are as long as they may be.
+    Nothing,
+}
+
+/// Which of the moves that lead to a position the tree goes on behind.
+pub(super) enum Onward {
+    /// The first that the walk meets.
+    First { met: Seen, plies: usize },
+    /// One by which it is reached in the fewest half-moves: the first such of the last level but one.
+    Soonest {
+        /// All positions that the tree goes on from.
+        met: Seen,
+        /// The moves that it goes on behind.
+        moves: Seen,
+    },
+}
+
+impl Onward {
+    pub(super) fn new(
+        source: &impl Source,
+        start: &VariantPosition,
+        limits: &Limits,
+        meter: &Meter,
+    ) -> Result<Onward> {
+        if limits.max_ply.is_some() {
+            return Onward::soonest(source, start, limits, meter);
+        }
+        let mut met = Seen::new(limits.memory.share(2));
+        met.insert(place(&Keyed::new(start.clone())))?;
+        let plies = limits.plies();
+        Ok(Onward::First { met, plies })
+    }
+
+    /// Walks level by level to all positions that the tree goes on from.
+    fn soonest(
+        source: &impl Source,
+        start: &VariantPosition,
+        limits: &Limits,
+        meter: &Meter,
+    ) -> Result<Onward> {
+        let mut done = Portions::new(meter);
+        let mut met = Seen::new(limits.memory.share(4));
+        let mut moves = Seen::new(limits.memory.share(4));
+        met.insert(place(&Keyed::new(start.clone())))?;
+        let level = || Spool::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
+        let mut waiting = level();
+        wait(&mut waiting, start, 1.0)?;
+        for ply in 1..limits.plies() {
+            let mut next = level();
+            let mut texts = waiting.reader(0);
+            while let Some(text) = texts.read_text()? {
+                let (pos, portion) = waited(&text, start);
+                let Some(pos) = pos.map(Keyed::new) else {
+                    done.add(portion);
+                    continue;
+                };
+                let choices = limits.choices(source, &pos, portion)?;
+                if choices.is_empty() {
+                    done.add(portion);
+                }
+                for choice in choices {
+                    let mut behind = pos.clone();
+                    behind.play(choice.mv.mv);
+                    let is_new = met.insert(place(&behind))?;
+                    if is_new {
+                        moves.insert(way(&pos, choice.mv.mv))?;
+                    }
+                    if is_new && ply + 1 < limits.plies() {
+                        wait(&mut next, behind.position(), choice.portion)?;
+                    } else {
+                        done.add(choice.portion);
+                    }
+                }
+            }
+            waiting = next;
+            if waiting.len() == 0 {
+                break;
+            }
+        }
+        done.finish();
+        Ok(Onward::Soonest { met, moves })
+    }
+
+    /// What is behind a move from one position to another, which is so many half-moves from the start.
+    pub(super) fn behind(
+        &mut self,
+        before: &Keyed<VariantPosition>,
+        mv: Move,
+        after: &Keyed<VariantPosition>,
+        ply: usize,
+    ) -> Result<Behind> {
+        Ok(match self {
+            // Another line may come there sooner.
+            Onward::First { plies, .. } if ply >= *plies => Behind::Nothing,
+            Onward::First { met, .. } => match met.insert(place(after))? {
+                true => Behind::Here,
+                false => Behind::Elsewhere,
+            },
+            Onward::Soonest { met, .. } if !met.contains(place(after))? => Behind::Nothing,
+            Onward::Soonest { moves, .. } => match moves.contains(way(before, mv))? {
+                true => Behind::Here,
+                false => Behind::Elsewhere,
+            },
+        })
+    }
+}
+
+/// Stands for a position.
+fn place(pos: &Keyed<VariantPosition>) -> u128 {
+    u128::from(pos.identity()) << 64
+}
+
+/// Stands for a move of a position.
+fn way(pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
+    place(pos) | u128::from(BookMove::from(mv).0)
+}
+
+/// Lets a position wait until all of its level are met.
+fn wait(level: &mut Spool, pos: &VariantPosition, portion: f64) -> Result<()> {
+    let mut text = portion.to_le_bytes().to_vec();
+    text.extend_from_slice(stored(pos).as_bytes());
+    level.append_text(&text)
+}
+
+/// A position that waited, if it has moves, and its portion of the tree.
+fn waited(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
+    let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
+    let pos = restored(&String::from_utf8_lossy(pos), start);
+    (pos, f64::from_le_bytes(*portion))
+}
