@@ -42,5 +42,6 @@ replayed!(
     index_files,
     pgn_outputs,
     position_text,
+    suites,
     variants
 );

@@ -10,7 +10,7 @@ use polybook::{
     position::{Variant, key},
     progress::Meter,
     tally::Memory,
-    tree::{self, Limits},
+    tree::{Limits, Tree},
 };
 use shakmaty::{Chess, Color};
 
@@ -47,7 +47,7 @@ fn header_text(data: &[u8]) {
 }
 
 /// A book of records whose keys are those of positions, so that lines can be walked.
-fn sensible(data: &[u8]) -> Vec<u8> {
+pub(super) fn sensible(data: &[u8]) -> Vec<u8> {
     let mut records = Vec::new();
     let mut pos = Chess::default();
     for bytes in data.chunks_exact(4) {
@@ -166,17 +166,18 @@ impl std::io::Write for Bounded {
 /// A tree is written to its end in every format.
 fn grown(book: &Book) {
     let limits = Limits {
-        max_ply: 12,
+        max_ply: Some(12),
         moves: Some(500),
         ..Limits::default()
     };
-    let start = Variant::Standard.start();
+    let meter = Meter::default();
+    let tree = Tree::new(book, Variant::Standard.start(), limits, &meter);
     let path = Path::new("tree");
     let mut out = Vec::new();
     let moves = [
-        tree::write_text(book, &start, &limits, &mut out, path).unwrap(),
-        tree::write_pgn(book, &start, &limits, &mut out, path).unwrap(),
-        tree::write_jsonl(book, &start, &limits, &mut out, path).unwrap(),
+        tree.write_text(&mut out, path).unwrap(),
+        tree.write_pgn(&mut out, path).unwrap(),
+        tree.write_jsonl(&mut out, path).unwrap(),
     ];
     assert!(moves.iter().all(|moves| *moves <= 500));
 }
@@ -189,14 +190,13 @@ fn edited(room: &Room, path: &Path, book: &Book) {
         pos: pos.clone(),
         changes: vec![text.parse().unwrap()],
     };
-    let temp = std::env::temp_dir();
     let edit = |edits: &[PositionEdit]| {
         edit_book(
             book,
             edits,
             Variant::Standard,
             &out,
-            &temp,
+            &Memory::default(),
             &Meter::default(),
         )
     };
@@ -235,14 +235,13 @@ fn filtered(room: &Room, path: &Path, options: u8) {
         normalize: bit(4),
     };
     let (once, twice) = (room.path("filtered.bin"), room.path("again.bin"));
-    let temp = std::env::temp_dir();
     let keep = |from: &Path, to: &Path| {
         filter_books(
             &[from.to_owned()],
             to,
             &filter,
             None,
-            &temp,
+            &Memory::default(),
             &Meter::default(),
         )
     };

@@ -3,7 +3,6 @@
 
 pub mod books;
 pub mod counts_files;
-pub mod damage;
 pub mod databases;
 pub mod differential_self;
 pub mod differential_shakmaty;
@@ -12,6 +11,7 @@ pub mod index_files;
 pub mod outputs;
 pub mod pgn_outputs;
 pub mod position_text;
+pub mod suites;
 pub mod variants;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,112 @@
+//! Suites and tables of a book from any positions, and any script of changes: a text, a null byte, and the moves of a
+//! book.
+
+use std::path::Path;
+
+use polybook::{
+    book::{Book, Script, edit_book, faults},
+    convert::{ConvertBook, Suite, read_starts},
+    position::Variant,
+    progress::Meter,
+    tally::Memory,
+};
+
+use super::{Room, books::sensible, choice};
+
+/// Moves of a book, four bytes each.
+const MOST_OF_BOOK: usize = 400;
+
+pub fn run(data: &[u8]) {
+    let (options, rest) = choice(data);
+    let (plies, rest) = choice(rest);
+    let mut parts = rest.splitn(2, |byte| *byte == 0);
+    let text = String::from_utf8_lossy(parts.next().unwrap_or_default());
+    let moves = parts.next().unwrap_or_default();
+    let moves = &moves[..moves.len().min(MOST_OF_BOOK)];
+    let room = Room::new();
+    let path = room.file("book.bin", &sensible(moves));
+    let Ok(book) = Book::open(&path) else { return };
+    let bit = |number: u8| options >> number & 1 == 1;
+    let suite = Suite {
+        plies: usize::from(plies % 5),
+        limit: bit(0).then_some(3),
+        seed: bit(1).then_some(options.into()),
+        balance: bit(2).then_some((40.0, 60.0)),
+        unique: bit(3),
+        opcodes: bit(4),
+        starts: read_starts(&text, Variant::Standard).unwrap_or_default(),
+    };
+    made(&room, &book, &suite);
+    scripted(&room, &path, &book, &text);
+}
+
+/// What is made is the same in little memory, and a suite is where lines can start.
+fn made(room: &Room, book: &Book, suite: &Suite) {
+    let little = Memory {
+        bytes: 0,
+        ..Memory::default()
+    };
+    let convert = ConvertBook::new(book, Variant::Standard);
+    let again = ConvertBook::new(book, Variant::Standard).memory(little);
+    let same = |name: &str, make: &dyn Fn(&ConvertBook<'_>, &Path) -> polybook::Result<u64>| {
+        let [first, second] = ["a", "b"].map(|prefix| room.path(&format!("{prefix}.{name}")));
+        let made = make(&convert, &first);
+        let made_again = make(&again, &second);
+        assert_eq!(made.is_ok(), made_again.is_ok());
+        if let Ok(entries) = made {
+            let text = std::fs::read_to_string(&first).unwrap();
+            assert!(text == std::fs::read_to_string(second).unwrap());
+            return Some((entries, text));
+        }
+        assert!(!first.exists() && !second.exists());
+        None
+    };
+    let most = suite.limit.unwrap_or(usize::MAX) as u64;
+    let epd = same("epd", &|convert, path| {
+        Ok(convert.to_epd(path, suite)?.entries)
+    });
+    if let Some((entries, text)) = epd {
+        let positions = read_starts(&text, Variant::Standard).expect("a suite has positions");
+        assert!(entries <= most && positions.len() as u64 == entries);
+        assert!(!suite.opcodes || text.lines().all(|line| line.ends_with(';')));
+    }
+    let pgn = same("pgn", &|convert, path| {
+        Ok(convert.to_pgn(path, suite)?.entries)
+    });
+    if let Some((entries, text)) = pgn {
+        assert!(entries <= most && text.matches("[Event ").count() as u64 == entries);
+    }
+    assert!(suite.balance.is_none() || !room.path("a.pgn").exists());
+    let records = book.len();
+    for name in ["csv", "jsonl"] {
+        let table = same(name, &|convert, path| {
+            let made = match name {
+                "csv" => convert.to_csv(path, &suite.starts)?,
+                _ => convert.to_jsonl(path, &suite.starts)?,
+            };
+            Ok(made.entries)
+        });
+        let (entries, text) = table.expect("a book that is sorted has a table");
+        let heads = u64::from(name == "csv");
+        assert!(entries == records && text.lines().count() as u64 == records + heads);
+    }
+}
+
+/// A script that can be made leaves a book in order, and one that cannot leaves none.
+fn scripted(room: &Room, path: &Path, book: &Book, text: &str) {
+    let variant = Variant::Standard;
+    let mut script = Script::new(variant, variant.start());
+    let lines: Result<Vec<_>, _> = text.lines().map(|line| script.line(line)).collect();
+    let Ok(edits) = lines else { return };
+    let edits: Vec<_> = edits.into_iter().flatten().collect();
+    let out = room.path("edited.bin");
+    let (memory, meter) = (Memory::default(), Meter::default());
+    match edit_book(book, &edits, variant, &out, &memory, &meter) {
+        Ok(summary) => {
+            assert_eq!(Book::open(&out).unwrap().len(), summary.entries);
+            let before = faults(path, &memory).unwrap();
+            assert!(!before.is_empty() || faults(&out, &memory).unwrap().is_empty());
+        }
+        Err(_) => assert!(!out.exists()),
+    }
+}
