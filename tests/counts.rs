@@ -13,8 +13,9 @@ use std::{
 
 use common::{fails, ok, ok_json, run, sample, temp};
 use parquet::{
+    basic::Compression,
     data_type::{BoolType, Int32Type, Int64Type},
-    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    file::{metadata::SortingColumn, properties::WriterProperties, writer::SerializedFileWriter},
     schema::parser::parse_message_type,
 };
 use polybook::counts::{CountsDirectory, Row};
@@ -118,6 +119,126 @@ fn added_counts_make_what_all_games_make() {
         let [of_games, of_counts] = ["games", "counts"].map(|name| files(&dir.path().join(name)));
         assert!(of_games == of_counts, "{options}");
     }
+}
+
+/// Counts that are in order are merged, and what no book keeps is counted only.
+#[test]
+fn books_of_ordered_counts_are_those_of_the_games() {
+    let dir = temp();
+    let pgns = cut(dir.path(), "selfplay.pgn", 5);
+    let counts = count_each(dir.path(), &pgns, "");
+    let (pgns, counts) = (pgns.join(" "), counts.join(" "));
+    for options in [
+        "",
+        "--min-game 1",
+        "--min-game 2 --only-white",
+        "--uniform --min-game 5",
+    ] {
+        for how in ["--threads 1", "--threads 3 --memory 1MiB", "--memory 64MiB"] {
+            let mut reports = [(&pgns, "games"), (&counts, "counts")].map(|(inputs, name)| {
+                let line =
+                    format!("make-book {inputs} {options} {how} --json --force --bin {name}.bin");
+                ok_json(dir.path(), &line)
+            });
+            let told = format!("{options} {how}");
+            for report in &mut reports {
+                report["book"]["path"].take();
+                report["seconds"].take();
+            }
+            assert_eq!(reports[0], reports[1], "{told}");
+            assert!(
+                bytes(dir.path(), "games.bin") == bytes(dir.path(), "counts.bin"),
+                "{told}"
+            );
+        }
+    }
+    let [of_games, of_counts] = [&pgns, &counts].map(|inputs| {
+        fails(
+            dir.path(),
+            &format!("make-book {inputs} --min-game 1000 --bin none.bin"),
+            1,
+        )
+    });
+    assert!(
+        of_games.contains("played in fewer than 1000 games"),
+        "{of_games}"
+    );
+    assert_eq!(of_games, of_counts);
+}
+
+#[test]
+fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
+    let dir = temp();
+    let key = 0x463b_9618_1691_fc9c;
+    let part = |name: &str, keys: [i64; 3]| {
+        let of_each = |value| Column::Long(vec![Some(value); 3]);
+        let columns = vec![
+            ("key", Column::Long(keys.map(Some).to_vec())),
+            ("move", Column::Int(vec![796, 796, 100])),
+            ("black", Column::Bool(vec![false; 3])),
+            ("wins", of_each(5)),
+            ("draws", of_each(2)),
+            ("losses", of_each(1)),
+        ];
+        let ascending = [0, 1].map(|column_idx| SortingColumn {
+            column_idx,
+            descending: false,
+            nulls_first: false,
+        });
+        let properties = WriterProperties::builder().set_sorting_columns(Some(ascending.to_vec()));
+        fs::create_dir(dir.path().join(name)).unwrap();
+        let path = dir.path().join(name).join("data.parquet");
+        write_part_with(&path, &columns, properties.build());
+    };
+    part("sorted", [-1, key - 1, key]);
+    let report = ok_json(dir.path(), "make-book sorted --json --bin sorted.bin");
+    assert_eq!(
+        (&report["entries"], &report["plies"]),
+        (&3.into(), &24.into()),
+        "{report}"
+    );
+    for (name, keys, row) in [
+        ("keys", [-1, key, key - 1], 2),
+        ("moves", [-1, key, key], 2),
+    ] {
+        part(name, keys);
+        let err = fails(dir.path(), &format!("make-book {name} --bin book.bin"), 1);
+        let told =
+            format!("{name}/data.parquet: row {row} is not in the order that the file tells");
+        assert!(err.contains(&told), "{err}");
+        assert!(!dir.path().join("book.bin").exists());
+    }
+}
+
+/// A page that unpacks to far more than it takes in the file is refused before it is unpacked.
+#[test]
+fn pages_that_would_fill_the_memory_are_refused() {
+    let dir = temp();
+    let rows = 1 << 20;
+    let of_each = |value| Column::Long(vec![Some(value); rows]);
+    let columns = vec![
+        ("key", of_each(0x463b_9618_1691_fc9c)),
+        ("move", Column::Int(vec![796; rows])),
+        ("black", Column::Bool(vec![false; rows])),
+        ("wins", of_each(5)),
+        ("draws", of_each(2)),
+        ("losses", of_each(1)),
+    ];
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_dictionary_enabled(false)
+        .set_data_page_size_limit(1 << 30)
+        .set_data_page_row_count_limit(usize::MAX)
+        .set_write_batch_size(rows);
+    fs::create_dir(dir.path().join("large")).unwrap();
+    let path = dir.path().join("large/data.parquet");
+    write_part_with(&path, &columns, properties.build());
+    let err = fails(dir.path(), "make-book large --bin book.bin", 1);
+    assert!(
+        err.contains("large/data.parquet: a page of 8")
+            && err.contains("write it with smaller pages"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -391,6 +512,10 @@ fn one_row() -> Vec<(&'static str, Column)> {
 
 /// Writes a part with optional columns, as engines do.
 fn write_part(path: &Path, columns: &[(&'static str, Column)]) {
+    write_part_with(path, columns, WriterProperties::new());
+}
+
+fn write_part_with(path: &Path, columns: &[(&'static str, Column)], properties: WriterProperties) {
     let fields = columns.iter().map(|(name, column)| match column {
         Column::Long(_) => format!("optional int64 {name};"),
         Column::Int(_) => format!("optional int32 {name};"),
@@ -398,9 +523,8 @@ fn write_part(path: &Path, columns: &[(&'static str, Column)]) {
     });
     let schema = format!("message any {{ {} }}", fields.collect::<Vec<_>>().join(" "));
     let schema = Arc::new(parse_message_type(&schema).unwrap());
-    let properties = Arc::new(WriterProperties::new());
     let file = File::create(path).unwrap();
-    let mut out = SerializedFileWriter::new(file, schema, properties).unwrap();
+    let mut out = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
     let mut group = out.next_row_group().unwrap();
     for (_, column) in columns {
         let mut writer = group.next_column().unwrap().unwrap();
@@ -602,6 +726,14 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             fs::write(counts.join(part), bytes).unwrap();
         },
         "part-000.parquet: damaged, or not Parquet",
+    );
+    refused(
+        &|counts| {
+            let mut bytes = sound[part].clone();
+            bytes[1000] ^= 1;
+            fs::write(counts.join(part), bytes).unwrap();
+        },
+        "part-000.parquet: its bytes are not those that counts.json tells the checksum of",
     );
     refused(
         &|counts| fs::write(counts.join("part-001.parquet"), &sound[part]).unwrap(),

@@ -188,6 +188,69 @@ fn spark_adds_counts_up_though_a_worker_is_killed() {
     assert_eq!(about("own"), about("spark"));
 }
 
+/// The games of masters in seven files; answers their names in order.
+fn cut_masters(corpus: &Path, dir: &Path) -> Vec<String> {
+    let games = fs::read(corpus.join("masters.pgn")).unwrap();
+    let mut begin = 0;
+    let cut = |number: usize| {
+        let event = memchr::memmem::find(&games[games.len() * number / 7..], b"\n[Event ");
+        event.map_or(games.len(), |at| games.len() * number / 7 + at + 1)
+    };
+    (1..=7)
+        .map(|number| {
+            let name = format!("masters{number}.pgn");
+            let end = cut(number);
+            fs::write(dir.join(&name), &games[begin..end]).unwrap();
+            begin = end;
+            name
+        })
+        .collect()
+}
+
+/// All games of masters, and a worker that is killed while they are counted. Takes minutes.
+#[test]
+fn spark_counts_the_masters_as_polybook_does() {
+    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS").map(PathBuf::from) else {
+        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    };
+    let Some(python) = spark() else {
+        return;
+    };
+    let dir = temp();
+    let pgns = cut_masters(&corpus, dir.path());
+    for (counting, kill, makings) in [
+        ("", "kill", &["", "--uniform", "--scale position"][..]),
+        ("--max-ply 30", "", &["--min-game 1"]),
+    ] {
+        let work = temp();
+        let counts = work.path().join("spark").display().to_string();
+        let mut args = in_dir(dir.path(), &pgns);
+        args.extend(["--counts", &counts].map(str::to_owned));
+        args.extend(counting.split_whitespace().map(str::to_owned));
+        job(&python, work.path(), kill, &args).unwrap();
+        for making in makings {
+            for (inputs, name) in [
+                (format!("{} {counting}", pgns.join(" ")), "games"),
+                (counts.clone(), "spark"),
+            ] {
+                let outputs = format!("--bin {name}.bin --obs {name}.obs.db3 --force");
+                ok(
+                    dir.path(),
+                    &format!("make-book -q {inputs} {making} {outputs}"),
+                );
+            }
+            for ending in ["bin", "obs.db3"] {
+                let [of_games, of_spark] = ["games", "spark"]
+                    .map(|name| fs::read(dir.path().join(format!("{name}.{ending}"))).unwrap());
+                assert!(
+                    of_games == of_spark,
+                    "{counting} {making}: {ending} differs"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn spark_counts_variants_and_names_what_fails() {
     let Some(python) = spark() else {

@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from urllib.parse import urlsplit
 
 SIDECAR = "counts.json"
@@ -290,6 +291,15 @@ def joined_ranges(tasks, abouts, inputs):
     return joined
 
 
+def checksum(path):
+    """The CRC-32 of a file."""
+    crc = 0
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            crc = zlib.crc32(block, crc)
+    return crc
+
+
 def sidecar(directory, counts):
     """Writes counts.json for parts that another engine made of the rows of some counts."""
     import pyarrow.compute as pc
@@ -308,7 +318,7 @@ def sidecar(directory, counts):
         for batch in file.iter_batches(columns=columns):
             rows += batch.num_rows
             plies += sum(pc.sum(batch.column(column)).as_py() or 0 for column in columns)
-        return {"file": name, "rows": rows, "bytes": os.path.getsize(path), "plies": plies}
+        return {"file": name, "rows": rows, "bytes": os.path.getsize(path), "plies": plies, "crc32": checksum(path)}
 
     names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet") and name[0] not in "._")
     about["parts"] = [listed(name, ["wins", "draws", "losses"]) for name in names if name != STARTS]

@@ -1,10 +1,13 @@
 //! A directory of counts with damaged files: an error, or all half-moves that were counted.
 
-use std::{fs, sync::OnceLock};
+use std::sync::OnceLock;
 
 use polybook::{MakeBook, counts::CountsDirectory, pgn::Input};
 
-use super::{Room, choice};
+use super::{
+    Room, choice,
+    damage::{Files, edit, files_of, write_files},
+};
 
 const GAMES: &str = "\
 [Result \"1-0\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 1-0\n\n\
@@ -14,9 +17,9 @@ const GAMES: &str = "\
 /// Half-moves of the games.
 const PLIES: u64 = 11;
 
-/// The files of sound counts, by name.
-fn sound() -> &'static [(String, Vec<u8>)] {
-    static SOUND: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
+/// The files of sound counts.
+fn sound() -> &'static Files {
+    static SOUND: OnceLock<Files> = OnceLock::new();
     SOUND.get_or_init(|| {
         let room = Room::new();
         let pgn = room.file("games.pgn", GAMES.as_bytes());
@@ -25,40 +28,39 @@ fn sound() -> &'static [(String, Vec<u8>)] {
             .counts(&dir)
             .run()
             .unwrap();
-        let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(&dir)
-            .unwrap()
-            .map(|entry| {
-                let entry = entry.unwrap();
-                let name = entry.file_name().into_string().unwrap();
-                (name, fs::read(entry.path()).unwrap())
-            })
-            .collect();
-        files.sort();
-        files
+        files_of(&dir)
     })
+}
+
+/// The same files where nothing tells the checksums of parts, so that altered parts are read.
+fn without_checksums() -> Files {
+    let mut files = sound().clone();
+    for (_, bytes) in files.iter_mut().filter(|(name, _)| name == "counts.json") {
+        let text = String::from_utf8(std::mem::take(bytes)).unwrap();
+        *bytes = text.replace("crc32", "other").into_bytes();
+    }
+    files
 }
 
 pub fn run(data: &[u8]) {
     let (kind, rest) = choice(data);
-    let mut files = sound().to_vec();
-    match kind % 2 {
-        0 => edit(&mut files, rest),
+    let is_told = kind % 3 < 2;
+    let files = match kind % 3 {
+        0 => edited(sound().clone(), rest),
+        1 => edited(without_checksums(), rest),
         // A part that is anything, and nothing that says what it should be.
-        _ => files = vec![("part-000.parquet".to_owned(), rest.to_vec())],
-    }
+        _ => vec![("part-000.parquet".to_owned(), rest.to_vec())],
+    };
     let room = Room::new();
     let dir = room.path("counts");
-    fs::create_dir(&dir).unwrap();
-    for (name, bytes) in &files {
-        fs::write(dir.join(name), bytes).unwrap();
-    }
+    write_files(&dir, &files);
     let made = MakeBook::new([Input::file(&dir)])
         .threads(1)
         .memory(1 << 20)
         .obs(room.path("book.obs.db3"))
         .allow_empty(true)
         .run();
-    if let (0, Ok(report)) = (kind % 2, made) {
+    if let (true, Ok(report)) = (is_told, made) {
         assert_eq!(report.totals.plies, PLIES);
     }
     let Ok(counts) = CountsDirectory::open(&dir) else {
@@ -75,16 +77,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Bytes changed here and there: each four bytes say in which file, where, and to what.
-fn edit(files: &mut [(String, Vec<u8>)], edits: &[u8]) {
-    let count = files.len();
-    for edit in edits.chunks_exact(4).take(32) {
-        let (_, bytes) = &mut files[usize::from(edit[0] & 0x7f) % count];
-        let place = usize::from(u16::from_be_bytes([edit[1], edit[2]])) % (bytes.len() + 1);
-        if edit[0] & 0x80 != 0 {
-            bytes.truncate(place);
-        } else if let Some(byte) = bytes.get_mut(place) {
-            *byte ^= edit[3];
-        }
-    }
+fn edited(mut files: Files, edits: &[u8]) -> Files {
+    edit(&mut files, edits);
+    files
 }

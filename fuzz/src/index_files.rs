@@ -1,6 +1,6 @@
 //! An index with damaged files: every answer is the right one or an error.
 
-use std::{fs, path::Path, sync::OnceLock};
+use std::{path::Path, sync::OnceLock};
 
 use polybook::{
     MakeBook,
@@ -10,7 +10,10 @@ use polybook::{
     position::{Variant, from_text, key},
 };
 
-use super::{Room, choice};
+use super::{
+    Room, choice,
+    damage::{Files, edit, files_of, write_files},
+};
 
 const GAMES: &str = "\
 [Event \"a\"]\n[White \"One\"]\n[Black \"Two\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 1-0\n\n\
@@ -19,7 +22,7 @@ const GAMES: &str = "\
 
 /// The files of a small index, by name, and all its answers.
 struct Sound {
-    files: Vec<(String, Vec<u8>)>,
+    files: Files,
     answers: Vec<String>,
 }
 
@@ -36,17 +39,11 @@ fn sound() -> &'static Sound {
             .explorer(true)
             .run()
             .unwrap();
-        let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(&dir)
-            .unwrap()
-            .map(|entry| {
-                let entry = entry.unwrap();
-                let name = entry.file_name().into_string().unwrap();
-                (name, fs::read(entry.path()).unwrap())
-            })
-            .collect();
-        files.sort();
         let answers = answers(&dir).into_iter().map(Result::unwrap).collect();
-        Sound { files, answers }
+        Sound {
+            files: files_of(&dir),
+            answers,
+        }
     })
 }
 
@@ -121,15 +118,7 @@ pub fn run(data: &[u8]) {
 fn edited(room: &Room, edits: &[u8]) {
     let sound = sound();
     let mut files = sound.files.clone();
-    for edit in edits.chunks_exact(4).take(32) {
-        let (_, bytes) = &mut files[usize::from(edit[0] & 0x7f) % sound.files.len()];
-        let place = usize::from(u16::from_be_bytes([edit[1], edit[2]])) % (bytes.len() + 1);
-        if edit[0] & 0x80 != 0 {
-            bytes.truncate(place);
-        } else if let Some(byte) = bytes.get_mut(place) {
-            *byte ^= edit[3];
-        }
-    }
+    edit(&mut files, edits);
     let dir = write(room, &files);
     let found = answers(&dir);
     if let [Err(_)] = &*found {
@@ -156,11 +145,8 @@ fn replaced(room: &Room, number: usize, bytes: &[u8]) {
     }
 }
 
-fn write(room: &Room, files: &[(String, Vec<u8>)]) -> std::path::PathBuf {
+fn write(room: &Room, files: &Files) -> std::path::PathBuf {
     let dir = room.path("index");
-    fs::create_dir(&dir).unwrap();
-    for (name, bytes) in files {
-        fs::write(dir.join(name), bytes).unwrap();
-    }
+    write_files(&dir, files);
     dir
 }

@@ -3,6 +3,7 @@
 
 pub mod books;
 pub mod counts_files;
+pub mod damage;
 pub mod databases;
 pub mod differential_self;
 pub mod differential_shakmaty;

@@ -101,6 +101,9 @@ impl<'a> BookMaker<'a> {
         maker.summary = summaries
             .into_iter()
             .fold(BookSummary::default(), BookSummary::join);
+        let rare = counts.rare();
+        maker.summary.positions += rare.positions;
+        maker.summary.counted_entries += rare.moves;
         maker.summary.scale = match weights.scale {
             Scale::Global => Scaling::new(maker.summary.largest_weight).factor(),
             Scale::Position => 1.0,

@@ -67,6 +67,9 @@ pub(super) struct Listed {
     pub bytes: u64,
     /// The sum of its wins, draws and losses; of starts, their games.
     pub plies: u64,
+    /// The CRC-32 of its bytes, as in gzip and PNG. Not every engine tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32: Option<u32>,
 }
 
 /// All that a sidecar holds.
@@ -196,6 +199,7 @@ mod tests {
             rows: 1,
             bytes: 500,
             plies: 3,
+            crc32: None,
         };
         let about = About {
             inputs: vec!["a.pgn".to_owned()],

@@ -1,14 +1,13 @@
-//! Reading columns of Parquet, whoever wrote them.
+//! Reading columns of Parquet: of either integer type, and nullable ones that hold no null, as other engines write them.
 
 use parquet::{
     basic::{LogicalType, Type},
     column::reader::{ColumnReader, ColumnReaderImpl},
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
-    file::reader::RowGroupReader,
     schema::types::{ColumnDescriptor, SchemaDescriptor},
 };
 
-use super::error::CountsError;
+use super::{error::CountsError, file::Pages};
 
 /// The place of a column among those of a file.
 #[derive(Copy, Clone, Debug)]
@@ -75,16 +74,25 @@ impl Column {
         })
     }
 
-    /// Opens the column of a row group.
-    pub(super) fn open(&self, group: &dyn RowGroupReader) -> Result<Values, CountsError> {
-        let is_unsigned = matches!(
-            group.metadata().column(self.place).column_descr().logical_type_ref(),
+    /// The place among the columns of the file.
+    pub(super) fn place(&self) -> usize {
+        self.place
+    }
+
+    /// Whether its numbers are told to go from 0 on.
+    pub(super) fn is_unsigned(&self, schema: &SchemaDescriptor) -> bool {
+        matches!(
+            schema.column(self.place).logical_type_ref(),
             Some(LogicalType::Integer(integer)) if !integer.is_signed
-        );
+        )
+    }
+
+    /// Opens the column of a row group.
+    pub(super) fn open(&self, pages: &Pages<'_>) -> Result<Values, CountsError> {
         Ok(Values {
             column: self.name,
-            reader: group.get_column_reader(self.place)?,
-            is_unsigned,
+            reader: pages.column(self.place)?,
+            is_unsigned: self.is_unsigned(pages.schema()),
             narrow: Vec::new(),
             levels: Vec::new(),
         })
@@ -175,6 +183,17 @@ impl Values {
             }
             _ => Err(self.other_type()),
         }
+    }
+
+    /// Passes over so many rows.
+    pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
+        match &mut self.reader {
+            ColumnReader::Int64ColumnReader(reader) => reader.skip_records(rows)?,
+            ColumnReader::Int32ColumnReader(reader) => reader.skip_records(rows)?,
+            ColumnReader::BoolColumnReader(reader) => reader.skip_records(rows)?,
+            _ => return Err(self.other_type()),
+        };
+        Ok(())
     }
 
     /// The row group is of other types than the file.

@@ -9,6 +9,18 @@ pub enum CountsError {
     /// Parquet that cannot be read.
     #[error("damaged, or not Parquet: {0}; copy or make it again")]
     Damaged(String),
+    /// What would take too much memory.
+    #[error(
+        "{what} of {bytes} bytes, and {most} are read at most: write it with smaller pages and row groups"
+    )]
+    Size {
+        /// What it is.
+        what: &'static str,
+        /// How many bytes it has.
+        bytes: u64,
+        /// How many it may have.
+        most: u64,
+    },
     /// A column that is not there.
     #[error("no column \"{0}\"")]
     NoColumn(&'static str),
@@ -50,6 +62,11 @@ pub enum CountsError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Rows that are not in the order that their file tells.
+    #[error(
+        "row {0} is not in the order that the file tells: sort the rows, or write them without telling an order"
+    )]
+    Order(u64),
     /// More games than numbers reach.
     #[error("the games of all rows add up to more than 2^63, which cannot be")]
     Overflow,
@@ -63,6 +80,11 @@ pub enum CountsError {
         /// How many there should be.
         expected: u64,
     },
+    /// A part with other bytes than the sidecar says.
+    #[error(
+        "its bytes are not those that counts.json tells the checksum of: copy or make it again"
+    )]
+    Altered,
     /// A part that the sidecar lists and that is not there.
     #[error("missing, but counts.json lists it: copy or make it again")]
     Missing,
@@ -80,8 +102,24 @@ pub enum CountsError {
     NoIdentity,
 }
 
+impl From<std::io::Error> for CountsError {
+    fn from(err: std::io::Error) -> CountsError {
+        CountsError::Damaged(err.to_string())
+    }
+}
+
 impl From<parquet::errors::ParquetError> for CountsError {
     fn from(err: parquet::errors::ParquetError) -> CountsError {
-        CountsError::Damaged(err.to_string())
+        use parquet::errors::ParquetError;
+        let ParquetError::External(inner) = &err else {
+            return CountsError::Damaged(err.to_string());
+        };
+        // What was refused while the crate read.
+        let own = inner
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref)
+            .and_then(|own| own.downcast_ref::<CountsError>());
+        own.cloned()
+            .unwrap_or_else(|| CountsError::Damaged(inner.to_string()))
     }
 }

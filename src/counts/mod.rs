@@ -27,12 +27,16 @@
 mod about;
 mod columns;
 mod error;
+mod file;
 pub mod layout;
+mod ordered;
 mod part;
 mod read;
 mod replace;
+mod rows;
 mod source;
 mod starts;
+mod summed;
 mod write;
 
 pub use self::{
@@ -44,4 +48,8 @@ pub use self::{
     starts::Start,
     write::Written,
 };
-pub(crate) use self::{source::Source, write::CountsWriter};
+pub(crate) use self::{
+    ordered::{OrderedParts, OrderedRows},
+    source::Source,
+    write::CountsWriter,
+};

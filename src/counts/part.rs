@@ -24,7 +24,8 @@ use parquet::{
 
 use super::{
     about::Listed,
-    layout::{IDENTITY, KEY, PART_SCHEMA, ROWS_OF_GROUP, Row, VARIANT_SCHEMA},
+    layout::{BLACK, IDENTITY, KEY, MOVE, PART_SCHEMA, ROWS_OF_GROUP, Row, VARIANT_SCHEMA},
+    summed::SummedFile,
 };
 use crate::error::{At, Error, Result};
 
@@ -53,7 +54,7 @@ pub(super) fn properties() -> Result<WriterPropertiesBuilder, ParquetError> {
 
 /// Writes the values of the next column.
 pub(super) fn write_column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
+    group: &mut SerializedRowGroupWriter<'_, SummedFile>,
     values: &[T::T],
 ) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has the column");
@@ -63,7 +64,7 @@ pub(super) fn write_column<T: DataType>(
 
 /// Writes a part.
 pub(super) struct PartWriter<'a> {
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<SummedFile>,
     name: String,
     /// What errors name.
     target: &'a Path,
@@ -110,12 +111,19 @@ impl<'a> PartWriter<'a> {
             // Sorted keys differ little from one to the next, and no two are alike for long.
             let mut properties =
                 properties()?.set_sorting_columns(Some(vec![sorted(0), sorted(1)]));
+            // Each page costs its reader a beginning.
+            properties = properties.set_data_page_row_count_limit(ROWS_OF_GROUP);
+            // These are as long when they are packed, and take longer to read.
+            for column in [KEY, MOVE, BLACK, IDENTITY].map(ColumnPath::from) {
+                properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
+            }
             for column in [KEY, IDENTITY].map(ColumnPath::from) {
                 properties = properties
                     .set_column_dictionary_enabled(column.clone(), false)
                     .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
             }
             let schema = Arc::new(parse_message_type(schema)?);
+            let file = SummedFile::new(file);
             SerializedFileWriter::new(file, schema, Arc::new(properties.build()))
         };
         Ok(PartWriter {
@@ -187,6 +195,7 @@ impl<'a> PartWriter<'a> {
             rows: self.written,
             bytes: self.file.bytes_written() as u64,
             plies: self.plies,
+            crc32: Some(self.file.inner().crc32()),
         })
     }
 }

@@ -2,37 +2,19 @@
 
 use std::{
     fs::{self, File},
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
-use parquet::{
-    file::{
-        reader::{FileReader, RowGroupReader},
-        serialized_reader::SerializedFileReader,
-    },
-    schema::types::SchemaDescriptor,
-};
-use shakmaty::Color;
-
 use super::{
     about::{About, Listed, Sidecar},
-    columns::{Column, Values},
     error::CountsError,
-    layout::{BLACK, DRAWS, ENDING, IDENTITY, KEY, LOSSES, MOVE, Row, STARTS, WINS},
+    file::{ParquetFile, caught},
+    layout::{ENDING, Row, STARTS},
+    rows::{BATCH, GroupReader, MOST_GAMES, PartColumns, Rows},
     starts::{Start, read_starts},
+    summed::crc32_of,
 };
-use crate::{
-    error::{At, Error, Result},
-    position::BookMove,
-    tally::Stats,
-};
-
-/// How many rows are handed over at once.
-const BATCH: usize = 1 << 13;
-
-/// The numbers of games stay below this, so that sums of them do not overflow.
-const MOST_GAMES: u64 = i64::MAX as u64;
+use crate::error::{At, Error, Result};
 
 /// A directory of counts.
 #[derive(Clone, Debug)]
@@ -53,7 +35,7 @@ pub struct Part {
 }
 
 impl CountsDirectory {
-    /// Opens counts, whoever wrote them. Looks whether every part is there, and reads none.
+    /// Opens counts of polybook or of another program. Looks whether every part is there, and reads none.
     ///
     /// # Errors
     ///
@@ -201,13 +183,9 @@ impl Part {
     ///
     /// A file that is not Parquet.
     pub fn has_identities(&self) -> Result<bool> {
-        let mut has_identities = false;
-        self.open_file(|file| {
-            let schema = file.metadata().file_metadata().schema_descr();
-            has_identities = Column::integers(schema, IDENTITY)?.is_some();
-            Ok(Ok((0, 0)))
-        })?;
-        Ok(has_identities)
+        let file = self.open()?;
+        let columns = caught(|| PartColumns::find(file.schema()));
+        Ok(self.named(columns)?.identity.is_some())
     }
 
     /// Hands all rows to `f`, some thousand at a time. Answers the sum of their games.
@@ -217,20 +195,36 @@ impl Part {
     /// A file that cannot be read or does not hold what it should, which a [`CountsError`] tells, and what `f` answers.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
         self.read_file(|file| {
-            let schema = file.metadata().file_metadata().schema_descr();
-            let columns = PartColumns::find(schema)?;
-            let mut rows = Rows::default();
-            for group in 0..file.num_row_groups() {
-                let group = file.get_row_group(group)?;
-                if let Err(err) = rows.read_group(&columns, &*group, f)? {
-                    return Ok(Err(err));
+            let columns = PartColumns::find(file.schema())?;
+            let (mut rows, mut batch) = (Rows::default(), Vec::new());
+            let (mut read, mut games) = (0, 0);
+            for group in 0..file.groups().len() {
+                let mut left = file.rows(group)?;
+                let mut group = GroupReader::open(&columns, &file.pages(group)?)?;
+                while left > 0 {
+                    let some = left.min(BATCH);
+                    rows.read(&mut group, some, read)?;
+                    batch.clear();
+                    for at in 0..some {
+                        let row = rows.row(at)?;
+                        games += row.stats.games();
+                        if games > MOST_GAMES {
+                            return Err(CountsError::Overflow);
+                        }
+                        batch.push(row);
+                    }
+                    if let Err(err) = f(&batch) {
+                        return Ok(Err(err));
+                    }
+                    read += some as u64;
+                    left -= some;
                 }
             }
-            Ok(Ok((rows.read, rows.games)))
+            Ok(Ok((read, games)))
         })
     }
 
-    /// Hands all positions in which games started to `f`, some thousand at a time. Answers how many games these are.
+    /// Hands all positions in which games started to `f`, some at a time. Answers how many games these are.
     ///
     /// # Errors
     ///
@@ -242,11 +236,37 @@ impl Part {
     /// Reads the file with `read`, which answers its rows and games, and compares them with the sidecar.
     fn read_file(
         &self,
-        read: impl FnOnce(&dyn FileReader) -> Result<Result<(u64, u64)>, CountsError>,
+        read: impl FnOnce(&mut ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
     ) -> Result<u64> {
-        let (rows, games) = self.open_file(read)?;
+        let mut file = self.open()?;
+        self.check_bytes()?;
+        let (rows, games) = self.named(caught(|| read(&mut file)))??;
+        self.check(rows, games)?;
+        Ok(games)
+    }
+
+    /// Opens the file.
+    pub(super) fn open(&self) -> Result<ParquetFile> {
+        let file = File::open(&self.path).at(&self.path, "open")?;
+        self.named(caught(|| ParquetFile::open(file)))
+    }
+
+    /// Compares the bytes with the checksum that the sidecar says.
+    pub(super) fn check_bytes(&self) -> Result<()> {
+        let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
+            return Ok(());
+        };
+        let file = File::open(&self.path).at(&self.path, "open")?;
+        if crc32_of(&file).at(&self.path, "read")? == expected {
+            return Ok(());
+        }
+        self.named(Err(CountsError::Altered))
+    }
+
+    /// Compares rows and games that were read with what the sidecar says.
+    pub(super) fn check(&self, rows: u64, games: u64) -> Result<()> {
         let Some(listed) = &self.listed else {
-            return Ok(games);
+            return Ok(());
         };
         for (what, found, expected) in [
             ("rows", rows, listed.rows),
@@ -258,153 +278,14 @@ impl Part {
                     found,
                     expected,
                 };
-                return Err(Error::format(&self.path, differs));
+                return self.named(Err(differs));
             }
         }
-        Ok(games)
+        Ok(())
     }
 
-    /// Opens the file for `read`. Panics of the crate `parquet`, which some damaged files bring about, are errors
-    /// like others.
-    fn open_file<T>(
-        &self,
-        read: impl FnOnce(&dyn FileReader) -> Result<Result<T>, CountsError>,
-    ) -> Result<T> {
-        let file = File::open(&self.path).at(&self.path, "open")?;
-        let read = || {
-            let file = SerializedFileReader::new(file)?;
-            read(&file)
-        };
-        let damaged = |_| {
-            Err(CountsError::Damaged(
-                "its numbers do not fit together".to_owned(),
-            ))
-        };
-        catch_unwind(AssertUnwindSafe(read))
-            .unwrap_or_else(damaged)
-            .map_err(|err| Error::format(&self.path, err))?
-    }
-}
-
-/// Where the columns of a part stand.
-struct PartColumns {
-    numbers: [Column; 5],
-    black: Column,
-    identity: Option<Column>,
-}
-
-impl PartColumns {
-    fn find(schema: &SchemaDescriptor) -> Result<PartColumns, CountsError> {
-        let integers = |name| Column::integers(schema, name)?.ok_or(CountsError::NoColumn(name));
-        Ok(PartColumns {
-            numbers: [
-                integers(KEY)?,
-                integers(MOVE)?,
-                integers(WINS)?,
-                integers(DRAWS)?,
-                integers(LOSSES)?,
-            ],
-            black: Column::booleans(schema, BLACK)?.ok_or(CountsError::NoColumn(BLACK))?,
-            identity: Column::integers(schema, IDENTITY)?,
-        })
-    }
-}
-
-/// The rows of a part on their way out, and the columns that they are made of.
-#[derive(Default)]
-struct Rows {
-    rows: Vec<Row>,
-    numbers: [Vec<i64>; 5],
-    blacks: Vec<bool>,
-    identities: Vec<i64>,
-    /// Rows so far.
-    read: u64,
-    /// Their games.
-    games: u64,
-}
-
-impl Rows {
-    /// Hands the rows of a row group to `f`. The inner error is what `f` answers.
-    fn read_group(
-        &mut self,
-        columns: &PartColumns,
-        group: &dyn RowGroupReader,
-        f: &mut dyn FnMut(&[Row]) -> Result<()>,
-    ) -> Result<Result<()>, CountsError> {
-        let mut left = usize::try_from(group.metadata().num_rows())
-            .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))?;
-        let mut numbers: Vec<Values> = columns
-            .numbers
-            .iter()
-            .map(|column| column.open(group))
-            .collect::<Result<_, _>>()?;
-        let mut blacks = columns.black.open(group)?;
-        let mut identities = columns
-            .identity
-            .map(|column| column.open(group))
-            .transpose()?;
-        while left > 0 {
-            let rows = left.min(BATCH);
-            for (values, out) in numbers.iter_mut().zip(&mut self.numbers) {
-                values.integers(rows, self.read, out)?;
-            }
-            blacks.booleans(rows, self.read, &mut self.blacks)?;
-            if let Some(identities) = &mut identities {
-                identities.integers(rows, self.read, &mut self.identities)?;
-            }
-            self.rows.clear();
-            for at in 0..rows {
-                let row = self.row(at, identities.is_some())?;
-                self.games += row.stats.games();
-                if self.games > MOST_GAMES {
-                    return Err(CountsError::Overflow);
-                }
-                self.rows.push(row);
-            }
-            if let Err(err) = f(&self.rows) {
-                return Ok(Err(err));
-            }
-            self.read += rows as u64;
-            left -= rows;
-        }
-        Ok(Ok(()))
-    }
-
-    /// The row at a place of the columns.
-    fn row(&self, at: usize, has_identity: bool) -> Result<Row, CountsError> {
-        let [keys, moves, wins, draws, losses] = &self.numbers;
-        let row = self.read + at as u64;
-        let cannot_be = |column, value| CountsError::Value { column, row, value };
-        let games = |column, value: i64| {
-            // Three of them and the sum so far fit 64 bits.
-            match u64::try_from(value) {
-                Ok(games) if games > MOST_GAMES / 4 => Err(CountsError::Overflow),
-                Ok(games) => Ok(games),
-                Err(_) => Err(cannot_be(column, value)),
-            }
-        };
-        let mv = u16::try_from(moves[at]).ok().map(BookMove);
-        let Some(mv) = mv.filter(|mv| mv.is_well_formed()) else {
-            return Err(cannot_be(MOVE, moves[at]));
-        };
-        let key = keys[at].cast_unsigned();
-        if key == 0 && !has_identity {
-            return Err(cannot_be(KEY, 0));
-        }
-        Ok(Row {
-            key,
-            identity: if has_identity {
-                self.identities[at].cast_unsigned()
-            } else {
-                key
-            },
-            mv,
-            turn: Color::from_white(!self.blacks[at]),
-            stats: Stats {
-                wins: games(WINS, wins[at])?,
-                draws: games(DRAWS, draws[at])?,
-                losses: games(LOSSES, losses[at])?,
-            },
-        })
+    /// An error with the name of the file.
+    pub(super) fn named<T>(&self, result: Result<T, CountsError>) -> Result<T> {
+        result.map_err(|err| Error::format(&self.path, err))
     }
 }

@@ -5,7 +5,7 @@ use std::{fs::File, path::Path, sync::Arc};
 use parquet::{
     data_type::{ByteArray, ByteArrayType, Int64Type},
     errors::ParquetError,
-    file::{reader::FileReader, writer::SerializedFileWriter},
+    file::writer::SerializedFileWriter,
     schema::parser::parse_message_type,
 };
 
@@ -13,16 +13,19 @@ use super::{
     about::Listed,
     columns::Column,
     error::CountsError,
+    file::ParquetFile,
     layout::{EPD, GAMES, ROWS_OF_GROUP, STARTS, STARTS_SCHEMA},
     part::{not_written, properties, write_column},
+    rows::MOST_GAMES,
+    summed::SummedFile,
 };
 use crate::error::{At, Result};
 
 /// The longest EPD that is read. Those of the largest variants have some 100 bytes.
 const LONGEST_EPD: usize = 1000;
 
-/// How many rows are handed over at once.
-const BATCH: usize = 1 << 12;
+/// How many rows are read at once. Few, because a packed text may be as long as a page.
+const BATCH: usize = 8;
 
 /// A position in which games started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +50,7 @@ pub(super) fn write_starts(
     let failed = |err: ParquetError| not_written(target, err);
     let schema = Arc::new(parse_message_type(STARTS_SCHEMA).map_err(failed)?);
     let properties = Arc::new(properties().map_err(failed)?.build());
+    let file = SummedFile::new(file);
     let mut out = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
     let (mut rows, mut plies) = (0, 0);
     let (mut epds, mut games) = (Vec::new(), Vec::new());
@@ -74,24 +78,24 @@ pub(super) fn write_starts(
         rows,
         bytes: out.bytes_written() as u64,
         plies,
+        crc32: Some(out.inner().crc32()),
     }))
 }
 
 /// Hands the starts of a file to `f`, some at a time. Answers how many rows and games they are.
 pub(super) fn read_starts(
-    file: &dyn FileReader,
+    file: &mut ParquetFile,
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
 ) -> Result<Result<(u64, u64)>, CountsError> {
-    let schema = file.metadata().file_metadata().schema_descr();
+    let schema = file.schema();
     let epds = Column::texts(schema, EPD)?.ok_or(CountsError::NoColumn(EPD))?;
     let games = Column::integers(schema, GAMES)?.ok_or(CountsError::NoColumn(GAMES))?;
     let (mut texts, mut numbers) = (Vec::new(), Vec::new());
     let (mut row, mut sum) = (0, 0u64);
-    for group in 0..file.num_row_groups() {
-        let group = file.get_row_group(group)?;
-        let mut left = usize::try_from(group.metadata().num_rows())
-            .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))?;
-        let (mut epds, mut games) = (epds.open(&*group)?, games.open(&*group)?);
+    for group in 0..file.groups().len() {
+        let mut left = file.rows(group)?;
+        let pages = file.pages(group)?;
+        let (mut epds, mut games) = (epds.open(&pages)?, games.open(&pages)?);
         while left > 0 {
             let rows = left.min(BATCH);
             epds.texts(rows, row, &mut texts)?;
@@ -99,7 +103,10 @@ pub(super) fn read_starts(
             let mut starts = Vec::with_capacity(rows);
             for (at, (epd, games)) in texts.iter().zip(&numbers).enumerate() {
                 let start = start(epd.data(), *games, row + at as u64)?;
-                sum = sum.checked_add(start.games).ok_or(CountsError::Overflow)?;
+                sum += start.games;
+                if sum > MOST_GAMES {
+                    return Err(CountsError::Overflow);
+                }
                 starts.push(start);
             }
             if let Err(err) = f(starts) {

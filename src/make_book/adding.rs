@@ -2,23 +2,24 @@
 //!
 //! `without/adding.rs` stands in for this file where the feature `parquet` is left out.
 
-use std::{path::Path, sync::atomic::Ordering};
+use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use rayon::Scope;
 
 use super::{
     MakeBook,
     job::Job,
+    merging::Merging,
     outcome::Outcome,
     report::{Report, Totals},
     run::Run,
 };
 use crate::{
-    counts::{About, CountsError, Part, Row, Start},
+    counts::{About, CountsError, OrderedRows, Part, Row, Start},
     error::{Error, Result},
     pgn::{Batch, Condition},
     position::Variant,
-    tally::{CountBatch, KeyedIdentity},
+    tally::{CountBatch, KeyedIdentity, OrderedCounts},
 };
 
 /// What a run would have found in the games of counts.
@@ -100,6 +101,7 @@ impl Run<'_> {
                 check_starts(&starts, variant, row)
                     .map_err(|err| Error::format(part.path(), err))?;
                 row += starts.len() as u64;
+                self.add_plies(starts.iter().map(|start| start.games).sum(), part.path())?;
                 let starts = starts.into_iter();
                 place(Outcome {
                     starts: starts
@@ -110,6 +112,10 @@ impl Run<'_> {
                     ..Outcome::default()
                 })
             })?;
+        }
+        if self.merging.is_some() && self.counted.ordered_parts(input).is_some() {
+            // When all else is read.
+            return Ok(());
         }
         for part in directory.parts() {
             scope.spawn(move |_| {
@@ -131,6 +137,45 @@ impl Run<'_> {
         }
     }
 
+    /// Adds what is in order to what was counted. Works on all threads of the rayon pool that it is called in.
+    pub(super) fn merge_ordered(&mut self) -> Result<()> {
+        let is_wanted = self.merging.is_some() && !self.failed.load(Ordering::Relaxed);
+        let Some(tally) = self.tally.take_if(|_| is_wanted) else {
+            return Ok(());
+        };
+        let run = &*self;
+        let Merging {
+            ranges,
+            fewest,
+            memory,
+        } = run.merging.as_ref().expect("it is some");
+        let open = |shards: Range<usize>| {
+            let parts = run.counted.ordered();
+            let rows = parts.map(|parts| Watched {
+                run,
+                rows: parts.in_shards(shards.clone()),
+            });
+            Ok(rows.collect())
+        };
+        let watch = |spilled| {
+            run.options.refuse_if_stopped()?;
+            run.check_space(spilled)
+        };
+        let merged = tally.seal_with(memory, *ranges, *fewest, open, watch)?;
+        for input in 0..run.options.inputs.len() {
+            let Some(parts) = run.counted.ordered_parts(input) else {
+                continue;
+            };
+            let plies = parts.check_read()?;
+            let directory = run.counted.directory(input);
+            if directory.is_some_and(|directory| directory.about().is_none()) {
+                run.untold_plies.fetch_add(plies, Ordering::Relaxed);
+            }
+        }
+        self.merged = Some(merged);
+        Ok(())
+    }
+
     /// Adds up the rows of a part.
     fn add_part(&self, part: &Part, is_told: bool) -> Result<()> {
         if self.options.counts_identities() && !part.has_identities()? {
@@ -141,7 +186,7 @@ impl Run<'_> {
                 return Err(Error::Interrupted);
             }
             self.options.refuse_if_stopped()?;
-            self.check_space()?;
+            self.check_space(0)?;
             self.add_rows(rows, part.path())
         })?;
         if !is_told {
@@ -151,13 +196,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
-        let games = rows.iter().map(|row| row.stats.games()).sum::<u64>();
-        let before = self.counted_plies.fetch_add(games, Ordering::Relaxed);
-        // So that no sum of them can overflow.
-        if before + games > i64::MAX as u64 {
+    /// Counts the half-moves of counts, and the games that tell where they started, so that no sum can overflow.
+    fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
+        let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
+        if before.saturating_add(plies) > i64::MAX as u64 {
             return Err(Error::format(path, CountsError::Overflow));
         }
+        Ok(())
+    }
+
+    fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
+        self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {
             let mut batch = CountBatch::default();
             // Without a key no book can have it.
@@ -183,6 +232,26 @@ impl Run<'_> {
             pairs.add(&found)?;
         }
         Ok(())
+    }
+}
+
+/// Ordered rows on their way into a run.
+struct Watched<'run, 'counts> {
+    run: &'run Run<'counts>,
+    rows: OrderedRows<'run>,
+}
+
+impl OrderedCounts for Watched<'_, '_> {
+    fn next(&mut self, batch: &mut CountBatch) -> Result<()> {
+        if let Some(step) = self.rows.next(batch)? {
+            self.run.add_plies(step.games, step.part.path())?;
+            self.run.options.progress.add_bytes(step.bytes);
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> &Path {
+        self.rows.path()
     }
 }
 

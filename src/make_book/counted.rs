@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::options::MakeBook;
 use crate::{
-    counts::{About, CountsDirectory, CountsError, is_counts},
+    counts::{About, CountsDirectory, CountsError, OrderedParts, is_counts},
     error::{Error, Result},
     pgn::Input,
     position::VariantChoice,
@@ -17,6 +17,8 @@ use crate::{
 pub(super) struct CountedInputs {
     /// For each input its counts, `None` for games.
     directories: Vec<Option<CountsDirectory>>,
+    /// For each input its parts, if they are in order.
+    ordered: Vec<Option<OrderedParts>>,
     /// The options that all was counted with, as a header lists them.
     options: String,
 }
@@ -35,7 +37,12 @@ impl CountedInputs {
         };
         let directories = run.inputs.iter().map(open).collect::<Result<Vec<_>>>()?;
         let options = run.options_of_all(&directories)?;
+        let ordered = directories.iter().map(|directory| match directory {
+            Some(directory) => directory.ordered(),
+            None => Ok(None),
+        });
         Ok(CountedInputs {
+            ordered: ordered.collect::<Result<_>>()?,
             directories,
             options,
         })
@@ -68,6 +75,16 @@ impl CountedInputs {
     /// The counts that an input is, `None` for games.
     pub(super) fn directory(&self, input: usize) -> Option<&CountsDirectory> {
         self.directories[input].as_ref()
+    }
+
+    /// The parts of an input that are in order.
+    pub(super) fn ordered_parts(&self, input: usize) -> Option<&OrderedParts> {
+        self.ordered[input].as_ref()
+    }
+
+    /// All parts that are in order, by directory.
+    pub(super) fn ordered(&self) -> impl Iterator<Item = &OrderedParts> {
+        self.ordered.iter().flatten()
     }
 
     /// Whether an input is counts.

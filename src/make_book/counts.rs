@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::{
     MakeBook, Phase,
-    report::{CountsReport, Report, Totals},
+    report::{CountsReport, Report},
     sealed::SealedCounts,
     starts::Starts,
 };
@@ -70,16 +70,7 @@ impl MakeBook {
 
     /// What there is to tell of the counts.
     fn about(&self, provenance: &Provenance, report: &Report) -> About {
-        let Totals {
-            games: _,
-            filtered_by,
-            plies,
-            left_out,
-            null_moves,
-            unplayable_variations,
-            castling_dropped,
-            variants,
-        } = &report.totals;
+        let totals = &report.totals;
         // Where the files lie is not of the counts.
         let without_directory = |rejection: &Rejection| Rejection {
             file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
@@ -90,16 +81,18 @@ impl MakeBook {
             games: provenance.games,
             options: provenance.options.clone(),
             variant: self.variant.to_string(),
-            plies: *plies,
-            left_out: *left_out,
-            null_moves: *null_moves,
-            unplayable_variations: *unplayable_variations,
-            castling_dropped: *castling_dropped,
-            filtered_by: filtered_by
+            plies: totals.plies,
+            left_out: totals.left_out,
+            null_moves: totals.null_moves,
+            unplayable_variations: totals.unplayable_variations,
+            castling_dropped: totals.castling_dropped,
+            filtered_by: totals
+                .filtered_by
                 .iter()
                 .map(|(condition, games)| (condition.name().to_owned(), *games))
                 .collect(),
-            variants: variants
+            variants: totals
+                .variants
                 .iter()
                 .map(|(variant, games)| (variant.name().to_owned(), *games))
                 .collect(),

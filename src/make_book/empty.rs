@@ -56,6 +56,7 @@ impl LeftOut {
     fn count(counts: &Counts, filter: &MoveFilter) -> Result<LeftOut> {
         let mut left_out = LeftOut {
             min_game: filter.min_game,
+            rare: counts.rare().moves,
             ..LeftOut::default()
         };
         let side_only = MoveFilter {

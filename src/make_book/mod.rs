@@ -17,6 +17,8 @@ mod explored_game;
 #[cfg_attr(not(feature = "leveldb"), path = "without/indexing.rs")]
 mod indexing;
 mod job;
+#[cfg(feature = "parquet")]
+mod merging;
 mod options;
 mod outcome;
 mod outputs;

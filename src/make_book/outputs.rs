@@ -6,7 +6,6 @@ use super::{
     MakeBook, Phase, counts, database, indexing,
     report::{BookReport, Report},
     run::Collected,
-    sealed::SealedCounts,
 };
 use crate::{
     book::{self, BookMaker, BookSummary},
@@ -14,7 +13,6 @@ use crate::{
     output::{AtomicFile, Finished, refuse_clashes},
     position::{Variant, VariantChoice},
     provenance::Provenance,
-    tally::Tally,
 };
 
 /// The outputs that a run writes.
@@ -53,22 +51,12 @@ impl MakeBook {
         outputs: Outputs,
     ) -> Result<(Report, Vec<Finished>)> {
         let Collected {
-            tally,
-            identities,
-            #[cfg(any(feature = "obs", feature = "parquet"))]
-            pairs,
+            counts: sealed,
             provenance,
             starts,
             index: indexed,
             mut report,
         } = collected;
-        self.progress.enter(Phase::Sorting);
-        let sealed = SealedCounts {
-            by_key: tally.map(Tally::seal).transpose()?,
-            by_identity: identities.map(Tally::seal).transpose()?,
-            #[cfg(any(feature = "obs", feature = "parquet"))]
-            pairs: pairs.map(|pairs| pairs.seal()).transpose()?,
-        };
         // A book counts by keys. A run without one may have counts by identities only.
         let counts = sealed.by_key.as_ref().or(sealed.by_identity.as_ref());
         let maker = counts

@@ -19,10 +19,14 @@ use crate::{
 impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
     pub(super) fn collect(&self, pool: &ThreadPool, counted: &CountedInputs) -> Result<Collected> {
-        let run = Run::new(self, counted);
-        let in_flight = 2 * pool.current_num_threads() as u64;
+        let threads = pool.current_num_threads();
+        let mut run = Run::new(self, counted, threads);
+        let in_flight = 2 * threads as u64;
         pool.in_place_scope(|scope| run.read_inputs(scope, in_flight))?;
-        run.finish()
+        pool.install(|| {
+            run.merge_ordered()?;
+            run.finish()
+        })
     }
 }
 
@@ -52,7 +56,7 @@ impl Run<'_> {
                     return Ok(());
                 }
                 self.options.refuse_if_stopped()?;
-                self.check_space()?;
+                self.check_space(0)?;
                 let job = Job {
                     batch,
                     number,

@@ -5,13 +5,16 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+#[cfg(feature = "parquet")]
+use super::merging::Merging;
 use super::{
-    MakeBook,
+    MakeBook, Phase,
     counted::CountedInputs,
     indexing::{CollectedIndex, Postings},
     job::Job,
     outcome::Outcome,
     report::Report,
+    sealed::SealedCounts,
     sequence::{Sequenced, Sequencer},
     space::TemporarySpace,
     starts::Starts,
@@ -20,7 +23,7 @@ use crate::{
     error::{Error, Result},
     provenance::Provenance,
     sort::Memory,
-    tally::{CountRecord, IdentityTally, Tally},
+    tally::{CountRecord, Counts, IdentityTally, Tally},
 };
 
 /// Why the locks of a run are never poisoned.
@@ -28,13 +31,7 @@ const LOCK: &str = "a thread that panics ends the run";
 
 /// What has been collected when all inputs are read.
 pub(super) struct Collected {
-    /// Counts by the keys of positions, if the run needs them.
-    pub tally: Option<Tally>,
-    /// Counts by the identities of positions, if the run needs them.
-    pub identities: Option<Tally>,
-    /// Which identities share a key, if the run needs to know.
-    #[cfg(any(feature = "obs", feature = "parquet"))]
-    pub pairs: Option<IdentityTally>,
+    pub counts: SealedCounts,
     /// What the counts are made of.
     pub provenance: Provenance,
     /// Where games started.
@@ -51,6 +48,11 @@ pub(super) struct Run<'a> {
     pub tally: Option<Tally>,
     pub identities: Option<Tally>,
     pub pairs: Option<IdentityTally>,
+    /// How counts that are in order are added up, `None` if the tallies take them.
+    #[cfg(feature = "parquet")]
+    pub merging: Option<Merging>,
+    /// What the tally by keys and the ordered counts came to.
+    pub merged: Option<Counts>,
     postings: Option<Postings>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
@@ -67,7 +69,12 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(options: &'a MakeBook, counted: &'a CountedInputs) -> Run<'a> {
+    /// A run of so many `threads`.
+    pub(super) fn new(
+        options: &'a MakeBook,
+        counted: &'a CountedInputs,
+        #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] threads: usize,
+    ) -> Run<'a> {
         let kinds = [
             options.counts_keys(),
             options.counts_identities(),
@@ -84,6 +91,8 @@ impl<'a> Run<'a> {
             bytes: options.memory.saturating_sub(other) / tables,
             temp_dir: options.temp_dir.clone(),
         };
+        #[cfg(feature = "parquet")]
+        let (memory, merging) = Merging::plan(options, counted, memory, threads);
         let [keys, identities, pairs, postings] = kinds;
         let shares = 1 + usize::from(options.explores());
         let postings_memory = Memory {
@@ -94,6 +103,9 @@ impl<'a> Run<'a> {
             options,
             counted,
             tally: keys.then(|| Tally::new(memory.clone())),
+            #[cfg(feature = "parquet")]
+            merging,
+            merged: None,
             identities: identities.then(|| Tally::new(memory.clone())),
             pairs: pairs.then(|| IdentityTally::new(memory.clone())),
             postings: postings.then(|| Postings::new(options, postings_memory)),
@@ -117,14 +129,14 @@ impl<'a> Run<'a> {
         drop(self.placed.wait_while(sequencer, is_full).expect(LOCK));
     }
 
-    /// Ends the run early if the temporary files will not fit.
-    pub(super) fn check_space(&self) -> Result<()> {
+    /// Ends the run early if the temporary files will not fit. `merged` bytes are there already of the sum.
+    pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
         let postings = self.postings.as_ref().map_or(0, Postings::spilled_bytes);
         let read = self.options.progress.phase_fraction();
         let pairs = self.pairs.as_ref().map_or(0, IdentityTally::spilled_bytes);
-        self.space.check(counts + pairs + postings, read)
+        self.space.check(counts + pairs + postings + merged, read)
     }
 
     pub(super) fn fail(&self, err: Error) {
@@ -163,12 +175,23 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Ends the run when all threads are done.
+    /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
     pub(super) fn finish(self) -> Result<Collected> {
         if let Some(failure) = self.failure.into_inner().expect(LOCK) {
             return Err(failure);
         }
         self.options.refuse_if_stopped()?;
+        // Merging tells its progress as reading does, and is done.
+        self.options.progress.enter(Phase::Sorting);
+        let counts = SealedCounts {
+            by_key: match self.tally {
+                Some(tally) => Some(tally.seal()?),
+                None => self.merged,
+            },
+            by_identity: self.identities.map(Tally::seal).transpose()?,
+            #[cfg(any(feature = "obs", feature = "parquet"))]
+            pairs: self.pairs.map(IdentityTally::seal).transpose()?,
+        };
         let Sequenced {
             mut report,
             indexed,
@@ -181,10 +204,7 @@ impl<'a> Run<'a> {
             .map(|(postings, games)| CollectedIndex::new(postings, games, first_ids));
         report.totals.plies += self.untold_plies.into_inner();
         Ok(Collected {
-            tally: self.tally,
-            identities: self.identities,
-            #[cfg(any(feature = "obs", feature = "parquet"))]
-            pairs: self.pairs,
+            counts,
             provenance: self.counted.provenance(self.options, report.totals.games),
             starts,
             index,

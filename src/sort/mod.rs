@@ -13,6 +13,8 @@ mod blocks;
 mod compact;
 mod memory;
 mod merge;
+#[cfg(feature = "parquet")]
+mod ordered;
 mod record;
 mod run;
 mod seal;
@@ -25,6 +27,8 @@ mod spool;
 mod texts;
 
 pub use self::memory::Memory;
+#[cfg(feature = "parquet")]
+pub(crate) use self::ordered::{Ascending, Choice, merge_ordered};
 #[cfg(any(feature = "leveldb", feature = "obs"))]
 pub(crate) use self::spool::SpoolReader;
 pub(crate) use self::{

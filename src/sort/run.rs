@@ -34,6 +34,16 @@ impl Run {
     pub(super) fn len(self) -> u64 {
         self.len
     }
+
+    /// This run and the one that stands behind it as one.
+    #[cfg(feature = "parquet")]
+    pub(super) fn joined(self, behind: Run) -> Run {
+        debug_assert_eq!(self.start + self.len, behind.start);
+        Run {
+            start: self.start,
+            len: self.len + behind.len,
+        }
+    }
 }
 
 /// A temporary file of runs. Several threads may append runs at the same time.

@@ -1,6 +1,8 @@
 //! Counts on their way to a tally.
 
 use std::collections::BTreeMap;
+#[cfg(any(feature = "obs", feature = "parquet"))]
+use std::path::Path;
 
 use shakmaty::Color;
 
@@ -9,10 +11,16 @@ use super::{
     record::{CountRecord, fits},
     stats::Stats,
 };
+#[cfg(any(feature = "obs", feature = "parquet"))]
+use crate::error::{Error, Result};
 use crate::position::BookMove;
 
 /// How many records the games of one [`push`](CountBatch::push) may take. More games are kept apart.
 const MOST_RECORDS: u64 = 16;
+
+/// Moves that may have more games than a few records hold. The largest collections have some thousands.
+#[cfg(any(feature = "obs", feature = "parquet"))]
+const MOST_LARGE: usize = 1 << 18;
 
 /// Counts on their way to a [`Tally`](super::Tally). Their size depends on how many they are, not on how
 /// many games they count.
@@ -24,12 +32,18 @@ pub struct CountBatch {
 
 impl CountBatch {
     /// Adds games of one position and move.
+    #[inline]
     pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
         // Nearly all.
         if fits(stats) {
             self.records.push(CountRecord::new(key, mv, turn, stats));
-            return;
+        } else {
+            self.push_many(key, mv, turn, stats);
         }
+    }
+
+    #[cold]
+    fn push_many(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
         if CountRecord::records_for(stats) <= MOST_RECORDS {
             CountRecord::extend(&mut self.records, key, mv, turn, stats);
             return;
@@ -46,10 +60,16 @@ impl CountBatch {
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Stats>);
 
 impl LargeCounts {
-    /// How many positions and moves have large numbers.
+    /// Refuses more large numbers than the largest collections have: they stay in memory.
     #[cfg(any(feature = "obs", feature = "parquet"))]
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
+        if self.0.len() <= MOST_LARGE {
+            return Ok(());
+        }
+        let problem = format!(
+            "more than {MOST_LARGE} moves have over half a million games each, which cannot be"
+        );
+        Err(Error::file(source, problem))
     }
 
     pub(super) fn is_empty(&self) -> bool {

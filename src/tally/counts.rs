@@ -15,17 +15,11 @@ use super::{
     record::CountRecord,
     stats::Stats,
 };
-#[cfg(any(feature = "obs", feature = "parquet"))]
-use crate::error::Error;
 use crate::{
     error::Result,
     position::BookMove,
     sort::{Memory, Partition, SHARDS, Sealed, Shards},
 };
-
-/// Moves that may have more games than a few records hold. The largest collections have some thousands.
-#[cfg(any(feature = "obs", feature = "parquet"))]
-const MOST_LARGE: usize = 1 << 18;
 
 /// Counts being collected, from any number of threads.
 #[derive(Debug)]
@@ -35,7 +29,7 @@ pub struct Tally {
 }
 
 /// Why the lock of large counts is never poisoned.
-const LOCK: &str = "adding numbers does not panic";
+pub(super) const LOCK: &str = "adding numbers does not panic";
 
 impl Tally {
     /// No counts yet.
@@ -85,13 +79,7 @@ impl Tally {
     /// [`Error::File`] that names the `source` of the counts.
     #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
-        if self.large.lock().expect(LOCK).len() <= MOST_LARGE {
-            return Ok(());
-        }
-        let problem = format!(
-            "more than {MOST_LARGE} moves have over half a million games each, which cannot be"
-        );
-        Err(Error::file(source, problem))
+        self.large.lock().expect(LOCK).refuse_many(source)
     }
 
     /// How many bytes of counts are in temporary files.
@@ -108,6 +96,7 @@ impl Tally {
         Ok(Counts {
             records: self.shards.seal()?,
             large: self.large.into_inner().expect(LOCK),
+            rare: RareCounts::default(),
         })
     }
 }
@@ -126,8 +115,18 @@ pub struct PositionCount {
 /// All counts, in the order of keys.
 #[derive(Debug)]
 pub struct Counts {
-    records: Sealed<CountRecord>,
-    large: LargeCounts,
+    pub(super) records: Sealed<CountRecord>,
+    pub(super) large: LargeCounts,
+    pub(super) rare: RareCounts,
+}
+
+/// Counts that were not kept, because no move of their positions was played often enough for what is made of them.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct RareCounts {
+    /// Positions.
+    pub positions: u64,
+    /// Pairs of position and move.
+    pub moves: u64,
 }
 
 impl Counts {
@@ -241,6 +240,11 @@ impl Counts {
             f(key, turn, &moves);
         }
         Ok(())
+    }
+
+    /// What was counted and not kept.
+    pub(crate) fn rare(&self) -> RareCounts {
+        self.rare
     }
 
     /// Whether memory did not suffice and counts are in temporary files.

@@ -28,10 +28,14 @@ mod find;
 #[cfg(feature = "obs")]
 mod marks;
 mod move_count;
+#[cfg(feature = "parquet")]
+mod ordered;
 mod record;
 mod shared_keys;
 mod stats;
 
+#[cfg(feature = "parquet")]
+pub(crate) use self::ordered::OrderedCounts;
 pub(crate) use self::shared_keys::{IdentityTally, KeyedIdentity};
 pub use self::{
     batch::CountBatch,

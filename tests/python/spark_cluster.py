@@ -17,7 +17,7 @@ import pyspark
 
 JOB = Path(__file__).parents[2] / "contrib/spark/polybook_spark.py"
 HOME = Path(pyspark.__file__).parent
-PATIENCE = 240
+PATIENCE = 1200
 
 
 def start(work, name, *arguments):

@@ -15,4 +15,8 @@ impl Run<'_> {
     ) -> Result<()> {
         Ok(())
     }
+
+    pub(super) fn merge_ordered(&mut self) -> Result<()> {
+        Ok(())
+    }
 }

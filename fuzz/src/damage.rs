@@ -1,0 +1,42 @@
+//! The files of a directory that is sound, to be damaged.
+
+use std::{fs, path::Path};
+
+/// Files by name.
+pub type Files = Vec<(String, Vec<u8>)>;
+
+/// All files of a directory, by name.
+pub fn files_of(dir: &Path) -> Files {
+    let mut files: Files = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Writes files into a new directory.
+pub fn write_files(dir: &Path, files: &Files) {
+    fs::create_dir(dir).unwrap();
+    for (name, bytes) in files {
+        fs::write(dir.join(name), bytes).unwrap();
+    }
+}
+
+/// Bytes changed here and there: each four bytes say in which file, where, and to what.
+pub fn edit(files: &mut Files, edits: &[u8]) {
+    let count = files.len();
+    for edit in edits.chunks_exact(4).take(32) {
+        let (_, bytes) = &mut files[usize::from(edit[0] & 0x7f) % count];
+        let place = usize::from(u16::from_be_bytes([edit[1], edit[2]])) % (bytes.len() + 1);
+        if edit[0] & 0x80 != 0 {
+            bytes.truncate(place);
+        } else if let Some(byte) = bytes.get_mut(place) {
+            *byte ^= edit[3];
+        }
+    }
+}

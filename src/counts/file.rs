@@ -1,0 +1,283 @@
+//! A Parquet file that is being read: its metadata, and pages that cannot take more memory than they should.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use bytes::{Bytes, BytesMut};
+use parquet::{
+    column::reader::{ColumnReader, get_column_reader},
+    errors::ParquetError,
+    file::{
+        metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData},
+        reader::{ChunkReader, Length},
+        serialized_reader::SerializedPageReader,
+    },
+    schema::types::SchemaDescriptor,
+};
+
+use super::error::CountsError;
+use crate::positioned::read_exact_at;
+
+/// The most bytes of a page, packed or not. Writers make pages of about 1 MiB.
+const MOST_OF_PAGE: u64 = 4 << 20;
+
+/// The most bytes of a file's metadata. Those of a million rows of polybook's take some 10 KiB.
+const MOST_OF_METADATA: u64 = 16 << 20;
+
+/// The most bytes of a row group that is read at once.
+const MOST_AT_ONCE: u64 = 1 << 20;
+
+/// What stands behind the metadata: their length and four letters.
+const FOOTER: u64 = 8;
+
+/// Reads with the crate `parquet`, which panics at some damaged files: such panics are errors like others.
+pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result<T, CountsError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(CountsError::Damaged(
+            "its numbers do not fit together".to_owned(),
+        ))
+    })
+}
+
+/// A Parquet file that is open.
+pub(super) struct ParquetFile {
+    file: Arc<File>,
+    size: u64,
+    metadata: ParquetMetaData,
+    /// The row group that was read at once last. Its memory is used again.
+    held: Bytes,
+}
+
+impl ParquetFile {
+    pub(super) fn open(file: File) -> Result<ParquetFile, CountsError> {
+        let size = file.metadata()?.len();
+        if let Some(footer) = size.checked_sub(FOOTER) {
+            let mut length = [0; 4];
+            read_exact_at(&file, &mut length, footer)?;
+            let length = u64::from(u32::from_le_bytes(length));
+            if length > MOST_OF_METADATA && length <= footer {
+                return Err(CountsError::Size {
+                    what: "metadata",
+                    bytes: length,
+                    most: MOST_OF_METADATA,
+                });
+            }
+        }
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+        Ok(ParquetFile {
+            file: Arc::new(file),
+            size,
+            metadata,
+            held: Bytes::new(),
+        })
+    }
+
+    pub(super) fn schema(&self) -> &SchemaDescriptor {
+        self.metadata.file_metadata().schema_descr()
+    }
+
+    pub(super) fn groups(&self) -> &[RowGroupMetaData] {
+        self.metadata.row_groups()
+    }
+
+    /// How many rows a row group has.
+    pub(super) fn rows(&self, group: usize) -> Result<usize, CountsError> {
+        usize::try_from(self.groups()[group].num_rows())
+            .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))
+    }
+
+    /// The pages of a row group. A small one is read at once.
+    pub(super) fn pages(&mut self, group: usize) -> Result<Pages<'_>, CountsError> {
+        let columns = self.groups()[group].columns();
+        let ranges = || columns.iter().map(|column| column.byte_range());
+        let start = ranges().map(|(start, _)| start).min().unwrap_or(0);
+        let end = ranges().map(|(start, length)| start.saturating_add(length));
+        let length = end.max().unwrap_or(0).min(self.size).saturating_sub(start);
+        let held = std::mem::take(&mut self.held);
+        if length <= MOST_AT_ONCE {
+            let mut held = held.try_into_mut().unwrap_or_else(|_| BytesMut::new());
+            held.resize(length as usize, 0);
+            read_exact_at(&self.file, &mut held, start)?;
+            self.held = held.freeze();
+        }
+        let bytes = PageBytes {
+            file: Arc::clone(&self.file),
+            size: self.size,
+            held: self.held.clone(),
+            held_from: start,
+        };
+        Ok(Pages {
+            file: self,
+            group,
+            bytes: Arc::new(bytes),
+        })
+    }
+}
+
+/// The pages of a row group.
+pub(super) struct Pages<'a> {
+    file: &'a ParquetFile,
+    group: usize,
+    bytes: Arc<PageBytes>,
+}
+
+impl Pages<'_> {
+    pub(super) fn schema(&self) -> &SchemaDescriptor {
+        self.file.schema()
+    }
+
+    /// Starts to read a column, named by its place.
+    pub(super) fn column(&self, place: usize) -> Result<ColumnReader, CountsError> {
+        let group = &self.file.groups()[self.group];
+        let rows = self.file.rows(self.group)?;
+        let bytes = Arc::clone(&self.bytes);
+        let pages = SerializedPageReader::new(bytes, group.column(place), rows, None)?;
+        Ok(get_column_reader(
+            self.schema().column(place),
+            Box::new(pages),
+        ))
+    }
+}
+
+/// The bytes of pages, as the crate `parquet` asks for them.
+#[derive(Clone)]
+struct PageBytes {
+    file: Arc<File>,
+    size: u64,
+    /// What was read of the file already, and where it stands there.
+    held: Bytes,
+    held_from: u64,
+}
+
+impl PageBytes {
+    fn read(&self, start: u64, length: usize) -> io::Result<Bytes> {
+        if let Some(from) = start.checked_sub(self.held_from)
+            && from + length as u64 <= self.held.len() as u64
+        {
+            return Ok(self.held.slice(from as usize..from as usize + length));
+        }
+        let mut bytes = vec![0; length];
+        read_exact_at(&self.file, &mut bytes, start)?;
+        Ok(Bytes::from(bytes))
+    }
+}
+
+impl Length for PageBytes {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for PageBytes {
+    type T = PageHeader;
+
+    fn get_read(&self, start: u64) -> Result<PageHeader, ParquetError> {
+        Ok(PageHeader {
+            bytes: self.clone(),
+            next: start,
+            read: Bytes::new(),
+            is_checked: false,
+        })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        check_page(length as u64)?;
+        Ok(self.read(start, length)?)
+    }
+}
+
+/// Reads the header of a page. The first bytes tell how large the page is, which is judged before anything is
+/// unpacked.
+struct PageHeader {
+    bytes: PageBytes,
+    /// Where the file is read next.
+    next: u64,
+    read: Bytes,
+    is_checked: bool,
+}
+
+impl PageHeader {
+    /// Bytes that are read at once. Most headers have some 50.
+    const STEP: u64 = 256;
+}
+
+impl Read for PageHeader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.read.is_empty() {
+            let length = self
+                .bytes
+                .size
+                .saturating_sub(self.next)
+                .min(PageHeader::STEP);
+            self.read = self.bytes.read(self.next, length as usize)?;
+            self.next += length;
+        }
+        if !self.is_checked {
+            self.is_checked = true;
+            let no_header = || io::Error::other("a page does not begin with its sizes");
+            check_page(unpacked_size(&self.read).ok_or_else(no_header)?)?;
+        }
+        let length = out.len().min(self.read.len());
+        out[..length].copy_from_slice(&self.read.split_to(length));
+        Ok(length)
+    }
+}
+
+/// Refuses a page that would take too much memory.
+fn check_page(bytes: u64) -> io::Result<()> {
+    if bytes <= MOST_OF_PAGE {
+        return Ok(());
+    }
+    Err(io::Error::other(CountsError::Size {
+        what: "a page",
+        bytes,
+        most: MOST_OF_PAGE,
+    }))
+}
+
+/// The size of a page when it is unpacked: the second number of its header, in Thrift's compact encoding.
+fn unpacked_size(header: &[u8]) -> Option<u64> {
+    /// A field of 32 bits whose number is one more than that of the field before.
+    const NEXT_I32: u8 = 0x15;
+    let mut bytes = header.iter().copied();
+    let mut number = || {
+        let mut number = 0;
+        (bytes.next()? == NEXT_I32).then_some(())?;
+        for shift in (0..35).step_by(7) {
+            let byte = u64::from(bytes.next()?);
+            number |= (byte & 0x7f) << shift;
+            if byte < 0x80 {
+                // Numbers below 0 are odd.
+                return (number & 1 == 0).then_some(number >> 1);
+            }
+        }
+        None
+    };
+    let _kind = number()?;
+    number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_page_is_read_of_its_header() {
+        assert_eq!(unpacked_size(&[0x15, 0, 0x15, 0x80, 1, 0x15]), Some(64));
+        assert_eq!(unpacked_size(&[0x15, 4, 0x15, 6]), Some(3));
+        for header in [
+            &[][..],
+            &[0x15],
+            &[0x15, 0],
+            &[0x15, 0, 0x25, 2],
+            &[0x15, 0, 0x15, 3],
+            &[0x15, 0, 0x15, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+        ] {
+            assert_eq!(unpacked_size(header), None, "{header:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The rows of a part, from its columns.
+
+use parquet::schema::types::SchemaDescriptor;
+use shakmaty::Color;
+
+use super::{
+    columns::{Column, Values},
+    error::CountsError,
+    file::Pages,
+    layout::{BLACK, DRAWS, IDENTITY, KEY, LOSSES, MOVE, Row, WINS},
+};
+use crate::{
+    position::BookMove,
+    tally::{CountBatch, Stats},
+};
+
+/// How many rows are read at once.
+pub(super) const BATCH: usize = 1 << 11;
+
+/// The numbers of games stay below this, so that sums of them do not overflow.
+pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
+
+/// Numbers of games below this fit a record together.
+const SMALL: u64 = 1 << 15;
+
+/// Whether a number is a move from one square to another, without promotion.
+#[inline]
+fn is_usual(mv: i64) -> bool {
+    mv.cast_unsigned() < 1 << 12 && mv >> 6 != mv & 0x3f
+}
+
+/// Where the columns of a part stand.
+#[derive(Copy, Clone)]
+pub(super) struct PartColumns {
+    pub key: Column,
+    pub mv: Column,
+    black: Column,
+    /// Wins, draws and losses.
+    games: [Column; 3],
+    pub identity: Option<Column>,
+}
+
+impl PartColumns {
+    pub(super) fn find(schema: &SchemaDescriptor) -> Result<PartColumns, CountsError> {
+        let integers = |name| Column::integers(schema, name)?.ok_or(CountsError::NoColumn(name));
+        Ok(PartColumns {
+            key: integers(KEY)?,
+            mv: integers(MOVE)?,
+            games: [integers(WINS)?, integers(DRAWS)?, integers(LOSSES)?],
+            black: Column::booleans(schema, BLACK)?.ok_or(CountsError::NoColumn(BLACK))?,
+            identity: Column::integers(schema, IDENTITY)?,
+        })
+    }
+}
+
+/// The columns of a row group, read side by side.
+pub(super) struct GroupReader {
+    key: Values,
+    mv: Values,
+    black: Values,
+    games: [Values; 3],
+    identity: Option<Values>,
+}
+
+impl GroupReader {
+    pub(super) fn open(
+        columns: &PartColumns,
+        pages: &Pages<'_>,
+    ) -> Result<GroupReader, CountsError> {
+        let [wins, draws, losses] = columns.games;
+        Ok(GroupReader {
+            key: columns.key.open(pages)?,
+            mv: columns.mv.open(pages)?,
+            black: columns.black.open(pages)?,
+            games: [wins.open(pages)?, draws.open(pages)?, losses.open(pages)?],
+            identity: columns.identity.map(|c| c.open(pages)).transpose()?,
+        })
+    }
+
+    /// Passes over so many rows.
+    pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
+        let GroupReader {
+            key,
+            mv,
+            black,
+            games,
+            identity,
+        } = self;
+        let all = [key, mv, black].into_iter().chain(games).chain(identity);
+        for values in all {
+            values.skip(rows)?;
+        }
+        Ok(())
+    }
+}
+
+/// Some rows, by column.
+#[derive(Default)]
+pub(super) struct Rows {
+    /// The first of them, counted from the beginning of the part.
+    pub first: u64,
+    pub keys: Vec<i64>,
+    pub moves: Vec<i64>,
+    blacks: Vec<bool>,
+    /// Wins, draws and losses.
+    games: [Vec<i64>; 3],
+    identities: Option<Vec<i64>>,
+}
+
+impl Rows {
+    /// Replaces the rows with the next of a row group, the first of which is row `first` of the part.
+    pub(super) fn read(
+        &mut self,
+        group: &mut GroupReader,
+        rows: usize,
+        first: u64,
+    ) -> Result<(), CountsError> {
+        self.first = first;
+        group.key.integers(rows, first, &mut self.keys)?;
+        group.mv.integers(rows, first, &mut self.moves)?;
+        group.black.booleans(rows, first, &mut self.blacks)?;
+        for (values, games) in group.games.iter_mut().zip(&mut self.games) {
+            values.integers(rows, first, games)?;
+        }
+        match &mut group.identity {
+            Some(values) => {
+                let identities = self.identities.get_or_insert_default();
+                values.integers(rows, first, identities)?;
+            }
+            None => self.identities = None,
+        }
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Drops the rows from `len` on.
+    pub(super) fn truncate(&mut self, len: usize) {
+        let Rows {
+            first: _,
+            keys,
+            moves,
+            blacks,
+            games: [wins, draws, losses],
+            identities,
+        } = self;
+        for numbers in [keys, moves, wins, draws, losses]
+            .into_iter()
+            .chain(identities)
+        {
+            numbers.truncate(len);
+        }
+        blacks.truncate(len);
+    }
+
+    /// The key and move of a row.
+    pub(super) fn kind(&self, at: usize) -> Option<(i64, i64)> {
+        Some((*self.keys.get(at)?, *self.moves.get(at)?))
+    }
+
+    /// The first row that should stand before the one before it, by key and move.
+    pub(super) fn first_out_of_order(&self) -> Option<u64> {
+        let (keys, moves) = (&self.keys[..], &self.moves[..self.keys.len()]);
+        let at = (1..keys.len()).find(|&at| {
+            let is_behind = || keys[at - 1] == keys[at] && moves[at - 1] <= moves[at];
+            keys[at - 1] >= keys[at] && !is_behind()
+        })?;
+        Some(self.first + at as u64)
+    }
+
+    /// Appends all rows to a batch, by their keys; answers the sum of their games.
+    pub(super) fn push_to(&self, batch: &mut CountBatch) -> Result<u64, CountsError> {
+        let [wins, draws, losses] = &self.games;
+        let columns = self.keys.iter().zip(&self.moves).zip(&self.blacks);
+        let columns = columns.zip(wins).zip(draws).zip(losses).enumerate();
+        let mut sum = 0;
+        for (at, (((((key, mv), black), wins), draws), losses)) in columns {
+            // Nearly all rows. Numbers below 0 are large.
+            let is_small = (wins | draws | losses).cast_unsigned() < SMALL;
+            if is_small && *key != 0 && is_usual(*mv) {
+                let stats = Stats {
+                    wins: wins.cast_unsigned(),
+                    draws: draws.cast_unsigned(),
+                    losses: losses.cast_unsigned(),
+                };
+                let turn = Color::from_white(!black);
+                batch.push(key.cast_unsigned(), BookMove(*mv as u16), turn, stats);
+                sum += stats.games();
+                continue;
+            }
+            let row = self.row(at)?;
+            batch.push(row.key, row.mv, row.turn, row.stats);
+            sum += row.stats.games();
+            if sum > MOST_GAMES {
+                return Err(CountsError::Overflow);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// The row at a place of the columns.
+    pub(super) fn row(&self, at: usize) -> Result<Row, CountsError> {
+        let key = self.keys[at].cast_unsigned();
+        if key == 0 && self.identities.is_none() {
+            return Err(self.cannot_be(at, KEY, 0));
+        }
+        let identity = self.identities.as_ref();
+        Ok(Row {
+            key,
+            identity: identity.map_or(key, |identities| identities[at].cast_unsigned()),
+            mv: self.mv(at)?,
+            turn: Color::from_white(!self.blacks[at]),
+            stats: self.stats(at)?,
+        })
+    }
+
+    fn cannot_be(&self, at: usize, column: &'static str, value: i64) -> CountsError {
+        CountsError::Value {
+            column,
+            row: self.first + at as u64,
+            value,
+        }
+    }
+
+    #[inline]
+    fn mv(&self, at: usize) -> Result<BookMove, CountsError> {
+        let mv = u16::try_from(self.moves[at]).ok().map(BookMove);
+        mv.filter(|mv| mv.is_well_formed())
+            .ok_or_else(|| self.cannot_be(at, MOVE, self.moves[at]))
+    }
+
+    #[inline]
+    fn stats(&self, at: usize) -> Result<Stats, CountsError> {
+        let [wins, draws, losses] = &self.games;
+        let games = |column, value: i64| match u64::try_from(value) {
+            // Three of them and the sum so far fit 64 bits.
+            Ok(games) if games > MOST_GAMES / 4 => Err(CountsError::Overflow),
+            Ok(games) => Ok(games),
+            Err(_) => Err(self.cannot_be(at, column, value)),
+        };
+        Ok(Stats {
+            wins: games(WINS, wins[at])?,
+            draws: games(DRAWS, draws[at])?,
+            losses: games(LOSSES, losses[at])?,
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! How the counts among the inputs that are in order are added up: merged by ranges of keys, without sorting them.
+
+use super::{counted::CountedInputs, options::MakeBook};
+use crate::sort::{Memory, SHARDS};
+
+/// About how much memory a directory takes while it is read: the pages of its columns, and rows.
+const BYTES_OF_DIRECTORY: usize = 2 << 20;
+
+/// How many rows a range of keys should have at least: a row group at its edge is read twice.
+const ROWS_OF_RANGE: u64 = 1 << 22;
+
+/// How ordered counts are merged.
+pub(super) struct Merging {
+    /// Into how many ranges keys are cut; a thread merges a range.
+    pub ranges: usize,
+    /// In how many games a move of a position must have been played, so that the position is kept.
+    pub fewest: u64,
+    /// For the sum.
+    pub memory: Memory,
+}
+
+impl Merging {
+    /// Shares out `memory`: what is left for all else, and the merging. `None` if the counts are to be sorted: because
+    /// they are in no order, because the run needs another order, or because they are so many that memory does not
+    /// suffice to read all side by side.
+    pub(super) fn plan(
+        run: &MakeBook,
+        counted: &CountedInputs,
+        memory: Memory,
+        threads: usize,
+    ) -> (Memory, Option<Merging>) {
+        let directories = counted.ordered().count();
+        if directories == 0 || !run.counts_keys() || run.counts_identities() || run.pairs_keys() {
+            return (memory, None);
+        }
+        // What else there is is sorted first, and is in memory while it is merged with the ordered counts.
+        let bytes = match directories == run.inputs.len() {
+            true => memory.bytes,
+            false => memory.bytes / 2,
+        };
+        let rows = counted.ordered().map(|parts| parts.rows()).sum();
+        let for_each = directories * BYTES_OF_DIRECTORY;
+        let Some((ranges, at_once)) = ranges(rows, threads, bytes / 2 / for_each) else {
+            return (memory, None);
+        };
+        let with = |bytes: usize| Memory {
+            bytes,
+            temp_dir: memory.temp_dir.clone(),
+        };
+        // A book has no others.
+        let only_book = run.bin.is_some() && run.obs.is_none() && run.counts.is_none();
+        let merging = Merging {
+            ranges,
+            fewest: if only_book {
+                run.move_filter.min_game
+            } else {
+                0
+            },
+            memory: with(bytes - at_once * for_each),
+        };
+        (with(memory.bytes - bytes), Some(merging))
+    }
+}
+
+/// Into how many ranges so many rows are cut, and how many of these are read at a time, which may be `most`. At least
+/// two, because the order of keys as signed numbers is that of shards only within either half.
+fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
+    if threads <= most {
+        let wanted = usize::try_from(rows / ROWS_OF_RANGE).unwrap_or(SHARDS);
+        let ranges = wanted.max(threads).min(SHARDS / 2).next_power_of_two();
+        return Some((ranges.max(2), threads));
+    }
+    let ranges = 1 << most.checked_ilog2()?;
+    (ranges >= 2).then_some((ranges, ranges))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_rows_are_cut_into_few_ranges_and_many_threads_into_what_memory_allows() {
+        assert_eq!(ranges(10, 1, 8), Some((2, 1)));
+        assert_eq!(ranges(10, 6, 8), Some((8, 6)));
+        assert_eq!(ranges(9 * ROWS_OF_RANGE, 2, 8), Some((16, 2)));
+        assert_eq!(ranges(u64::MAX, 2, 8), Some((128, 2)));
+        assert_eq!(ranges(10, 64, 7), Some((4, 4)));
+        assert_eq!(ranges(10, 64, 1), None);
+        assert_eq!(ranges(10, 64, 0), None);
+    }
+}

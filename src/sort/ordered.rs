@@ -1,0 +1,396 @@
+//! Records that come in ascending order already: they are merged and folded, and nothing is sorted that was.
+//!
+//! The shards are shared out among the threads. A thread takes the next records of each source, as far as all
+//! sources have come, and merges these: a window that fits the cache. What is merged stays in memory as far as the
+//! quota of its shard goes, and goes to a temporary file past it, once.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rayon::prelude::*;
+
+use super::{
+    blocks::{Blocks, Pool},
+    memory::Memory,
+    record::{Fold, Record, SHARDS},
+    run::{Run, RunFile},
+    sealed::{Sealed, SealedShard},
+};
+use crate::error::Result;
+
+/// About how many records a source should hand over at once.
+const WINDOW: usize = 1 << 11;
+
+/// Records of some shards in ascending order. Those that are folded into one may come in any order.
+pub(crate) trait Ascending<R> {
+    /// Appends the next records, about [`WINDOW`] of them. If it appends none, there are no more.
+    ///
+    /// # Errors
+    ///
+    /// A source that cannot be read, or is not in order.
+    fn next(&mut self, out: &mut Vec<R>) -> Result<()>;
+}
+
+impl<R: Record, I: Iterator<Item = Result<R>>> Ascending<R> for I {
+    fn next(&mut self, out: &mut Vec<R>) -> Result<()> {
+        for record in self.by_ref().take(WINDOW) {
+            out.push(record?);
+        }
+        Ok(())
+    }
+}
+
+/// Which groups of records are kept.
+pub(crate) trait Choice<R>: Sync {
+    /// Whether two records that follow one another are of one group.
+    fn is_same(&self, a: R, b: R) -> bool;
+
+    /// Whether a group is kept.
+    fn keeps(&self, group: &[R]) -> bool;
+}
+
+/// What a choice did not keep.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct PassedOver {
+    pub groups: u64,
+    pub records: u64,
+}
+
+/// Merges the sources that `open` answers for each of so many equal `ranges` of shards, and keeps what is chosen.
+/// `watch` is called now and then with the bytes in temporary files, and may end the merge. Works on all threads of the
+/// rayon pool that it is called in.
+///
+/// # Errors
+///
+/// A temporary file that cannot be written, what the sources answer, and what `watch` answers.
+pub(crate) fn merge_ordered<'a, R: Record>(
+    ranges: usize,
+    memory: &Memory,
+    open: impl Fn(Range<usize>) -> Result<Vec<Box<dyn Ascending<R> + 'a>>> + Sync,
+    choice: &impl Choice<R>,
+    watch: impl Fn(u64) -> Result<()> + Sync,
+) -> Result<(Sealed<R>, PassedOver)> {
+    // A quarter is left for the unused ends of blocks.
+    let quota = memory.bytes / size_of::<R>() / 4 * 3 / SHARDS;
+    let shared = Shared {
+        pool: Pool::new(quota),
+        quota,
+        memory,
+        spilled: AtomicU64::new(0),
+    };
+    let each = SHARDS / ranges;
+    let merged: Vec<(Vec<SealedShard<R>>, PassedOver)> = (0..ranges)
+        .into_par_iter()
+        .map(|range| {
+            let shards = range * each..(range + 1) * each;
+            let sources = open(shards.clone())?;
+            let mut writer = Writer::new(&shared, choice, shards);
+            let mut windows = Windows::new(sources);
+            while let Some(window) = windows.next()? {
+                writer.take(window)?;
+                watch(shared.spilled.load(Ordering::Relaxed))?;
+            }
+            writer.finish()
+        })
+        .collect::<Result<_>>()?;
+    let mut passed_over = PassedOver::default();
+    let mut all = Vec::with_capacity(SHARDS);
+    for (shards, of_range) in merged {
+        all.extend(shards);
+        passed_over.groups += of_range.groups;
+        passed_over.records += of_range.records;
+    }
+    Ok((Sealed::new(all), passed_over))
+}
+
+/// Sources that are read side by side.
+struct Windows<'a, R> {
+    sources: Vec<Source<'a, R>>,
+    window: Vec<R>,
+}
+
+struct Source<'a, R> {
+    rows: Box<dyn Ascending<R> + 'a>,
+    /// What was read of it, from `at` on not yet merged.
+    read: Vec<R>,
+    at: usize,
+}
+
+impl<'a, R: Record> Windows<'a, R> {
+    fn new(sources: Vec<Box<dyn Ascending<R> + 'a>>) -> Windows<'a, R> {
+        let source = |rows| Source {
+            rows,
+            read: Vec::with_capacity(WINDOW),
+            at: 0,
+        };
+        Windows {
+            sources: sources.into_iter().map(source).collect(),
+            window: Vec::new(),
+        }
+    }
+
+    /// The next records of all sources, sorted; `None` at the end.
+    fn next(&mut self) -> Result<Option<&[R]>> {
+        for source in &mut self.sources {
+            if source.at == source.read.len() {
+                source.read.clear();
+                source.at = 0;
+                source.rows.next(&mut source.read)?;
+            }
+        }
+        self.sources.retain(|source| !source.read.is_empty());
+        // What follows in the source that has come least far is not known, so the others wait for it there.
+        let Some(last) = self.sources.iter().filter_map(|s| s.read.last()).min() else {
+            return Ok(None);
+        };
+        let last = *last;
+        self.window.clear();
+        for source in &mut self.sources {
+            let unmerged = &source.read[source.at..];
+            let ready = unmerged.partition_point(|record| *record <= last);
+            self.window.extend_from_slice(&unmerged[..ready]);
+            source.at += ready;
+        }
+        // The sort of the standard library finds what is in order, and merges it.
+        self.window.sort();
+        Ok(Some(&self.window))
+    }
+}
+
+/// What all threads share.
+struct Shared<'a, R> {
+    pool: Pool<R>,
+    /// How many records of a shard stay in memory.
+    quota: usize,
+    memory: &'a Memory,
+    /// Bytes in temporary files.
+    spilled: AtomicU64,
+}
+
+/// Takes the records of neighbouring shards in ascending order, and keeps those that are chosen.
+struct Writer<'a, R: Record, C> {
+    shared: &'a Shared<'a, R>,
+    choice: &'a C,
+    passed_over: PassedOver,
+    fold: R::Fold,
+    /// Folded records that are not judged yet.
+    folded: Vec<R>,
+    /// Those that were chosen last.
+    chosen: Vec<R>,
+    /// The shard that is open, and those behind it.
+    shards: Range<usize>,
+    /// What the open shard has in memory.
+    blocks: Blocks<R>,
+    /// What it has in the file. If it has, that is all.
+    run: Option<Run>,
+    file: Option<Arc<RunFile>>,
+    done: Vec<SealedShard<R>>,
+}
+
+impl<'a, R: Record, C: Choice<R>> Writer<'a, R, C> {
+    fn new(shared: &'a Shared<'a, R>, choice: &'a C, shards: Range<usize>) -> Writer<'a, R, C> {
+        Writer {
+            shared,
+            choice,
+            passed_over: PassedOver::default(),
+            fold: R::Fold::default(),
+            folded: Vec::new(),
+            chosen: Vec::new(),
+            done: Vec::with_capacity(shards.len()),
+            shards,
+            blocks: Blocks::default(),
+            run: None,
+            file: None,
+        }
+    }
+
+    /// Takes the next records.
+    fn take(&mut self, mut records: &[R]) -> Result<()> {
+        while let Some(first) = records.first() {
+            let shard = first.shard();
+            while self.shards.start < shard {
+                self.end_shard()?;
+            }
+            let (now, later) =
+                records.split_at(records.partition_point(|record| record.shard() == shard));
+            let folded = &mut self.folded;
+            for (at, record) in now.iter().enumerate() {
+                let is_same = |other: Option<&R>| {
+                    other.is_none_or(|other| self.choice.is_same(*record, *other))
+                };
+                // Most groups are of one record.
+                let is_alone = !is_same(now[..at].last()) && !is_same(now.get(at + 1));
+                if is_alone && !self.choice.keeps(std::slice::from_ref(record)) {
+                    self.passed_over.groups += 1;
+                    self.passed_over.records += 1;
+                } else {
+                    self.fold.take(*record, &mut |record| folded.push(record));
+                }
+            }
+            // The last group may go on.
+            if let Some(last) = self.folded.last().copied() {
+                let same = |record: &&R| self.choice.is_same(**record, last);
+                let in_last = self.folded.iter().rev().take_while(same).count();
+                self.judge(self.folded.len() - in_last)?;
+            }
+            records = later;
+        }
+        Ok(())
+    }
+
+    /// Keeps what is chosen of the first so many folded records.
+    fn judge(&mut self, records: usize) -> Result<()> {
+        self.chosen.clear();
+        let same = |a: &R, b: &R| self.choice.is_same(*a, *b);
+        for group in self.folded[..records].chunk_by(same) {
+            if self.choice.keeps(group) {
+                self.chosen.extend_from_slice(group);
+            } else {
+                self.passed_over.groups += 1;
+                self.passed_over.records += group.len() as u64;
+            }
+        }
+        self.folded.drain(..records);
+        self.keep()
+    }
+
+    /// Keeps what was chosen.
+    fn keep(&mut self) -> Result<()> {
+        let Shared { pool, quota, .. } = self.shared;
+        if self.run.is_some() {
+            let chosen = std::mem::take(&mut self.chosen);
+            self.spill(chosen.len(), chosen.iter().copied())?;
+            self.chosen = chosen;
+            return Ok(());
+        }
+        self.blocks.extend(&self.chosen, pool);
+        if self.blocks.len() > *quota {
+            let blocks = std::mem::take(&mut self.blocks);
+            self.spill(blocks.len(), blocks.iter())?;
+            pool.give_back(blocks.into_blocks());
+        }
+        Ok(())
+    }
+
+    /// Appends records to the file, of which no other thread knows.
+    fn spill(&mut self, len: usize, records: impl Iterator<Item = R>) -> Result<()> {
+        let file = match &self.file {
+            Some(file) => file,
+            None => {
+                let created = RunFile::create(&self.shared.memory.temp_dir)?;
+                self.file.insert(Arc::new(created))
+            }
+        };
+        let run = file.append(len, records)?;
+        self.run = Some(self.run.map_or(run, |before| before.joined(run)));
+        let bytes = (len * size_of::<R>()) as u64;
+        self.shared.spilled.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn end_shard(&mut self) -> Result<()> {
+        let folded = &mut self.folded;
+        self.fold.finish(&mut |record| folded.push(record));
+        self.judge(self.folded.len())?;
+        self.done.push(match (self.run.take(), &self.file) {
+            (Some(run), Some(file)) => SealedShard::File(Arc::clone(file), run),
+            _ => SealedShard::Memory(std::mem::take(&mut self.blocks)),
+        });
+        self.shards.start += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Vec<SealedShard<R>>, PassedOver)> {
+        while !self.shards.is_empty() {
+            self.end_shard()?;
+        }
+        Ok((self.done, self.passed_over))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{error::Error, sort::sorter::Plain};
+
+    /// Keeps groups of some sizes.
+    struct Odd;
+
+    impl Choice<Plain> for Odd {
+        fn is_same(&self, a: Plain, b: Plain) -> bool {
+            a.0 >> 118 == b.0 >> 118
+        }
+
+        fn keeps(&self, group: &[Plain]) -> bool {
+            group.len() % 2 == 1
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ordered_sources_are_one_sequence(
+            sources in proptest::collection::vec(proptest::collection::vec(any::<u128>(), 0..3000), 0..9),
+            ranges in prop_oneof![Just(1usize), Just(4), Just(256)],
+            bytes in prop_oneof![Just(0usize), Just(1 << 16), Just(1 << 24)],
+        ) {
+            let sources: Vec<Vec<Plain>> = sources
+                .into_iter()
+                .map(|source| {
+                    let mut source: Vec<Plain> = source.into_iter().map(Plain).collect();
+                    source.sort();
+                    source
+                })
+                .collect();
+            let memory = Memory { bytes, ..Memory::default() };
+            let open = |shards: Range<usize>| {
+                let of_shards = |source: &Vec<Plain>| -> Box<dyn Ascending<Plain>> {
+                    let records: Vec<Plain> = source.iter().copied().filter(|record| shards.contains(&record.shard())).collect();
+                    Box::new(records.into_iter().map(Ok))
+                };
+                Ok(sources.iter().map(of_shards).collect())
+            };
+            let (merged, passed_over) = merge_ordered(ranges, &memory, open, &Odd, |_| Ok(())).unwrap();
+            let mut all = sources.concat();
+            all.sort();
+            let same = |a: &Plain, b: &Plain| Odd.is_same(*a, *b);
+            let (chosen, other): (Vec<&[Plain]>, Vec<&[Plain]>) = all.chunk_by(same).partition(|group| Odd.keeps(group));
+            let expected = chosen.concat();
+            let records = (all.len() - expected.len()) as u64;
+            prop_assert_eq!(passed_over, PassedOver { groups: other.len() as u64, records });
+            if bytes == 0 {
+                prop_assert_eq!(merged.is_spilled(), !expected.is_empty());
+            } else if bytes == 1 << 24 {
+                prop_assert!(!merged.is_spilled());
+            }
+            let mut found = Vec::new();
+            for shard in 0..SHARDS {
+                merged.for_each(shard, |record| found.push(record)).unwrap();
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_merge_ends_with_the_first_error() {
+        let open = |_: Range<usize>| -> Result<Vec<Box<dyn Ascending<Plain>>>> {
+            let records = [Ok(Plain(1)), Err(Error::Interrupted)];
+            Ok(vec![Box::new(records.into_iter())])
+        };
+        let merged = merge_ordered(1, &Memory::default(), open, &Odd, |_| Ok(()));
+        assert!(matches!(merged, Err(Error::Interrupted)));
+        let open = |_: Range<usize>| -> Result<Vec<Box<dyn Ascending<Plain>>>> {
+            Ok(vec![Box::new([Ok(Plain(1))].into_iter())])
+        };
+        let merged = merge_ordered(1, &Memory::default(), open, &Odd, |_| {
+            Err(Error::Interrupted)
+        });
+        assert!(matches!(merged, Err(Error::Interrupted)));
+    }
+}
