@@ -290,6 +290,53 @@ fn any_moment() {
     }
 }
 
+/// The files of counts and a book, with their bytes.
+fn counts_and_book(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let counts = names(&dir.join("made")).into_iter();
+    let files = counts.map(|name| dir.join("made").join(name));
+    let files = files.chain([dir.join("book.bin")]);
+    files
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect()
+}
+
+/// Signals at all times of runs that write counts, of games and of counts.
+#[test]
+fn counts_at_any_moment() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+    fs::write(dir.join("many.pgn"), many_games()).unwrap();
+    ok(dir, "make-book -q many.pgn --counts many");
+    let outputs = "--counts made --bin book.bin --min-game 1 --force";
+    for inputs in ["many.pgn famous.pgn", "many many many.pgn"] {
+        let line = format!("make-book -q {inputs} {outputs}");
+        let start = Instant::now();
+        ok(dir, &line);
+        let whole = start.elapsed();
+        let new = counts_and_book(dir);
+        ok(dir, &format!("make-book -q famous.pgn {outputs}"));
+        let (old, old_names) = (counts_and_book(dir), names(dir));
+        for i in 0..8 {
+            let mut run = Running::start(dir, &line);
+            run.until_it_listens();
+            thread::sleep(whole * i / 8);
+            let (signal, status) = SIGNALS[i as usize % SIGNALS.len()];
+            if run.0.try_wait().unwrap().is_none() {
+                run.signal(signal);
+            }
+            let (code, error) = run.end();
+            assert_eq!(names(dir), old_names, "{error}");
+            assert!(code == Some(0) || code == Some(status), "{code:?}: {error}");
+            let now = counts_and_book(dir);
+            if now == new {
+                break;
+            }
+            assert!(now == old && code == Some(status), "{code:?}: {error}");
+        }
+    }
+}
+
 /// A reader that takes nothing holds up the last output when the others are complete.
 #[test]
 fn an_output_whose_reader_is_slow() {

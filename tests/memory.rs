@@ -14,8 +14,15 @@ use std::{
     io::{BufWriter, Write},
     path::Path,
     process::{Command, Output, Stdio},
+    sync::Arc,
     thread,
     time::Duration,
+};
+
+use parquet::{
+    data_type::{BoolType, Int32Type, Int64Type},
+    file::{metadata::SortingColumn, properties::WriterProperties, writer::SerializedFileWriter},
+    schema::parser::parse_message_type,
 };
 
 use common::{ok, polybook_in, sample, skip, temp};
@@ -197,6 +204,66 @@ fn a_database_of_enormous_counts() {
         "convert huge.obs.db3 book.bin --min-game 1 --memory 16MiB -q",
         16,
     );
+}
+
+/// Counts in order, as polybook writes them, of moves that all go into a book.
+fn ordered_counts(dir: &Path, name: &str, groups: i64) {
+    const ROWS: i64 = 1 << 16;
+    let schema = "message counts { required int64 key; required int32 move; required boolean black; \
+                  required int64 wins; required int64 draws; required int64 losses; }";
+    let ascending = [0, 1].map(|column_idx| SortingColumn {
+        column_idx,
+        descending: false,
+        nulls_first: false,
+    });
+    let properties = WriterProperties::builder().set_sorting_columns(Some(ascending.to_vec()));
+    fs::create_dir(dir.join(name)).unwrap();
+    let file = File::create(dir.join(name).join("data.parquet")).unwrap();
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut out = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).unwrap();
+    let step = i64::MAX / (groups * ROWS / 2 + 1);
+    for group in 0..groups {
+        let first = group * ROWS - groups * ROWS / 2;
+        // 0 is no key.
+        let keys: Vec<i64> = (first..first + ROWS).map(|row| row * step + 1).collect();
+        let games = vec![5; keys.len()];
+        let mut out = out.next_row_group().unwrap();
+        for column in 0..6 {
+            let mut writer = out.next_column().unwrap().unwrap();
+            match column {
+                1 => writer
+                    .typed::<Int32Type>()
+                    .write_batch(&vec![796; keys.len()], None, None),
+                2 => writer
+                    .typed::<BoolType>()
+                    .write_batch(&vec![false; keys.len()], None, None),
+                _ => {
+                    let numbers = if column == 0 { &keys } else { &games };
+                    writer.typed::<Int64Type>().write_batch(numbers, None, None)
+                }
+            }
+            .unwrap();
+            writer.close().unwrap();
+        }
+        out.close().unwrap();
+    }
+    out.close().unwrap();
+}
+
+#[test]
+fn counts_larger_than_memory() {
+    let dir = temp();
+    ordered_counts(dir.path(), "counts", 64);
+    // Two are merged, twenty are too many to be read side by side.
+    for (directories, budget) in [(2, 16), (20, 16), (20, 96)] {
+        let inputs = "counts ".repeat(directories);
+        let line = format!(
+            "make-book {inputs} --bin book.bin --counts added --memory {budget}MiB --force -q"
+        );
+        succeeds_within(dir.path(), &line, budget);
+        let book = fs::metadata(dir.path().join("book.bin")).unwrap().len();
+        assert!(book > 64 << 20, "{book}");
+    }
 }
 
 /// A book whose records have ascending keys, of so many MiB.

@@ -28,6 +28,7 @@ mod about;
 mod columns;
 mod error;
 mod file;
+mod key_range;
 pub mod layout;
 mod ordered;
 mod part;
@@ -49,7 +50,5 @@ pub use self::{
     write::Written,
 };
 pub(crate) use self::{
-    ordered::{OrderedParts, OrderedRows},
-    source::Source,
-    write::CountsWriter,
+    key_range::OrderedRows, ordered::OrderedParts, source::Source, write::CountsWriter,
 };

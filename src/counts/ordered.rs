@@ -1,12 +1,9 @@
-//! Reading parts whose rows are in order, a range of keys at a time.
+//! Parts whose rows are in order.
 //!
-//! A part that polybook wrote tells the order of its rows, and of each row group the first and the last key. So a
-//! thread can read the rows of some keys, and skip what lies before them.
+//! A part that polybook wrote tells the order of its rows, and of each row group the first and the last key.
 
 use std::{
-    collections::VecDeque,
-    ops::{Range, RangeInclusive},
-    path::Path,
+    ops::RangeInclusive,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -19,9 +16,9 @@ use super::{
     error::CountsError,
     file::{ParquetFile, caught},
     read::{CountsDirectory, Part},
-    rows::{BATCH, GroupReader, MOST_GAMES, PartColumns, Rows},
+    rows::{MOST_GAMES, PartColumns},
 };
-use crate::{error::Result, sort::SHARDS, tally::CountBatch};
+use crate::error::Result;
 
 /// The most rows of a row group of which a part of each directory is in memory.
 const MOST_OF_GROUP: u64 = 1 << 17;
@@ -32,9 +29,9 @@ pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
 /// A part whose rows are in order.
 #[derive(Debug)]
-struct OrderedPart {
-    part: Part,
-    groups: Vec<Group>,
+pub(super) struct OrderedPart {
+    pub part: Part,
+    pub groups: Vec<Group>,
     /// Whether its bytes are those that the sidecar tells. The first thread that reads of it finds out.
     is_checked: Mutex<bool>,
     /// What all threads have read of it.
@@ -44,9 +41,9 @@ struct OrderedPart {
 
 /// What a part tells of a row group.
 #[derive(Clone, Debug)]
-struct Group {
-    keys: RangeInclusive<i64>,
-    rows: u64,
+pub(super) struct Group {
+    pub keys: RangeInclusive<i64>,
+    pub rows: u64,
 }
 
 impl CountsDirectory {
@@ -100,7 +97,7 @@ impl OrderedPart {
     }
 
     /// Opens the file, after its bytes were checked.
-    fn open_checked(&self) -> Result<ParquetFile> {
+    pub(super) fn open_checked(&self) -> Result<ParquetFile> {
         let mut is_checked = self
             .is_checked
             .lock()
@@ -112,7 +109,17 @@ impl OrderedPart {
         self.part.open()
     }
 
-    fn rows(&self) -> u64 {
+    /// Counts what was read.
+    pub(super) fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
+        self.rows_read.fetch_add(rows, Ordering::Relaxed);
+        let before = self.games_read.fetch_add(games, Ordering::Relaxed);
+        if before + games > MOST_GAMES {
+            return Err(CountsError::Overflow);
+        }
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()
     }
 }
@@ -144,33 +151,8 @@ impl OrderedParts {
         self.0.iter().map(OrderedPart::rows).sum()
     }
 
-    /// The rows of some neighbouring shards of keys, which are all in the upper half or all in the lower.
-    pub(crate) fn in_shards(&self, shards: Range<usize>) -> OrderedRows<'_> {
-        let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
-        let keys = first(shards.start).cast_signed()
-            ..=(first(shards.end - 1) | (u64::MAX >> SHARDS.ilog2())).cast_signed();
-        let mut groups = VecDeque::new();
-        for part in &self.0 {
-            let mut first_row = 0;
-            for (number, group) in part.groups.iter().enumerate() {
-                if group.keys.start() <= keys.end() && group.keys.end() >= keys.start() {
-                    groups.push_back(Place {
-                        part,
-                        number,
-                        first_row,
-                    });
-                }
-                first_row += group.rows;
-            }
-        }
-        OrderedRows {
-            parts: &self.0,
-            keys,
-            groups,
-            open: None,
-            rows: Rows::default(),
-            last: None,
-        }
+    pub(super) fn parts(&self) -> &[OrderedPart] {
+        &self.0
     }
 
     /// Makes sure that every row of every part was read, and answers the sum of their games.
@@ -193,171 +175,5 @@ impl OrderedParts {
             sum += games;
         }
         Ok(sum)
-    }
-}
-
-/// Where a row group stands.
-#[derive(Copy, Clone)]
-struct Place<'a> {
-    part: &'a OrderedPart,
-    number: usize,
-    /// Its first row, counted from the beginning of the part.
-    first_row: u64,
-}
-
-/// The rows of a range of keys.
-pub(crate) struct OrderedRows<'a> {
-    parts: &'a [OrderedPart],
-    keys: RangeInclusive<i64>,
-    /// The row groups that are not begun yet.
-    groups: VecDeque<Place<'a>>,
-    open: Option<OpenGroup<'a>>,
-    rows: Rows,
-    /// The key and move of the last row.
-    last: Option<(i64, i64)>,
-}
-
-/// A row group that is being read.
-struct OpenGroup<'a> {
-    part: &'a OrderedPart,
-    file: ParquetFile,
-    reader: GroupReader,
-    /// The next row, counted from the beginning of the part.
-    row: u64,
-    left: usize,
-}
-
-/// What was read of a part.
-pub(crate) struct Step<'a> {
-    pub part: &'a Part,
-    pub games: u64,
-    /// About how many bytes of the file it was.
-    pub bytes: u64,
-}
-
-impl<'a> OrderedRows<'a> {
-    /// Appends the next rows to a batch; `None` at the end.
-    ///
-    /// # Errors
-    ///
-    /// A part that cannot be read, does not hold what it should, or is not in order.
-    pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
-        loop {
-            if let Some(open) = &mut self.open
-                && open.left > 0
-            {
-                let part = open.part;
-                let read = || self.read(batch);
-                let (rows, games) = part.part.named(caught(read))?;
-                if rows == 0 {
-                    return Ok(None);
-                }
-                return Ok(Some(Step {
-                    part: &part.part,
-                    games,
-                    bytes: part.part.size() * rows / part.rows(),
-                }));
-            }
-            let Some(place) = self.groups.pop_front() else {
-                self.open = None;
-                return Ok(None);
-            };
-            self.open = Some(self.open_group(place)?);
-        }
-    }
-
-    /// The part that is being read, or the last that there is.
-    pub(crate) fn path(&self) -> &'a Path {
-        let part = self.open.as_ref().map(|open| open.part);
-        part.or(self.parts.last())
-            .map_or(Path::new(""), |part| part.part.path())
-    }
-
-    /// Begins a row group, behind the rows that are before the range.
-    fn open_group(&mut self, place: Place<'a>) -> Result<OpenGroup<'a>> {
-        let Place {
-            part,
-            number,
-            first_row,
-        } = place;
-        let mut file = match self.open.take() {
-            Some(open) if std::ptr::eq(open.part, part) => open.file,
-            _ => part.open_checked()?,
-        };
-        let group = &part.groups[number];
-        let begin = || {
-            let columns = PartColumns::find(file.schema())?;
-            let rows = file.rows(number)?;
-            let pages = file.pages(number)?;
-            let mut before = 0;
-            if group.keys.start() < self.keys.start() {
-                let mut keys = columns.key.open(&pages)?;
-                let numbers = &mut self.rows.keys;
-                while before < rows {
-                    keys.integers(BATCH.min(rows - before), first_row, numbers)?;
-                    let smaller = numbers.partition_point(|key| key < self.keys.start());
-                    before += smaller;
-                    if smaller < numbers.len() {
-                        break;
-                    }
-                }
-            }
-            let mut reader = GroupReader::open(&columns, &pages)?;
-            reader.skip(before)?;
-            Ok((reader, before, rows - before))
-        };
-        let (reader, before, left) = part.part.named(caught(begin))?;
-        Ok(OpenGroup {
-            part,
-            file,
-            reader,
-            row: first_row + before as u64,
-            left,
-        })
-    }
-
-    /// Reads rows of the open row group; answers how many, and their games. None are left if there are none.
-    fn read(&mut self, batch: &mut CountBatch) -> Result<(u64, u64), CountsError> {
-        let open = self.open.as_mut().expect("a row group is open");
-        let read = open.left.min(BATCH);
-        self.rows.read(&mut open.reader, read, open.row)?;
-        self.check_order()?;
-        let open = self.open.as_mut().expect("a row group is open");
-        let keys = &self.rows.keys;
-        let rows = keys.partition_point(|key| key <= self.keys.end());
-        if rows < read {
-            // What follows is for others.
-            self.rows.truncate(rows);
-            self.groups.clear();
-            open.left = 0;
-        } else {
-            open.left -= rows;
-            open.row += rows as u64;
-        }
-        let games = self.rows.push_to(batch)?;
-        let before = open.part.games_read.fetch_add(games, Ordering::Relaxed);
-        if before + games > MOST_GAMES {
-            return Err(CountsError::Overflow);
-        }
-        open.part
-            .rows_read
-            .fetch_add(rows as u64, Ordering::Relaxed);
-        Ok((rows as u64, games))
-    }
-
-    /// Makes sure that the rows that were read follow those before, and one another.
-    fn check_order(&mut self) -> Result<(), CountsError> {
-        let rows = &self.rows;
-        let (Some(first), Some(last)) = (rows.kind(0), rows.kind(rows.len() - 1)) else {
-            return Ok(());
-        };
-        let is_early = first.0 < *self.keys.start() || self.last.is_some_and(|last| first < last);
-        let out_of_order = if is_early {
-            Some(rows.first)
-        } else {
-            rows.first_out_of_order()
-        };
-        self.last = Some(last);
-        out_of_order.map_or(Ok(()), |row| Err(CountsError::Order(row)))
     }
 }

@@ -153,7 +153,7 @@ impl Run<'_> {
             let parts = run.counted.ordered();
             let rows = parts.map(|parts| Watched {
                 run,
-                rows: parts.in_shards(shards.clone()),
+                rows: OrderedRows::new(parts, shards.clone()),
             });
             Ok(rows.collect())
         };

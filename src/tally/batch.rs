@@ -24,7 +24,7 @@ const MOST_LARGE: usize = 1 << 18;
 
 /// Counts on their way to a [`Tally`](super::Tally). Their size depends on how many they are, not on how
 /// many games they count.
-#[derive(Default, Debug)]
+#[derive(PartialEq, Eq, Default, Debug)]
 pub struct CountBatch {
     pub(super) records: Vec<CountRecord>,
     pub(super) large: Vec<(CountRecord, Stats)>,
