@@ -254,8 +254,8 @@ fn ordered_counts(dir: &Path, name: &str, groups: i64) {
 fn counts_larger_than_memory() {
     let dir = temp();
     ordered_counts(dir.path(), "counts", 64);
-    // Two are merged, twenty are too many to be read side by side.
-    for (directories, budget) in [(2, 16), (20, 16), (20, 96)] {
+    // Two are merged, and three are too many to be read side by side with little memory.
+    for (directories, budget) in [(2, 16), (3, 16), (3, 96)] {
         let inputs = "counts ".repeat(directories);
         let line = format!(
             "make-book {inputs} --bin book.bin --counts added --memory {budget}MiB --force -q"
