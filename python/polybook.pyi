@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterator, List, Mapping, Optional, Protocol, S
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Unpack
 
 __version__: str
 
@@ -76,6 +77,26 @@ class GameHeader(TypedDict):
     #: Where the game stands in the unpacked PGN, in bytes; None for a game without tags.
     offset: Optional[int]
 
+class _Selection(TypedDict, total=False):
+    """Which games count, under the names of the command line's options."""
+
+    min_elo: Optional[int]
+    max_elo: Optional[int]
+    require_elo: bool
+    min_plies: int
+    since: Optional[str]
+    until: Optional[str]
+    result: _Texts
+    player: _Texts
+    white: _Texts
+    black: _Texts
+    exact: bool
+    eco: _Texts
+    tag: _Texts
+    not_tag: _Texts
+    rated: bool
+    time_control: Optional[str]
+
 def key(position: _Position = None, *, variant: Optional[str] = None) -> int:
     """The Polyglot key of a position."""
 
@@ -113,22 +134,7 @@ def make_book(
     threads: int = 0,
     memory: int = 1 << 30,
     temp_dir: Optional[_Path] = None,
-    min_elo: Optional[int] = None,
-    max_elo: Optional[int] = None,
-    require_elo: bool = False,
-    min_plies: int = 0,
-    since: Optional[str] = None,
-    until: Optional[str] = None,
-    result: _Texts = (),
-    player: _Texts = (),
-    white: _Texts = (),
-    black: _Texts = (),
-    exact: bool = False,
-    eco: _Texts = (),
-    tag: _Texts = (),
-    not_tag: _Texts = (),
-    rated: bool = False,
-    time_control: Optional[str] = None,
+    **selection: Unpack[_Selection],
 ) -> Mapping[str, Any]:
     """Makes outputs of PGN files and answers what `polybook make-book --json` prints.
 
@@ -239,22 +245,7 @@ def positions(
     max_ply: Optional[int] = None,
     unfinished: str = "skip",
     strict: bool = False,
-    min_elo: Optional[int] = None,
-    max_elo: Optional[int] = None,
-    require_elo: bool = False,
-    min_plies: int = 0,
-    since: Optional[str] = None,
-    until: Optional[str] = None,
-    result: _Texts = (),
-    player: _Texts = (),
-    white: _Texts = (),
-    black: _Texts = (),
-    exact: bool = False,
-    eco: _Texts = (),
-    tag: _Texts = (),
-    not_tag: _Texts = (),
-    rated: bool = False,
-    time_control: Optional[str] = None,
+    **selection: Unpack[_Selection],
 ) -> Positions:
     """The half-moves of the games of standard chess in a PGN, packed or not.
 

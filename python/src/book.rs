@@ -3,10 +3,17 @@
 use std::path::PathBuf;
 
 use polybook::book;
-use pyo3::{exceptions::PyIndexError, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::PyIndexError,
+    prelude::*,
+    types::{PyDict, PyList},
+};
 use rand::RngExt;
 
-use crate::{errors::exception, position::from_argument};
+use crate::{
+    errors::{detached, exception},
+    position::{Given, from_argument},
+};
 
 /// A Polyglot book, opened for reading. Its header is passed over.
 #[pyclass(frozen, module = "polybook")]
@@ -41,22 +48,17 @@ impl Move {
 impl Book {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Book> {
-        let book = py
-            .detach(|| book::Book::open(path))
-            .map_err(|err| exception(py, err))?;
+        let book = detached(py, || book::Book::open(path))?;
         Ok(Book { book })
     }
 
     /// The moves of a position, the heaviest first.
     #[pyo3(signature = (position=None))]
-    fn moves<'py>(
-        &self,
-        py: Python<'py>,
-        position: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    fn moves<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let moves = self.found(py, position)?;
         let total = total(&moves);
-        moves.iter().map(|mv| mv.to_dict(py, total)).collect()
+        let dicts = moves.iter().map(|mv| mv.to_dict(py, total));
+        PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// A move at random, as engines choose: in proportion to the weights.
@@ -64,7 +66,7 @@ impl Book {
     fn weighted_choice<'py>(
         &self,
         py: Python<'py>,
-        position: Option<&Bound<'py, PyAny>>,
+        position: Given<'_, '_>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let moves = self.found(py, position)?;
         let total = total(&moves);
@@ -103,7 +105,7 @@ impl Book {
 }
 
 impl Book {
-    fn found(&self, py: Python<'_>, position: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Move>> {
+    fn found(&self, py: Python<'_>, position: Given<'_, '_>) -> PyResult<Vec<Move>> {
         let pos = from_argument(position, self.book.variant())?;
         let moves = self.book.moves_of(&pos).map_err(|err| exception(py, err))?;
         let mut moves: Vec<Move> = moves

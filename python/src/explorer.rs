@@ -11,9 +11,9 @@ use pyo3::{
 use shakmaty::Color;
 
 use crate::{
-    errors::{exception, value_error},
+    errors::{detached, value_error},
     options::Options,
-    position::from_argument,
+    position::{Given, from_argument},
 };
 
 /// Indexes, opened together for questions about positions.
@@ -27,8 +27,7 @@ impl Explorer {
     /// Opens indexes by their names, which `source` takes.
     #[new]
     fn new(py: Python<'_>, sources: Vec<(String, PathBuf)>) -> PyResult<Explorer> {
-        let opened = py.detach(|| explorer::Explorer::open(sources));
-        let explorer = opened.map_err(|err| exception(py, err))?;
+        let explorer = detached(py, || explorer::Explorer::open(sources))?;
         Ok(Explorer { explorer })
     }
 
@@ -37,21 +36,19 @@ impl Explorer {
     fn answer<'py>(
         &self,
         py: Python<'py>,
-        position: Option<&Bound<'py, PyAny>>,
+        position: Given<'_, '_>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut options = Options::new(py, options)?;
         let query = self.query(position, &mut options)?;
         options.finish("answer")?;
-        let answer = py.detach(|| self.explorer.answer(&query));
-        let answer = answer.map_err(|err| exception(py, err))?;
+        let answer = detached(py, || self.explorer.answer(&query))?;
         Ok(pythonize::pythonize(py, &answer)?)
     }
 
     /// The PGN of the game with a number, byte for byte.
     fn text(&self, py: Python<'_>, number: u64) -> PyResult<Py<PyBytes>> {
-        let text = py.detach(|| self.explorer.text(number));
-        let text = text.map_err(|err| exception(py, err))?;
+        let text = detached(py, || self.explorer.text(number))?;
         Ok(PyBytes::new(py, &text).unbind())
     }
 
@@ -62,11 +59,7 @@ impl Explorer {
 }
 
 impl Explorer {
-    fn query(
-        &self,
-        position: Option<&Bound<'_, PyAny>>,
-        options: &mut Options<'_>,
-    ) -> PyResult<Query> {
+    fn query(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Query> {
         let variant: Option<Variant> = options.parse("variant")?;
         let variant = variant.or_else(|| self.explorer.variant());
         let pos = from_argument(position, variant)?;

@@ -9,7 +9,10 @@ use pyo3::{
     types::{PyBytes, PyDict},
 };
 
-use crate::{errors::exception, position::from_argument};
+use crate::{
+    errors::{detached, exception},
+    position::{Given, from_argument},
+};
 
 /// An index, opened for reading.
 #[pyclass(frozen, module = "polybook")]
@@ -21,15 +24,13 @@ pub struct Index {
 impl Index {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Index> {
-        let index = py
-            .detach(|| index::Index::open(path))
-            .map_err(|err| exception(py, err))?;
+        let index = detached(py, || index::Index::open(path))?;
         Ok(Index { index })
     }
 
     /// The ids of the games that reached a position, ascending.
     #[pyo3(signature = (position=None))]
-    fn games(&self, py: Python<'_>, position: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u32>> {
+    fn games(&self, py: Python<'_>, position: Given<'_, '_>) -> PyResult<Vec<u32>> {
         let pos = from_argument(position, self.index.variant().only())?;
         let ids = self
             .index
@@ -66,9 +67,7 @@ impl Index {
 
     /// The PGN of a game, byte for byte.
     fn text(&self, py: Python<'_>, id: u32) -> PyResult<Py<PyBytes>> {
-        let text = py
-            .detach(|| self.index.text(id))
-            .map_err(|err| exception(py, err))?;
+        let text = detached(py, || self.index.text(id))?;
         Ok(PyBytes::new(py, &text).unbind())
     }
 

@@ -3,9 +3,15 @@
 use std::path::PathBuf;
 
 use polybook::obs;
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyList},
+};
 
-use crate::{errors::exception, position::from_argument};
+use crate::{
+    errors::detached,
+    position::{Given, from_argument},
+};
 
 /// An OOBS database, opened for reading.
 #[pyclass(frozen, module = "polybook")]
@@ -17,23 +23,15 @@ pub struct Obs {
 impl Obs {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Obs> {
-        let obs = py
-            .detach(|| obs::Obs::open(path))
-            .map_err(|err| exception(py, err))?;
+        let obs = detached(py, || obs::Obs::open(path))?;
         Ok(Obs { obs })
     }
 
     /// The moves of a position with their wins, draws and losses for the side to move.
     #[pyo3(signature = (position=None))]
-    fn moves<'py>(
-        &self,
-        py: Python<'py>,
-        position: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    fn moves<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = from_argument(position, self.obs.info().variant.parse().ok())?;
-        let rows = py
-            .detach(|| self.obs.moves(&pos))
-            .map_err(|err| exception(py, err))?;
+        let rows = detached(py, || self.obs.moves(&pos))?;
         let to_dict = |row: obs::Row| {
             let dict = PyDict::new(py);
             dict.set_item("uci", &row.mv)?;
@@ -48,6 +46,7 @@ impl Obs {
             dict.set_item("comment", &row.comment)?;
             Ok(dict)
         };
-        rows.into_iter().map(to_dict).collect()
+        let dicts = rows.into_iter().map(to_dict);
+        PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 }

@@ -9,7 +9,10 @@ use polybook::{
 };
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 
-use crate::{errors::exception, options::Options};
+use crate::{
+    errors::{detached, exception},
+    options::Options,
+};
 
 /// Half-moves of some games, as arrays of the same length.
 #[pyclass(frozen, get_all, module = "polybook")]
@@ -88,8 +91,8 @@ pub fn positions<'py>(
         strict: options.take("strict")?.unwrap_or(defaults.strict),
     };
     options.finish("positions")?;
-    let plies = py.detach(|| Plies::open(Input::file(pgn), wanted));
+    let plies = detached(py, || Plies::open(Input::file(pgn), wanted))?;
     Ok(Positions {
-        plies: Mutex::new(plies.map_err(|err| exception(py, err))?),
+        plies: Mutex::new(plies),
     })
 }

@@ -6,9 +6,12 @@ use shakmaty::variant::VariantPosition;
 
 use crate::errors::value_error;
 
+/// What stands for a position in a call, if anything does.
+pub type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
 /// The position that an argument means, in the variant of the board, or else of the file that is asked.
 pub fn from_argument(
-    argument: Option<&Bound<'_, PyAny>>,
+    argument: Given<'_, '_>,
     variant: Option<Variant>,
 ) -> PyResult<VariantPosition> {
     let usual = variant.unwrap_or_default();
@@ -46,7 +49,7 @@ fn of_board(board: &Bound<'_, PyAny>, usual: Variant) -> PyResult<Variant> {
 /// The Polyglot key of a position.
 #[pyfunction]
 #[pyo3(signature = (position=None, *, variant=None))]
-pub fn key(position: Option<&Bound<'_, PyAny>>, variant: Option<&str>) -> PyResult<u64> {
+pub fn key(position: Given<'_, '_>, variant: Option<&str>) -> PyResult<u64> {
     let variant = variant
         .map(|name| name.parse().map_err(value_error))
         .transpose()?;
