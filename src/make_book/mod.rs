@@ -7,6 +7,7 @@ mod adding;
 mod costs;
 #[cfg_attr(not(feature = "parquet"), path = "without/counted.rs")]
 mod counted;
+mod counting;
 #[cfg_attr(not(feature = "parquet"), path = "without/counts.rs")]
 mod counts;
 #[cfg_attr(not(feature = "obs"), path = "without/database.rs")]
@@ -17,6 +18,7 @@ mod explored_game;
 #[cfg_attr(not(feature = "leveldb"), path = "without/indexing.rs")]
 mod indexing;
 mod job;
+mod main_line;
 #[cfg(feature = "parquet")]
 mod merging;
 mod options;

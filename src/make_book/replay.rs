@@ -2,86 +2,41 @@
 
 use std::collections::HashMap;
 
-use shakmaty::{Chess, Color, Move};
+use shakmaty::{Chess, Color};
 
 use super::{
     MakeBook,
-    duplicates::{Rest, fingerprint},
+    duplicates::fingerprint,
     explored_game::ExploredGame,
     job::{BATCH_SIZE, Job},
+    main_line::{MainLine, Problem},
     options::Unfinished,
     outcome::{Candidate, Outcome},
     report::{FilteredVariant, Rejection, Report},
-    variations::Variations,
 };
 use crate::{
-    pgn::{Condition, GameEnd, GameReader, GameResult, Tags, Token},
-    position::{
-        BookMove, Keyed, LineError, PieceLetters, Rules, Variant, VariantChoice, game_start,
-        has_inner_castling_rook, read_word, write_epd,
-    },
-    tally::{CountRecord, KeyedIdentity, Stats},
+    pgn::{Condition, GameReader, GameResult, Tags},
+    position::{BookMove, Keyed, LineError, Rules, Variant, VariantChoice, game_start, write_epd},
 };
 
 /// Replays the games of one batch.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     /// The half-moves of the current game.
-    line: Vec<Ply>,
-    /// How many of them are not for books.
-    not_for_books: u64,
-    /// The identities of the positions before them, if they are needed.
-    identities: Vec<u64>,
-    /// The same with the moves, for the explorer.
+    line: MainLine,
+    /// The identities of its positions with the moves, for the explorer.
     explored: Vec<(u64, BookMove)>,
-    /// Its variations, if they count.
-    variations: Variations,
-    /// What stands behind the half-moves, if duplicates are dropped.
-    rest: Vec<u8>,
     /// The places of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
     outcome: Outcome,
-}
-
-/// A half-move.
-#[derive(Copy, Clone)]
-struct Ply {
-    /// The key of the position before it.
-    key: u64,
-    mv: BookMove,
-    /// Whether the position before it is for books.
-    in_book: bool,
-}
-
-/// What is wrong with a game.
-struct Problem {
-    offset: usize,
-    ply: usize,
-    mv: String,
-    reason: String,
-}
-
-/// What the moves of a game said.
-struct Ending {
-    /// The termination marker.
-    marker: Option<GameResult>,
-    /// All half-moves, where they had to be counted.
-    plies: usize,
-    /// Whether a null move ended what counts.
-    null_move: bool,
-    problem: Option<Problem>,
 }
 
 impl<'a> Replayer<'a> {
     pub(super) fn new(options: &'a MakeBook) -> Replayer<'a> {
         Replayer {
             options,
-            line: Vec::new(),
-            not_for_books: 0,
-            identities: Vec::new(),
+            line: MainLine::default(),
             explored: Vec::new(),
-            variations: Variations::default(),
-            rest: Vec::new(),
             started: HashMap::new(),
             outcome: Outcome::default(),
         }
@@ -122,10 +77,6 @@ impl<'a> Replayer<'a> {
         let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
-        self.not_for_books = 0;
-        self.identities.clear();
-        self.variations.clear();
-        self.rest.clear();
         if self.options.leveldb.is_some() {
             self.index_tags(games, job);
         }
@@ -284,8 +235,8 @@ impl<'a> Replayer<'a> {
     ) {
         let first_turn = pos.position().turn();
         let start = pos.identity();
-        let ending = self.moves(&mut pos, games);
-        self.outcome.recognised |= !self.line.is_empty();
+        let ending = self.line.play(self.options, &mut pos, games);
+        self.outcome.recognised |= !self.line.plies.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
         let unmet = if !self.admits_result(result) {
             Some(Condition::Result)
@@ -318,8 +269,10 @@ impl<'a> Replayer<'a> {
             *totals.variants.entry(variant).or_default() += 1;
         }
         totals.null_moves += u64::from(ending.null_move);
-        self.count(result, first_turn);
-        self.count_variations();
+        self.outcome
+            .count(self.options, &self.line, result, first_turn);
+        self.outcome
+            .count_variations(self.options, &self.line.variations);
         if self.options.leveldb.is_some() {
             self.index_moves(id, result, pos.key());
         }
@@ -334,9 +287,9 @@ impl<'a> Replayer<'a> {
     /// Sets the totals so far aside, so that what the present game adds can be told, if duplicates are dropped.
     fn begin_candidate(&mut self, tags: &Tags<'_>, start: u64, id: u32) -> Option<Candidate> {
         self.options.drop_duplicates.then(|| {
-            let moves = self.line.iter().map(|ply| ply.mv);
+            let moves = self.line.plies.iter().map(|ply| ply.mv);
             Candidate {
-                fingerprint: fingerprint(tags, start, moves, &self.rest),
+                fingerprint: fingerprint(tags, start, moves, &self.line.rest),
                 id,
                 totals: std::mem::take(&mut self.outcome.totals),
                 records: self.outcome.records.len(),
@@ -366,147 +319,6 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.selection.admits_result(result)
     }
 
-    /// Plays the moves that count into `self.line`.
-    // One long loop: it runs once for each half-move, and its arms share what it keeps in registers.
-    fn moves<P: Rules>(&mut self, pos: &mut Keyed<P>, games: &mut GameReader<'_>) -> Ending {
-        let in_english = self.options.piece_letters == PieceLetters::English;
-        let with_variations = self.options.variations;
-        // The position before the last move, from where a variation branches.
-        let mut before = None;
-        let end = loop {
-            let is_full = self.line.len() == self.options.max_ply;
-            // Variations on the last move that counts stand behind it.
-            if is_full && !with_variations {
-                return self.rest_of_game(games, pos, None);
-            }
-            if !is_full
-                && in_english
-                && let Some(word) = games.peek_word()
-                && let Some(mv) = read_word(pos.position(), word)
-            {
-                games.take_word(word);
-                self.play_move(pos, mv, &mut before);
-                continue;
-            }
-            let (text, offset) = match games.next_token() {
-                Token::Move { text, .. } | Token::Unreadable { text, .. } if is_full => {
-                    return self.rest_of_game(games, pos, Some(text));
-                }
-                Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
-                Token::NullMove { .. } => {
-                    let end = self.skip_unplayable::<P>(games, b"");
-                    let mut ending = self.end_of_game(end);
-                    ending.null_move = true;
-                    return ending;
-                }
-                Token::BeginVariation => {
-                    let plies = self.line.len();
-                    self.variations
-                        .play(games, self.options, before.as_ref(), plies);
-                    continue;
-                }
-                Token::EndVariation => unreachable!("a variation is played to its end"),
-                Token::End(end) => break end,
-            };
-            match self.options.piece_letters.read_move(pos.position(), text) {
-                Ok(mv) => self.play_move(pos, mv, &mut before),
-                Err(err) => {
-                    let problem = Problem {
-                        offset,
-                        ply: self.line.len(),
-                        mv: String::from_utf8_lossy(text).chars().take(40).collect(),
-                        reason: err.to_string(),
-                    };
-                    let end = self.skip_unplayable::<P>(games, text);
-                    let mut ending = self.end_of_game(end);
-                    ending.problem = Some(problem);
-                    return ending;
-                }
-            }
-        };
-        self.end_of_game(end)
-    }
-
-    /// Plays a move and notes it. Keeps the position `before` it where variations may branch from there.
-    #[inline(always)]
-    fn play_move<P: Rules>(&mut self, pos: &mut Keyed<P>, mv: Move, before: &mut Option<Keyed<P>>) {
-        let in_book = !has_inner_castling_rook(pos.position());
-        if !in_book {
-            self.not_for_books += 1;
-        }
-        self.line.push(Ply {
-            key: pos.key(),
-            mv: BookMove::from(mv),
-            in_book,
-        });
-        if self.options.counts_identities() || self.options.explores() {
-            self.identities.push(pos.identity());
-        }
-        if self.options.variations {
-            *before = Some(pos.clone());
-        }
-        pos.play(mv);
-    }
-
-    /// Passes over the moves that do not count, of which one may have been read; counts them if the selection
-    /// asks for long games or the explorer is told how long they are.
-    fn rest_of_game<P: Rules>(
-        &mut self,
-        games: &mut GameReader<'_>,
-        pos: &Keyed<P>,
-        read: Option<&[u8]>,
-    ) -> Ending {
-        let (rest, end) = if self.options.drop_duplicates {
-            let mut rest = Rest::new(Some(pos.clone()), self.options.piece_letters);
-            read.into_iter().for_each(|text| rest.take(text));
-            let end = games.rest_of_moves(|text| rest.take(text));
-            let plies = rest.plies;
-            self.rest = rest.into_bytes();
-            (plies, end)
-        } else if self.options.selection.min_plies <= self.line.len() && !self.options.explores() {
-            (0, games.skip_moves())
-        } else {
-            let (plies, end) = games.count_moves();
-            (usize::from(read.is_some()) + plies, end)
-        };
-        let mut ending = self.end_of_game(end);
-        ending.plies += rest;
-        ending
-    }
-
-    /// Passes over the moves behind one that cannot be played.
-    fn skip_unplayable<P: Rules>(&mut self, games: &mut GameReader<'_>, text: &[u8]) -> GameEnd {
-        if !self.options.drop_duplicates {
-            return games.skip_moves();
-        }
-        let mut rest = Rest::<P>::new(None, self.options.piece_letters);
-        rest.take(text);
-        let end = games.rest_of_moves(|text| rest.take(text));
-        self.rest = rest.into_bytes();
-        end
-    }
-
-    fn end_of_game(&self, end: GameEnd) -> Ending {
-        let (marker, problem) = match end {
-            GameEnd::Complete(marker) => (marker, None),
-            GameEnd::Broken(flaw) => {
-                let problem = Problem {
-                    offset: flaw.offset,
-                    ply: self.line.len(),
-                    mv: String::new(),
-                    reason: flaw.reason.to_owned(),
-                };
-                (None, Some(problem))
-            }
-        };
-        Ending {
-            marker,
-            plies: self.line.len(),
-            null_move: false,
-            problem,
-        }
-    }
-
     fn reject(&mut self, problem: Problem, job: &Job) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
@@ -525,7 +337,7 @@ impl<'a> Replayer<'a> {
     /// Notes which positions the game reached.
     fn index_moves(&mut self, id: u32, result: GameResult, last_key: u64) {
         let with_moves = self.options.index_stats;
-        let moves = self.line.iter().map(|ply| {
+        let moves = self.line.plies.iter().map(|ply| {
             let mv = if with_moves { ply.mv } else { BookMove::NONE };
             (ply.key, mv)
         });
@@ -544,9 +356,9 @@ impl<'a> Replayer<'a> {
         last: u64,
     ) {
         self.explored.clear();
-        let moves = self.line.iter().map(|ply| ply.mv);
+        let moves = self.line.plies.iter().map(|ply| ply.mv);
         self.explored
-            .extend(self.identities.iter().copied().zip(moves));
+            .extend(self.line.identities.iter().copied().zip(moves));
         self.outcome.index.add_played(&ExploredGame {
             id,
             variant,
@@ -556,67 +368,5 @@ impl<'a> Replayer<'a> {
             moves: &self.explored,
             last,
         });
-    }
-
-    /// Counts the variations that have been played.
-    fn count_variations(&mut self) {
-        let variations = &self.variations;
-        let totals = &mut self.outcome.totals;
-        totals.plies += variations.plies();
-        totals.null_moves += variations.null_moves;
-        totals.unplayable_variations += variations.unplayable;
-        if self.options.tells_left_out() {
-            totals.left_out += variations.not_for_books();
-        }
-        if self.options.counts_keys() {
-            self.outcome.records.extend(variations.records());
-        }
-        if self.options.counts_identities() {
-            let records = variations.identity_records();
-            self.outcome.identity_records.extend(records);
-        }
-        if self.options.pairs_keys() {
-            self.outcome.pairs.extend(variations.pairs());
-        }
-    }
-
-    /// Counts the line that has been played.
-    fn count(&mut self, result: GameResult, first_turn: Color) {
-        self.outcome.totals.plies += self.line.len() as u64;
-        if self.options.tells_left_out() {
-            self.outcome.totals.left_out += self.not_for_books;
-        }
-        let stats =
-            [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result.winner(), turn)));
-        let line = self.line.iter().enumerate();
-        if self.options.counts_keys() {
-            let records = line.clone().map(|(at, ply)| {
-                let (turn, stats) = stats[at % 2];
-                CountRecord::new(ply.key, ply.mv, turn, stats)
-            });
-            if self.not_for_books == 0 {
-                self.outcome.records.extend(records);
-            } else {
-                let for_books = records.zip(&self.line).filter(|(_, ply)| ply.in_book);
-                self.outcome
-                    .records
-                    .extend(for_books.map(|(record, _)| record));
-            }
-        }
-        if self.options.pairs_keys() {
-            let plies = self.line.iter().zip(&self.identities);
-            let pairs = plies.map(|(ply, identity)| {
-                let key = if ply.in_book { ply.key } else { 0 };
-                KeyedIdentity::new(key, *identity)
-            });
-            self.outcome.pairs.extend(pairs);
-        }
-        if self.options.counts_identities() {
-            let records = line.zip(&self.identities).map(|((at, ply), identity)| {
-                let (turn, stats) = stats[at % 2];
-                CountRecord::new(*identity, ply.mv, turn, stats)
-            });
-            self.outcome.identity_records.extend(records);
-        }
     }
 }

@@ -1,0 +1,220 @@
+//! The half-moves of one game, from where it starts to where it ends or cannot be played.
+
+use shakmaty::Move;
+
+use super::{MakeBook, duplicates::Rest, variations::Variations};
+use crate::{
+    pgn::{GameEnd, GameReader, GameResult, Token},
+    position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},
+};
+
+/// The half-moves of the current game that count.
+#[derive(Default)]
+pub(super) struct MainLine {
+    pub plies: Vec<Ply>,
+    /// How many of them are not for books.
+    pub not_for_books: u64,
+    /// The identities of the positions before them, if they are needed.
+    pub identities: Vec<u64>,
+    /// The variations, if they count.
+    pub variations: Variations,
+    /// What stands behind the half-moves, if duplicates are dropped.
+    pub rest: Vec<u8>,
+}
+
+/// A half-move.
+#[derive(Copy, Clone)]
+pub(super) struct Ply {
+    /// The key of the position before it.
+    pub key: u64,
+    pub mv: BookMove,
+    /// Whether the position before it is for books.
+    pub in_book: bool,
+}
+
+/// What is wrong with a game.
+pub(super) struct Problem {
+    pub offset: usize,
+    pub ply: usize,
+    pub mv: String,
+    pub reason: String,
+}
+
+/// What the moves of a game said.
+pub(super) struct Ending {
+    /// The termination marker.
+    pub marker: Option<GameResult>,
+    /// All half-moves, where they had to be counted.
+    pub plies: usize,
+    /// Whether a null move ended what counts.
+    pub null_move: bool,
+    pub problem: Option<Problem>,
+}
+
+impl MainLine {
+    /// Begins another game.
+    pub(super) fn clear(&mut self) {
+        self.plies.clear();
+        self.not_for_books = 0;
+        self.identities.clear();
+        self.variations.clear();
+        self.rest.clear();
+    }
+
+    /// Plays the moves of a game that count.
+    // One long loop: it runs once for each half-move, and its arms share what it keeps in registers.
+    pub(super) fn play<P: Rules>(
+        &mut self,
+        options: &MakeBook,
+        pos: &mut Keyed<P>,
+        games: &mut GameReader<'_>,
+    ) -> Ending {
+        let in_english = options.piece_letters == PieceLetters::English;
+        let with_variations = options.variations;
+        // The position before the last move, from where a variation branches.
+        let mut before = None;
+        let end = loop {
+            let is_full = self.plies.len() == options.max_ply;
+            // Variations on the last move that counts stand behind it.
+            if is_full && !with_variations {
+                return self.rest_of_game(options, games, pos, None);
+            }
+            if !is_full
+                && in_english
+                && let Some(word) = games.peek_word()
+                && let Some(mv) = read_word(pos.position(), word)
+            {
+                games.take_word(word);
+                self.play_move(options, pos, mv, &mut before);
+                continue;
+            }
+            let (text, offset) = match games.next_token() {
+                Token::Move { text, .. } | Token::Unreadable { text, .. } if is_full => {
+                    return self.rest_of_game(options, games, pos, Some(text));
+                }
+                Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
+                Token::NullMove { .. } => {
+                    let end = self.skip_unplayable::<P>(options, games, b"");
+                    let mut ending = self.end_of_game(end);
+                    ending.null_move = true;
+                    return ending;
+                }
+                Token::BeginVariation => {
+                    let plies = self.plies.len();
+                    self.variations.play(games, options, before.as_ref(), plies);
+                    continue;
+                }
+                Token::EndVariation => unreachable!("a variation is played to its end"),
+                Token::End(end) => break end,
+            };
+            match options.piece_letters.read_move(pos.position(), text) {
+                Ok(mv) => self.play_move(options, pos, mv, &mut before),
+                Err(err) => {
+                    let problem = Problem {
+                        offset,
+                        ply: self.plies.len(),
+                        mv: String::from_utf8_lossy(text).chars().take(40).collect(),
+                        reason: err.to_string(),
+                    };
+                    let end = self.skip_unplayable::<P>(options, games, text);
+                    let mut ending = self.end_of_game(end);
+                    ending.problem = Some(problem);
+                    return ending;
+                }
+            }
+        };
+        self.end_of_game(end)
+    }
+
+    /// Plays a move and notes it. Keeps the position `before` it where variations may branch from there.
+    #[inline(always)]
+    fn play_move<P: Rules>(
+        &mut self,
+        options: &MakeBook,
+        pos: &mut Keyed<P>,
+        mv: Move,
+        before: &mut Option<Keyed<P>>,
+    ) {
+        let in_book = !has_inner_castling_rook(pos.position());
+        if !in_book {
+            self.not_for_books += 1;
+        }
+        self.plies.push(Ply {
+            key: pos.key(),
+            mv: BookMove::from(mv),
+            in_book,
+        });
+        if options.counts_identities() || options.explores() {
+            self.identities.push(pos.identity());
+        }
+        if options.variations {
+            *before = Some(pos.clone());
+        }
+        pos.play(mv);
+    }
+
+    /// Passes over the moves that do not count, of which one may have been read; counts them if the selection
+    /// asks for long games or the explorer is told how long they are.
+    fn rest_of_game<P: Rules>(
+        &mut self,
+        options: &MakeBook,
+        games: &mut GameReader<'_>,
+        pos: &Keyed<P>,
+        read: Option<&[u8]>,
+    ) -> Ending {
+        let (rest, end) = if options.drop_duplicates {
+            let mut rest = Rest::new(Some(pos.clone()), options.piece_letters);
+            read.into_iter().for_each(|text| rest.take(text));
+            let end = games.rest_of_moves(|text| rest.take(text));
+            let plies = rest.plies;
+            self.rest = rest.into_bytes();
+            (plies, end)
+        } else if options.selection.min_plies <= self.plies.len() && !options.explores() {
+            (0, games.skip_moves())
+        } else {
+            let (plies, end) = games.count_moves();
+            (usize::from(read.is_some()) + plies, end)
+        };
+        let mut ending = self.end_of_game(end);
+        ending.plies += rest;
+        ending
+    }
+
+    /// Passes over the moves behind one that cannot be played.
+    fn skip_unplayable<P: Rules>(
+        &mut self,
+        options: &MakeBook,
+        games: &mut GameReader<'_>,
+        text: &[u8],
+    ) -> GameEnd {
+        if !options.drop_duplicates {
+            return games.skip_moves();
+        }
+        let mut rest = Rest::<P>::new(None, options.piece_letters);
+        rest.take(text);
+        let end = games.rest_of_moves(|text| rest.take(text));
+        self.rest = rest.into_bytes();
+        end
+    }
+
+    fn end_of_game(&self, end: GameEnd) -> Ending {
+        let (marker, problem) = match end {
+            GameEnd::Complete(marker) => (marker, None),
+            GameEnd::Broken(flaw) => {
+                let problem = Problem {
+                    offset: flaw.offset,
+                    ply: self.plies.len(),
+                    mv: String::new(),
+                    reason: flaw.reason.to_owned(),
+                };
+                (None, Some(problem))
+            }
+        };
+        Ending {
+            marker,
+            plies: self.plies.len(),
+            null_move: false,
+            problem,
+        }
+    }
+}
