@@ -45,6 +45,35 @@ impl Entries {
         self.end(key.len());
     }
 
+    /// Adds some of other entries, whose values are all held, behind all others.
+    pub(super) fn push_all(&mut self, other: &Entries, some: Range<usize>) {
+        let start = other.start(some.start);
+        let ends = &other.ends[some];
+        let Some((_, end)) = ends.last() else {
+            return;
+        };
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes[start..*end]);
+        let moved = |end: usize| end - start + before;
+        let ends = ends.iter().map(|(key, value)| (moved(*key), moved(*value)));
+        self.ends.extend(ends);
+    }
+
+    /// The number of the first entry from `start` on that `is_before` is not true of, which must be true of all those
+    /// before it.
+    pub(super) fn find(&self, start: usize, is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (start, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(self.key(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// Begins an entry with its key. What is appended to the bytes until [`end`](Entries::end) is its
     /// value.
     #[inline]
@@ -156,6 +185,13 @@ mod tests {
         assert_eq!(entries.value(0), Value::Bytes(b"1"));
         assert_eq!(entries.value(1), Value::Long(&long));
         assert_eq!(entries.value(2), Value::Bytes(b""));
+        let mut held = Entries::default();
+        held.push(b"0", b"00");
+        held.push_all(&entries, 2..3);
+        held.push_all(&entries, 3..3);
+        assert_eq!((held.len(), held.key(1)), (2, &b"c"[..]));
+        assert_eq!(entries.find(0, |key| key < &b"bc"[..]), 2);
+        assert_eq!(entries.find(1, |_| true), 3);
         assert_eq!(entries.reach(0..3, 2), Ok(0));
         assert_eq!(entries.reach(0..3, 1000), Ok(1));
         assert_eq!(entries.reach(1..3, 1003), Ok(2));

@@ -116,6 +116,20 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
+    /// Takes the next list as it stands in a page.
+    pub(in crate::index) fn add_whole(
+        &mut self,
+        subject: Subject,
+        list: &[u8],
+        items: u64,
+    ) -> Result<()> {
+        self.begin(subject, false)?;
+        self.paging.put_subject(subject, &mut self.lists);
+        self.lists.extend_from_slice(list);
+        self.made.records += items;
+        Ok(())
+    }
+
     fn begin(&mut self, subject: Subject, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);

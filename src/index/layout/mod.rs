@@ -183,7 +183,9 @@ fn put_varint(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
         return out.push(number as u8);
     }
-    out.extend_from_slice(&number.encode_var_vec());
+    let mut bytes = [0; 10];
+    let len = number.encode_var(&mut bytes);
+    out.extend_from_slice(&bytes[..len]);
 }
 
 /// Takes such a number off the front.

@@ -17,6 +17,8 @@
 //! Moves are 16-bit Polyglot numbers, little-endian; 0 stands for games that end there, and for the games of players
 //! and ids. The numbers of names have 65535 in the place of a move.
 
+use std::ops::Range;
+
 use super::{Subject, put_varint, take_varint};
 use crate::position::BookMove;
 
@@ -291,8 +293,13 @@ impl Paging {
         Some(None)
     }
 
-    /// All subjects of a page with their lists; `None` if it is malformed. `any` is a subject of the page.
-    pub fn lists(self, page: &[u8], any: Subject) -> Option<Vec<(Subject, List<'_>)>> {
+    /// All subjects of a page with their lists and where these stand in it; `None` if it is malformed. `any` is a
+    /// subject of the page.
+    pub fn lists(
+        self,
+        page: &[u8],
+        any: Subject,
+    ) -> Option<Vec<(Subject, List<'_>, Range<usize>)>> {
         let first = any.0 & !(u64::MAX >> self.bits);
         let mut lists = Vec::new();
         let mut rest = page;
@@ -307,7 +314,8 @@ impl Paging {
             }
             let list = List::parse(list)?;
             rest = list.for_each(|_, _| ())?;
-            lists.push((subject, list));
+            let range = list.start_in(page)..page.len() - rest.len();
+            lists.push((subject, list, range));
         }
         Some(lists)
     }
@@ -370,7 +378,8 @@ mod tests {
                 prop_assert_eq!(paging.find(&page, other).unwrap().is_some(), lists.contains_key(&other));
             }
             let all = paging.lists(&page, first).unwrap();
-            prop_assert!(all.iter().map(|(subject, _)| subject).eq(lists.keys()));
+            prop_assert!(all.iter().map(|(subject, ..)| subject).eq(lists.keys()));
+            prop_assert!(all.iter().all(|(subject, _, range)| page[range.clone()] == written(lists[subject], false)));
         }
 
         #[test]

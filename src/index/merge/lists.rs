@@ -1,19 +1,19 @@
-//! Joining the explorer's lists: all of them as records, in order.
+//! Joining the explorer's lists, subject by subject. A list that only the first input has is taken as it stands.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, iter::Peekable, ops::Range};
 
 use super::{Plan, games::ExploredMerge, stream::EntryStream};
 use crate::{
     error::Result,
     index::{
         Index,
-        explored::{NAMED, Played},
+        explored::{NAMED, PageMaker, Played},
         layout::{
             Contents, ListKey, Subject, list_key,
             played::{List, Paging},
         },
     },
-    sort::{Merge, SHARDS},
+    sort::SHARDS,
 };
 
 /// The keys of pages and chunks.
@@ -22,8 +22,12 @@ const END: &[u8] = b"xq";
 
 type Records<'a> = Box<dyn Iterator<Item = Result<Played>> + Send + 'a>;
 
-/// The records of all lists, in order.
-pub(super) struct ListMerge<'a>(Merge<Records<'a>, Played>);
+/// The lists of all inputs, in order.
+pub(super) struct ListMerge<'a> {
+    inputs: Vec<ListStream<'a>>,
+    /// The records of the lists of names.
+    names: Peekable<Records<'a>>,
+}
 
 impl<'a> ListMerge<'a> {
     pub(super) fn new(
@@ -31,19 +35,19 @@ impl<'a> ListMerge<'a> {
         contents: &[Contents],
         merge: &'a ExploredMerge,
     ) -> Result<ListMerge<'a>> {
-        let mut sources: Vec<Records<'a>> = Vec::new();
+        let mut inputs = Vec::new();
         for (part, contents) in plan.inputs.iter().zip(contents) {
-            sources.push(Box::new(PageStream {
+            let mut stream = ListStream {
                 index: part.index,
                 stream: EntryStream::new(part.index, START, END)?,
                 paging: contents.paging,
                 first_id: part.first_id,
                 chunks: VecDeque::new(),
-                waiting: VecDeque::new(),
-                records: Vec::new(),
-                at: 0,
-                failed: false,
-            }));
+                page: Vec::new(),
+                lists: VecDeque::new(),
+            };
+            stream.read_to_lists()?;
+            inputs.push(stream);
         }
         let names = (0..SHARDS).flat_map(|shard| {
             let mut records = Vec::new();
@@ -53,140 +57,201 @@ impl<'a> ListMerge<'a> {
             records.extend(read.err().map(Err));
             records
         });
-        sources.push(Box::new(names));
-        Ok(ListMerge(Merge::new(sources)))
+        let names: Records<'a> = Box::new(names);
+        Ok(ListMerge {
+            inputs,
+            names: names.peekable(),
+        })
+    }
+
+    /// Hands the list of the next subject to `maker`. Answers how many items it has, `None` if there is no further
+    /// subject.
+    pub(super) fn add_next(&mut self, maker: &mut PageMaker<'_>) -> Result<Option<u64>> {
+        let named = match self.names.peek() {
+            Some(Ok(record)) => Some(record.subject()),
+            Some(Err(_)) => return self.names.next().transpose().map(|_| None),
+            None => None,
+        };
+        let subjects = self.inputs.iter().filter_map(ListStream::subject);
+        let Some(subject) = subjects.chain(named).min() else {
+            return Ok(None);
+        };
+        let mut holders = self
+            .inputs
+            .iter_mut()
+            .filter(|input| input.subject() == Some(subject));
+        if named == Some(subject) {
+            let mut records = Vec::new();
+            while let Some(record) = self
+                .names
+                .next_if(|next| next.as_ref().is_ok_and(|next| next.subject() == subject))
+            {
+                records.push(record?);
+            }
+            // There are others only if a name has the hash of something else.
+            for input in holders {
+                input.take(|record| {
+                    records.push(record);
+                    Ok(())
+                })?;
+            }
+            records.sort_unstable();
+            for record in &records {
+                maker.add(*record)?;
+            }
+            return Ok(Some(records.len() as u64));
+        }
+        let first = holders.next().expect("an input has the subject");
+        let mut others = holders.peekable();
+        if first.first_id == 0
+            && others.peek().is_none()
+            && let Some((list, items)) = first.whole()
+        {
+            maker.add_whole(subject, list, items)?;
+            first.pass()?;
+            return Ok(Some(items));
+        }
+        // The games of each input stand behind those of the one before.
+        let mut items = 0;
+        for input in [first].into_iter().chain(others) {
+            input.take(|record| {
+                items += 1;
+                maker.add(record)
+            })?;
+        }
+        Ok(Some(items))
     }
 }
 
-impl Iterator for ListMerge<'_> {
-    type Item = Result<Played>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Result<Played>> {
-        self.0.next()
-    }
-}
-
-/// The records of the lists of an input, the numbers of its names aside, which change.
-struct PageStream<'a> {
+/// The lists of an input, those of names aside, whose numbers change.
+struct ListStream<'a> {
     index: &'a Index,
     stream: EntryStream<'a>,
     paging: Paging,
     first_id: u32,
     /// Chunks whose page has not come yet.
     chunks: VecDeque<(Subject, Vec<u8>)>,
-    /// What comes next of the last page.
-    waiting: VecDeque<Waiting>,
-    records: Vec<Played>,
-    at: usize,
-    failed: bool,
+    /// The last page, and its lists that have not been taken.
+    page: Vec<u8>,
+    lists: VecDeque<PageList>,
 }
 
-/// Some of the lists of a page.
-enum Waiting {
-    Records(Vec<Played>),
-    Chunk(Subject, Vec<u8>),
+/// A list of a page.
+struct PageList {
+    subject: Subject,
+    /// Where it stands in the page.
+    range: Range<usize>,
+    /// How many items it has, 0 if it stands apart.
+    len: usize,
 }
 
-impl Iterator for PageStream<'_> {
-    type Item = Result<Played>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Result<Played>> {
-        while self.at == self.records.len() {
-            match self.read() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(err) => {
-                    self.failed = true;
-                    return Some(Err(err));
-                }
-            }
-        }
-        self.at += 1;
-        Some(Ok(self.records[self.at - 1]))
+impl ListStream<'_> {
+    /// The subject of the next list.
+    fn subject(&self) -> Option<Subject> {
+        self.lists.front().map(|list| list.subject)
     }
-}
 
-impl PageStream<'_> {
-    /// Makes the next records ready; false if there are none.
-    fn read(&mut self) -> Result<bool> {
-        self.at = 0;
-        self.records.clear();
-        if self.failed {
-            return Ok(false);
-        }
-        if let Some(waiting) = self.waiting.pop_front() {
-            match waiting {
-                Waiting::Records(records) => self.records = records,
-                Waiting::Chunk(subject, chunk) => {
-                    let list = chunk.get(1..).and_then(List::parse);
-                    let added = list.and_then(|list| {
-                        add_records(&mut self.records, subject, &list, self.first_id)
-                    });
-                    added.ok_or_else(|| self.index.malformed(START))?;
-                }
-            }
-            return Ok(true);
-        }
-        let Some(key) = self.stream.key() else {
-            return Ok(false);
+    /// The next list and how many items it has, unless it stands apart.
+    fn whole(&self) -> Option<(&[u8], u64)> {
+        let list = self.lists.front().filter(|list| list.len > 0)?;
+        Some((&self.page[list.range.clone()], list.len as u64))
+    }
+
+    /// Passes over the next list, which is in its page.
+    fn pass(&mut self) -> Result<()> {
+        self.lists.pop_front();
+        self.read_to_lists()
+    }
+
+    /// Calls `f` with the records of the next list, under their new ids, and goes on to the one behind it.
+    fn take(&mut self, mut f: impl FnMut(Played) -> Result<()>) -> Result<()> {
+        let Some(next) = self.lists.pop_front() else {
+            return Ok(());
         };
-        match list_key(key) {
-            Some(ListKey::Chunk(subject)) => {
-                let chunk = self.stream.value().to_vec();
-                self.chunks.push_back((subject, chunk));
-            }
-            Some(ListKey::Page(last)) => {
-                let waiting = self.lists_of_page(last);
-                self.waiting = waiting.ok_or_else(|| self.index.malformed(START))?;
-            }
-            // They are made anew.
-            Some(ListKey::Sums) => {}
-            None => return Err(self.index.malformed(key)),
+        if next.len > 0 {
+            self.pass_records(next.subject, &self.page[next.range], &mut f)?;
         }
-        self.stream.advance()?;
-        Ok(true)
+        while let Some((_, chunk)) = self.chunks.pop_front_if(|chunk| chunk.0 == next.subject) {
+            let list = chunk.get(1..).unwrap_or_default();
+            self.pass_records(next.subject, list, &mut f)?;
+        }
+        self.read_to_lists()
     }
 
-    /// The lists of the present page and the chunks before it; `None` if something is malformed.
-    fn lists_of_page(&mut self, last: Subject) -> Option<VecDeque<Waiting>> {
-        let mut waiting = VecDeque::new();
-        let mut records = Vec::new();
-        for (subject, list) in self.paging.lists(self.stream.value(), last)? {
-            if list.len > 0 {
-                add_records(&mut records, subject, &list, self.first_id)?;
+    fn pass_records(
+        &self,
+        subject: Subject,
+        list: &[u8],
+        f: &mut impl FnMut(Played) -> Result<()>,
+    ) -> Result<()> {
+        let malformed = || self.index.malformed(START);
+        let list = List::parse(list).ok_or_else(malformed)?;
+        let (items, _) = list.items().ok_or_else(malformed)?;
+        for (id, mv) in items {
+            let id = id.checked_add(self.first_id).ok_or_else(malformed)?;
+            f(Played::new(subject, id, 0, list.white_to_move, mv))?;
+        }
+        Ok(())
+    }
+
+    /// Reads pages until there is a list, if there is one.
+    fn read_to_lists(&mut self) -> Result<()> {
+        while self.lists.is_empty()
+            && let Some(key) = self.stream.key()
+        {
+            match list_key(key) {
+                Some(ListKey::Chunk(subject)) => {
+                    let chunk = self.stream.value().to_vec();
+                    self.chunks.push_back((subject, chunk));
+                }
+                Some(ListKey::Page(last)) => {
+                    self.page.clear();
+                    self.page.extend_from_slice(self.stream.value());
+                    let lists = self.lists_of_page(last);
+                    self.lists = lists.ok_or_else(|| self.index.malformed(START))?;
+                }
+                // They are made anew.
+                Some(ListKey::Sums) => {}
+                None => return Err(self.index.malformed(key)),
+            }
+            self.stream.advance()?;
+        }
+        Ok(())
+    }
+
+    /// The lists of the page, those of names aside; `None` if something is malformed.
+    fn lists_of_page(&mut self, last: Subject) -> Option<VecDeque<PageList>> {
+        let mut lists = VecDeque::new();
+        let mut chunks = self.chunks.iter().peekable();
+        let mut of_names = Vec::new();
+        for (subject, list, range) in self.paging.lists(&self.page, last)? {
+            let mut own_chunks = 0;
+            while chunks.next_if(|chunk| chunk.0 == subject).is_some() {
+                own_chunks += 1;
+            }
+            // A list stands either here or in chunks.
+            if (list.len == 0) != (own_chunks > 0) {
+                return None;
+            }
+            let first_move = match self.chunks.iter().find(|chunk| chunk.0 == subject) {
+                Some((_, chunk)) => List::parse(chunk.get(1..)?)?.moves().next(),
+                None => list.moves().next(),
+            };
+            if first_move == Some(NAMED) {
+                of_names.push(subject);
                 continue;
             }
-            waiting.push_back(Waiting::Records(std::mem::take(&mut records)));
-            let of_subject = |chunk: &mut (Subject, Vec<u8>)| chunk.0 == subject;
-            while let Some((_, chunk)) = self.chunks.pop_front_if(of_subject) {
-                waiting.push_back(Waiting::Chunk(subject, chunk));
-            }
+            let len = list.len;
+            lists.push_back(PageList {
+                subject,
+                range,
+                len,
+            });
         }
-        waiting.push_back(Waiting::Records(records));
-        self.chunks.is_empty().then_some(waiting)
+        if chunks.next().is_some() {
+            return None;
+        }
+        self.chunks.retain(|chunk| !of_names.contains(&chunk.0));
+        Some(lists)
     }
-}
-
-/// Appends the records of a list, under new ids, unless it has numbers of names; `None` if it is malformed.
-fn add_records(
-    records: &mut Vec<Played>,
-    subject: Subject,
-    list: &List<'_>,
-    first_id: u32,
-) -> Option<()> {
-    let mut moves = list.moves();
-    if moves.next() == Some(NAMED) {
-        return Some(());
-    }
-    let moves: Vec<_> = list.moves().collect();
-    let mut fits = true;
-    list.for_each(|id, number| {
-        fits &= id.checked_add(first_id).is_some();
-        let id = id.wrapping_add(first_id);
-        let record = Played::new(subject, id, 0, list.white_to_move, moves[number]);
-        records.push(record);
-    })?;
-    fits.then_some(())
 }

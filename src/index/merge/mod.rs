@@ -336,12 +336,11 @@ impl ExploredEntries<'_> {
         };
         let mut steps = 0;
         while maker.held() < WAVE {
-            let Some(record) = self.lists.next() else {
+            let Some(items) = self.lists.add_next(maker)? else {
                 let rest = self.maker.take().expect("it was there").finish()?;
                 return Ok(joined(rest.entries, steps));
             };
-            maker.add(record?)?;
-            steps += 1;
+            steps += items;
         }
         Ok(joined(maker.take_entries(), steps))
     }

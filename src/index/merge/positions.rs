@@ -4,7 +4,7 @@ use super::{Plan, stream::EntryStream};
 use crate::{
     error::Result,
     index::{
-        entries::Entries,
+        entries::{Entries, Value},
         layout::{GameIds, joined_stats, write_id},
     },
 };
@@ -27,6 +27,11 @@ pub(super) struct Counted {
     pub postings: u64,
 }
 
+/// Whether a key of a position is that of its games.
+fn is_of_games(key: &[u8]) -> bool {
+    key.iter().all(u8::is_ascii_digit)
+}
+
 impl<'a> PositionMerge<'a> {
     pub(super) fn new(plan: &'a Plan<'a>) -> Result<PositionMerge<'a>> {
         let streams = plan.inputs.iter();
@@ -41,12 +46,16 @@ impl<'a> PositionMerge<'a> {
     /// Appends entries until they have `size` bytes or all have come.
     pub(super) fn fill(&mut self, out: &mut Entries, size: usize) -> Result<Counted> {
         let mut counted = Counted::default();
-        while out.held() < size
-            && let Some(first) = self.streams.iter().filter_map(EntryStream::key).min()
-        {
+        while out.held() < size {
+            if self.pass_own(out, size, &mut counted)? {
+                continue;
+            }
+            let Some(first) = self.streams.iter().filter_map(EntryStream::key).min() else {
+                break;
+            };
             self.key.clear();
             self.key.extend_from_slice(first);
-            if self.key.iter().all(u8::is_ascii_digit) {
+            if is_of_games(&self.key) {
                 counted.positions += 1;
                 counted.postings += self.join_ids(out)?;
             } else {
@@ -59,6 +68,26 @@ impl<'a> PositionMerge<'a> {
             }
         }
         Ok(counted)
+    }
+
+    /// Appends the entries of the first input that come before those of all others, as they stand, until there are `size`
+    /// bytes or its table ends. Answers whether there are any.
+    fn pass_own(&mut self, out: &mut Entries, size: usize, counted: &mut Counted) -> Result<bool> {
+        let Some((first, others)) = self.streams.split_first_mut() else {
+            return Ok(false);
+        };
+        let end = others.iter().filter_map(|stream| stream.key()).min();
+        let before = out.len();
+        first.pass_until(end, out, size)?;
+        for entry in before..out.len() {
+            if is_of_games(out.key(entry))
+                && let Value::Bytes(ids) = out.value(entry)
+            {
+                counted.positions += 1;
+                counted.postings += memchr::memchr_iter(b',', ids).count() as u64;
+            }
+        }
+        Ok(out.len() > before)
     }
 
     /// The games of a position, those of each input behind those of the one before. Answers how many.

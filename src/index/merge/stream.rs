@@ -55,6 +55,30 @@ impl<'a> EntryStream<'a> {
         }
     }
 
+    /// Appends the entries up to a key to others, until these have `size` bytes or the present table ends.
+    pub(super) fn pass_until(
+        &mut self,
+        end: Option<&[u8]>,
+        out: &mut Entries,
+        size: usize,
+    ) -> Result<()> {
+        let start = self.at;
+        let end = self
+            .entries
+            .find(start, |key| end.is_none_or(|end| key < end));
+        let room = size.saturating_sub(out.held());
+        let end = match self.entries.reach(start..end, room) {
+            Ok(last) => last + 1,
+            Err(_) => end,
+        };
+        out.push_all(&self.entries, start..end);
+        self.at = end;
+        if self.at == self.entries.len() && start < end {
+            self.read()?;
+        }
+        Ok(())
+    }
+
     /// Goes to the next entry.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<()> {
