@@ -1,5 +1,8 @@
 //! Times the explorer: how long opening takes, and answers at the starting position and at random positions.
 //!
+//! Each question is asked three times and the quickest answer counts, so that the figures are those of the explorer and
+//! not of what else the machine does.
+//!
 //! ```sh
 //! cargo run --release --example synth_pgn -- --games 1000000 --online > online.pgn
 //! polybook make-book online.pgn --leveldb online.idx --explorer
@@ -34,6 +37,13 @@ fn main() -> Result<()> {
     let explorer = Explorer::open([("games".to_owned(), args.index)])?;
     let games = explorer.game_count();
     println!("{games} games opened in {:.1} ms", ms(begin));
+    if let Some(bytes) = resident() {
+        println!(
+            "{} MiB resident, {} bytes a game",
+            bytes >> 20,
+            bytes / games.max(1)
+        );
+    }
     let some = explorer.game(games / 2)?;
     let filters = [
         ("none", Filters::default()),
@@ -41,6 +51,15 @@ fn main() -> Result<()> {
         (
             "speeds, ratings, months",
             online_filters(Some(("2016.05", "2020.07"))),
+        ),
+        (
+            "ratings, days",
+            Filters {
+                min_elo: Some(1500),
+                since: "2016.05.03".parse().ok(),
+                until: "2021.07.20".parse().ok(),
+                ..Filters::default()
+            },
         ),
         (
             "a player",
@@ -64,7 +83,7 @@ fn main() -> Result<()> {
         let query = query(Line::start(Variant::Standard), filters);
         explorer.answer(&query)?;
         let times = (0..20)
-            .map(|_| timed(&explorer, &query))
+            .map(|_| quickest(&explorer, &query))
             .collect::<Result<Vec<_>>>()?;
         report(&format!("start, {name}"), times);
     }
@@ -72,13 +91,23 @@ fn main() -> Result<()> {
     for (name, filters) in &filters {
         let times = lines
             .iter()
-            .map(|line| timed(&explorer, &query(line.clone(), filters)));
+            .map(|line| quickest(&explorer, &query(line.clone(), filters)));
         report(
             &format!("random, {name}"),
             times.collect::<Result<Vec<_>>>()?,
         );
     }
     Ok(())
+}
+
+/// How much memory this process has at present, where the system tells.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes << 10)
 }
 
 /// The filters that Lichess's own explorer has.
@@ -107,6 +136,16 @@ fn timed(explorer: &Explorer, query: &Query) -> Result<f64> {
     let begin = Instant::now();
     explorer.answer(query)?;
     Ok(ms(begin))
+}
+
+fn quickest(explorer: &Explorer, query: &Query) -> Result<f64> {
+    let mut times = [
+        timed(explorer, query)?,
+        timed(explorer, query)?,
+        timed(explorer, query)?,
+    ];
+    times.sort_by(f64::total_cmp);
+    Ok(times[0])
 }
 
 fn ms(begin: Instant) -> f64 {

@@ -1,7 +1,5 @@
 //! Counting the games of a position: by sums where the index has them and the filters allow it, else one by one.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
@@ -51,7 +49,7 @@ pub(super) struct Counted {
     pub top: Best<Rank>,
     pub recent: Best<Rank>,
     /// By years and months as one number, as [`Hot::month`].
-    pub months: Option<BTreeMap<u32, Results>>,
+    pub months: Option<FxHashMap<u32, Results>>,
 }
 
 impl Counted {
@@ -65,7 +63,7 @@ impl Counted {
             places: FxHashMap::default(),
             top: Best::new(query.top_limit()),
             recent: Best::new(query.recent_limit(0)),
-            months: query.history.then(BTreeMap::new),
+            months: query.history.then(FxHashMap::default),
         };
         // Sums have the ratings of those who moved.
         let sum_filter = SumFilter::new(&query.filters).filter(|_| color == pos.turn());

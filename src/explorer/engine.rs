@@ -95,7 +95,9 @@ impl Explorer {
             top_games: (query.view != View::Player).then_some(top),
             opening: opening_of(&query.line),
             queue_position: 0,
-            history: counted.months.map(|months| zero_filled(&months)),
+            history: counted
+                .months
+                .map(|months| zero_filled(&months.into_iter().collect())),
         })
     }
 

@@ -28,6 +28,7 @@
 mod answer;
 mod best;
 mod count;
+mod dates;
 mod engine;
 mod line;
 mod performance;

@@ -3,33 +3,50 @@
 use shakmaty::Color;
 
 use super::{
+    dates::DateRange,
     query::Filters,
     source::{Hot, Source, TRAITS, traits_of},
 };
 use crate::{
     error::Result,
-    index::layout::{Subject, folded},
-    pgn::Date,
+    index::layout::{EcoNumber, Subject, folded},
 };
 
 /// Filters made ready for a source.
 pub(super) struct Sieve<'a> {
     source: &'a Source,
-    filters: &'a Filters,
     /// Whether games with these traits pass.
     traits: Box<[bool; TRAITS]>,
     /// The games of the player, a bit each.
     of_player: Option<Vec<u64>>,
+    /// What else there is to ask.
+    rest: Option<Rest>,
+}
+
+/// What is asked beside the traits.
+struct Rest {
+    dates: Option<DateRange>,
+    /// The lowest and the highest rating that passes if it is known.
+    elo: Option<[u32; 2]>,
+    min_ply: u32,
+    /// Whether games with these openings pass, by their numbers.
+    eco: Option<Box<[bool; EcoNumber::COUNT]>>,
+    event: Option<Vec<u32>>,
+    players: Option<Players>,
+    /// Whether there is an event or a player among these.
+    asks_names: bool,
+}
+
+/// Who is asked for, by the numbers of their names.
+struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
-    event: Option<Vec<u32>>,
-    /// Whether there is more to ask than the traits.
-    asks_more: bool,
+    color: Option<Color>,
 }
 
 impl<'a> Sieve<'a> {
     /// `None` if no game of the source can pass.
-    pub(super) fn new(source: &'a Source, filters: &'a Filters) -> Result<Option<Sieve<'a>>> {
+    pub(super) fn new(source: &'a Source, filters: &Filters) -> Result<Option<Sieve<'a>>> {
         if filters
             .source
             .as_ref()
@@ -49,103 +66,104 @@ impl<'a> Sieve<'a> {
         if is_nobody(&player) || is_nobody(&opponent) || is_nobody(&event) {
             return Ok(None);
         }
-        let asks_more = player.is_some()
-            || opponent.is_some()
-            || event.is_some()
-            || filters.eco.is_some()
-            || filters.since.is_some()
-            || filters.until.is_some()
-            || filters.min_elo.is_some()
-            || filters.max_elo.is_some()
-            || filters.min_ply > 0;
-        let mut sieve = Sieve {
-            source,
-            filters,
-            traits: traits_that_pass(filters),
-            of_player: None,
+        let players = (player.is_some() || opponent.is_some()).then_some(Players {
             player,
             opponent,
-            event,
-            asks_more,
-        };
-        sieve.of_player = sieve.games_of_player()?;
-        Ok(Some(sieve))
-    }
-
-    /// The games of the player with the colour that is asked for.
-    fn games_of_player(&self) -> Result<Option<Vec<u64>>> {
-        let Some(name) = &self.filters.player else {
-            return Ok(None);
-        };
-        let folded = folded(name);
-        let mut bits = vec![0u64; self.source.hot.len().div_ceil(64)];
-        for color in Color::ALL {
-            if self.filters.color.is_some_and(|wanted| wanted != color) {
-                continue;
-            }
-            for id in self.source.listed(Subject::player(&folded, color))? {
-                let word = bits.get_mut(id as usize / 64);
-                let word = word.ok_or_else(|| self.source.damaged("a list has an unknown game"))?;
-                *word |= 1 << (id % 64);
-            }
-        }
-        Ok(Some(bits))
+            color: filters.color,
+        });
+        Ok(Some(Sieve {
+            source,
+            traits: traits_that_pass(filters),
+            of_player: games_of_player(source, filters)?,
+            rest: Rest::new(filters, event, players),
+        }))
     }
 
     /// Whether a game passes.
     #[inline]
     pub(super) fn admits(&self, id: u32, hot: &Hot) -> bool {
-        self.traits[usize::from(hot.traits) % TRAITS]
-            && (!self.asks_more || self.admits_rest(id, hot))
-    }
-
-    fn admits_rest(&self, id: u32, hot: &Hot) -> bool {
         let at = id as usize;
-        if let Some(bits) = &self.of_player
-            && bits[at / 64] >> (at % 64) & 1 == 0
-        {
-            return false;
-        }
-        hot.plies as u32 >= self.filters.min_ply.min(u32::from(u16::MAX))
-            && self.admits_ratings(hot)
-            && self.admits_date(hot)
-            && self.filters.eco.as_ref().is_none_or(|range| {
-                let code = self.source.eco[at].code();
-                code.is_some_and(|code| range.contains(&code))
-            })
-            && self
-                .event
-                .as_ref()
-                .is_none_or(|events| events.contains(&self.source.events[at]))
-            && self.admits_players(self.source.players[at])
+        self.of_player
+            .as_ref()
+            .is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 == 1)
+            && self.traits[usize::from(hot.traits) % TRAITS]
+                & self
+                    .rest
+                    .as_ref()
+                    .is_none_or(|rest| rest.admits(self.source, at, hot))
+    }
+}
+
+impl Rest {
+    /// `None` if there is nothing to ask.
+    fn new(filters: &Filters, event: Option<Vec<u32>>, players: Option<Players>) -> Option<Rest> {
+        let dates = DateRange::new(filters.since, filters.until);
+        let elo = [
+            filters.min_elo.unwrap_or(0),
+            filters.max_elo.unwrap_or(u32::MAX),
+        ];
+        let rest = Rest {
+            dates: (!dates.is_all()).then_some(dates),
+            elo: (elo != [0, u32::MAX]).then_some(elo),
+            min_ply: filters.min_ply.min(u16::MAX.into()),
+            eco: filters.eco.as_ref().map(|range| {
+                let mut passes = Box::new([false; EcoNumber::COUNT]);
+                for eco in EcoNumber::all() {
+                    passes[eco.number()] = eco.code().is_some_and(|code| range.contains(&code));
+                }
+                passes
+            }),
+            asks_names: event.is_some() || players.is_some(),
+            event,
+            players,
+        };
+        let asks = rest.dates.is_some()
+            || rest.elo.is_some()
+            || rest.min_ply > 0
+            || rest.eco.is_some()
+            || rest.asks_names;
+        asks.then_some(rest)
     }
 
-    fn admits_ratings(&self, hot: &Hot) -> bool {
-        hot.elo.iter().all(|elo| {
-            let elo = u32::from(*elo);
-            elo == 0
-                || (self.filters.min_elo.is_none_or(|min| min <= elo)
-                    && self.filters.max_elo.is_none_or(|max| elo <= max))
-        })
+    #[inline]
+    fn admits(&self, source: &Source, at: usize, hot: &Hot) -> bool {
+        // Games differ from one to the next, so the processor would guess wrongly after each condition.
+        let eco = self.eco.as_ref();
+        let passes = (u32::from(hot.plies) >= self.min_ply)
+            & eco.is_none_or(|passes| passes[source.eco[at].number()])
+            & self.dates.is_none_or(|dates| dates.contains(hot.date))
+            & self
+                .elo
+                .is_none_or(|elo| is_rated(hot.elo[0], elo) & is_rated(hot.elo[1], elo));
+        passes && (!self.asks_names || self.admits_names(source, at))
     }
 
-    fn admits_date(&self, hot: &Hot) -> bool {
-        let Filters { since, until, .. } = self.filters;
-        if since.is_none() && until.is_none() {
-            return true;
-        }
-        is_between(hot.date(), *since, *until)
+    // Apart, so that what is asked most often stays short enough to become part of the loop over the games.
+    #[inline(never)]
+    fn admits_names(&self, source: &Source, at: usize) -> bool {
+        let event = self.event.as_ref();
+        let players = self.players.as_ref();
+        event.is_none_or(|events| events.contains(&source.events[at]))
+            && players.is_none_or(|players| players.admit(source.players[at]))
     }
+}
 
-    /// Whether the players are those that are asked for, with the colours that they are asked for.
-    fn admits_players(&self, players: [u32; 2]) -> bool {
+/// Whether a rating is from a lowest to a highest one, or not known.
+#[inline]
+fn is_rated(elo: u16, [lowest, highest]: [u32; 2]) -> bool {
+    let elo = u32::from(elo);
+    (elo == 0) | ((lowest <= elo) & (elo <= highest))
+}
+
+impl Players {
+    /// Whether the players of a game are those that are asked for, with the colours that they are asked for.
+    fn admit(&self, [white, black]: [u32; 2]) -> bool {
         let is = |numbers: &Option<Vec<u32>>, number: u32| {
             numbers
                 .as_ref()
                 .is_none_or(|numbers| numbers.contains(&number))
         };
-        let [white, black] = players;
-        let may_be = |color: Color| self.filters.color.is_none_or(|wanted| wanted == color);
+        let may_be = |color: Color| self.color.is_none_or(|wanted| wanted == color);
         if self.player.is_none() {
             return is(&self.opponent, white) || is(&self.opponent, black);
         }
@@ -155,10 +173,24 @@ impl<'a> Sieve<'a> {
     }
 }
 
-/// Whether a game of a date may have been played between two others.
-pub(super) fn is_between(date: Date, since: Option<Date>, until: Option<Date>) -> bool {
-    since.is_none_or(|since| !date.is_before(since))
-        && until.is_none_or(|until| !until.is_before(date))
+/// The games of the player with the colour that is asked for.
+fn games_of_player(source: &Source, filters: &Filters) -> Result<Option<Vec<u64>>> {
+    let Some(name) = &filters.player else {
+        return Ok(None);
+    };
+    let folded = folded(name);
+    let mut bits = vec![0u64; source.hot.len().div_ceil(64)];
+    for color in Color::ALL {
+        if filters.color.is_some_and(|wanted| wanted != color) {
+            continue;
+        }
+        for id in source.listed(Subject::player(&folded, color))? {
+            let word = bits.get_mut(id as usize / 64);
+            let word = word.ok_or_else(|| source.damaged("a list has an unknown game"))?;
+            *word |= 1 << (id % 64);
+        }
+    }
+    Ok(Some(bits))
 }
 
 /// The traits with which games pass the filters that concern traits.

@@ -11,7 +11,7 @@ use crate::{
         explored::{ListPlace, NameReader, StoredList},
         layout::{
             Contents, EcoNumber, GameRow, SiteId, Subject, folded,
-            rows::{RESULTS, ROWS},
+            rows::{RESULTS, ROWS, date_number},
         },
     },
     pgn::{Date, GameResult, Mode, RatingGroup, Speed},
@@ -36,7 +36,7 @@ impl Hot {
         let group = row.group().number() as u16;
         let result = row.result_number() as u16;
         Hot {
-            date: row.date_number(),
+            date: date_number(row.date),
             elo: [row.white_elo, row.black_elo],
             plies: row.plies,
             traits: result | (row.speed as u16) << 2 | (row.mode as u16) << 5 | group << 6,

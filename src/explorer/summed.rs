@@ -1,11 +1,12 @@
 //! Filters that sums can answer.
 
-use super::{query::Filters, sieve::is_between, source::Source};
+use super::{dates::DateRange, query::Filters, source::Source};
 use crate::{
     error::Result,
     index::layout::{
         Subject,
         played::Apart,
+        rows::date_number,
         sums::{Class, ClassSums, Period, YearMonths},
     },
     pgn::{Date, RatingGroup, Speed},
@@ -15,8 +16,7 @@ use crate::{
 pub(super) struct SumFilter {
     /// Whether each class passes.
     classes: [bool; Class::COUNT],
-    since: Option<Date>,
-    until: Option<Date>,
+    dates: DateRange,
 }
 
 impl SumFilter {
@@ -65,8 +65,7 @@ impl SumFilter {
         }
         Some(SumFilter {
             classes,
-            since: *since,
-            until: *until,
+            dates: DateRange::new(*since, *until),
         })
     }
 
@@ -89,7 +88,7 @@ impl SumFilter {
                 .try_for_each(|class| f(period, class))
                 .ok_or_else(|| source.damaged("the sums of a list name an unknown game"))
         };
-        if !by_month && self.since.is_none() && self.until.is_none() {
+        if !by_month && self.dates.is_all() {
             return add(Period::All, &all);
         }
         for period in self.periods(&years, by_month) {
@@ -107,7 +106,7 @@ impl SumFilter {
                 .months()
                 .filter(|month| {
                     let date = Date::new(year.year, *month, 0);
-                    is_between(date, self.since, self.until)
+                    self.dates.contains(date_number(date))
                 })
                 .map(month)
                 .collect();

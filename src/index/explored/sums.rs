@@ -16,6 +16,7 @@ use crate::{
         layout::{
             GameRow, Subject,
             played::Item,
+            rows::date_number,
             sums::{Class, ClassSums, MoveSum, Period, SUMMED, YearMonths, write_years},
             sums_key,
         },
@@ -143,7 +144,7 @@ impl<'a> Adder<'a> {
         if mv != BookMove::NONE {
             let game = Ranked {
                 rating_sum: row.rating_sum(),
-                date: row.date_number(),
+                date: date_number(row.date),
                 id,
                 mv,
             };

@@ -72,14 +72,6 @@ impl GameRow {
         }
     }
 
-    /// Year, month and day as one number that grows with time: the day in bits 0-4, the month in 5-8.
-    pub fn date_number(&self) -> u32 {
-        let date = self.date;
-        u32::from(date.year().unwrap_or(0)) << 9
-            | u32::from(date.month().unwrap_or(0)) << 5
-            | u32::from(date.day().unwrap_or(0))
-    }
-
     /// The sum of both ratings.
     #[inline]
     pub fn rating_sum(&self) -> u32 {
@@ -142,13 +134,34 @@ impl GameRow {
     }
 }
 
+/// Year, month and day as one number that grows with time: the day in bits 0-4, the month in 5-8, 0 if unknown.
+pub fn date_number(date: Date) -> u32 {
+    u32::from(date.year().unwrap_or(0)) << 9
+        | u32::from(date.month().unwrap_or(0)) << 5
+        | u32::from(date.day().unwrap_or(0))
+}
+
 /// An ECO code as a number.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct EcoNumber(u16);
 
 impl EcoNumber {
+    /// How many there are.
+    pub const COUNT: usize = 501;
+
     fn new(number: u16) -> Option<EcoNumber> {
-        (number <= 500).then_some(EcoNumber(number))
+        (usize::from(number) < EcoNumber::COUNT).then_some(EcoNumber(number))
+    }
+
+    /// All of them, that of no code too.
+    pub fn all() -> impl Iterator<Item = EcoNumber> {
+        (0..EcoNumber::COUNT as u16).map(EcoNumber)
+    }
+
+    /// The number, 0 for no code.
+    #[inline]
+    pub fn number(self) -> usize {
+        self.0.into()
     }
 
     /// The number of a code, what stands behind its three characters aside; that of none if it is no code.

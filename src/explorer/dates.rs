@@ -1,0 +1,83 @@
+//! Dates as numbers, to be compared quickly.
+
+use crate::{index::layout::rows::date_number, pgn::Date};
+
+/// Days from one to another, as numbers that [`date_number`] gives.
+///
+/// What a game or a bound does not know decides nothing: a game of 1999 lies in a range that begins in May 1999.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct DateRange {
+    first: u32,
+    last: u32,
+}
+
+impl DateRange {
+    pub(super) fn new(since: Option<Date>, until: Option<Date>) -> DateRange {
+        DateRange {
+            first: since.map_or(0, |date| earliest(date_number(date))),
+            last: until.map_or(u32::MAX, |date| latest(date_number(date))),
+        }
+    }
+
+    /// Whether a game of a date may have been played in the range.
+    #[inline]
+    pub(super) fn contains(self, date: u32) -> bool {
+        let is_known = (date >> 9 > 0) & (date >> 5 & 15 > 0) & (date & 31 > 0);
+        if is_known {
+            return (self.first <= date) & (date <= self.last);
+        }
+        (self.first <= latest(date)) & (earliest(date) <= self.last)
+    }
+
+    /// Whether all dates lie in the range.
+    pub(super) fn is_all(self) -> bool {
+        self.first == 0 && self.last == u32::MAX
+    }
+}
+
+/// The first day that a date with unknown parts may be.
+#[inline]
+fn earliest(date: u32) -> u32 {
+    match (date >> 9, date >> 5 & 15) {
+        (0, _) => 0,
+        (_, 0) => date & !0x1ff,
+        _ => date,
+    }
+}
+
+/// The last one.
+#[inline]
+fn latest(date: u32) -> u32 {
+    match (date >> 9, date >> 5 & 15, date & 31) {
+        (0, _, _) => u32::MAX,
+        (_, 0, _) => date | 0x1ff,
+        (_, _, 0) => date | 31,
+        _ => date,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn dates() -> impl Strategy<Value = Date> {
+        (0..3u16, 0..4u8, 0..4u8).prop_map(|(year, month, day)| Date::new(year, month, day))
+    }
+
+    proptest! {
+        #[test]
+        fn unknown_parts_decide_nothing(
+            date in dates(),
+            since in proptest::option::of(dates()),
+            until in proptest::option::of(dates()),
+        ) {
+            let range = DateRange::new(since, until);
+            let passes = since.is_none_or(|since| !date.is_before(since))
+                && until.is_none_or(|until| !until.is_before(date));
+            prop_assert_eq!(range.contains(date_number(date)), passes);
+            prop_assert!(passes || !range.is_all());
+        }
+    }
+}
