@@ -32,12 +32,14 @@ mod read;
 mod replace;
 mod tables;
 mod text;
+mod waves;
 mod write;
 
 pub(crate) use self::{
     games::GameRecords,
     replace::check_replaceable,
-    write::{ExploredData, IndexSource, IndexWriter, IndexedFile},
+    waves::IndexedFile,
+    write::{ExploredData, IndexSource, IndexWriter},
 };
 pub use self::{
     layout::{GameHeader, GameIds, GameIdsIter, PositionStats},

@@ -10,7 +10,7 @@ use super::{
     layout::{self, GameHeader, GameIds, PositionStats, StatsKeys},
     leveldb::{Database, Scan},
     replace::{holds_database, is_empty_directory},
-    write::IndexedFile,
+    waves::IndexedFile,
 };
 use crate::{
     error::{Error, Result},

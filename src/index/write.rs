@@ -6,7 +6,7 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -15,14 +15,15 @@ use rayon::prelude::*;
 use super::{
     GameRecords,
     entries::Entries,
-    explored::{ExploredGames, GameEntries, ListEntries, Played, list_entries},
+    explored::{ExploredGames, GameEntries, Played, list_entries},
     games::GameWalk,
-    layout::{self, Contents, played::Paging},
+    layout::played::Paging,
     leveldb::{TableFile, manifest},
     pieces::{Piece, pieces},
-    positions::{PositionEntries, position_entries},
+    positions::position_entries,
     posting::Posting,
     tables::{Table, TableCutter},
+    waves::{ExploredWaves, IndexedFile, LastWaves, Wave, Waves, file_entries},
 };
 use crate::{
     error::{At, Error, Result},
@@ -43,15 +44,6 @@ const RECORDS_WAVE: usize = 8 << 20;
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
     with_stats: bool,
-}
-
-/// An input as the index names it.
-#[derive(Clone, Debug)]
-pub(crate) struct IndexedFile {
-    /// The absolute path.
-    pub path: PathBuf,
-    /// The id of its first game.
-    pub first_id: u64,
 }
 
 /// What an index is made of.
@@ -216,8 +208,7 @@ struct Source<'a> {
     with_stats: bool,
     pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
     games: GameWalk<'a>,
-    files: Option<Entries>,
-    explored: Option<ExploredSource<'a>>,
+    last: LastWaves<ExploredSource<'a>>,
 }
 
 /// Makes the entries for the explorer, in order.
@@ -226,31 +217,6 @@ struct ExploredSource<'a> {
     items: u64,
     games: GameEntries<'a>,
     pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
-}
-
-/// Makes the entries of an index, in order.
-pub(super) trait Waves: Send {
-    /// The next entries.
-    fn next_wave(&mut self) -> Result<Wave>;
-
-    /// What comes behind all others, when it is known how many positions there are.
-    fn last(&self, positions: u64) -> Option<Entries>;
-}
-
-/// The next entries.
-pub(super) enum Wave {
-    Positions(Vec<PositionEntries>),
-    Entries(Entries),
-    Lists(Vec<ListEntries>),
-    /// Entries of several indexes.
-    Joined {
-        entries: Entries,
-        positions: u64,
-        postings: u64,
-        /// How much of the work they are.
-        steps: u64,
-    },
-    End,
 }
 
 /// The next pieces, of as many records as make a wave.
@@ -284,8 +250,10 @@ impl<'a> Source<'a> {
             with_stats,
             pieces: Box::new(pieces(from.postings, size)),
             games: from.games.walk(),
-            files: Some(file_entries(from.files, from.games.len(), from.variant)),
-            explored: from.explored.map(explored),
+            last: LastWaves {
+                files: Some(file_entries(from.files, from.games.len(), from.variant)),
+                explored: from.explored.map(explored),
+            },
         }
     }
 }
@@ -305,31 +273,15 @@ impl Waves for Source<'_> {
         if records.len() > 0 {
             return Ok(Wave::Entries(records));
         }
-        if let Some(files) = self.files.take() {
-            return Ok(Wave::Entries(files));
-        }
-        match &mut self.explored {
-            Some(explored) => explored.next_wave(),
-            None => Ok(Wave::End),
-        }
+        self.last.next_wave()
     }
 
     fn last(&self, positions: u64) -> Option<Entries> {
-        let explored = self.explored.as_ref()?;
-        Some(contents_entry(Contents {
-            paging: explored.paging(),
-            positions,
-            items: explored.items,
-            names: explored.data.games.name_count(),
-        }))
+        self.last.last(positions)
     }
 }
 
-impl ExploredSource<'_> {
-    fn paging(&self) -> Paging {
-        Paging::for_items(self.items)
-    }
-
+impl ExploredWaves for ExploredSource<'_> {
     fn next_wave(&mut self) -> Result<Wave> {
         let mut games = Entries::default();
         self.games.fill(&mut games, RECORDS_WAVE)?;
@@ -340,47 +292,25 @@ impl ExploredSource<'_> {
         if wave.is_empty() {
             return Ok(Wave::End);
         }
-        let (records, games, paging) = (self.data.records, self.data.games, self.paging());
+        let (records, games, paging) = (
+            self.data.records,
+            self.data.games,
+            Paging::for_items(self.items),
+        );
         let made = wave
             .par_iter()
             .map(|piece| list_entries(piece, records, games, paging))
             .collect::<Result<_>>()?;
         Ok(Wave::Lists(made))
     }
-}
 
-/// The entry that says what there is for the explorer.
-pub(super) fn contents_entry(contents: Contents) -> Entries {
-    let mut entries = Entries::default();
-    entries.push(layout::CONTENTS, &contents.write());
-    entries
-}
+    fn items(&self) -> u64 {
+        self.items
+    }
 
-/// The entries that tell of the inputs, in order.
-pub(super) fn file_entries(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Entries {
-    let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
-    let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];
-    if let Some(first) = files.first() {
-        entries.push((layout::FILE_NAME.to_vec(), bytes(&first.path)));
+    fn names(&self) -> u32 {
+        self.data.games.name_count()
     }
-    if files.len() > 1 {
-        let count = files.len().to_string().into_bytes();
-        entries.push((layout::FILE_COUNT.to_vec(), count));
-        for (i, file) in files.iter().enumerate() {
-            let value = layout::file_value(file.first_id, &bytes(&file.path));
-            entries.push((layout::file_key(i), value));
-        }
-    }
-    if !variant.is_standard() {
-        let name = variant.to_string().into_bytes();
-        entries.push((layout::VARIANT.to_vec(), name));
-    }
-    entries.sort();
-    let mut sorted = Entries::default();
-    for (key, value) in entries {
-        sorted.push(&key, &value);
-    }
-    sorted
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Plan, stream::EntryStream};
+use super::{plan::Plan, stream::EntryStream};
 use crate::{
     error::{Error, Result},
     index::{

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, iter::Peekable, ops::Range};
 
-use super::{Plan, games::ExploredMerge, stream::EntryStream};
+use super::{games::ExploredMerge, plan::Plan, stream::EntryStream};
 use crate::{
     error::Result,
     index::{
@@ -76,31 +76,13 @@ impl<'a> ListMerge<'a> {
         let Some(subject) = subjects.chain(named).min() else {
             return Ok(None);
         };
+        if named == Some(subject) {
+            return self.add_named(subject, maker).map(Some);
+        }
         let mut holders = self
             .inputs
             .iter_mut()
             .filter(|input| input.subject() == Some(subject));
-        if named == Some(subject) {
-            let mut records = Vec::new();
-            while let Some(record) = self
-                .names
-                .next_if(|next| next.as_ref().is_ok_and(|next| next.subject() == subject))
-            {
-                records.push(record?);
-            }
-            // There are others only if a name has the hash of something else.
-            for input in holders {
-                input.take(|record| {
-                    records.push(record);
-                    Ok(())
-                })?;
-            }
-            records.sort_unstable();
-            for record in &records {
-                maker.add(*record)?;
-            }
-            return Ok(Some(records.len() as u64));
-        }
         let first = holders.next().expect("an input has the subject");
         let mut others = holders.peekable();
         if first.first_id == 0
@@ -120,6 +102,30 @@ impl<'a> ListMerge<'a> {
             })?;
         }
         Ok(Some(items))
+    }
+
+    /// Hands a list with numbers of names to `maker`, and answers how many items it has.
+    fn add_named(&mut self, subject: Subject, maker: &mut PageMaker<'_>) -> Result<u64> {
+        let mut records = Vec::new();
+        let is_named =
+            |next: &Result<Played>| next.as_ref().is_ok_and(|next| next.subject() == subject);
+        while let Some(record) = self.names.next_if(is_named) {
+            records.push(record?);
+        }
+        // An input has the subject too only if a name has the hash of something else.
+        for input in &mut self.inputs {
+            if input.subject() == Some(subject) {
+                input.take(|record| {
+                    records.push(record);
+                    Ok(())
+                })?;
+            }
+        }
+        records.sort_unstable();
+        for record in &records {
+            maker.add(*record)?;
+        }
+        Ok(records.len() as u64)
     }
 }
 

@@ -4,8 +4,10 @@
 //! several inputs have them, and written in order; only game records, rows and names pass through memory or temporary
 //! files, because new ids and numbers change their order.
 
+mod entries;
 mod games;
 mod lists;
+mod plan;
 mod positions;
 mod stream;
 
@@ -17,28 +19,20 @@ use std::{
 use rayon::ThreadPoolBuilder;
 
 use self::{
+    entries::IndexMerge,
     games::{ExploredMerge, merged_records},
-    lists::ListMerge,
-    positions::PositionMerge,
+    plan::Plan,
 };
 use super::{
-    GameRecords, Index,
-    entries::Entries,
-    explored::{GameEntries, PageMaker},
-    games::GameWalk,
-    layout::{Contents, played::Paging},
+    Index,
     replace::check_replaceable,
-    write::{IndexSummary, IndexWriter, Wave, Waves, contents_entry, file_entries},
+    write::{IndexSummary, IndexWriter},
 };
 use crate::{
     error::{Error, Result},
-    position::VariantChoice,
     progress::Meter,
     sort::Memory,
 };
-
-/// How many bytes of entries make a wave.
-const WAVE: usize = 8 << 20;
 
 /// Makes one index of several, which is to the byte the index that [`MakeBook`](crate::MakeBook) makes of all their
 /// inputs in that order.
@@ -163,194 +157,5 @@ impl MergeIndexes {
             .transpose()?;
         let merge = IndexMerge::new(plan, &records, explored.as_ref(), &self.meter)?;
         writer.write_waves(merge, plan.games, &self.stop, &self.meter)
-    }
-}
-
-/// What is merged.
-struct Plan<'a> {
-    inputs: Vec<Part<'a>>,
-    games: u64,
-    variant: VariantChoice,
-    with_stats: bool,
-    /// What each input has for the explorer, if all have.
-    contents: Option<Vec<Contents>>,
-}
-
-/// An input and the new id of its first game.
-struct Part<'a> {
-    index: &'a Index,
-    first_id: u32,
-}
-
-impl<'a> Plan<'a> {
-    fn new(indexes: &'a [Index], out: &Path) -> Result<Plan<'a>> {
-        let Some(first) = indexes.first() else {
-            return Err(Error::file(out, "there is nothing to merge: name indexes"));
-        };
-        let mut plan = Plan {
-            inputs: Vec::new(),
-            games: 0,
-            variant: first.variant(),
-            with_stats: false,
-            contents: None,
-        };
-        let mut contents = Vec::new();
-        let mut stats = None;
-        for index in indexes {
-            let other = |what: &str| {
-                let problem = format!(
-                    "{what} than {}: make one of them again",
-                    first.path().display()
-                );
-                Error::file(index.path(), problem)
-            };
-            if index.variant() != plan.variant {
-                return Err(other("holds games of another variant"));
-            }
-            let has_stats = index.has_stats()?;
-            if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
-                return Err(other("was made with another choice of --index-stats"));
-            }
-            stats = stats.or(has_stats);
-            contents.extend(index.contents()?);
-            plan.inputs.push(Part {
-                index,
-                first_id: plan.games as u32,
-            });
-            if !contents.is_empty() && contents.len() < plan.inputs.len() {
-                return Err(other("was made with another choice of --explorer"));
-            }
-            plan.games += index.game_count();
-            if plan.games > u64::from(u32::MAX) {
-                return Err(Error::file(out, "an index holds at most 4294967295 games"));
-            }
-        }
-        plan.with_stats = stats.unwrap_or(false);
-        plan.contents = (!contents.is_empty()).then_some(contents);
-        Ok(plan)
-    }
-}
-
-/// Makes all entries of the new index, in order.
-struct IndexMerge<'a> {
-    positions: PositionMerge<'a>,
-    games: GameWalk<'a>,
-    files: Option<Entries>,
-    explored: Option<ExploredEntries<'a>>,
-}
-
-/// Makes those for the explorer.
-struct ExploredEntries<'a> {
-    games: GameEntries<'a>,
-    lists: ListMerge<'a>,
-    maker: Option<PageMaker<'a>>,
-    items: u64,
-    names: u32,
-}
-
-impl<'a> IndexMerge<'a> {
-    fn new(
-        plan: &'a Plan<'a>,
-        records: &'a GameRecords,
-        explored: Option<&'a ExploredMerge>,
-        meter: &Meter,
-    ) -> Result<IndexMerge<'a>> {
-        let mut files = Vec::new();
-        for part in &plan.inputs {
-            files.extend(part.index.indexed_files(part.first_id)?);
-        }
-        let explored = explored
-            .zip(plan.contents.as_ref())
-            .map(|(merge, contents)| -> Result<ExploredEntries<'a>> {
-                let names: u64 = contents
-                    .iter()
-                    .map(|contents| u64::from(contents.names))
-                    .sum();
-                let items: u64 = contents.iter().map(|contents| contents.items).sum();
-                let items = items.saturating_sub(names) + u64::from(merge.games.name_count());
-                meter.expect(items);
-                Ok(ExploredEntries {
-                    games: merge.games.entries(),
-                    lists: ListMerge::new(plan, contents, merge)?,
-                    maker: Some(PageMaker::new(Paging::for_items(items), &merge.games)),
-                    items,
-                    names: merge.games.name_count(),
-                })
-            })
-            .transpose()?;
-        meter.expect(plan.games);
-        Ok(IndexMerge {
-            positions: PositionMerge::new(plan)?,
-            games: records.walk(),
-            files: Some(file_entries(&files, plan.games, plan.variant)),
-            explored,
-        })
-    }
-}
-
-impl Waves for IndexMerge<'_> {
-    fn next_wave(&mut self) -> Result<Wave> {
-        let mut entries = Entries::default();
-        let counted = self.positions.fill(&mut entries, WAVE)?;
-        if entries.len() > 0 {
-            return Ok(Wave::Joined {
-                entries,
-                positions: counted.positions,
-                postings: counted.postings,
-                steps: 0,
-            });
-        }
-        self.games.fill(&mut entries, WAVE)?;
-        if entries.len() > 0 {
-            return Ok(Wave::Entries(entries));
-        }
-        if let Some(files) = self.files.take() {
-            return Ok(Wave::Entries(files));
-        }
-        match &mut self.explored {
-            Some(explored) => explored.next_wave(),
-            None => Ok(Wave::End),
-        }
-    }
-
-    fn last(&self, positions: u64) -> Option<Entries> {
-        let explored = self.explored.as_ref()?;
-        Some(contents_entry(Contents {
-            paging: Paging::for_items(explored.items),
-            positions,
-            items: explored.items,
-            names: explored.names,
-        }))
-    }
-}
-
-impl ExploredEntries<'_> {
-    fn next_wave(&mut self) -> Result<Wave> {
-        let mut entries = Entries::default();
-        self.games.fill(&mut entries, WAVE)?;
-        if entries.len() > 0 {
-            return Ok(Wave::Entries(entries));
-        }
-        let Some(maker) = &mut self.maker else {
-            return Ok(Wave::End);
-        };
-        let mut steps = 0;
-        while maker.held() < WAVE {
-            let Some(items) = self.lists.add_next(maker)? else {
-                let rest = self.maker.take().expect("it was there").finish()?;
-                return Ok(joined(rest.entries, steps));
-            };
-            steps += items;
-        }
-        Ok(joined(maker.take_entries(), steps))
-    }
-}
-
-fn joined(entries: Entries, steps: u64) -> Wave {
-    Wave::Joined {
-        entries,
-        positions: 0,
-        postings: 0,
-        steps,
     }
 }

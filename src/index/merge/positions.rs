@@ -1,6 +1,6 @@
 //! Joining the entries of positions: their games, and their statistics.
 
-use super::{Plan, stream::EntryStream};
+use super::{plan::Plan, stream::EntryStream};
 use crate::{
     error::Result,
     index::{

@@ -1,0 +1,139 @@
+//! The entries of the merged index, in order.
+
+use super::{games::ExploredMerge, lists::ListMerge, plan::Plan, positions::PositionMerge};
+use crate::{
+    error::Result,
+    index::{
+        GameRecords,
+        entries::Entries,
+        explored::{GameEntries, PageMaker},
+        games::GameWalk,
+        layout::played::Paging,
+        waves::{ExploredWaves, LastWaves, Wave, Waves, file_entries},
+    },
+    progress::Meter,
+};
+
+/// How many bytes of entries make a wave.
+const WAVE: usize = 8 << 20;
+
+/// Makes all entries of the new index, in order.
+pub(super) struct IndexMerge<'a> {
+    positions: PositionMerge<'a>,
+    games: GameWalk<'a>,
+    last: LastWaves<ExploredEntries<'a>>,
+}
+
+/// Makes those for the explorer.
+struct ExploredEntries<'a> {
+    games: GameEntries<'a>,
+    lists: ListMerge<'a>,
+    maker: Option<PageMaker<'a>>,
+    items: u64,
+    names: u32,
+}
+
+impl<'a> IndexMerge<'a> {
+    pub(super) fn new(
+        plan: &'a Plan<'a>,
+        records: &'a GameRecords,
+        explored: Option<&'a ExploredMerge>,
+        meter: &Meter,
+    ) -> Result<IndexMerge<'a>> {
+        let mut files = Vec::new();
+        for part in &plan.inputs {
+            files.extend(part.index.indexed_files(part.first_id)?);
+        }
+        let explored = explored
+            .zip(plan.contents.as_ref())
+            .map(|(merge, contents)| -> Result<ExploredEntries<'a>> {
+                let names: u64 = contents
+                    .iter()
+                    .map(|contents| u64::from(contents.names))
+                    .sum();
+                let items: u64 = contents.iter().map(|contents| contents.items).sum();
+                let items = items.saturating_sub(names) + u64::from(merge.games.name_count());
+                meter.expect(items);
+                Ok(ExploredEntries {
+                    games: merge.games.entries(),
+                    lists: ListMerge::new(plan, contents, merge)?,
+                    maker: Some(PageMaker::new(Paging::for_items(items), &merge.games)),
+                    items,
+                    names: merge.games.name_count(),
+                })
+            })
+            .transpose()?;
+        meter.expect(plan.games);
+        Ok(IndexMerge {
+            positions: PositionMerge::new(plan)?,
+            games: records.walk(),
+            last: LastWaves {
+                files: Some(file_entries(&files, plan.games, plan.variant)),
+                explored,
+            },
+        })
+    }
+}
+
+impl Waves for IndexMerge<'_> {
+    fn next_wave(&mut self) -> Result<Wave> {
+        let mut entries = Entries::default();
+        let counted = self.positions.fill(&mut entries, WAVE)?;
+        if entries.len() > 0 {
+            return Ok(Wave::Joined {
+                entries,
+                positions: counted.positions,
+                postings: counted.postings,
+                steps: 0,
+            });
+        }
+        self.games.fill(&mut entries, WAVE)?;
+        if entries.len() > 0 {
+            return Ok(Wave::Entries(entries));
+        }
+        self.last.next_wave()
+    }
+
+    fn last(&self, positions: u64) -> Option<Entries> {
+        self.last.last(positions)
+    }
+}
+
+impl ExploredWaves for ExploredEntries<'_> {
+    fn next_wave(&mut self) -> Result<Wave> {
+        let mut entries = Entries::default();
+        self.games.fill(&mut entries, WAVE)?;
+        if entries.len() > 0 {
+            return Ok(Wave::Entries(entries));
+        }
+        let Some(maker) = &mut self.maker else {
+            return Ok(Wave::End);
+        };
+        let mut steps = 0;
+        while maker.held() < WAVE {
+            let Some(items) = self.lists.add_next(maker)? else {
+                let rest = self.maker.take().expect("it was there").finish()?;
+                return Ok(joined(rest.entries, steps));
+            };
+            steps += items;
+        }
+        Ok(joined(maker.take_entries(), steps))
+    }
+
+    fn items(&self) -> u64 {
+        self.items
+    }
+
+    fn names(&self) -> u32 {
+        self.names
+    }
+}
+
+fn joined(entries: Entries, steps: u64) -> Wave {
+    Wave::Joined {
+        entries,
+        positions: 0,
+        postings: 0,
+        steps,
+    }
+}

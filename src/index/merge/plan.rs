@@ -1,0 +1,74 @@
+//! What is merged, and whether it fits together.
+
+use std::path::Path;
+
+use crate::{
+    error::{Error, Result},
+    index::{Index, layout::Contents},
+    position::VariantChoice,
+};
+
+/// What is merged.
+pub(super) struct Plan<'a> {
+    pub inputs: Vec<Part<'a>>,
+    pub games: u64,
+    pub variant: VariantChoice,
+    pub with_stats: bool,
+    /// What each input has for the explorer, if all have.
+    pub contents: Option<Vec<Contents>>,
+}
+
+/// An input and the new id of its first game.
+pub(super) struct Part<'a> {
+    pub index: &'a Index,
+    pub first_id: u32,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(indexes: &'a [Index], out: &Path) -> Result<Plan<'a>> {
+        let Some(first) = indexes.first() else {
+            return Err(Error::file(out, "there is nothing to merge: name indexes"));
+        };
+        let mut plan = Plan {
+            inputs: Vec::new(),
+            games: 0,
+            variant: first.variant(),
+            with_stats: false,
+            contents: None,
+        };
+        let mut contents = Vec::new();
+        let mut stats = None;
+        for index in indexes {
+            let other = |what: &str| {
+                let problem = format!(
+                    "{what} than {}: make one of them again",
+                    first.path().display()
+                );
+                Error::file(index.path(), problem)
+            };
+            if index.variant() != plan.variant {
+                return Err(other("holds games of another variant"));
+            }
+            let has_stats = index.has_stats()?;
+            if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
+                return Err(other("was made with another choice of --index-stats"));
+            }
+            stats = stats.or(has_stats);
+            contents.extend(index.contents()?);
+            plan.inputs.push(Part {
+                index,
+                first_id: plan.games as u32,
+            });
+            if !contents.is_empty() && contents.len() < plan.inputs.len() {
+                return Err(other("was made with another choice of --explorer"));
+            }
+            plan.games += index.game_count();
+            if plan.games > u64::from(u32::MAX) {
+                return Err(Error::file(out, "an index holds at most 4294967295 games"));
+            }
+        }
+        plan.with_stats = stats.unwrap_or(false);
+        plan.contents = (!contents.is_empty()).then_some(contents);
+        Ok(plan)
+    }
+}
