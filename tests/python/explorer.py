@@ -222,6 +222,13 @@ def answer(board, reached, filters):
     }
 
 
+def read(text):
+    """A game that begins with its tags. For python-chess a second blank line ends it, before or within its moves."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    moves = next((number for number, line in enumerate(lines) if not line.startswith("[")), len(lines))
+    return chess.pgn.read_game(io.StringIO("\n".join([*lines[:moves], "", *lines[moves:], ""])))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("pgn", nargs="+")
@@ -236,9 +243,8 @@ def main():
     for path in args.pgn:
         with open(path, encoding="utf-8") as file:
             texts = re.split(r"^(?=\[Event )", file.read(), flags=re.M)
-        # A game begins with its tags: a blank line within its moves, which ends it for python-chess, begins none.
         for text in filter(str.strip, texts):
-            game = chess.pgn.read_game(io.StringIO(text))
+            game = read(text)
             # A game with an illegal move has a number and counts nowhere.
             if not game.errors:
                 games.append(Game(number, game))
