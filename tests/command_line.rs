@@ -4,14 +4,9 @@
 
 mod common;
 
-use std::{
-    fs,
-    io::Write,
-    path::Path,
-    process::{Output, Stdio},
-};
+use std::{fs, path::Path};
 
-use common::{Arguments, fails, ok, ok_json, polybook_in, run, sample, temp};
+use common::{Arguments, fails, fed, ok, ok_json, run, sample, temp};
 use serde_json::{Value, json};
 
 /// A directory with a book, an index and a database.
@@ -25,25 +20,9 @@ fn made() -> tempfile::TempDir {
     dir
 }
 
-/// Runs a command line with a file as standard input through a pipe.
-fn fed(dir: &Path, args: impl Arguments, input: &Path) -> Output {
-    let mut child = polybook_in(dir)
-        .args(args.list())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    // The command may end before it has read all.
-    let _ = stdin.write_all(&fs::read(dir.join(input)).unwrap());
-    drop(stdin);
-    child.wait_with_output().unwrap()
-}
-
 #[track_caller]
 fn fed_ok(dir: &Path, args: impl Arguments, input: &str) -> Vec<u8> {
-    let output = fed(dir, args, Path::new(input));
+    let output = fed(dir, args, &fs::read(dir.join(input)).unwrap());
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     output.stdout
@@ -167,19 +146,17 @@ fn books_from_standard_input() {
     let shown: Value = serde_json::from_slice(&shown).unwrap();
     assert_eq!(shown, ok_json(dir.path(), "show games.obs.db3 --json"));
 
-    let twice = fed(
-        dir.path(),
-        "merge-book - - --out x.bin",
-        Path::new("book.bin"),
-    );
+    let book = fs::read(dir.path().join("book.bin")).unwrap();
+    let twice = fed(dir.path(), "merge-book - - --out x.bin", &book);
     assert_eq!(twice.status.code(), Some(2));
 }
 
 #[test]
 fn errors_name_standard_input_and_not_its_copy() {
     let dir = made();
+    let games = fs::read(dir.path().join("famous.pgn")).unwrap();
     for line in ["show -", "verify -", "info-book --bin -", "convert - a.csv"] {
-        let output = fed(dir.path(), line, Path::new("famous.pgn"));
+        let output = fed(dir.path(), line, &games);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_ne!(output.status.code(), Some(0), "{line}: {error}");
         assert!(error.contains("standard input"), "{line}: {error}");
@@ -246,7 +223,7 @@ fn a_full_disk_behind_standard_output() {
         "--help",
         "--version",
     ] {
-        let output = polybook_in(dir.path())
+        let output = common::polybook_in(dir.path())
             .args(line.list())
             .stdout(fs::File::options().write(true).open("/dev/full").unwrap())
             .output()
@@ -270,7 +247,7 @@ fn standard_error_that_takes_nothing_is_no_failure() {
         "merge-book book.bin --out other.bin",
         "convert games.obs.db3 other.csv",
     ] {
-        let status = polybook_in(dir.path())
+        let status = common::polybook_in(dir.path())
             .args(line.list())
             .stderr(fs::File::options().write(true).open("/dev/full").unwrap())
             .status()

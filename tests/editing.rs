@@ -4,14 +4,9 @@
 
 mod common;
 
-use std::{
-    fs,
-    io::Write,
-    path::Path,
-    process::{Output, Stdio},
-};
+use std::{fs, path::Path};
 
-use common::{fails, ok, ok_json, polybook_in, records, refused, run, sample, temp};
+use common::{fails, fed, ok, ok_json, records, refused, run, sample, temp};
 use proptest::prelude::*;
 
 /// A book of the famous games in which every move has a weight.
@@ -33,18 +28,6 @@ fn weights(dir: &Path, book: &str, moves: &str) -> Vec<(String, u64)> {
     moves
         .map(|mv| (mv["san"].as_str().unwrap().to_owned(), weight(mv)))
         .collect()
-}
-
-fn fed(dir: &Path, line: &[&str], input: &[u8]) -> Output {
-    let mut run = polybook_in(dir)
-        .args(line)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    run.stdin.take().unwrap().write_all(input).unwrap();
-    run.wait_with_output().unwrap()
 }
 
 #[test]

@@ -23,8 +23,10 @@ pub mod header;
 pub mod lines;
 mod make;
 mod merge;
+mod moves;
 mod open;
 mod positions;
+mod records;
 mod search;
 mod verify;
 mod weight;
@@ -41,8 +43,10 @@ pub use self::{
     foreign::is_book_or_empty,
     make::{BookMaker, BookSummary},
     merge::{MergeSummary, merge_books},
-    open::{Book, Moves, Records},
+    moves::Moves,
+    open::Book,
     positions::MergePolicy,
+    records::Records,
     verify::{faults, fix},
     weight::{Factors, Scale, Scaling, Weights},
 };

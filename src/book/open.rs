@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read},
+    io::Read,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -11,16 +11,14 @@ use super::{
     entry::Entry,
     foreign::{refuse_foreign, refuse_foreign_start},
     header::{self, Header, NullRecords},
+    moves::{Held, Moves},
+    records::{Bytes, Records, Storage},
     search,
 };
 use crate::{
     error::{At, Error, Result},
     position::{Rules, Variant, key},
-    positioned::read_exact_at,
 };
-
-/// Bytes that are read at once when all records are read.
-const STREAM_BUFFER: usize = 1 << 16;
 
 /// A book, in a file that stays open or in memory.
 ///
@@ -43,14 +41,6 @@ const STREAM_BUFFER: usize = 1 << 16;
 pub struct Book {
     path: PathBuf,
     storage: Storage,
-    /// How many records there are.
-    len: u64,
-}
-
-#[derive(Debug)]
-enum Storage {
-    Memory(Vec<u8>),
-    File(File),
 }
 
 /// How many bytes of a pipe or device are read.
@@ -77,8 +67,7 @@ impl Book {
         }
         Ok(Book {
             path: path.to_owned(),
-            storage: Storage::File(file),
-            len: size / Entry::SIZE as u64,
+            storage: Storage::File(file, size / Entry::SIZE as u64),
         })
     }
 
@@ -132,8 +121,7 @@ impl Book {
         let size = file.metadata().at(path, "open")?.len();
         Ok(Book {
             path: path.to_owned(),
-            storage: Storage::File(file),
-            len: size / Entry::SIZE as u64,
+            storage: Storage::File(file, size / Entry::SIZE as u64),
         })
     }
 
@@ -141,7 +129,6 @@ impl Book {
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Book> {
         bytes.len().is_multiple_of(Entry::SIZE).then(|| Book {
             path: PathBuf::from("book"),
-            len: (bytes.len() / Entry::SIZE) as u64,
             storage: Storage::Memory(bytes),
         })
     }
@@ -153,22 +140,17 @@ impl Book {
 
     /// How many records there are, those of the header among them.
     pub fn len(&self) -> u64 {
-        self.len
+        self.storage.len()
     }
 
     /// Whether there is no record at all.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// All records in the order of the book, those of the header among them.
     pub fn iter(&self) -> Records<'_> {
-        Records {
-            book: self,
-            next: 0,
-            buffer: Vec::new(),
-            at: 0,
-        }
+        Records::new(&self.storage, &self.path)
     }
 
     /// The header.
@@ -177,7 +159,7 @@ impl Book {
     ///
     /// A file that cannot be read, or [`Error::Format`] if there is no header or it is malformed.
     pub fn header(&self) -> Result<Header> {
-        let null = NullRecords::read(Bytes::new(self)).at(&self.path, "read")?;
+        let null = NullRecords::read(Bytes::new(&self.storage)).at(&self.path, "read")?;
         null.text()
             .and_then(header::parse)
             .map_err(|source| Error::format(&self.path, source))
@@ -210,12 +192,12 @@ impl Book {
     pub fn moves(&self, key: u64) -> Result<Moves<'_>> {
         let records = match &self.storage {
             Storage::Memory(bytes) => Held::Borrowed(search::moves_in_memory(bytes, key)),
-            Storage::File(file) => {
-                let records = search::moves_in_file(file, self.len, key);
+            Storage::File(file, len) => {
+                let records = search::moves_in_file(file, *len, key);
                 Held::Owned(records.at(&self.path, "read")?)
             }
         };
-        Ok(Moves { records, next: 0 })
+        Ok(Moves::new(records))
     }
 
     /// The records of a key, of which the first has the number `place`.
@@ -225,12 +207,12 @@ impl Book {
                 let start = usize::try_from(place).expect("the bytes are in memory") * Entry::SIZE;
                 Held::Borrowed(search::records_in_memory(&bytes[start..], key))
             }
-            Storage::File(file) => {
-                let records = search::records_in_file(file, self.len, place, key);
+            Storage::File(file, len) => {
+                let records = search::records_in_file(file, *len, place, key);
                 Held::Owned(records.at(&self.path, "read")?)
             }
         };
-        Ok(Moves { records, next: 0 })
+        Ok(Moves::new(records))
     }
 
     /// That keys do not ascend, so that the book cannot be searched.
@@ -242,19 +224,9 @@ impl Book {
     pub(super) fn find_in(&self, records: Range<u64>, key: u64) -> Result<Option<u64>> {
         match &self.storage {
             Storage::Memory(bytes) => Ok(search::find_in_memory(bytes, records, key)),
-            Storage::File(file) => search::find_in_file(file, records, key).at(&self.path, "read"),
-        }
-    }
-
-    /// Fills `buffer` with bytes of the book.
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        match &self.storage {
-            Storage::Memory(bytes) => {
-                let start = usize::try_from(offset).expect("the bytes are in memory");
-                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
-                Ok(())
+            Storage::File(file, _) => {
+                search::find_in_file(file, records, key).at(&self.path, "read")
             }
-            Storage::File(file) => read_exact_at(file, buffer, offset),
         }
     }
 }
@@ -274,116 +246,6 @@ impl<'a> IntoIterator for &'a Book {
         self.iter()
     }
 }
-
-/// All records of a book, in its order.
-#[derive(Clone, Debug)]
-pub struct Records<'a> {
-    book: &'a Book,
-    /// The first record behind the buffer.
-    next: u64,
-    buffer: Vec<u8>,
-    at: usize,
-}
-
-impl Records<'_> {
-    fn fill(&mut self) -> io::Result<()> {
-        let records = (self.book.len - self.next).min((STREAM_BUFFER / Entry::SIZE) as u64);
-        self.at = 0;
-        self.buffer.resize(records as usize * Entry::SIZE, 0);
-        let read = self
-            .book
-            .read_at(&mut self.buffer, self.next * Entry::SIZE as u64);
-        match read {
-            Ok(()) => self.next += records,
-            Err(_) => {
-                // No record follows an error.
-                self.buffer.clear();
-                self.next = self.book.len;
-            }
-        }
-        read
-    }
-}
-
-impl Iterator for Records<'_> {
-    type Item = Result<Entry>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Result<Entry>> {
-        if self.at == self.buffer.len()
-            && let Err(err) = self.fill()
-        {
-            return Some(Err(err).at(&self.book.path, "read"));
-        }
-        let bytes = self.buffer[self.at..].first_chunk()?;
-        self.at += Entry::SIZE;
-        Some(Ok(Entry::from_bytes(*bytes)))
-    }
-}
-
-/// The bytes of a book from its start.
-struct Bytes<'a> {
-    book: &'a Book,
-    next: u64,
-}
-
-impl<'a> Bytes<'a> {
-    fn new(book: &'a Book) -> io::BufReader<Bytes<'a>> {
-        io::BufReader::new(Bytes { book, next: 0 })
-    }
-}
-
-impl Read for Bytes<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.book.len * Entry::SIZE as u64 - self.next;
-        let read = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        self.book.read_at(&mut buffer[..read], self.next)?;
-        self.next += read as u64;
-        Ok(read)
-    }
-}
-
-/// The records of one position, in the order of the book.
-#[derive(Clone, Debug)]
-pub struct Moves<'a> {
-    records: Held<'a>,
-    next: usize,
-}
-
-/// Records of a book in memory, or read from a file.
-#[derive(Clone, Debug)]
-enum Held<'a> {
-    Borrowed(&'a [u8]),
-    Owned(Vec<u8>),
-}
-
-impl Held<'_> {
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Held::Borrowed(bytes) => bytes,
-            Held::Owned(bytes) => bytes,
-        }
-    }
-}
-
-impl Iterator for Moves<'_> {
-    type Item = Entry;
-
-    #[inline]
-    fn next(&mut self) -> Option<Entry> {
-        let bytes = self.records.bytes()[self.next..].first_chunk()?;
-        self.next += Entry::SIZE;
-        Some(Entry::from_bytes(*bytes))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.records.bytes().len() - self.next) / Entry::SIZE;
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for Moves<'_> {}
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use super::{
-    entry::Entry,
-    open::{Book, Records},
-    weight::Scaling,
-};
+use super::{entry::Entry, open::Book, records::Records, weight::Scaling};
 use crate::{error::Result, progress::Meter, sort::Merge};
 
 /// Records that are counted together.

@@ -9,8 +9,9 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    io::Write,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::OnceLock,
     thread,
     time::{Duration, Instant},
@@ -92,6 +93,22 @@ macro_rules! args {
 /// Runs the binary in a directory.
 pub fn run(dir: &Path, args: impl Arguments) -> Output {
     polybook_in(dir).args(args.list()).output().unwrap()
+}
+
+/// Runs the binary in a directory, with these bytes on standard input through a pipe.
+pub fn fed(dir: &Path, args: impl Arguments, input: &[u8]) -> Output {
+    let mut child = polybook_in(dir)
+        .args(args.list())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // The command may end before it has read all.
+    let _ = stdin.write_all(input);
+    drop(stdin);
+    child.wait_with_output().unwrap()
 }
 
 /// Runs a command line that must succeed; answers its standard output.

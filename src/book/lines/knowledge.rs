@@ -5,10 +5,7 @@ use std::ops::Range;
 use shakmaty::Move;
 
 use crate::{
-    book::{
-        Entry,
-        open::{Book, Moves},
-    },
+    book::{Entry, moves::Moves, open::Book},
     error::Result,
     position::{BookMove, Keyed, Rules},
     progress::Meter,
