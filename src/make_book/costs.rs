@@ -1,10 +1,11 @@
 //! How long the phases of a run take compared with one another, for the progress. Measured on games of masters,
 //! on two cores; the unit is about the replaying of a half-move.
 
-use super::{MakeBook, Phase, Report, counted::CountedInputs};
-
-/// The cost of each phase, in the order of [`Phase::ALL`].
-pub(super) type Costs = [u64; Phase::ALL.len()];
+use super::{
+    MakeBook, Report,
+    counted::CountedInputs,
+    progress::{Costs, Phase},
+};
 
 /// What there is to write.
 struct Amounts {

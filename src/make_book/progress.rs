@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use super::costs::Costs;
 use crate::progress::Meter;
 
 /// What a run does at present.
@@ -33,6 +32,9 @@ impl Phase {
         Phase::Book,
     ];
 }
+
+/// The cost of each phase, in the order of [`Phase::ALL`].
+pub(super) type Costs = [u64; Phase::ALL.len()];
 
 /// How far a run has come, for another thread that shows it.
 ///
