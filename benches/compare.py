@@ -166,7 +166,10 @@ def before(table, args):
         ("index", args.pgn, ("--force", "--leveldb", "index"), "at most 0.45"),
         ("index with statistics", args.pgn, ("--force", "--leveldb", "index", "--index-stats"), "at most 0.23"),
     ]
+    tight = (*EVERY, "--memory", "64MiB")
+    jobs.append(("book of every move, 64 MiB", args.pgn, tight, "at most 1.0"))
     if args.synthetic:
+        jobs.append(("a million synthetic games, every move", args.synthetic, EVERY, "at most 0.6"))
         jobs.append(("a million synthetic games", args.synthetic, ("--bin", "a.bin"), "at most 0.6"))
     for job, pgn, options, target in jobs:
         ours, theirs = make(args.polybook, pgn, *options), make(args.before, pgn, *options)
@@ -181,6 +184,10 @@ def databases(table, args):
     table.compare("book and OOBS, default options", both, "the book", default, "time", "at most 10")
     both = make(args.polybook, args.pgn, *EVERY, *database)
     table.compare("book and OOBS of every move", both, "the book", book, "time", "at most 5")
+    table.compare("book and OOBS of every move", both, "the book", book, "cpu", "at most 5")
+    if args.before:
+        theirs = make(args.before, args.pgn, *EVERY, *database)
+        table.compare("book and OOBS of every move", both, "the version before", theirs, "cpu", "at most 1.0")
     subprocess.run(make(args.polybook, args.pgn, "--min-game", "1", "--obs", "kept.obs.db3"), check=True)
     convert = [args.polybook, "convert", "-q", "kept.obs.db3", "b.bin", "--min-game", "1"]
     table.compare("book from OOBS", convert, "from the games", book, "time", "")
