@@ -1,11 +1,7 @@
 //! How long the phases of a run take compared with one another, for the progress. Measured on games of masters,
 //! on two cores; the unit is about the replaying of a half-move.
 
-use super::{
-    MakeBook, Report,
-    counted::CountedInputs,
-    progress::{Costs, Phase},
-};
+use super::{MakeBook, Report, counted::CountedInputs, progress::Costs};
 
 /// What there is to write.
 struct Amounts {
