@@ -20,7 +20,7 @@
 //! | `xn`, 4 bytes | names, see [`names`] |
 //! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the bytes are the last subject that it may have |
 //! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that stands apart, by its number |
-//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`](sums::Period) | what the games of such a list add up to, see [`sums`]: of all time byte 0; of a year byte 1 and the year in 2 bytes; of a month byte 2, the year, and the month in a byte |
+//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | what the games of such a list add up to, see [`sums`]: of all time byte 0; of a year byte 1 and the year in 2 bytes; of a month byte 2, the year, and the month in a byte |
 //! | `xz` | what there is, see [`Contents`] |
 //!
 //! A decimal number sorts before the same number with an underscore behind it, but between the two
