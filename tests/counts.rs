@@ -490,7 +490,7 @@ fn counts_of_variants_tell_positions_of_one_key_apart() {
     );
 }
 
-/// A column of a part that somebody else wrote.
+/// A column of a part as another program writes it.
 enum Column {
     Long(Vec<Option<i64>>),
     Int(Vec<i32>),

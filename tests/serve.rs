@@ -113,7 +113,7 @@ fn a_player_is_answered_in_one_line() {
     assert!(games(&answer) > 0 && answer["moves"][0].get("performance").is_some());
     assert!(answer.get("topGames").is_none());
     assert_eq!(
-        served.get("/personal?player=nobody&color=black").status,
+        served.get("/personal?player=missing&color=black").status,
         200
     );
     assert_eq!(served.get("/player?player=&color=white").status, 400);

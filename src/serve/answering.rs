@@ -29,7 +29,7 @@ pub(super) const PGN: &str = "application/x-chess-pgn";
 /// How many requests read games' texts at once. In a packed file that takes long, and must not hold up counts.
 pub(super) const READERS: usize = 4;
 
-/// How many requests may read games' texts or wait for it. Those beyond are refused, so that counts are still answered.
+/// How many requests may read games' texts or wait to. Those beyond are refused, so that counts are still answered.
 const MOST_WAITING: usize = 64;
 
 const TOO_MANY: &str = "too many games are being read: ask again";
@@ -40,7 +40,7 @@ pub(super) struct Answering {
     sources: OnceLock<About>,
     books: Vec<BookFile>,
     pub(super) hosts: Hosts,
-    /// Leave to read games' texts, and places to wait for it.
+    /// Permits to read games' texts, and places to wait for one.
     readers: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     /// Answers of the index alone, which stay true as long as the server runs.
@@ -77,16 +77,16 @@ impl Answering {
             .expect("a number is a header's value")
     }
 
-    /// Leave to read games' texts, once those that asked before are served.
+    /// Permits to read games' texts, once those that asked before are served.
     ///
     /// # Errors
     ///
     /// Too many that wait.
-    pub(super) async fn leave_to_read(&self) -> Result<impl Send + use<>, Refusal> {
+    pub(super) async fn permit_to_read(&self) -> Result<impl Send + use<>, Refusal> {
         let place = Arc::clone(&self.waiting).try_acquire_owned();
         let place = place.map_err(|_| Refusal::unavailable(TOO_MANY))?;
-        let leave = Arc::clone(&self.readers).acquire_owned().await;
-        Ok((place, leave.map_err(|_| Refusal::unavailable(TOO_MANY))?))
+        let permit = Arc::clone(&self.readers).acquire_owned().await;
+        Ok((place, permit.map_err(|_| Refusal::unavailable(TOO_MANY))?))
     }
 
     /// An answer that was given lately to the same question.

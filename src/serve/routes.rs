@@ -104,20 +104,20 @@ async fn game(state: Shared, Path(id): Path<String>, request: HttpRequest) -> Re
     .await
 }
 
-/// Answers what reads games' texts, with leave.
+/// Answers what reads games' texts, of which few are read at a time.
 async fn reading(
     state: Shared,
     request: HttpRequest,
     answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
 ) -> Response<Body> {
     let answering = Arc::clone(&state);
-    let leave = match answering.leave_to_read().await {
-        Ok(leave) => leave,
+    let permit = match answering.permit_to_read().await {
+        Ok(permit) => permit,
         Err(refusal) => return refusal.into_response(),
     };
     answered(state, request, move |answering, asked| {
         // Given back when the texts are read, also where the asker has gone meanwhile.
-        let _leave = leave;
+        let _permit = permit;
         answer(answering, asked)
     })
     .await

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::{At, Result};
 
-/// How many variations stand in one another. Readers have limits, and behind some twenty nobody finds the way.
+/// How deep variations stand in one another; what would stand deeper is a game of its own. Readers have limits.
 const DEEPEST: usize = 16;
 
 /// How many moves a game has before others take the rest. Scid holds games of some 128 KiB, and a move with its

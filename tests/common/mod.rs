@@ -1,7 +1,8 @@
 //! What the integration tests share: running the binary, temporary directories, and skipping where a
 //! reference program is missing.
 
-#![allow(dead_code)] // every test file uses its own part
+// Each test file is a program of its own and uses another part of this one; `expect` would fail where all is used.
+#![allow(dead_code)]
 
 pub mod served;
 
