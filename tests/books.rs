@@ -1,9 +1,5 @@
 //! The book utilities as a user runs them, beside Debian's polyglot where it is installed.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{
     collections::BTreeSet,
     fs,
@@ -11,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use common::{fails, ok, ok_json, polybook_in, program, records, sample, temp};
+use crate::common::{fails, ok, ok_json, polybook_in, program, records, sample, temp};
 
 /// Books of the samples made with several options, headed and not, and the books of `POLYBOOK_CORPUS`.
 fn books(dir: &Path) -> Vec<PathBuf> {

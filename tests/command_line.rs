@@ -1,12 +1,8 @@
 //! What all commands have in common: errors, exit statuses, repeated options, standard input and output, JSON.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{Arguments, fails, fed, ok, ok_json, run, sample, temp};
+use crate::common::{Arguments, fails, fed, ok, ok_json, run, sample, temp};
 use serde_json::{Value, json};
 
 /// A directory with a book, an index and a database.
@@ -91,7 +87,7 @@ fn the_last_of_a_repeated_option_wins() {
         "make-book -q --max-ply 8 --uniform --bin c.bin --min-game 1 famous.pgn",
     );
     assert!(!dir.path().join("a.bin").exists());
-    let book = |name: &str| common::records(&dir.path().join(name));
+    let book = |name: &str| crate::common::records(&dir.path().join(name));
     assert_eq!(book("b.bin"), book("c.bin"));
 
     let line =
@@ -137,7 +133,7 @@ fn books_from_standard_input() {
     ok(dir.path(), "merge-book -q book.bin book.bin --out two.bin");
     let merged = fed_ok(dir.path(), "merge-book -q - book.bin --out -", "book.bin");
     fs::write(dir.path().join("merged.bin"), merged).unwrap();
-    let records = |name: &str| common::records(&dir.path().join(name));
+    let records = |name: &str| crate::common::records(&dir.path().join(name));
     assert_eq!(records("merged.bin"), records("two.bin"));
     let header = polybook::book::header::read(dir.path().join("merged.bin")).unwrap();
     assert!(header.contains("standard input"), "{header}");
@@ -223,7 +219,7 @@ fn a_full_disk_behind_standard_output() {
         "--help",
         "--version",
     ] {
-        let output = common::polybook_in(dir.path())
+        let output = crate::common::polybook_in(dir.path())
             .args(line.list())
             .stdout(fs::File::options().write(true).open("/dev/full").unwrap())
             .output()
@@ -247,7 +243,7 @@ fn standard_error_that_takes_nothing_is_no_failure() {
         "merge-book book.bin --out other.bin",
         "convert games.obs.db3 other.csv",
     ] {
-        let status = common::polybook_in(dir.path())
+        let status = crate::common::polybook_in(dir.path())
             .args(line.list())
             .stderr(fs::File::options().write(true).open("/dev/full").unwrap())
             .status()

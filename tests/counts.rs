@@ -1,9 +1,5 @@
 //! Counts as Parquet: what is made of them is what is made of the games.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{
     collections::BTreeMap,
     fs::{self, File},
@@ -11,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use common::{fails, ok, ok_json, run, sample, temp};
+use crate::common::{fails, ok, ok_json, run, sample, temp};
 use parquet::{
     basic::Compression,
     data_type::{BoolType, Int32Type, Int64Type},

@@ -2,10 +2,6 @@
 //! example programs and the links.
 
 // The documents are of shells as Unix has them.
-#![cfg(all(unix, feature = "cli"))]
-
-mod common;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -13,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use common::{sample, temp};
+use crate::common::{sample, temp};
 
 /// The documents with console blocks, and how many commands each has at least.
 const DOCUMENTS: [(&str, usize); 5] = [
@@ -86,7 +82,9 @@ fn assert_prints(document: &str, transcripts: &[Transcript]) {
     let mut different = String::new();
     for Transcript { command, output } in transcripts {
         let program = command.split(' ').next().unwrap_or_default();
-        if ["sqlite3", "polyglot"].contains(&program) && common::program(&[program]).is_none() {
+        if ["sqlite3", "polyglot"].contains(&program)
+            && crate::common::program(&[program]).is_none()
+        {
             // What follows may need what the program would have written.
             break;
         }
@@ -144,7 +142,7 @@ fn the_picture_of_the_terminal_shows_what_is_printed() {
 
 #[test]
 fn the_python_example_finds_the_opera_game() {
-    let Some(python) = common::python(&["chess", "plyvel"]) else {
+    let Some(python) = crate::common::python(&["chess", "plyvel"]) else {
         return;
     };
     let dir = temp();
@@ -153,7 +151,7 @@ fn the_python_example_finds_the_opera_game() {
         "make-book -q {} --leveldb famous.idx --index-stats",
         pgn.display()
     );
-    common::ok(dir.path(), &line);
+    crate::common::ok(dir.path(), &line);
     let guide = read("docs/guide.md");
     let blocks = blocks(&guide, "python");
     assert_eq!(blocks.len(), 1);
@@ -176,12 +174,12 @@ fn the_python_example_finds_the_opera_game() {
 
 #[test]
 fn the_python_loop_passes_over_the_header() {
-    let Some(python) = common::python(&["chess"]) else {
+    let Some(python) = crate::common::python(&["chess"]) else {
         return;
     };
     let dir = temp();
     let pgn = sample("famous.pgn");
-    common::ok(dir.path(), &format!("make-book -q {}", pgn.display()));
+    crate::common::ok(dir.path(), &format!("make-book -q {}", pgn.display()));
     let document = read("docs/compatibility.md");
     let blocks = blocks(&document, "python");
     assert_eq!(blocks.len(), 1);
@@ -193,7 +191,7 @@ fn the_python_loop_passes_over_the_header() {
     let printed = String::from_utf8(output.stdout).unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{error}");
-    let entries = common::records(&dir.path().join("book.bin")).len();
+    let entries = crate::common::records(&dir.path().join("book.bin")).len();
     assert_eq!(printed.lines().count(), entries);
     assert!(printed.contains("e2e4 "), "{printed}");
 }
@@ -206,7 +204,7 @@ fn example(name: &str) -> Option<Command> {
         .join("examples")
         .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !program.exists() {
-        common::skip(&format!("{} is not built", program.display()));
+        crate::common::skip(&format!("{} is not built", program.display()));
         return None;
     }
     let mut command = Command::new(program);
@@ -230,7 +228,7 @@ fn the_example_of_a_books_moves() {
     };
     let dir = temp();
     let pgn = sample("famous.pgn");
-    common::ok(
+    crate::common::ok(
         dir.path(),
         &format!("make-book -q {} --min-game 1", pgn.display()),
     );

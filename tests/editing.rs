@@ -1,12 +1,8 @@
 //! `polybook edit` and `polybook diff` as a user runs them.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{fails, fed, ok, ok_json, records, refused, run, sample, temp};
+use crate::common::{fails, fed, ok, ok_json, records, refused, run, sample, temp};
 use proptest::prelude::*;
 
 /// A book of the famous games in which every move has a weight.

@@ -1,16 +1,12 @@
 //! The explorer: every number of its answers is held against a count by python-chess over the PGN.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use common::{fails, ok, ok_json, python, sample, short_games, temp};
+use crate::common::{fails, ok, ok_json, python, sample, short_games, temp};
 use polybook::{
     MakeBook,
     explorer::{
@@ -414,7 +410,7 @@ fn an_index_without_the_data_says_what_they_would_add() {
         dir.path(),
         &format!("make-book -q {pgn} --leveldb idx --index-stats"),
     );
-    let output = common::run(dir.path(), "moves --leveldb idx");
+    let output = crate::common::run(dir.path(), "moves --leveldb idx");
     assert!(output.status.success());
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("--explorer"), "{told}");

@@ -5,11 +5,6 @@
 //! does not need the operation that failed must give its right answer. `faults/inject.c` fails the calls; it needs a C
 //! compiler and the seccomp filters of Linux.
 
-#![cfg(feature = "cli")]
-#![cfg(target_os = "linux")]
-
-mod common;
-
 use std::{
     collections::BTreeMap,
     fs::{self, File},
@@ -18,7 +13,7 @@ use std::{
     sync::OnceLock,
 };
 
-use common::{ok, polybook_in, sample, skip};
+use crate::common::{ok, polybook_in, sample, skip};
 use tempfile::TempDir;
 
 /// The kinds of calls that `inject.c` fails.
@@ -111,7 +106,7 @@ impl Scene {
     fn new(line: &str, prepare: impl FnOnce(&Path)) -> Scene {
         let room = match tempfile::tempdir_in("/dev/shm") {
             Ok(in_memory) => in_memory,
-            Err(_) => common::temp(),
+            Err(_) => crate::common::temp(),
         };
         let dir = room.path().join("scene");
         fs::create_dir(&dir).unwrap();
@@ -421,7 +416,7 @@ fn outputs_on_a_full_device() {
         "dump-book --bin other.bin --color white --out full.bin -q",
         "verify other.bin --fix full.bin -q",
     ] {
-        let error = common::fails(&dir, line, 1);
+        let error = crate::common::fails(&dir, line, 1);
         assert_one_line(line, &error);
         assert_eq!(names_and_sizes(&dir), before, "{line}: {error}");
     }

@@ -1,12 +1,8 @@
 //! `polybook filter` as a user runs it.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{collections::BTreeSet, fs, path::Path};
 
-use common::{book_of, lines, ok, ok_json, records, refused, run, sample, temp};
+use crate::common::{book_of, lines, ok, ok_json, records, refused, run, sample, temp};
 use polybook::position::Variant;
 use proptest::prelude::*;
 

@@ -1,7 +1,5 @@
 //! The seeds of the fuzz targets through the functions that the targets call, so that nothing they found comes back.
 
-#![cfg(all(feature = "cli", feature = "serve"))]
-
 #[path = "../fuzz/src/lib.rs"]
 mod polybook_fuzz;
 

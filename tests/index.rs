@@ -1,12 +1,8 @@
 //! The LevelDB index as a user makes it and asks it.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{collections::BTreeMap, fs, io::Write, path::Path};
 
-use common::{fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp};
+use crate::common::{fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp};
 use polybook::{
     explorer::{Explorer, Line, Page, Query, Sort, View},
     index::Index,

@@ -3,17 +3,13 @@
 //! They run on the sample games, and on `masters.pgn` in the directory `POLYBOOK_CORPUS` if that is
 //! set.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use common::{ok, program, python, records, run_python, sample, temp};
+use crate::common::{ok, program, python, records, run_python, sample, temp};
 
 /// The games to compare on: the samples, and the first 15,000 of the big corpus. (With more games,
 /// polyglot halves the counts of the first positions.)
@@ -168,7 +164,7 @@ fn the_master_games_are_counted_to_the_last() {
     };
     let dir = temp();
     let pgn = Path::new(&corpus).join("masters.pgn");
-    let report = common::ok_json(
+    let report = crate::common::ok_json(
         dir.path(),
         &format!("make-book -q --json --min-game 1 {}", pgn.display()),
     );

@@ -1,10 +1,5 @@
 //! Signals and kills, in every command and phase: the program ends at once, old outputs stay, nothing is left.
 
-#![cfg(feature = "cli")]
-#![cfg(unix)]
-
-mod common;
-
 use std::{
     fs::{self, File},
     io::{Read, Write},
@@ -14,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until};
+use crate::common::{
+    Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until,
+};
 
 /// How long the end may take. The rule is one second; a loaded machine gets more.
 const END: Duration = Duration::from_secs(5);

@@ -1,9 +1,5 @@
 //! `polybook make-book` as a user runs it.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{
     fs,
     io::Write,
@@ -13,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use common::{fails, ok, ok_json, polybook_in, run, sample, temp};
+use crate::common::{fails, ok, ok_json, polybook_in, run, sample, temp};
 
 fn selfplay() -> String {
     sample("selfplay.pgn").display().to_string()
@@ -36,7 +32,7 @@ fn the_report_for_programs() {
     assert_eq!(report["rejected"], serde_json::json!([]));
     assert_eq!(report["book"]["path"], "book.bin");
     assert_eq!(report["book"]["scale"], 1.0);
-    let records = common::records(&dir.path().join("book.bin"));
+    let records = crate::common::records(&dir.path().join("book.bin"));
     assert_eq!(report["book"]["entries"], records.len());
     assert!(report["entries"].as_u64() > report["positions"].as_u64());
     assert!(report["seconds"].as_f64().unwrap() > 0.0);
@@ -155,14 +151,14 @@ fn weights_scales_and_order() {
             "make-book -q {pgn} --bin a.bin --min-game 1 --win-factor 1000 --draw-factor 300 --loss-factor 1"
         ),
     );
-    let global = common::records(&dir.path().join("a.bin"));
+    let global = crate::common::records(&dir.path().join("a.bin"));
     ok(
         dir.path(),
         &format!(
             "make-book -q {pgn} --bin b.bin --min-game 1 --win-factor 1000 --draw-factor 300 --loss-factor 1 --scale position"
         ),
     );
-    let local = common::records(&dir.path().join("b.bin"));
+    let local = crate::common::records(&dir.path().join("b.bin"));
     let weight = |record: &[u8; 16]| u16::from_be_bytes([record[10], record[11]]);
     assert_eq!(global.len(), local.len());
     assert_eq!(global.iter().map(weight).max(), Some(65_535));

@@ -3,11 +3,6 @@
 //! The peak is what the kernel says of the process (`VmHWM`), sampled while it runs. The inputs are the hostile ones: games
 //! of nothing, nothing but tags, a start position a game, numbers and windows that are too large.
 
-#![cfg(feature = "cli")]
-#![cfg(target_os = "linux")]
-
-mod common;
-
 use std::{
     collections::{BTreeSet, HashMap},
     fs::{self, File},
@@ -25,7 +20,7 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use common::{ok, polybook_in, sample, skip, temp};
+use crate::common::{ok, polybook_in, sample, skip, temp};
 use polybook::{
     book::Entry,
     position::{BookMove, Keyed},
@@ -160,7 +155,7 @@ fn a_game_of_millions_of_tags() {
 #[test]
 fn a_packed_input_of_a_long_window() {
     let dir = temp();
-    if common::program(&["zstd"]).is_none() {
+    if crate::common::program(&["zstd"]).is_none() {
         return;
     }
     file(dir.path(), "games.pgn", |out| {

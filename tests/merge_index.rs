@@ -1,15 +1,11 @@
 //! `merge-index`: the merged index is, to the byte, the index of all the games.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use common::{fails, ok, ok_json, sample, short_games, temp};
+use crate::common::{fails, ok, ok_json, sample, short_games, temp};
 
 /// The files of an index with their bytes.
 fn files(index: &Path) -> Vec<(String, Vec<u8>)> {

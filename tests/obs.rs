@@ -1,13 +1,9 @@
 //! OOBS databases: made from games, read as SQL, merged, turned into other things, and those of other
 //! programs.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{fs, path::Path, process::Command};
 
-use common::{fails, ok, ok_json, program, python, run_python, sample, temp};
+use crate::common::{fails, ok, ok_json, program, python, run_python, sample, temp};
 use rusqlite::Connection;
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
@@ -477,7 +473,7 @@ fn a_database_can_go_to_standard_output_or_a_device() {
         sample("selfplay.pgn").display()
     );
     fs::create_dir(dir.path().join("temp")).unwrap();
-    let output = common::run(
+    let output = crate::common::run(
         dir.path(),
         &format!("make-book -q {pgn} --min-game 1 --obs - --temp-dir temp"),
     );

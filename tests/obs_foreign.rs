@@ -1,12 +1,8 @@
 //! OOBS databases of other programs, odd ones and damaged ones.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{fails, ok, ok_json, run, sample, temp};
+use crate::common::{fails, ok, ok_json, run, sample, temp};
 use polybook::{
     Error,
     obs::{Obs, ObsError},

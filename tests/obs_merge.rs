@@ -1,9 +1,5 @@
 //! Merging OOBS databases.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{
     fs,
     path::Path,
@@ -11,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{fails, ok, run, sample, temp};
+use crate::common::{fails, ok, run, sample, temp};
 use polybook::{
     Error,
     obs::{ObsError, ObsWriter, merge_databases},

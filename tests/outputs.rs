@@ -1,12 +1,8 @@
 //! The outputs of a run appear together or not at all, and never in the place of something else.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{collections::BTreeMap, fs, path::Path};
 
-use common::{ok, run, sample, temp};
+use crate::common::{ok, run, sample, temp};
 use polybook::{MakeBook, pgn::Input};
 
 /// Every file below a directory, with its bytes.

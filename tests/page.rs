@@ -1,16 +1,12 @@
 //! The page in a real browser, and programs of others against the server: Playwright with Chromium, berserk, python-chess.
 
-#![cfg(all(unix, feature = "serve"))]
-
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use common::{python, run_python, sample, served::Served, skip, temp};
+use crate::common::{python, run_python, sample, served::Served, skip, temp};
 
 /// Where the scripts and their packages are.
 fn scripts() -> PathBuf {

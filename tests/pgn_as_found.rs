@@ -1,9 +1,5 @@
 //! PGN as it is found: one test for each thing that people's files do.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::fs;
 
 use polybook::{MakeBook, Report, book::Book, pgn::Input, position::from_text};
@@ -15,7 +11,7 @@ struct Made {
 }
 
 fn make_with(text: &[u8], options: impl Fn(MakeBook) -> MakeBook) -> polybook::Result<Made> {
-    let dir = common::temp();
+    let dir = crate::common::temp();
     let (pgn, bin) = (dir.path().join("games.pgn"), dir.path().join("book.bin"));
     fs::write(&pgn, text).unwrap();
     let run = MakeBook::new([Input::file(&pgn)])

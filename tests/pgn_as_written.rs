@@ -1,9 +1,5 @@
 //! PGN as people write it: their spellings, languages, variations and files, through the real binary.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{ffi::OsStr, fs, path::Path, process::Output};
 
 use polybook::{
@@ -14,7 +10,7 @@ use serde_json::Value;
 
 /// Runs `polybook make-book` in a directory.
 fn make_book<S: AsRef<OsStr>>(dir: &Path, args: &[S]) -> Output {
-    common::polybook_in(dir)
+    crate::common::polybook_in(dir)
         .args(["make-book", "--min-game", "1"])
         .args(args)
         .output()
@@ -30,7 +26,7 @@ struct Made {
 
 #[track_caller]
 fn made(text: impl AsRef<[u8]>, options: &[&str]) -> Made {
-    let dir = common::temp();
+    let dir = crate::common::temp();
     fs::write(dir.path().join("games.pgn"), text).unwrap();
     let output = make_book(dir.path(), &[&["games.pgn", "--json"], options].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -45,7 +41,7 @@ fn made(text: impl AsRef<[u8]>, options: &[&str]) -> Made {
 /// A run over a file that must fail with one line, which is answered.
 #[track_caller]
 fn refused(name: &str, content: &[u8], options: &[&str], status: i32) -> String {
-    let dir = common::temp();
+    let dir = crate::common::temp();
     fs::write(dir.path().join(name), content).unwrap();
     let output = make_book(dir.path(), &[&[name], options].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -316,7 +312,7 @@ fn files_that_are_no_pgn_are_named() {
             "{words}: {error}"
         );
     }
-    let dir = common::temp();
+    let dir = crate::common::temp();
     let output = make_book(dir.path(), &[dir.path()]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -329,7 +325,7 @@ fn files_that_are_no_pgn_are_named() {
 #[test]
 fn names_of_files_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt;
-    let dir = common::temp();
+    let dir = crate::common::temp();
     let name = OsStr::from_bytes(b"gr\xfcn.pgn");
     fs::write(dir.path().join(name), "1. e4 1-0").unwrap();
     let output = make_book(dir.path(), &[name]);
@@ -358,7 +354,7 @@ fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
         process::Stdio,
         time::{Duration, Instant},
     };
-    let dir = common::temp();
+    let dir = crate::common::temp();
     let pipe = dir.path().join("pipe");
     assert!(
         std::process::Command::new("mkfifo")
@@ -368,7 +364,7 @@ fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
             .success()
     );
     for input in ["-", "pipe"] {
-        let mut child = common::polybook_in(dir.path())
+        let mut child = crate::common::polybook_in(dir.path())
             .args(["make-book", input])
             .stdin(Stdio::piped())
             .stderr(Stdio::null())

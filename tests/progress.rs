@@ -1,10 +1,5 @@
 //! The progress bar: its phases on a terminal, and silence elsewhere.
 
-#![cfg(feature = "cli")]
-#![cfg(unix)]
-
-mod common;
-
 use std::{
     fs::{self, File},
     io::Read,
@@ -14,7 +9,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use common::{make_fifo, many_games, python, run, temp, until};
+use crate::common::{make_fifo, many_games, python, run, temp, until};
 
 /// The binary on a terminal of its own, which Python makes.
 struct OnTerminal {

@@ -1,10 +1,6 @@
 //! `polybook key` and `polybook show` as a user runs them.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
-use common::{fails, ok, ok_json, sample, temp};
+use crate::common::{fails, ok, ok_json, sample, temp};
 
 #[test]
 fn keys() {

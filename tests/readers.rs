@@ -1,9 +1,5 @@
 //! Engines play from a book with a header: an odd first move proves that it comes from there.
 
-#![cfg(all(unix, feature = "cli"))]
-
-mod common;
-
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
@@ -14,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use common::{ok, program, temp};
+use crate::common::{ok, program, temp};
 
 /// How long an engine on a loaded machine may take to find a move in its book.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,16 +1,12 @@
 //! Counts added up by other engines: DuckDB, and Spark on a cluster.
 
-#![cfg(all(feature = "cli", unix))]
-
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use common::{ok, python, run_python, sample, skip, temp};
+use crate::common::{ok, python, run_python, sample, skip, temp};
 
 /// Games in several files of all kinds; answers their names in order.
 fn write_games(dir: &Path) -> Vec<String> {
@@ -113,7 +109,7 @@ fn duckdb_adds_counts_up() {
         &outputs(dir.path(), &pgns.join(" "), "games"),
         &outputs(dir.path(), "added", "added"),
     );
-    let report = common::ok_json(dir.path(), "make-book added --json --bin again.bin");
+    let report = crate::common::ok_json(dir.path(), "make-book added --json --bin again.bin");
     assert_eq!(report["rejected"][0]["file"], "d.pgn", "{report}");
 }
 

@@ -1,12 +1,8 @@
 //! Choosing games: options that may be repeated, tags, and games that an input has twice.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{fails, ok, ok_json, temp};
+use crate::common::{fails, ok, ok_json, temp};
 
 const GAMES: &str = "\
 [Event \"Rated Blitz game\"]\n[White \"Tal, M\"]\n[Black \"Karpov\"]\n[ECO \"B87\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n\
@@ -76,7 +72,7 @@ fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
 #[test]
 fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
     let dir = temp();
-    let once = common::many_games();
+    let once = crate::common::many_games();
     // The second time White loses.
     let again = once.replace("1-0", "0-1");
     fs::write(dir.path().join("once.pgn"), once).unwrap();

@@ -1,12 +1,8 @@
 //! `polybook serve` as programs meet it: what the routes answer.
 
-#![cfg(feature = "serve")]
-
-mod common;
-
 use std::fs;
 
-use common::{fails, ok, sample, served::Served, temp, until};
+use crate::common::{fails, ok, sample, served::Served, temp, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

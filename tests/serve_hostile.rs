@@ -1,9 +1,5 @@
 //! Requests that no well-meaning program makes: the server answers or refuses each, and goes on.
 
-#![cfg(feature = "serve")]
-
-mod common;
-
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpStream},
@@ -11,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use common::{ok, sample, served::Served, temp, until};
+use crate::common::{ok, sample, served::Served, temp, until};
 use fastrand::Rng;
 use polybook::serve::Parameters;
 use tempfile::TempDir;

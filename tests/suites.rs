@@ -1,12 +1,8 @@
 //! Suites and tables that `polybook convert` makes of books and databases.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{collections::BTreeSet, fs, path::Path};
 
-use common::{fails, ok, ok_json, python, records, refused, run_python, sample, temp};
+use crate::common::{fails, ok, ok_json, python, records, refused, run_python, sample, temp};
 
 /// A book and a database of the sample games.
 fn made() -> tempfile::TempDir {

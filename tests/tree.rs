@@ -1,12 +1,8 @@
 //! `polybook tree` as a user runs it, and as other programs read what it writes.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
-use common::{
+use crate::common::{
     book_of, lines, ok, ok_json, program, python, records, refused, run, run_python, sample, temp,
 };
 use polybook::position::Variant;

@@ -1,12 +1,8 @@
 //! Chess960 and the variants: keys, moves, books, indexes and databases.
 
-#![cfg(feature = "cli")]
-
-mod common;
-
 use std::{fs, path::Path, process::Command};
 
-use common::{fails, ok, ok_json, python, records, run, run_python, temp};
+use crate::common::{fails, ok, ok_json, python, records, run, run_python, temp};
 use rusqlite::Connection;
 
 /// A position of each rule, with the key that `tests/python/polyglot_key.py` computes from the document's
@@ -103,7 +99,7 @@ fn book_moves(book: &Path, key: u64) -> Vec<u16> {
 fn keys_are_those_of_the_document() {
     let dir = temp();
     for (variant, fen, expected) in KEYS {
-        let output = common::polybook_in(dir.path())
+        let output = crate::common::polybook_in(dir.path())
             .args(["key", "--variant", variant, "--fen", fen])
             .output()
             .unwrap();
@@ -244,7 +240,7 @@ fn chess960_castles_in_all_four_kinds_and_both_notations() {
         let number = square(&text.as_bytes()[..2]) << 6 | square(&text.as_bytes()[2..]);
         assert!(moves.contains(&number), "{text}");
     }
-    let output = common::polybook_in(dir.path())
+    let output = crate::common::polybook_in(dir.path())
         .args(["show", "--json", "san.obs.db3"])
         .arg("1rk4r/pppppppp/8/8/8/8/PPPPPPPP/1RK4R w KQkq - 0 1")
         .output()
@@ -330,7 +326,7 @@ fn drops_are_written_as_xboard_does() {
             drop(18, d4)
         ]
     );
-    let output = common::polybook_in(dir.path())
+    let output = crate::common::polybook_in(dir.path())
         .args(["show", "a.bin", "4k3/8/8/8/8/8/8/4K3[QRBNPp] w - - 0 1"])
         .output()
         .unwrap();
@@ -539,7 +535,7 @@ fn every_question_takes_a_variant() {
     );
     let line = "1. e4 d5 2. exd5 Qxd5";
     let ask = |command: &str, more: &[&str]| {
-        let output = common::polybook_in(dir.path())
+        let output = crate::common::polybook_in(dir.path())
             .args(command.split_whitespace())
             .args(more)
             .output()

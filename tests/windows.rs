@@ -1,17 +1,13 @@
 //! What is different on Windows: shells that leave `*` to the program, names of devices, books that another program
 //! has open, directories that are opened as files.
 
-#![cfg(all(windows, feature = "cli"))]
-
-mod common;
-
 use std::{
     fs::{self, File},
     os::windows::fs::OpenOptionsExt,
     path::Path,
 };
 
-use common::{fails, ok, sample, temp};
+use crate::common::{fails, ok, sample, temp};
 
 /// What a program allows others that opens a file as C does: to read it and to write it, not to replace it.
 const READ_AND_WRITE: u32 = 3;

@@ -1,9 +1,7 @@
 //! What the integration tests share: running the binary, temporary directories, and skipping where a
 //! reference program is missing.
 
-// Each test file is a program of its own and uses another part of this one; `expect` would fail where all is used.
-#![allow(dead_code)]
-
+#[cfg(feature = "serve")]
 pub mod served;
 
 use std::{
@@ -84,7 +82,6 @@ impl<T: AsRef<OsStr>> Arguments for &Vec<T> {
 }
 
 /// Arguments of different types, such as `args!["show", &book, "--json"]`.
-#[macro_export]
 macro_rules! args {
     ($($arg:expr),* $(,)?) => {
         &[$(AsRef::<std::ffi::OsStr>::as_ref(&$arg).to_owned()),*]

@@ -1,0 +1,50 @@
+//! The tests that run the binary. They are one program, so that the library is linked into it once and not once a
+//! file, which took most of the time.
+
+#[macro_use]
+mod common;
+
+mod architecture;
+mod books;
+mod command_line;
+mod counts;
+#[cfg(unix)]
+mod docs;
+mod editing;
+mod explorer;
+#[cfg(target_os = "linux")]
+mod faults;
+mod filter;
+mod index;
+mod interop_book;
+#[cfg(unix)]
+mod interrupts;
+mod make_book;
+#[cfg(target_os = "linux")]
+mod memory;
+mod merge_index;
+mod obs;
+mod obs_foreign;
+mod obs_merge;
+mod outputs;
+#[cfg(all(unix, feature = "serve"))]
+mod page;
+mod pgn_as_found;
+mod pgn_as_written;
+#[cfg(unix)]
+mod progress;
+mod questions;
+#[cfg(unix)]
+mod readers;
+#[cfg(unix)]
+mod scale;
+mod selections;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "serve")]
+mod serve_hostile;
+mod suites;
+mod tree;
+mod variants;
+#[cfg(windows)]
+mod windows;
