@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{ok, sample, served::Served, temp, until};
+#[cfg(unix)]
+use crate::common::{ok, until};
+use crate::common::{sample, served::Served, temp};
 use fastrand::Rng;
 use polybook::serve::Parameters;
 use tempfile::TempDir;

@@ -1,16 +1,24 @@
 //! What is different on Windows: shells that leave `*` to the program, names of devices, books that another program
-//! has open, directories that are opened as files.
+//! has open, directories that are opened as files, keys that end a program.
 
 use std::{
+    collections::BTreeMap,
+    env,
     fs::{self, File},
-    os::windows::fs::OpenOptionsExt,
-    path::Path,
+    io::{Read, Write},
+    os::windows::{fs::OpenOptionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
 };
 
-use crate::common::{fails, ok, sample, temp};
+use crate::common::{Arguments, fails, many_games, ok, polybook_in, sample, skip, temp, until};
 
 /// What a program allows others that opens a file as C does: to read it and to write it, not to replace it.
 const READ_AND_WRITE: u32 = 3;
+
+/// A process with this flag has a console of its own, which nobody sees.
+const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
 fn names(dir: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string();
@@ -183,4 +191,93 @@ fn names_that_differ_in_capitals_are_one_file() {
     assert!(err.contains("given for two outputs"), "{err}");
     let err = fails(dir.path(), "make-book -q famous.pgn --bin FAMOUS.PGN", 1);
     assert!(err.contains("both an input and an output"), "{err}");
+}
+
+/// A run of the binary on a console of its own, which is killed if the test fails.
+struct OnConsole(Child);
+
+impl OnConsole {
+    fn start(dir: &Path, args: impl Arguments) -> OnConsole {
+        let child = polybook_in(dir)
+            .args(args.list())
+            .creation_flags(CREATE_NO_WINDOW)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        OnConsole(child)
+    }
+
+    fn press(&self, presser: &Path, key: &str) {
+        let pid = self.0.id().to_string();
+        let pressed = Command::new(presser).args([key, &pid]).status().unwrap();
+        assert!(pressed.success(), "{key}");
+    }
+
+    /// The exit status, and what went to standard error.
+    fn end(&mut self) -> (Option<i32>, String) {
+        until("it ends", || self.0.try_wait().unwrap().is_some());
+        let mut error = String::new();
+        let stderr = self.0.stderr.as_mut().unwrap();
+        stderr.read_to_string(&mut error).unwrap();
+        (self.0.wait().unwrap().code(), error)
+    }
+}
+
+impl Drop for OnConsole {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// All files under a directory and their bytes.
+fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else {
+            all.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    all
+}
+
+/// The program that presses keys is `.ci/console-event.c`, because events of a console are sent by unsafe code.
+#[test]
+fn ctrl_c_and_ctrl_break_leave_old_outputs() {
+    let Some(presser) = env::var_os("POLYBOOK_CONSOLE_EVENT").map(PathBuf::from) else {
+        return skip("POLYBOOK_CONSOLE_EVENT does not name the program that presses keys");
+    };
+    let outputs =
+        "make-book -q --force --min-game 1 --bin book.bin --leveldb games.idx --obs games.obs.db3";
+    for key in ["ctrl-c", "ctrl-break"] {
+        let dir = temp();
+        copy_sample(dir.path());
+        ok(dir.path(), &format!("{outputs} famous.pgn"));
+        let before = contents(dir.path());
+        let mut run = OnConsole::start(dir.path(), &format!("{outputs} -"));
+        // Games keep coming, so that the run is certainly reading when the key is pressed.
+        let mut stdin = run.0.stdin.take().unwrap();
+        let feeder =
+            thread::spawn(move || while stdin.write_all(many_games().as_bytes()).is_ok() {});
+        let is_part = |name: &String| name.ends_with(".part");
+        until("an output is begun", || {
+            names(dir.path()).iter().any(is_part)
+        });
+        run.press(&presser, key);
+        let (status, error) = run.end();
+        assert_eq!(status, Some(130), "{key}: {error}");
+        assert_eq!(error, "polybook: interrupted\n", "{key}");
+        feeder.join().unwrap();
+        assert!(
+            contents(dir.path()) == before,
+            "{key}: {:?}",
+            names(dir.path())
+        );
+    }
 }

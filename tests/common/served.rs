@@ -56,6 +56,7 @@ impl Served {
     }
 
     /// The address of the page.
+    #[cfg(unix)]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
