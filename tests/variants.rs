@@ -405,10 +405,7 @@ fn games_of_other_variants_are_filtered_and_never_misread() {
         summary.contains("unknown variant \"Xiangqi\": 2 games"),
         "{summary}"
     );
-    assert!(
-        summary.contains("crazyhouse: 1 games filtered"),
-        "{summary}"
-    );
+    assert!(summary.contains("crazyhouse: 1 game filtered"), "{summary}");
     fails(dir.path(), "make-book a.pgn --variant xiangqi", 2);
 }
 
@@ -439,7 +436,7 @@ fn auto_counts_every_game_as_what_it_is() {
         3,
         "{summary}"
     );
-    assert!(summary.contains("horde: 1 games filtered"), "{summary}");
+    assert!(summary.contains("horde: 1 game filtered"), "{summary}");
 
     // One book, with the records of all the books.
     let mut expected = Vec::new();

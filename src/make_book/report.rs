@@ -212,20 +212,21 @@ pub(super) enum FilteredVariant {
 
 impl FilteredVariant {
     pub(super) fn warning(&self, games: u64) -> String {
+        let filtered = match games {
+            1 => "1 game filtered".to_owned(),
+            _ => format!("{games} games filtered"),
+        };
         match self {
             FilteredVariant::Other(variant) => {
-                format!("{variant}: {games} games filtered, because another variant is counted")
+                format!("{variant}: {filtered}, because another variant is counted")
             }
-            FilteredVariant::Unnumbered(variant) => format!(
-                "{variant}: {games} games filtered, because the Polyglot format has no number for it"
-            ),
+            FilteredVariant::Unnumbered(variant) => {
+                format!("{variant}: {filtered}, because the Polyglot format has no number for it")
+            }
             FilteredVariant::Unknown(name) => {
-                format!(
-                    "unknown variant \"{}\": {games} games filtered",
-                    name.escape_debug()
-                )
+                format!("unknown variant \"{}\": {filtered}", name.escape_debug())
             }
-            FilteredVariant::More => format!("more unknown variants: {games} games filtered"),
+            FilteredVariant::More => format!("more unknown variants: {filtered}"),
         }
     }
 }
