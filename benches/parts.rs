@@ -353,6 +353,32 @@ fn obs(c: &mut Criterion) {
     });
 }
 
+/// Counts of the same games four times over, merged.
+fn counts(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let directories: Vec<PathBuf> = (0..4).map(|i| dir.path().join(format!("{i}"))).collect();
+    let make = |path: &PathBuf| {
+        let run = MakeBook::new([Input::file(pgn_path())]).counts(path);
+        run.force(true).run().unwrap()
+    };
+    let entries: u64 = directories.iter().map(|path| make(path).entries).sum();
+    let mut group = c.benchmark_group("counts");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(entries));
+    for (what, fewest) in [("merging to a book", 30), ("merging every move", 1)] {
+        group.bench_function(what, |b| {
+            b.iter(|| {
+                let run = MakeBook::new(directories.iter().map(Input::file));
+                let run = run.min_game(fewest).bin(dir.path().join("book.bin"));
+                run.run().unwrap()
+            });
+        });
+    }
+    group.throughput(Throughput::Bytes(pgn().len() as u64));
+    group.bench_function("games to counts", |b| b.iter(|| make(&directories[0])));
+    group.finish();
+}
+
 fn whole(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("book.bin");
@@ -371,6 +397,6 @@ fn whole(c: &mut Criterion) {
 }
 
 criterion_group!(
-    parts, reading, replaying, counting, books, index, obs, whole
+    parts, reading, replaying, counting, books, index, obs, counts, whole
 );
 criterion_main!(parts);

@@ -1,5 +1,7 @@
 //! The rows of a part, from its columns.
 
+use std::ops::Range;
+
 use parquet::schema::types::SchemaDescriptor;
 use shakmaty::Color;
 
@@ -11,7 +13,7 @@ use super::{
 };
 use crate::{
     position::BookMove,
-    tally::{CountBatch, Stats},
+    tally::{CountBatch, CountRecord, Stats},
 };
 
 /// How many rows are read at once.
@@ -23,10 +25,15 @@ pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
 /// Numbers of games below this fit a record together.
 const SMALL: u64 = 1 << 15;
 
-/// Whether a number is a move from one square to another, without promotion.
+/// How many rows are looked at together, whether they are like nearly all rows.
+const CHUNK: usize = 256;
+
+/// Whether a number is a move from one square to another.
 #[inline]
 fn is_usual(mv: i64) -> bool {
-    mv.cast_unsigned() < 1 << 12 && mv >> 6 != mv & 0x3f
+    /// The first number behind all promotions.
+    const NO_STEP: u64 = 6 << 12;
+    (mv.cast_unsigned() < NO_STEP) & ((mv >> 6 ^ mv) & 0x3f != 0)
 }
 
 /// Where the columns of a part stand.
@@ -172,32 +179,64 @@ impl Rows {
 
     /// Appends all rows to a batch, by their keys; answers the sum of their games.
     pub(super) fn push_to(&self, batch: &mut CountBatch) -> Result<u64, CountsError> {
-        let [wins, draws, losses] = &self.games;
-        let columns = self.keys.iter().zip(&self.moves).zip(&self.blacks);
-        let columns = columns.zip(wins).zip(draws).zip(losses).enumerate();
         let mut sum = 0;
-        for (at, (((((key, mv), black), wins), draws), losses)) in columns {
-            // Nearly all rows. Numbers below 0 are large.
-            let is_small = (wins | draws | losses).cast_unsigned() < SMALL;
-            if is_small && *key != 0 && is_usual(*mv) {
+        for first in (0..self.len()).step_by(CHUNK) {
+            let chunk = first..self.len().min(first + CHUNK);
+            if self.are_usual(chunk.clone()) {
+                sum += self.push_usual(chunk, batch);
+            } else {
+                for at in chunk {
+                    let row = self.row(at)?;
+                    batch.push(row.key, row.mv, row.turn, row.stats);
+                    sum += row.stats.games();
+                    if sum > MOST_GAMES {
+                        return Err(CountsError::Overflow);
+                    }
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Whether all rows of a chunk have a key and a usual move, and so few games that a record holds them.
+    fn are_usual(&self, chunk: Range<usize>) -> bool {
+        let [wins, draws, losses] = &self.games;
+        let games = wins[chunk.clone()].iter().zip(&draws[chunk.clone()]);
+        let games = games.zip(&losses[chunk.clone()]);
+        // Numbers below 0 are large. All are looked at, because then several are at once.
+        let bits = games.fold(0, |bits, ((wins, draws), losses)| {
+            bits | wins | draws | losses
+        });
+        let moves = &self.moves[chunk.clone()];
+        let usual = moves.iter().fold(true, |all, mv| all & is_usual(*mv));
+        let keys = &self.keys[chunk];
+        let with_key = keys.iter().fold(true, |all, key| all & (*key != 0));
+        usual & with_key & (bits.cast_unsigned() < SMALL)
+    }
+
+    /// Appends rows that are [usual](Rows::are_usual) to a batch; answers the sum of their games.
+    fn push_usual(&self, chunk: Range<usize>, batch: &mut CountBatch) -> u64 {
+        let [wins, draws, losses] = &self.games;
+        let columns = self.keys[chunk.clone()].iter();
+        let columns = columns.zip(&self.moves[chunk.clone()]);
+        let columns = columns.zip(&self.blacks[chunk.clone()]);
+        let columns = columns.zip(&wins[chunk.clone()]);
+        let columns = columns.zip(&draws[chunk.clone()]);
+        let columns = columns.zip(&losses[chunk]);
+        let mut sum = 0;
+        batch.extend(
+            columns.map(|(((((key, mv), black), wins), draws), losses)| {
                 let stats = Stats {
                     wins: wins.cast_unsigned(),
                     draws: draws.cast_unsigned(),
                     losses: losses.cast_unsigned(),
                 };
-                let turn = Color::from_white(!black);
-                batch.push(key.cast_unsigned(), BookMove(*mv as u16), turn, stats);
                 sum += stats.games();
-                continue;
-            }
-            let row = self.row(at)?;
-            batch.push(row.key, row.mv, row.turn, row.stats);
-            sum += row.stats.games();
-            if sum > MOST_GAMES {
-                return Err(CountsError::Overflow);
-            }
-        }
-        Ok(sum)
+                let turn = Color::from_white(!black);
+                CountRecord::new(key.cast_unsigned(), BookMove(*mv as u16), turn, stats)
+            }),
+        );
+        sum
     }
 
     /// The row at a place of the columns.

@@ -25,6 +25,8 @@ mod shards;
 mod sorter;
 mod spool;
 mod texts;
+#[cfg(feature = "parquet")]
+mod windows;
 
 pub use self::memory::Memory;
 #[cfg(feature = "parquet")]

@@ -20,11 +20,12 @@ use super::{
     record::{Fold, Record, SHARDS},
     run::{Run, RunFile},
     sealed::{Sealed, SealedShard},
+    windows::Windows,
 };
 use crate::error::Result;
 
 /// About how many records a source should hand over at once.
-const WINDOW: usize = 1 << 11;
+pub(super) const WINDOW: usize = 1 << 11;
 
 /// Records of some shards in ascending order. Those that are folded into one may come in any order.
 pub(crate) trait Ascending<R> {
@@ -45,13 +46,13 @@ impl<R: Record, I: Iterator<Item = Result<R>>> Ascending<R> for I {
     }
 }
 
-/// Which groups of records are kept.
+/// Which groups of records are kept. A group is all records of a [rank](Record::rank).
 pub(crate) trait Choice<R>: Sync {
-    /// Whether two records that follow one another are of one group.
-    fn is_same(&self, a: R, b: R) -> bool;
-
     /// Whether a group is kept.
     fn keeps(&self, group: &[R]) -> bool;
+
+    /// Whether every group is kept.
+    fn keeps_all(&self) -> bool;
 }
 
 /// What a choice did not keep.
@@ -91,7 +92,7 @@ pub(crate) fn merge_ordered<'a, R: Record>(
             let sources = open(shards.clone())?;
             let mut writer = Writer::new(&shared, choice, shards);
             let mut windows = Windows::new(sources);
-            while let Some(window) = windows.next()? {
+            while let Some(window) = windows.next(choice, &mut writer.passed_over)? {
                 writer.take(window)?;
                 watch(shared.spilled.load(Ordering::Relaxed))?;
             }
@@ -106,60 +107,6 @@ pub(crate) fn merge_ordered<'a, R: Record>(
         passed_over.records += of_range.records;
     }
     Ok((Sealed::new(all), passed_over))
-}
-
-/// Sources that are read side by side.
-struct Windows<'a, R> {
-    sources: Vec<Source<'a, R>>,
-    window: Vec<R>,
-}
-
-struct Source<'a, R> {
-    rows: Box<dyn Ascending<R> + 'a>,
-    /// What was read of it, from `at` on not yet merged.
-    read: Vec<R>,
-    at: usize,
-}
-
-impl<'a, R: Record> Windows<'a, R> {
-    fn new(sources: Vec<Box<dyn Ascending<R> + 'a>>) -> Windows<'a, R> {
-        let source = |rows| Source {
-            rows,
-            read: Vec::with_capacity(WINDOW),
-            at: 0,
-        };
-        Windows {
-            sources: sources.into_iter().map(source).collect(),
-            window: Vec::new(),
-        }
-    }
-
-    /// The next records of all sources, sorted; `None` at the end.
-    fn next(&mut self) -> Result<Option<&[R]>> {
-        for source in &mut self.sources {
-            if source.at == source.read.len() {
-                source.read.clear();
-                source.at = 0;
-                source.rows.next(&mut source.read)?;
-            }
-        }
-        self.sources.retain(|source| !source.read.is_empty());
-        // What follows in the source that has come least far is not known, so the others wait for it there.
-        let Some(last) = self.sources.iter().filter_map(|s| s.read.last()).min() else {
-            return Ok(None);
-        };
-        let last = *last;
-        self.window.clear();
-        for source in &mut self.sources {
-            let unmerged = &source.read[source.at..];
-            let ready = unmerged.partition_point(|record| *record <= last);
-            self.window.extend_from_slice(&unmerged[..ready]);
-            source.at += ready;
-        }
-        // The sort of the standard library finds what is in order, and merges it.
-        self.window.sort();
-        Ok(Some(&self.window))
-    }
 }
 
 /// What all threads share.
@@ -218,11 +165,15 @@ impl<'a, R: Record, C: Choice<R>> Writer<'a, R, C> {
             }
             let (now, later) =
                 records.split_at(records.partition_point(|record| record.shard() == shard));
+            records = later;
+            if self.choice.keeps_all() {
+                self.keep_all(now)?;
+                continue;
+            }
             let folded = &mut self.folded;
             for (at, record) in now.iter().enumerate() {
-                let is_same = |other: Option<&R>| {
-                    other.is_none_or(|other| self.choice.is_same(*record, *other))
-                };
+                let is_same =
+                    |other: Option<&R>| other.is_none_or(|other| record.rank() == other.rank());
                 // Most groups are of one record.
                 let is_alone = !is_same(now[..at].last()) && !is_same(now.get(at + 1));
                 if is_alone && !self.choice.keeps(std::slice::from_ref(record)) {
@@ -234,19 +185,28 @@ impl<'a, R: Record, C: Choice<R>> Writer<'a, R, C> {
             }
             // The last group may go on.
             if let Some(last) = self.folded.last().copied() {
-                let same = |record: &&R| self.choice.is_same(**record, last);
+                let same = |record: &&R| record.rank() == last.rank();
                 let in_last = self.folded.iter().rev().take_while(same).count();
                 self.judge(self.folded.len() - in_last)?;
             }
-            records = later;
         }
         Ok(())
+    }
+
+    /// Takes records of the open shard where all are chosen.
+    fn keep_all(&mut self, records: &[R]) -> Result<()> {
+        self.chosen.clear();
+        let chosen = &mut self.chosen;
+        for record in records {
+            self.fold.take(*record, &mut |record| chosen.push(record));
+        }
+        self.keep()
     }
 
     /// Keeps what is chosen of the first so many folded records.
     fn judge(&mut self, records: usize) -> Result<()> {
         self.chosen.clear();
-        let same = |a: &R, b: &R| self.choice.is_same(*a, *b);
+        let same = |a: &R, b: &R| a.rank() == b.rank();
         for group in self.folded[..records].chunk_by(same) {
             if self.choice.keeps(group) {
                 self.chosen.extend_from_slice(group);
@@ -320,30 +280,38 @@ mod tests {
     use super::*;
     use crate::{error::Error, sort::sorter::Plain};
 
-    /// Keeps groups of some sizes.
-    struct Odd;
+    /// Keeps groups of some sizes: those that leave the second number when they are divided by the first.
+    #[derive(Copy, Clone, Debug)]
+    struct Of(usize, usize);
 
-    impl Choice<Plain> for Odd {
-        fn is_same(&self, a: Plain, b: Plain) -> bool {
-            a.0 >> 118 == b.0 >> 118
+    impl Choice<Plain> for Of {
+        fn keeps(&self, group: &[Plain]) -> bool {
+            group.len() % self.0 == self.1
         }
 
-        fn keeps(&self, group: &[Plain]) -> bool {
-            group.len() % 2 == 1
+        fn keeps_all(&self) -> bool {
+            self.0 == 1
         }
     }
 
     proptest! {
         #[test]
         fn ordered_sources_are_one_sequence(
-            sources in proptest::collection::vec(proptest::collection::vec(any::<u128>(), 0..3000), 0..9),
+            sources in proptest::collection::vec(proptest::collection::vec((any::<u64>(), any::<u64>()), 0..3000), 0..9),
+            ranks in prop_oneof![Just(1u64), Just(20), Just(20_000), Just(u64::MAX)],
+            choice in prop_oneof![Just(Of(1, 0)), Just(Of(2, 0)), Just(Of(2, 1)), Just(Of(3, 2))],
             ranges in prop_oneof![Just(1usize), Just(4), Just(256)],
             bytes in prop_oneof![Just(0usize), Just(1 << 16), Just(1 << 24)],
         ) {
             let sources: Vec<Vec<Plain>> = sources
                 .into_iter()
                 .map(|source| {
-                    let mut source: Vec<Plain> = source.into_iter().map(Plain).collect();
+                    let record = |(rank, low): (u64, u64)| {
+                        // Ranks near one another, and far from one another.
+                        let rank = if low & 1 == 0 { rank % ranks } else { (rank % ranks).rotate_right(11) };
+                        Plain(u128::from(rank) << 64 | u128::from(low))
+                    };
+                    let mut source: Vec<Plain> = source.into_iter().map(record).collect();
                     source.sort();
                     source
                 })
@@ -356,17 +324,18 @@ mod tests {
                 };
                 Ok(sources.iter().map(of_shards).collect())
             };
-            let (merged, passed_over) = merge_ordered(ranges, &memory, open, &Odd, |_| Ok(())).unwrap();
+            let (merged, passed_over) = merge_ordered(ranges, &memory, open, &choice, |_| Ok(())).unwrap();
             let mut all = sources.concat();
             all.sort();
-            let same = |a: &Plain, b: &Plain| Odd.is_same(*a, *b);
-            let (chosen, other): (Vec<&[Plain]>, Vec<&[Plain]>) = all.chunk_by(same).partition(|group| Odd.keeps(group));
+            let same = |a: &Plain, b: &Plain| a.rank() == b.rank();
+            let (chosen, other): (Vec<&[Plain]>, Vec<&[Plain]>) = all.chunk_by(same).partition(|group| choice.keeps(group));
             let expected = chosen.concat();
             let records = (all.len() - expected.len()) as u64;
             prop_assert_eq!(passed_over, PassedOver { groups: other.len() as u64, records });
             if bytes == 0 {
                 prop_assert_eq!(merged.is_spilled(), !expected.is_empty());
-            } else if bytes == 1 << 24 {
+            } else if bytes == 1 << 24 && ranks == u64::MAX {
+                // Ranks near one another are of one shard, which has but its share.
                 prop_assert!(!merged.is_spilled());
             }
             let mut found = Vec::new();
@@ -383,12 +352,12 @@ mod tests {
             let records = [Ok(Plain(1)), Err(Error::Interrupted)];
             Ok(vec![Box::new(records.into_iter())])
         };
-        let merged = merge_ordered(1, &Memory::default(), open, &Odd, |_| Ok(()));
+        let merged = merge_ordered(1, &Memory::default(), open, &Of(1, 0), |_| Ok(()));
         assert!(matches!(merged, Err(Error::Interrupted)));
         let open = |_: Range<usize>| -> Result<Vec<Box<dyn Ascending<Plain>>>> {
             Ok(vec![Box::new([Ok(Plain(1))].into_iter())])
         };
-        let merged = merge_ordered(1, &Memory::default(), open, &Odd, |_| {
+        let merged = merge_ordered(1, &Memory::default(), open, &Of(1, 0), |_| {
             Err(Error::Interrupted)
         });
         assert!(matches!(merged, Err(Error::Interrupted)));

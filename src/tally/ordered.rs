@@ -53,11 +53,6 @@ struct Frequent(u64);
 
 impl Choice<CountRecord> for Frequent {
     #[inline]
-    fn is_same(&self, a: CountRecord, b: CountRecord) -> bool {
-        a.key() == b.key()
-    }
-
-    #[inline]
     fn keeps(&self, records: &[CountRecord]) -> bool {
         // A move that has several records, or large numbers that are kept apart, is frequent.
         let is_frequent = |record: &CountRecord| {
@@ -66,6 +61,11 @@ impl Choice<CountRecord> for Frequent {
         };
         let has_several = |two: &[CountRecord]| two[0].book_move() == two[1].book_move();
         records.iter().any(is_frequent) || records.windows(2).any(has_several)
+    }
+
+    #[inline]
+    fn keeps_all(&self) -> bool {
+        self.0 <= 1
     }
 }
 
