@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{ok, python, run_python, sample, skip, temp};
+use crate::common::{fails, ok, python, run_python, sample, skip, temp};
 
 /// Games in several files of all kinds; answers their names in order.
 fn write_games(dir: &Path) -> Vec<String> {
@@ -182,6 +182,42 @@ fn spark_adds_counts_up_though_a_worker_is_killed() {
         about
     };
     assert_eq!(about("own"), about("spark"));
+    assert_damage_is_named(dir.path(), "spark");
+}
+
+/// Makes sure that whatever happens to a part of counts, the error names the part.
+#[track_caller]
+fn assert_damage_is_named(dir: &Path, counts: &str) {
+    let path = |name: &str| dir.join(counts).join(name);
+    let names = ["part-000.parquet", "part-002.parquet", "starts.parquet"];
+    let [first, other, starts] = names.map(|name| fs::read(path(name)).unwrap());
+    let mut damages: Vec<(&str, Vec<u8>)> = Vec::new();
+    for (name, bytes) in names.into_iter().zip([&first, &other, &starts]) {
+        damages.push((name, bytes[..bytes.len() - 1].to_vec()));
+        damages.push((name, bytes[..bytes.len() / 2].to_vec()));
+        for at in (0..bytes.len()).step_by(bytes.len() / 20) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            damages.push((name, flipped));
+        }
+    }
+    damages.push((names[0], other.clone()));
+    damages.push((names[1], first.clone()));
+    for (name, bytes) in damages {
+        let whole = fs::read(path(name)).unwrap();
+        fs::write(path(name), bytes).unwrap();
+        let told = fails(
+            dir,
+            &format!("make-book -q {counts} --bin damaged.bin --obs damaged.obs.db3"),
+            1,
+        );
+        assert!(
+            told.contains(name) && told.trim().lines().count() == 1,
+            "{told}"
+        );
+        assert!(!dir.join("damaged.bin").exists());
+        fs::write(path(name), whole).unwrap();
+    }
 }
 
 /// The games of masters in seven files; answers their names in order.

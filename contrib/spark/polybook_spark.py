@@ -31,6 +31,8 @@ SIDECAR = "counts.json"
 STARTS = "starts.parquet"
 NUMBERS = ("left_out", "null_moves", "unplayable_variations", "castling_dropped")
 DESCRIBED = 100
+# Files up to this size are summed by the workers, which hold one in memory; larger ones by the driver.
+HELD = 64 << 20
 
 # The options of make-book that choose what is counted: those with a value, and those without.
 VALUED = (
@@ -368,6 +370,14 @@ class Store:
         if not self.system.rename(self.path(old), self.path(new)):
             raise Failure(f"{old}: cannot be renamed to {new}")
 
+    def checksum(self, text):
+        """The CRC-32 of a file."""
+        crc = self.jvm.java.util.zip.CRC32()
+        stream = self.jvm.java.util.zip.CheckedInputStream(self.system.open(self.path(text)), crc)
+        nowhere = self.jvm.java.io.OutputStream.nullOutputStream()
+        self.jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, nowhere, 1 << 20, True)
+        return crc.getValue()
+
     def write(self, text, content):
         out = self.system.create(self.path(text), True)
         out.write(bytearray(content))
@@ -383,18 +393,39 @@ def write_parts(frame, columns, directory):
     writer.parquet(directory)
 
 
+def last_of(path):
+    """The name of a file, of a column with its path."""
+    from pyspark.sql import functions as F
+
+    return F.element_at(F.split(path, "/"), -1).alias("file")
+
+
+def checksums(spark, store, directory, sizes):
+    """The CRC-32 of each file of a directory, by name."""
+    from pyspark.sql import functions as F
+
+    found = {name: store.checksum(f"{directory}/{name}") for name, size in sizes if size > HELD}
+    small = [f"{directory}/{name}" for name, size in sizes if size <= HELD]
+    if small:
+        files = spark.read.format("binaryFile").load(small).select(last_of(F.col("path")), F.crc32("content").alias("crc32"))
+        found.update({row["file"]: row["crc32"] for row in files.collect()})
+    return found
+
+
 def listed(spark, store, directory, sizes, numbers):
     """What counts.json lists of the files of a directory, read back from where they lie."""
     from pyspark.sql import functions as F
 
     total = sum((F.col(column) for column in numbers[1:]), F.col(numbers[0]))
-    frame = spark.read.parquet(directory).withColumn("file", F.element_at(F.split(F.input_file_name(), "/"), -1))
+    frame = spark.read.parquet(directory).withColumn("file", last_of(F.input_file_name()))
     found = {row["file"]: row for row in frame.groupBy("file").agg(F.count("*").alias("rows"), F.sum(total).alias("plies")).collect()}
+    crcs = checksums(spark, store, directory, sizes)
     empty = {"rows": 0, "plies": 0}
-    return [
-        {"file": name, "rows": found.get(name, empty)["rows"], "bytes": size, "plies": int(found.get(name, empty)["plies"])}
-        for name, size in sizes
-    ]
+    entries = []
+    for name, size in sizes:
+        of_file = found.get(name, empty)
+        entries.append({"file": name, "rows": of_file["rows"], "bytes": size, "plies": int(of_file["plies"]), "crc32": crcs[name]})
+    return entries
 
 
 def place(spark, store, directory, target, names, numbers):
