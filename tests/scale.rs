@@ -239,47 +239,108 @@ fn cut_masters(corpus: &Path, dir: &Path) -> Vec<String> {
         .collect()
 }
 
+/// How the games of masters are counted, and what is made of the counts.
+const OF_MASTERS: [(&str, &[&str]); 2] = [
+    ("", &["", "--uniform", "--scale position"]),
+    ("--max-ply 30", &["--min-game 1"]),
+];
+
+/// Makes books and databases of all games in one run, and of the counts that are named, and compares them.
+fn assert_same_of_masters(
+    dir: &Path,
+    pgns: &[String],
+    counting: &str,
+    makings: &[&str],
+    counts: &[String],
+) {
+    let games = format!("{} {counting}", pgns.join(" "));
+    for making in makings {
+        let make = |inputs: &str, name: &str| {
+            let outputs = format!("--bin {name}.bin --obs {name}.obs.db3 --force");
+            ok(dir, &format!("make-book -q {inputs} {making} {outputs}"));
+            ["bin", "obs.db3"].map(|ending| fs::read(dir.join(format!("{name}.{ending}"))).unwrap())
+        };
+        let of_games = make(&games, "games");
+        for inputs in counts {
+            let [is_same_book, is_same_database] = {
+                let of_counts = make(inputs, "counts");
+                [0, 1].map(|output| of_games[output] == of_counts[output])
+            };
+            assert!(
+                is_same_book && is_same_database,
+                "{inputs}: {counting} {making}: same book {is_same_book}, same database {is_same_database}"
+            );
+            // A book alone passes over positions that it cannot have.
+            ok(
+                dir,
+                &format!("make-book -q {inputs} {making} --bin alone.bin"),
+            );
+            let alone = fs::read(dir.join("alone.bin")).unwrap();
+            assert!(
+                alone == of_games[0],
+                "{inputs}: {counting} {making}: the book alone differs"
+            );
+        }
+    }
+}
+
+fn corpus() -> Option<PathBuf> {
+    let corpus = std::env::var_os("POLYBOOK_CORPUS").map(PathBuf::from);
+    if corpus.is_none() {
+        eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    }
+    corpus
+}
+
+/// All games of masters, in seven counts that polybook adds up, and DuckDB if it is there.
+#[test]
+fn seven_counts_of_masters_come_to_the_book_of_all_games() {
+    let Some(corpus) = corpus() else {
+        return;
+    };
+    let dir = temp();
+    let pgns = cut_masters(&corpus, dir.path());
+    let python = python_with("DUCKDB", &["duckdb", "pyarrow"]);
+    for (i, (counting, makings)) in OF_MASTERS.into_iter().enumerate() {
+        let of_each: Vec<String> = pgns.iter().map(|pgn| format!("{pgn}.{i}.counts")).collect();
+        for (pgn, counts) in pgns.iter().zip(&of_each) {
+            ok(
+                dir.path(),
+                &format!("make-book -q {pgn} {counting} --counts {counts}"),
+            );
+        }
+        let mut counts = vec![of_each.join(" ")];
+        if let Some(python) = &python {
+            let added = format!("added{i}");
+            let mut args = vec![dir.path().join(&added)];
+            args.extend(of_each.iter().map(|counts| dir.path().join(counts)));
+            let args: Vec<&Path> = args.iter().map(PathBuf::as_path).collect();
+            run_python(python, "duckdb_counts.py", &args);
+            counts.push(added);
+        }
+        assert_same_of_masters(dir.path(), &pgns, counting, makings, &counts);
+    }
+}
+
 /// All games of masters, and a worker that is killed while they are counted. Takes minutes.
 #[test]
 fn spark_counts_the_masters_as_polybook_does() {
-    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS").map(PathBuf::from) else {
-        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    let Some(corpus) = corpus() else {
+        return;
     };
     let Some(python) = spark() else {
         return;
     };
     let dir = temp();
     let pgns = cut_masters(&corpus, dir.path());
-    for (counting, kill, makings) in [
-        ("", "kill", &["", "--uniform", "--scale position"][..]),
-        ("--max-ply 30", "", &["--min-game 1"]),
-    ] {
+    for ((counting, makings), kill) in OF_MASTERS.into_iter().zip(["kill", ""]) {
         let work = temp();
         let counts = work.path().join("spark").display().to_string();
         let mut args = in_dir(dir.path(), &pgns);
         args.extend(["--counts", &counts].map(str::to_owned));
         args.extend(counting.split_whitespace().map(str::to_owned));
         job(&python, work.path(), kill, &args).unwrap();
-        for making in makings {
-            for (inputs, name) in [
-                (format!("{} {counting}", pgns.join(" ")), "games"),
-                (counts.clone(), "spark"),
-            ] {
-                let outputs = format!("--bin {name}.bin --obs {name}.obs.db3 --force");
-                ok(
-                    dir.path(),
-                    &format!("make-book -q {inputs} {making} {outputs}"),
-                );
-            }
-            for ending in ["bin", "obs.db3"] {
-                let [of_games, of_spark] = ["games", "spark"]
-                    .map(|name| fs::read(dir.path().join(format!("{name}.{ending}"))).unwrap());
-                assert!(
-                    of_games == of_spark,
-                    "{counting} {making}: {ending} differs"
-                );
-            }
-        }
+        assert_same_of_masters(dir.path(), &pgns, counting, makings, &[counts]);
     }
 }
 
