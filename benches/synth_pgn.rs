@@ -35,6 +35,10 @@ struct Args {
     /// Tags like those of a site where people play online: time controls, ids, ratings of all strengths
     #[arg(long)]
     online: bool,
+
+    /// The most half-moves of a game, for questions about openings
+    #[arg(long, value_name = "N", default_value_t = u64::MAX)]
+    plies: u64,
 }
 
 /// How many games are made at once by all threads.
@@ -48,7 +52,7 @@ fn main() -> ExitCode {
         let last = (first + BLOCK).min(args.games);
         let texts: Vec<String> = (first..last)
             .into_par_iter()
-            .map(|number| game(&tree, args.seed, number, args.online))
+            .map(|number| game(&tree, &args, number))
             .collect();
         for text in texts {
             match out.write_all(text.as_bytes()) {
@@ -122,12 +126,13 @@ impl Random {
 }
 
 /// One game with its tags.
-fn game(tree: &Tree, seed: u64, number: u64, online: bool) -> String {
+fn game(tree: &Tree, args: &Args, number: u64) -> String {
     let mut random = Random(
-        seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number.wrapping_mul(0xd134_2543_de82_ef95),
+        args.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number.wrapping_mul(0xd134_2543_de82_ef95),
     );
     // Most games are over between move 20 and move 60, some much later.
     let length = 30 + random.below(50) + random.below(50) + random.below(3) * random.below(60);
+    let length = length.min(args.plies);
     let mut pos = Chess::default();
     let mut words = Vec::new();
     let mut in_tree = true;
@@ -142,7 +147,7 @@ fn game(tree: &Tree, seed: u64, number: u64, online: bool) -> String {
         words.push(SanPlus::from_move_and_play_unchecked(&mut pos, mv).to_string());
     }
     let result = result(&pos, &mut random);
-    let mut text = if online {
+    let mut text = if args.online {
         online_tags(result, number, &mut random)
     } else {
         tags(&words, result, number, &mut random)

@@ -1,6 +1,6 @@
 //! The best few of many.
 
-/// How many more than wanted are collected before the others are dropped.
+/// How many more than wanted are collected at least before the others are dropped.
 const SLACK: usize = 64;
 
 /// Keeps the largest few of the values that it is offered.
@@ -32,22 +32,33 @@ impl<T: Copy + Ord> Best<T> {
 
     fn take(&mut self, value: T) {
         self.values.push(value);
-        if self.values.len() >= self.wanted.saturating_add(SLACK) {
+        // As many as are kept, so that each value is moved a few times at most.
+        let slack = self.wanted.max(SLACK);
+        if self.values.len() >= self.wanted.saturating_add(slack) {
             self.drop_others();
         }
     }
 
     fn drop_others(&mut self) {
-        self.values.sort_unstable_by(|a, b| b.cmp(a));
-        self.values.truncate(self.wanted);
-        if self.values.len() == self.wanted {
-            self.threshold = self.values.last().copied();
+        let Some(last) = self.wanted.checked_sub(1) else {
+            return;
+        };
+        if last < self.values.len() {
+            let (_, worst, _) = self.values.select_nth_unstable_by(last, |a, b| b.cmp(a));
+            self.threshold = Some(*worst);
+            self.values.truncate(self.wanted);
         }
+    }
+
+    /// Offers the values that another has kept.
+    pub(super) fn join(&mut self, other: Best<T>) {
+        other.values.into_iter().for_each(|value| self.offer(value));
     }
 
     /// The largest values, the largest first.
     pub(super) fn into_sorted(mut self) -> Vec<T> {
         self.drop_others();
+        self.values.sort_unstable_by(|a, b| b.cmp(a));
         self.values
     }
 }
@@ -62,7 +73,11 @@ mod tests {
         #[test]
         fn the_largest_are_kept(mut values in proptest::collection::vec(0..1000u32, 0..500), wanted in 0..20usize) {
             let mut best = Best::new(wanted);
-            values.iter().for_each(|value| best.offer(*value));
+            let mut others = Best::new(wanted);
+            let (some, rest) = values.split_at(values.len() / 3);
+            some.iter().for_each(|value| best.offer(*value));
+            rest.iter().for_each(|value| others.offer(*value));
+            best.join(others);
             let found = best.into_sorted();
             values.sort_unstable_by(|a, b| b.cmp(a));
             // Equal values count each.

@@ -5,10 +5,12 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     best::Best,
+    chosen::{Chosen, fold_chosen},
+    games::Hot,
     line::Line,
-    query::{Filters, Query, View},
+    query::{Filters, Query, Sort, View},
     sieve::Sieve,
-    source::{Hot, Source},
+    source::Source,
     sources::Sources,
     summed::SumFilter,
     tally::{MoveTally, Results},
@@ -16,7 +18,7 @@ use super::{
 use crate::{
     error::Result,
     index::{
-        explored::{ListPlace, StoredList},
+        explored::ListPlace,
         layout::{
             Subject,
             played::Apart,
@@ -58,13 +60,7 @@ impl Counted {
         let pos = query.line.position();
         let subject = subject_of(&query.line);
         let color = color_of_ratings(query, pos);
-        let mut counted = Counted {
-            moves: Vec::new(),
-            places: FxHashMap::default(),
-            top: Best::new(query.top_limit()),
-            recent: Best::new(query.recent_limit(0)),
-            months: query.history.then(FxHashMap::default),
-        };
+        let mut counted = Counted::empty(query);
         // Sums have the ratings of those who moved.
         let sum_filter = SumFilter::new(&query.filters).filter(|_| color == pos.turn());
         for source in sources.iter() {
@@ -77,7 +73,11 @@ impl Counted {
                 }
                 (place, _) => {
                     let list = source.list(subject, place)?;
-                    counted.add_list(source, &sieve, &list, color)?;
+                    let begin = || Counted::empty(query);
+                    let add = |counted: &mut Counted, chosen: Chosen<'_>| {
+                        counted.add_chosen(source, &chosen, color);
+                    };
+                    fold_chosen(source, &sieve, &list, begin, add, |part| counted.join(part))?;
                 }
             }
         }
@@ -86,6 +86,31 @@ impl Counted {
             .moves
             .retain(|(mv, tally)| tally.results.games() > 0 && mv.to_move(pos).is_some());
         Ok(counted)
+    }
+
+    /// Of no games.
+    fn empty(query: &Query) -> Counted {
+        Counted {
+            moves: Vec::new(),
+            places: FxHashMap::default(),
+            top: Best::new(query.top_limit()),
+            recent: Best::new(query.recent_limit(0)),
+            months: query.history.then(FxHashMap::default),
+        }
+    }
+
+    /// Adds what was counted of other games.
+    fn join(&mut self, other: Counted) {
+        for (mv, tally) in other.moves {
+            let place = self.place_of(mv);
+            self.moves[place].1 += tally;
+        }
+        self.top.join(other.top);
+        self.recent.join(other.recent);
+        for (month, results) in other.months.into_iter().flatten() {
+            let months = self.months.get_or_insert_default();
+            *months.entry(month).or_default() += results;
+        }
     }
 
     /// Where a move stands, which is new or not.
@@ -113,7 +138,7 @@ impl Counted {
     /// Adds a class of a period; `None` if it names games that there are not.
     fn add_class(&mut self, source: &Source, period: Period, class: &ClassSums) -> Option<()> {
         for sum in class.moves.iter().filter(|sum| sum.mv != BookMove::NONE) {
-            source.hot.get(sum.game as usize)?;
+            source.rows.get(sum.game)?;
             let place = self.place_of(sum.mv);
             self.moves[place].1.add_sum(sum, source.first);
             if let Some(months) = &mut self.months
@@ -124,88 +149,87 @@ impl Counted {
             }
         }
         for (id, place) in &class.games {
-            let hot = source.hot.get(*id as usize)?;
+            let hot = source.rows.get(*id)?;
             let (game, mv) = (source.first + u64::from(*id), class.moves[*place].mv);
-            self.top.offer(by_rating(hot, game, mv));
-            self.recent.offer(by_date(hot, game, mv));
+            self.top.offer(by_rating(&hot, game, mv));
+            self.recent.offer(by_date(&hot, game, mv));
         }
         Some(())
     }
 
-    /// Adds the games of a source one by one.
-    // One pass over the list, which may have millions of games.
-    fn add_list(
-        &mut self,
-        source: &Source,
-        sieve: &Sieve<'_>,
-        list: &StoredList,
-        color: Color,
-    ) -> Result<()> {
-        source.index.for_each_part(list, |part| {
-            let places: Vec<Option<usize>> = part
-                .moves()
-                .map(|mv| (mv != BookMove::NONE).then(|| self.place_of(mv)))
-                .collect();
-            let mut is_known = true;
-            part.for_each(|id, number| {
-                let Some(hot) = source.hot.get(id as usize) else {
-                    is_known = false;
-                    return;
-                };
-                let Some(place) = places[number] else {
-                    return;
-                };
-                if !sieve.admits(id, hot) {
-                    return;
-                }
-                let game = source.first + u64::from(id);
-                let (mv, tally) = &mut self.moves[place];
-                tally.add(hot, hot.elo_of(color), game);
-                self.top.offer(by_rating(hot, game, *mv));
-                self.recent.offer(by_date(hot, game, *mv));
-                if let Some(months) = &mut self.months {
-                    months.entry(hot.month()).or_default().add(hot.result());
-                }
-            })?;
-            is_known.then_some(())
-        })
-    }
-}
-
-/// Calls `f` with the games of a list that pass, those that end there too.
-pub(super) fn for_each_game(
-    sources: &Sources,
-    subject: Subject,
-    filters: &Filters,
-    mut f: impl FnMut(&Hot, u64, BookMove),
-) -> Result<()> {
-    for source in sources.iter() {
-        if let Some(sieve) = Sieve::new(source, filters)? {
-            let list = source.list(subject, source.place(subject)?)?;
-            for_each_listed(source, &sieve, &list, &mut f)?;
+    /// Adds games of a source one by one.
+    fn add_chosen(&mut self, source: &Source, chosen: &Chosen<'_>, color: Color) {
+        let places: Vec<Option<usize>> = chosen
+            .moves
+            .iter()
+            .map(|mv| (*mv != BookMove::NONE).then(|| self.place_of(*mv)))
+            .collect();
+        // The last game first: in many collections it is the newest.
+        for (id, number) in chosen.games.iter().rev() {
+            let Some(place) = places[*number as usize] else {
+                continue;
+            };
+            let hot = source.rows.get(*id).expect("only known games are chosen");
+            let game = source.first + u64::from(*id);
+            let (mv, tally) = &mut self.moves[place];
+            tally.add(&hot, hot.elo_of(color), game);
+            self.top.offer(by_rating(&hot, game, *mv));
+            self.recent.offer(by_date(&hot, game, *mv));
+            if let Some(months) = &mut self.months {
+                months.entry(hot.month()).or_default().add(hot.result());
+            }
         }
     }
-    Ok(())
 }
 
-fn for_each_listed(
-    source: &Source,
-    sieve: &Sieve<'_>,
-    list: &StoredList,
-    f: &mut impl FnMut(&Hot, u64, BookMove),
-) -> Result<()> {
-    source.index.for_each_part(list, |part| {
-        let moves: Vec<BookMove> = part.moves().collect();
-        let mut is_known = true;
-        part.for_each(|id, number| match source.hot.get(id as usize) {
-            Some(hot) if sieve.admits(id, hot) => {
-                f(hot, source.first + u64::from(id), moves[number]);
+/// Those with the lowest numbers first.
+fn by_number(number: u64, mv: BookMove) -> Rank {
+    (0, u64::MAX - number, mv)
+}
+
+/// How many games of a position pass, those that end there too, and the first `wanted` of them: their numbers and moves.
+pub(super) fn first_games(
+    sources: &Sources,
+    query: &Query,
+    sort: Sort,
+    wanted: usize,
+) -> Result<(u64, Vec<(u64, BookMove)>)> {
+    let subject = subject_of(&query.line);
+    let (mut total, mut best) = (0, Best::new(wanted));
+    for source in sources.iter() {
+        let Some(sieve) = Sieve::new(source, &query.filters)? else {
+            continue;
+        };
+        let list = source.list(subject, source.place(subject)?)?;
+        let add = |(total, best): &mut (u64, Best<Rank>), chosen: Chosen<'_>| {
+            *total += chosen.games.len() as u64;
+            let mut offer = |(id, number): &(u32, u32)| {
+                let hot = source.rows.get(*id).expect("only known games are chosen");
+                let game = source.first + u64::from(*id);
+                let mv = chosen.moves[*number as usize];
+                best.offer(match sort {
+                    Sort::Recent => by_date(&hot, game, mv),
+                    Sort::Rating => by_rating(&hot, game, mv),
+                    Sort::Id => by_number(game, mv),
+                });
+            };
+            // Those that rank high come early, so that few others have to be kept.
+            match sort {
+                Sort::Id => chosen.games.iter().for_each(offer),
+                Sort::Recent | Sort::Rating => chosen.games.iter().rev().for_each(&mut offer),
             }
-            Some(_) => {}
-            None => is_known = false,
+        };
+        let begin = || (0, Best::new(wanted));
+        fold_chosen(source, &sieve, &list, begin, add, |(more, part)| {
+            total += more;
+            best.join(part);
         })?;
-        is_known.then_some(())
-    })
+    }
+    let number = |(_, number, mv): Rank| match sort {
+        Sort::Id => (u64::MAX - number, mv),
+        Sort::Recent | Sort::Rating => (number, mv),
+    };
+    Ok((total, best.into_sorted().into_iter().map(number).collect()))
 }
 
 /// How many games of a list pass, those that end there too.
@@ -225,7 +249,8 @@ pub(super) fn count_games(sources: &Sources, subject: Subject, filters: &Filters
             }
             (place, _) => {
                 let list = source.list(subject, place)?;
-                for_each_listed(source, &sieve, &list, &mut |_, _, _| games += 1)?;
+                let add = |sum: &mut u64, chosen: Chosen<'_>| *sum += chosen.games.len() as u64;
+                fold_chosen(source, &sieve, &list, || 0, add, |sum| games += sum)?;
             }
         }
     }

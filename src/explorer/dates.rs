@@ -22,10 +22,6 @@ impl DateRange {
     /// Whether a game of a date may have been played in the range.
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
-        let is_known = (date >> 9 > 0) & (date >> 5 & 15 > 0) & (date & 31 > 0);
-        if is_known {
-            return (self.first <= date) & (date <= self.last);
-        }
         (self.first <= latest(date)) & (earliest(date) <= self.last)
     }
 
@@ -35,25 +31,28 @@ impl DateRange {
     }
 }
 
-/// The first day that a date with unknown parts may be.
+/// The first day that a date with unknown parts may be. Without branches, so that the processor can do several dates
+/// at once.
 #[inline]
 fn earliest(date: u32) -> u32 {
-    match (date >> 9, date >> 5 & 15) {
-        (0, _) => 0,
-        (_, 0) => date & !0x1ff,
-        _ => date,
-    }
+    let has_year = mask(date >> 9 > 0);
+    let has_month = mask(date >> 5 & 15 > 0);
+    date & has_year & (has_month | !0x1ff)
 }
 
 /// The last one.
 #[inline]
 fn latest(date: u32) -> u32 {
-    match (date >> 9, date >> 5 & 15, date & 31) {
-        (0, _, _) => u32::MAX,
-        (_, 0, _) => date | 0x1ff,
-        (_, _, 0) => date | 31,
-        _ => date,
-    }
+    let has_year = mask(date >> 9 > 0);
+    let has_month = mask(date >> 5 & 15 > 0);
+    let has_day = mask(date & 31 > 0);
+    date | !has_year | !has_month & 0x1ff | !has_day & 31
+}
+
+/// All bits or none.
+#[inline]
+fn mask(is_true: bool) -> u32 {
+    u32::from(is_true).wrapping_neg()
 }
 
 #[cfg(test)]

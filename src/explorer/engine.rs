@@ -6,11 +6,10 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
     answer::{About, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove},
-    best::Best,
-    count::{Counted, Rank, by_date, by_rating, count_games, for_each_game, subject_of},
+    count::{Counted, Rank, count_games, first_games, subject_of},
     line::Line,
     performance::performance,
-    query::{Page, Query, Sort, View},
+    query::{Page, Query, View},
     sources::Sources,
     tally::{MoveTally, Results},
 };
@@ -82,10 +81,11 @@ impl Explorer {
         let moves = moves
             .map(|(mv, tally)| self.played_move(query, *mv, tally))
             .collect::<Result<_>>()?;
-        let top = self.games_of(query, counted.top.into_sorted())?;
-        let mut recent = counted.recent.into_sorted();
-        recent.truncate(query.recent_limit(top.len()));
-        let recent = self.games_of(query, recent)?;
+        let ranked = |(_, number, mv): Rank| (number, mv);
+        let top = counted.top.into_sorted().into_iter().map(ranked);
+        let top = self.games_of(query, top)?;
+        let recent = counted.recent.into_sorted().into_iter().map(ranked);
+        let recent = self.games_of(query, recent.take(query.recent_limit(top.len())))?;
         Ok(Answer {
             white: totals.white(),
             draws: totals.draws(),
@@ -107,10 +107,10 @@ impl Explorer {
     ///
     /// A damaged index, or a source that does not exist.
     pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
-        let (total, ranks) = self.page(query, page)?;
+        let (total, games) = self.page(query, page)?;
         Ok(GameList {
             total,
-            games: self.games_of(query, ranks)?,
+            games: self.games_of(query, games)?,
         })
     }
 
@@ -120,33 +120,17 @@ impl Explorer {
     ///
     /// As of [`games`](Explorer::games).
     pub fn game_numbers(&self, query: &Query, page: &Page) -> Result<(u64, Vec<u64>)> {
-        let (total, ranks) = self.page(query, page)?;
-        Ok((total, ranks.into_iter().map(|rank| rank.1).collect()))
+        let (total, games) = self.page(query, page)?;
+        Ok((total, games.into_iter().map(|(number, _)| number).collect()))
     }
 
-    fn page(&self, query: &Query, page: &Page) -> Result<(u64, Vec<Rank>)> {
+    /// How many games there are, and those on a page: their numbers and moves.
+    fn page(&self, query: &Query, page: &Page) -> Result<(u64, Vec<(u64, BookMove)>)> {
         self.sources.check(&query.filters)?;
-        let mut total = 0;
-        let mut best = Best::new(page.skip.saturating_add(page.limit));
-        for_each_game(
-            &self.sources,
-            subject_of(&query.line),
-            &query.filters,
-            |hot, number, mv| {
-                total += 1;
-                best.offer(match page.sort {
-                    Sort::Recent => by_date(hot, number, mv),
-                    Sort::Rating => by_rating(hot, number, mv),
-                    Sort::Id => (0, u64::MAX - number, mv),
-                });
-            },
-        )?;
-        let mut ranks = best.into_sorted();
-        ranks.drain(..page.skip.min(ranks.len()));
-        if page.sort == Sort::Id {
-            ranks.iter_mut().for_each(|rank| rank.1 = u64::MAX - rank.1);
-        }
-        Ok((total, ranks))
+        let wanted = page.skip.saturating_add(page.limit);
+        let (total, mut games) = first_games(&self.sources, query, page.sort, wanted)?;
+        games.drain(..page.skip.min(games.len()));
+        Ok((total, games))
     }
 
     /// What the index says of a game, by its number.
@@ -232,10 +216,14 @@ impl Explorer {
         count_games(&self.sources, subject, &query.filters)
     }
 
-    fn games_of(&self, query: &Query, ranks: Vec<Rank>) -> Result<Vec<PlayedGame>> {
-        ranks
+    fn games_of(
+        &self,
+        query: &Query,
+        games: impl IntoIterator<Item = (u64, BookMove)>,
+    ) -> Result<Vec<PlayedGame>> {
+        games
             .into_iter()
-            .map(|(_, number, mv)| {
+            .map(|(number, mv)| {
                 Ok(PlayedGame {
                     uci: (mv != BookMove::NONE).then(|| mv.to_string()),
                     game: self.sources.info(number, query.view)?,

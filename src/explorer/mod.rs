@@ -27,9 +27,11 @@
 
 mod answer;
 mod best;
+mod chosen;
 mod count;
 mod dates;
 mod engine;
+mod games;
 mod line;
 mod performance;
 mod query;

@@ -1,40 +1,37 @@
 //! Filters as they are asked of each game of a source.
 
+use std::ops::Range;
+
 use shakmaty::Color;
 
 use super::{
     dates::DateRange,
+    games::{Games, Traits},
     query::Filters,
-    source::{Hot, Source, TRAITS, traits_of},
+    source::Source,
 };
 use crate::{
     error::Result,
     index::layout::{EcoNumber, Subject, folded},
 };
 
+/// If no more of so many games are left, the other filters are asked of each of these by itself.
+const FEW: usize = 32;
+
 /// Filters made ready for a source.
 pub(super) struct Sieve<'a> {
-    source: &'a Source,
-    /// Whether games with these traits pass.
-    traits: Box<[bool; TRAITS]>,
-    /// The games of the player, a bit each.
-    of_player: Option<Vec<u64>>,
-    /// What else there is to ask.
-    rest: Option<Rest>,
-}
-
-/// What is asked beside the traits.
-struct Rest {
+    games: &'a Games,
+    /// The games of the player or of the opponent, a bit each.
+    of_somebody: Option<Vec<u64>>,
+    players: Option<Players>,
+    event: Option<Vec<u32>>,
     dates: Option<DateRange>,
-    /// The lowest and the highest rating that passes if it is known.
-    elo: Option<[u32; 2]>,
-    min_ply: u32,
+    elo: Option<EloRange>,
+    min_ply: u16,
+    /// Whether games with these traits pass.
+    traits: Option<Box<[bool; Traits::COUNT]>>,
     /// Whether games with these openings pass, by their numbers.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
-    event: Option<Vec<u32>>,
-    players: Option<Players>,
-    /// Whether there is an event or a player among these.
-    asks_names: bool,
 }
 
 /// Who is asked for, by the numbers of their names.
@@ -71,88 +68,175 @@ impl<'a> Sieve<'a> {
             opponent,
             color: filters.color,
         });
+        let dates = DateRange::new(filters.since, filters.until);
         Ok(Some(Sieve {
-            source,
+            games: &source.rows,
+            of_somebody: games_of_somebody(source, filters)?,
+            players,
+            event,
+            dates: (!dates.is_all()).then_some(dates),
+            elo: EloRange::new(filters),
+            min_ply: u16::try_from(filters.min_ply).unwrap_or(u16::MAX),
             traits: traits_that_pass(filters),
-            of_player: games_of_player(source, filters)?,
-            rest: Rest::new(filters, event, players),
+            eco: eco_that_pass(filters),
         }))
+    }
+
+    /// How many games there are to ask.
+    pub(super) fn games(&self) -> usize {
+        self.games.len()
     }
 
     /// Whether a game passes.
     #[inline]
-    pub(super) fn admits(&self, id: u32, hot: &Hot) -> bool {
-        let at = id as usize;
-        self.of_player
+    pub(super) fn admits(&self, id: usize) -> bool {
+        self.of_somebody
             .as_ref()
-            .is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 == 1)
-            && self.traits[usize::from(hot.traits) % TRAITS]
-                & self
-                    .rest
-                    .as_ref()
-                    .is_none_or(|rest| rest.admits(self.source, at, hot))
-    }
-}
-
-impl Rest {
-    /// `None` if there is nothing to ask.
-    fn new(filters: &Filters, event: Option<Vec<u32>>, players: Option<Players>) -> Option<Rest> {
-        let dates = DateRange::new(filters.since, filters.until);
-        let elo = [
-            filters.min_elo.unwrap_or(0),
-            filters.max_elo.unwrap_or(u32::MAX),
-        ];
-        let rest = Rest {
-            dates: (!dates.is_all()).then_some(dates),
-            elo: (elo != [0, u32::MAX]).then_some(elo),
-            min_ply: filters.min_ply.min(u16::MAX.into()),
-            eco: filters.eco.as_ref().map(|range| {
-                let mut passes = Box::new([false; EcoNumber::COUNT]);
-                for eco in EcoNumber::all() {
-                    passes[eco.number()] = eco.code().is_some_and(|code| range.contains(&code));
-                }
-                passes
-            }),
-            asks_names: event.is_some() || players.is_some(),
-            event,
-            players,
-        };
-        let asks = rest.dates.is_some()
-            || rest.elo.is_some()
-            || rest.min_ply > 0
-            || rest.eco.is_some()
-            || rest.asks_names;
-        asks.then_some(rest)
+            .is_none_or(|bits| is_set(bits, id))
+            && self.admits_others(id)
     }
 
+    /// Whether a game passes that may be one of the player's.
     #[inline]
-    fn admits(&self, source: &Source, at: usize, hot: &Hot) -> bool {
-        // Games differ from one to the next, so the processor would guess wrongly after each condition.
+    fn admits_others(&self, id: usize) -> bool {
+        let games = self.games;
+        let traits = self.traits.as_ref();
         let eco = self.eco.as_ref();
-        let passes = (u32::from(hot.plies) >= self.min_ply)
-            & eco.is_none_or(|passes| passes[source.eco[at].number()])
-            & self.dates.is_none_or(|dates| dates.contains(hot.date))
-            & self
-                .elo
-                .is_none_or(|elo| is_rated(hot.elo[0], elo) & is_rated(hot.elo[1], elo));
-        passes && (!self.asks_names || self.admits_names(source, at))
-    }
-
-    // Apart, so that what is asked most often stays short enough to become part of the loop over the games.
-    #[inline(never)]
-    fn admits_names(&self, source: &Source, at: usize) -> bool {
         let event = self.event.as_ref();
         let players = self.players.as_ref();
-        event.is_none_or(|events| events.contains(&source.events[at]))
-            && players.is_none_or(|players| players.admit(source.players[at]))
+        // Without branches where that is quick: games differ from one to the next, so they would be guessed wrongly.
+        let passes = traits.is_none_or(|passes| passes[games.traits[id].number()])
+            & (games.plies[id] >= self.min_ply)
+            & eco.is_none_or(|passes| passes[games.eco[id].number()])
+            & self
+                .dates
+                .is_none_or(|dates| dates.contains(games.dates[id]))
+            & self.elo.is_none_or(|elo| elo.contains(games.elo[id]));
+        passes
+            && event.is_none_or(|events| events.contains(&games.events[id]))
+            && players.is_none_or(|players| players.admit(games.players[id]))
+    }
+
+    /// Says of each game of a stretch whether it passes, and answers whether any does.
+    ///
+    /// A filter is asked of all games before the next, so that the processor asks several games at once.
+    pub(super) fn mark(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {
+        passes.clear();
+        match &self.of_somebody {
+            Some(bits) => {
+                passes.extend(stretch.clone().map(|id| is_set(bits, id)));
+                if count(passes) <= passes.len() / FEW {
+                    return self.mark_few(stretch.start, passes);
+                }
+            }
+            None => passes.resize(stretch.len(), true),
+        }
+        self.mark_columns(stretch.clone(), passes);
+        if let Some(players) = &self.players {
+            keep(passes, &self.games.players[stretch], |names| {
+                players.admit(*names)
+            });
+        }
+        passes.contains(&true)
+    }
+
+    /// Asks those that are left one by one.
+    fn mark_few(&self, first: usize, passes: &mut [bool]) -> bool {
+        let mut are_any = false;
+        for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
+            *passes = self.admits_others(first + at);
+            are_any |= *passes;
+        }
+        are_any
+    }
+
+    fn mark_columns(&self, stretch: Range<usize>, passes: &mut [bool]) {
+        let games = self.games;
+        match self.event.as_deref() {
+            Some([event]) => keep(passes, &games.events[stretch.clone()], |other| {
+                other == event
+            }),
+            Some(events) => keep(passes, &games.events[stretch.clone()], |event| {
+                events.contains(event)
+            }),
+            None => {}
+        }
+        if let Some(dates) = self.dates {
+            keep(passes, &games.dates[stretch.clone()], |date| {
+                dates.contains(*date)
+            });
+        }
+        if let Some(range) = self.elo {
+            keep(passes, &games.elo[stretch.clone()], |elo| {
+                range.contains(*elo)
+            });
+        }
+        if self.min_ply > 0 {
+            let least = self.min_ply;
+            keep(passes, &games.plies[stretch.clone()], |plies| {
+                *plies >= least
+            });
+        }
+        if let Some(passing) = &self.traits {
+            keep(passes, &games.traits[stretch.clone()], |traits| {
+                passing[traits.number()]
+            });
+        }
+        if let Some(passing) = &self.eco {
+            keep(passes, &games.eco[stretch], |eco| passing[eco.number()]);
+        }
     }
 }
 
-/// Whether a rating is from a lowest to a highest one, or not known.
+/// Drops those of which something is not true.
+#[inline(always)]
+fn keep<T>(passes: &mut [bool], column: &[T], is_true: impl Fn(&T) -> bool) {
+    for (passes, value) in passes.iter_mut().zip(column) {
+        *passes &= is_true(value);
+    }
+}
+
+fn count(passes: &[bool]) -> usize {
+    passes.iter().map(|passes| usize::from(*passes)).sum()
+}
+
 #[inline]
-fn is_rated(elo: u16, [lowest, highest]: [u32; 2]) -> bool {
-    let elo = u32::from(elo);
-    (elo == 0) | ((lowest <= elo) & (elo <= highest))
+fn is_set(bits: &[u64], at: usize) -> bool {
+    bits[at / 64] >> (at % 64) & 1 == 1
+}
+
+/// The lowest and the highest rating that pass if they are known.
+#[derive(Copy, Clone)]
+struct EloRange {
+    lowest: u16,
+    highest: u16,
+}
+
+impl EloRange {
+    /// `None` if all ratings pass.
+    fn new(filters: &Filters) -> Option<EloRange> {
+        let lowest = filters.min_elo.unwrap_or(0);
+        let highest = filters.max_elo.unwrap_or(u32::MAX);
+        if (lowest, highest) == (0, u32::MAX) {
+            return None;
+        }
+        let highest = u16::try_from(highest).unwrap_or(u16::MAX);
+        // No known rating passes if the lowest is more than there can be.
+        Some(match u16::try_from(lowest) {
+            Ok(lowest) => EloRange { lowest, highest },
+            Err(_) => EloRange {
+                lowest: 1,
+                highest: 0,
+            },
+        })
+    }
+
+    /// Whether both ratings are in the range, or not known.
+    #[inline]
+    fn contains(self, elo: [u16; 2]) -> bool {
+        let passes = |elo| (elo == 0) | ((self.lowest <= elo) & (elo <= self.highest));
+        passes(elo[0]) & passes(elo[1])
+    }
 }
 
 impl Players {
@@ -173,18 +257,20 @@ impl Players {
     }
 }
 
-/// The games of the player with the colour that is asked for.
-fn games_of_player(source: &Source, filters: &Filters) -> Result<Option<Vec<u64>>> {
-    let Some(name) = &filters.player else {
-        return Ok(None);
+/// The games of the player with the colour that is asked for, or of the opponent if no player is.
+fn games_of_somebody(source: &Source, filters: &Filters) -> Result<Option<Vec<u64>>> {
+    let (name, color) = match (&filters.player, &filters.opponent) {
+        (Some(player), _) => (player, filters.color),
+        (None, Some(opponent)) => (opponent, None),
+        (None, None) => return Ok(None),
     };
     let folded = folded(name);
-    let mut bits = vec![0u64; source.hot.len().div_ceil(64)];
-    for color in Color::ALL {
-        if filters.color.is_some_and(|wanted| wanted != color) {
+    let mut bits = vec![0u64; source.rows.len().div_ceil(64)];
+    for side in Color::ALL {
+        if color.is_some_and(|wanted| wanted != side) {
             continue;
         }
-        for id in source.listed(Subject::player(&folded, color))? {
+        for id in source.listed(Subject::player(&folded, side))? {
             let word = bits.get_mut(id as usize / 64);
             let word = word.ok_or_else(|| source.damaged("a list has an unknown game"))?;
             *word |= 1 << (id % 64);
@@ -193,23 +279,37 @@ fn games_of_player(source: &Source, filters: &Filters) -> Result<Option<Vec<u64>
     Ok(Some(bits))
 }
 
-/// The traits with which games pass the filters that concern traits.
-fn traits_that_pass(filters: &Filters) -> Box<[bool; TRAITS]> {
-    let mut pass = Box::new([false; TRAITS]);
-    for (traits, passes) in pass.iter_mut().enumerate() {
-        let Some((result, speed, mode, group)) = traits_of(traits) else {
+/// The traits with which games pass the filters that concern traits; `None` if all pass.
+fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
+    let Filters {
+        results,
+        speeds,
+        modes,
+        groups,
+        ..
+    } = filters;
+    if results.is_empty() && speeds.is_none() && modes.is_none() && groups.is_none() {
+        return None;
+    }
+    let mut pass = Box::new([false; Traits::COUNT]);
+    for (passes, traits) in pass.iter_mut().zip(Traits::all()) {
+        let Some((result, speed, mode, group)) = traits else {
             continue;
         };
-        *passes = (filters.results.is_empty() || filters.results.contains(&result))
-            && filters
-                .speeds
-                .as_ref()
-                .is_none_or(|set| set.contains(&speed))
-            && filters.modes.as_ref().is_none_or(|set| set.contains(&mode))
-            && filters
-                .groups
-                .as_ref()
-                .is_none_or(|set| set.contains(&group));
+        *passes = (results.is_empty() || results.contains(&result))
+            && speeds.as_ref().is_none_or(|set| set.contains(&speed))
+            && modes.as_ref().is_none_or(|set| set.contains(&mode))
+            && groups.as_ref().is_none_or(|set| set.contains(&group));
     }
-    pass
+    Some(pass)
+}
+
+/// The openings with which games pass; `None` if all pass.
+fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
+    let range = filters.eco.as_ref()?;
+    let mut pass = Box::new([false; EcoNumber::COUNT]);
+    for eco in EcoNumber::all() {
+        pass[eco.number()] = eco.code().is_some_and(|code| range.contains(&code));
+    }
+    Some(pass)
 }

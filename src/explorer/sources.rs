@@ -10,7 +10,7 @@ use shakmaty::Color;
 use super::{
     answer::{About, AboutSource, GameInfo, Player},
     query::{Filters, View},
-    source::{Source, traits_of},
+    source::Source,
 };
 use crate::{
     error::{Error, Result},
@@ -100,7 +100,7 @@ impl Sources {
             for source in &self.0 {
                 let ids = source.listed(Subject::site_id(site_id))?;
                 let is_it = |id: &&u32| {
-                    u64::from(**id) < source.games() && source.site_id(**id) == Some(site_id)
+                    u64::from(**id) < source.games() && source.rows.site_id(**id) == Some(site_id)
                 };
                 if let Some(id) = ids.iter().find(is_it) {
                     return Ok(Some(source.first + u64::from(*id)));
@@ -131,15 +131,14 @@ impl Sources {
     /// What is known of a game, as far as a view tells it.
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
-        let hot = &source.hot[id as usize];
-        let [white, black] = source.players[id as usize];
-        let (_, speed, mode, _) =
-            traits_of(hot.traits.into()).expect("the traits were made of these");
+        let hot = source.rows.get(id).expect("the source has the game");
+        let [white, black] = source.rows.players[id as usize];
+        let (speed, mode) = hot.speed_and_mode();
         let date = hot.date();
         let of_masters = view == View::Masters;
         Ok(GameInfo {
             number,
-            id: match source.site_id(id) {
+            id: match source.rows.site_id(id) {
                 Some(id) => id.text(),
                 None => format!("{number:08}"),
             },
@@ -164,11 +163,6 @@ impl Sources {
 }
 
 fn about(source: &Source) -> AboutSource {
-    let years = source.hot.iter().filter_map(|hot| hot.date().year());
-    let years = years.fold(None, |range: Option<[u16; 2]>, year| {
-        let [first, last] = range.unwrap_or([year; 2]);
-        Some([first.min(year), last.max(year)])
-    });
     let files = source
         .index
         .files()
@@ -177,7 +171,7 @@ fn about(source: &Source) -> AboutSource {
         name: source.name.clone(),
         games: source.games(),
         positions: source.contents.positions,
-        years,
+        years: source.rows.years(),
         variant: source.index.variant().to_string(),
         files: files
             .map(|name| name.to_string_lossy().into_owned())

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use shakmaty::Color;
 
-use super::source::Hot;
+use super::games::Hot;
 use crate::index::layout::sums::MoveSum;
 
 /// How many games each side won, and how many neither.

@@ -15,6 +15,6 @@ pub(super) use self::{
 };
 pub(crate) use self::{
     games::{ExploredGames, GameFacts},
-    read::{ListPlace, NameReader, StoredList},
+    read::{ListPart, ListPlace, NameReader, StoredList},
     record::Played,
 };

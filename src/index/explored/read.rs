@@ -13,7 +13,7 @@ use crate::{
             self, Contents, GameRow, Subject, chunk_key,
             names::{NAMES, parse_names},
             page_key,
-            played::{Apart, List, Paging},
+            played::{Apart, CHUNK, List, Paging},
             rows::{ROW, ROWS},
             sums::{ClassSums, MoveSum, Period, YearMonths, parse_sums, take_years},
             sums_key,
@@ -107,24 +107,29 @@ impl Index {
 
     /// A list that stands apart.
     pub(crate) fn chunks(&self, subject: Subject, apart: Apart) -> Result<StoredList> {
-        let mut parts = Vec::new();
-        let mut items = 0;
-        let mut another_follows = true;
-        while another_follows {
-            let key = chunk_key(subject, parts.len() as u32);
-            let chunk = self.value(&key)?.unwrap_or_default();
-            another_follows = match chunk.first() {
-                Some(0) => false,
-                Some(1) => true,
-                _ => return Err(self.malformed(&key)),
-            };
-            items += List::parse(&chunk[1..]).map_or(0, |list| list.len as u64);
-            parts.push((key, chunk, 1));
+        let chunks = apart.items.div_ceil(CHUNK as u64);
+        let chunks = u32::try_from(chunks).map_err(|_| self.malformed(&chunk_key(subject, 0)))?;
+        let parts = (0..chunks).map(|number| {
+            let items = apart.items - u64::from(number) * CHUNK as u64;
+            self.chunk(subject, number, items)
+        });
+        Ok(StoredList {
+            parts: parts.collect::<Result<_>>()?,
+        })
+    }
+
+    /// A chunk of a list, if there are so many items in it and those behind it.
+    fn chunk(&self, subject: Subject, number: u32, items: u64) -> Result<StoredPart> {
+        let key = chunk_key(subject, number);
+        let chunk = self.value(&key)?.unwrap_or_default();
+        let another_follows = u8::from(items > CHUNK as u64);
+        let expected = items.min(CHUNK as u64) as usize;
+        match List::parse(chunk.get(1..).unwrap_or_default()) {
+            Some(list) if list.len == expected && chunk[0] == another_follows => {
+                Ok((key, chunk, 1))
+            }
+            _ => Err(self.malformed(&key)),
         }
-        if items != apart.items {
-            return Err(self.malformed(&chunk_key(subject, 0)));
-        }
-        Ok(StoredList { parts })
     }
 
     /// What all games of a list with sums add up to, and the years and months that have sums of their own.
@@ -154,29 +159,31 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// Calls `f` with the parts of a list, the last of them first: in many collections these are the newest games.
-    /// `f` answers `None` if a part is malformed.
-    pub(crate) fn for_each_part<'a>(
-        &self,
-        list: &'a StoredList,
-        mut f: impl FnMut(List<'a>) -> Option<()>,
-    ) -> Result<()> {
-        for (key, value, start) in list.parts.iter().rev() {
+    /// The parts of a list.
+    pub(crate) fn parts<'a>(&self, list: &'a StoredList) -> Result<Vec<ListPart<'a>>> {
+        let parts = list.parts.iter().map(|(key, value, start)| {
             List::parse(&value[*start..])
                 .filter(|list| list.len > 0)
-                .and_then(&mut f)
-                .ok_or_else(|| self.malformed(key))?;
-        }
-        Ok(())
+                .map(|list| ListPart { list, key })
+                .ok_or_else(|| self.malformed(key))
+        });
+        parts.collect()
+    }
+
+    /// That a part of a list is malformed.
+    pub(crate) fn malformed_part(&self, part: &ListPart<'_>) -> Error {
+        self.malformed(part.key)
     }
 
     /// The ids of a list, ascending.
     pub(crate) fn listed(&self, paging: Paging, subject: Subject) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         let list = self.list(paging, subject)?;
-        self.for_each_part(&list, |part| {
-            part.for_each(|id, _| ids.push(id)).map(|_| ())
-        })?;
+        for part in self.parts(&list)? {
+            part.list
+                .for_each(|id, _| ids.push(id))
+                .ok_or_else(|| self.malformed_part(&part))?;
+        }
         ids.sort_unstable();
         Ok(ids)
     }
@@ -232,6 +239,16 @@ pub(crate) enum ListPlace {
 /// The bytes of a list, in parts: its page, or its chunks.
 #[derive(Default, Debug)]
 pub(crate) struct StoredList {
-    /// The key of each part, its value, and where the list begins in that.
-    parts: Vec<(Vec<u8>, Vec<u8>, usize)>,
+    parts: Vec<StoredPart>,
+}
+
+/// The key of a part, its value, and where the list begins in that.
+type StoredPart = (Vec<u8>, Vec<u8>, usize);
+
+/// A part of a list, read where it is stored.
+#[derive(Debug)]
+pub(crate) struct ListPart<'a> {
+    /// Not empty.
+    pub list: List<'a>,
+    key: &'a [u8],
 }

@@ -180,6 +180,14 @@ impl<'a> List<'a> {
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
     }
 
+    /// The id of the first item; `None` if there is none or it is malformed.
+    pub fn first_id(&self) -> Option<u32> {
+        let bits = bits_for(self.moves.len() / 2);
+        let mut rest = self.rest;
+        let item = take_varint(&mut rest).filter(|_| self.len > 0)?;
+        u32::try_from(item >> bits).ok()
+    }
+
     /// Calls `f` with the id and the number of the move of each item, and answers what stands behind the list; `None`
     /// if it is malformed.
     // One loop, because this runs for each game of each question.
@@ -353,6 +361,7 @@ mod tests {
             bytes.extend_from_slice(b"rest");
             let list = List::parse(&bytes).unwrap();
             prop_assert_eq!((list.len, list.white_to_move), (items.len(), white));
+            prop_assert_eq!(list.first_id(), Some(items[0].0));
             prop_assert_eq!(list.items().unwrap(), (items, &b"rest"[..]));
         }
 
@@ -385,7 +394,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read(bytes: Vec<u8>, subject: u64) {
             if let Some(list) = List::parse(&bytes) {
-                let _ = list.items();
+                let _ = (list.first_id(), list.items());
             }
             let paging = Paging::for_items(1000);
             let _ = paging.find(&bytes, Subject(subject));

@@ -1,0 +1,146 @@
+//! The games of a list that pass filters, a part of the list at a time.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{sieve::Sieve, source::Source};
+use crate::{
+    error::Result,
+    index::{
+        explored::{ListPart, StoredList},
+        layout::played::List,
+    },
+    position::BookMove,
+};
+
+/// Lists of more parts, some four million games, are gone through on all cores. To wake a thread on a busy machine can
+/// take longer than all parts of a shorter one.
+const FEW_PARTS: usize = 256;
+
+/// How many parts each thread takes at least.
+const PARTS_AT_ONCE: usize = 32;
+
+/// A list whose ids are so many times farther apart than they could be is asked game by game.
+const SPARSE: usize = 4;
+
+/// Some games of a list that pass.
+pub(super) struct Chosen<'a> {
+    /// The different moves of the part of the list.
+    pub moves: &'a [BookMove],
+    /// The ids, ascending, and the numbers of their moves.
+    pub games: &'a [(u32, u32)],
+}
+
+/// Goes through the games of a list that pass, those that end there too. `begin` makes what `add` adds the games of
+/// some parts to, and `join` puts these together.
+pub(super) fn fold_chosen<T: Send>(
+    source: &Source,
+    sieve: &Sieve<'_>,
+    list: &StoredList,
+    begin: impl Fn() -> T + Sync,
+    add: impl Fn(&mut T, Chosen<'_>) + Sync,
+    mut join: impl FnMut(T),
+) -> Result<()> {
+    let parts = source.index.parts(list)?;
+    let add_part = |(mut sum, mut room): (T, Room), number: usize| {
+        let part = &parts[number];
+        let end = parts.get(number + 1).map_or(Some(u32::MAX), first_id);
+        let known = end.and_then(|end| room.choose(sieve, &part.list, end));
+        let games = known.ok_or_else(|| source.index.malformed_part(part))?;
+        if !games.is_empty() {
+            let moves: Vec<BookMove> = part.list.moves().collect();
+            let moves = &moves;
+            add(&mut sum, Chosen { moves, games });
+        }
+        Ok((sum, room))
+    };
+    let begin = || (begin(), Room::default());
+    // The last part first: in many collections it has the newest games.
+    if parts.len() <= FEW_PARTS {
+        let (sum, _) = (0..parts.len()).rev().try_fold(begin(), add_part)?;
+        join(sum);
+        return Ok(());
+    }
+    let sums: Vec<Result<(T, Room)>> = (0..parts.len())
+        .into_par_iter()
+        .rev()
+        .with_min_len(PARTS_AT_ONCE)
+        .try_fold(begin, add_part)
+        .collect();
+    for sum in sums {
+        join(sum?.0);
+    }
+    Ok(())
+}
+
+/// The first id of a part; `None` if it is malformed.
+fn first_id(part: &ListPart<'_>) -> Option<u32> {
+    part.list.first_id()
+}
+
+/// What is used again from one part to the next.
+#[derive(Default)]
+struct Room {
+    /// Whether each game of a stretch passes.
+    passes: Vec<bool>,
+    /// Room for the games of a part.
+    games: Vec<(u32, u32)>,
+}
+
+impl Room {
+    /// The games of a part of a list that pass, whose ids must be less than `end`; `None` if the part is malformed or
+    /// names games that there are not.
+    fn choose(&mut self, sieve: &Sieve<'_>, part: &List<'_>, end: u32) -> Option<&[(u32, u32)]> {
+        let first = part.first_id()?;
+        let end = sieve.games().min(end as usize);
+        let span = end.checked_sub(first as usize).filter(|span| *span > 0)?;
+        if self.games.len() < part.len {
+            self.games.resize(part.len, (0, 0));
+        }
+        let chosen = match span > SPARSE * part.len {
+            true => self.ask_each(sieve, part, end)?,
+            false => self.look_up(sieve, part, first as usize..end)?,
+        };
+        Some(&self.games[..chosen])
+    }
+
+    /// Asks each game by itself.
+    fn ask_each(&mut self, sieve: &Sieve<'_>, part: &List<'_>, end: usize) -> Option<usize> {
+        let mut chosen = 0;
+        let mut are_known = true;
+        part.for_each(|id, number| match (id as usize) < end {
+            true => {
+                self.games[chosen] = (id, number as u32);
+                chosen += usize::from(sieve.admits(id as usize));
+            }
+            false => are_known = false,
+        })?;
+        are_known.then_some(chosen)
+    }
+
+    /// Asks all games of the stretch first, which goes from one to the next in memory, and looks up those of the list.
+    fn look_up(
+        &mut self,
+        sieve: &Sieve<'_>,
+        part: &List<'_>,
+        stretch: Range<usize>,
+    ) -> Option<usize> {
+        let first = stretch.start;
+        if !sieve.mark(stretch, &mut self.passes) {
+            return Some(0);
+        }
+        let (passes, games) = (&self.passes[..], &mut self.games[..]);
+        let mut chosen = 0;
+        let mut are_known = true;
+        // Games differ from one to the next, so the processor would guess wrongly at a branch.
+        part.for_each(|id, number| match passes.get(id as usize - first) {
+            Some(passes) => {
+                games[chosen] = (id, number as u32);
+                chosen += usize::from(*passes);
+            }
+            None => are_known = false,
+        })?;
+        are_known.then_some(chosen)
+    }
+}

@@ -1,0 +1,191 @@
+//! The games of a source in memory, a column for each thing that questions ask of them.
+
+use shakmaty::Color;
+
+use crate::{
+    index::layout::{
+        EcoNumber, GameRow, SiteId,
+        rows::{RESULTS, date_number},
+    },
+    pgn::{Date, GameResult, Mode, RatingGroup, Speed},
+};
+
+/// What answers tell of a game.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Hot {
+    /// Year, month and day as one number that grows with time.
+    pub date: u32,
+    pub elo: [u16; 2],
+    pub traits: Traits,
+}
+
+/// Bits 0-1 the result, 2-4 the speed, 5 the mode, 6-9 the group of ratings.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Traits(u16);
+
+impl Traits {
+    /// How many values there can be.
+    pub(super) const COUNT: usize = 1 << 10;
+
+    fn new(row: &GameRow) -> Traits {
+        let group = row.group().number() as u16;
+        let result = row.result_number() as u16;
+        Traits(result | (row.speed as u16) << 2 | (row.mode as u16) << 5 | group << 6)
+    }
+
+    /// All of them; `None` for numbers that stand for none.
+    pub(super) fn all() -> impl Iterator<Item = Option<(GameResult, Speed, Mode, RatingGroup)>> {
+        (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
+    }
+
+    /// The number, less than [`COUNT`](Traits::COUNT).
+    #[inline]
+    pub(super) fn number(self) -> usize {
+        usize::from(self.0) % Traits::COUNT
+    }
+
+    /// The number of the result.
+    #[inline]
+    fn result(self) -> usize {
+        usize::from(self.0 & 3)
+    }
+
+    fn parts(self) -> Option<(GameResult, Speed, Mode, RatingGroup)> {
+        let bits = usize::from(self.0);
+        Some((
+            RESULTS[bits & 3],
+            *Speed::ALL.get(bits >> 2 & 7)?,
+            Mode::ALL[bits >> 5 & 1],
+            RatingGroup::all().nth(bits >> 6)?,
+        ))
+    }
+}
+
+impl Hot {
+    /// The number of the result.
+    #[inline]
+    pub(super) fn result(&self) -> usize {
+        self.traits.result()
+    }
+
+    pub(super) fn winner(&self) -> Option<Color> {
+        match self.result() {
+            1 => Some(Color::White),
+            2 => Some(Color::Black),
+            _ => None,
+        }
+    }
+
+    /// How fast it was, and whether it was for ratings.
+    pub(super) fn speed_and_mode(&self) -> (Speed, Mode) {
+        let (_, speed, mode, _) = self.traits.parts().expect("the traits were made of these");
+        (speed, mode)
+    }
+
+    pub(super) fn date(&self) -> Date {
+        date_of_number(self.date)
+    }
+
+    /// Year and month as one number.
+    #[inline]
+    pub(super) fn month(&self) -> u32 {
+        self.date >> 5
+    }
+
+    #[inline]
+    pub(super) fn rating_sum(&self) -> u32 {
+        u32::from(self.elo[0]) + u32::from(self.elo[1])
+    }
+
+    #[inline]
+    pub(super) fn elo_of(&self, color: Color) -> u16 {
+        color.fold_wb(self.elo[0], self.elo[1])
+    }
+}
+
+fn date_of_number(date: u32) -> Date {
+    Date::new(
+        (date >> 9) as u16,
+        (date >> 5 & 15) as u8,
+        (date & 31) as u8,
+    )
+}
+
+/// The games of a source by their ids, 32 bytes of each. All columns have the same length.
+#[derive(Default, Debug)]
+pub(super) struct Games {
+    /// As [`Hot::date`].
+    pub dates: Vec<u32>,
+    pub elo: Vec<[u16; 2]>,
+    pub traits: Vec<Traits>,
+    pub plies: Vec<u16>,
+    pub eco: Vec<EcoNumber>,
+    /// The numbers of the names of White and Black.
+    pub players: Vec<[u32; 2]>,
+    pub events: Vec<u32>,
+    site_ids: Vec<[u8; 6]>,
+}
+
+impl Games {
+    /// With room for so many.
+    pub(super) fn with_capacity(games: usize) -> Games {
+        let mut all = Games::default();
+        all.dates.reserve_exact(games);
+        all.elo.reserve_exact(games);
+        all.traits.reserve_exact(games);
+        all.plies.reserve_exact(games);
+        all.eco.reserve_exact(games);
+        all.players.reserve_exact(games);
+        all.events.reserve_exact(games);
+        all.site_ids.reserve_exact(games);
+        all
+    }
+
+    pub(super) fn push(&mut self, row: &GameRow) {
+        self.dates.push(date_number(row.date));
+        self.elo.push([row.white_elo, row.black_elo]);
+        self.traits.push(Traits::new(row));
+        self.plies.push(row.plies);
+        self.eco.push(row.eco);
+        self.players.push([row.white, row.black]);
+        self.events.push(row.event);
+        let id = row.site_id.map_or(0, SiteId::number).to_le_bytes();
+        self.site_ids
+            .push(id[..6].try_into().expect("six of eight"));
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.dates.len()
+    }
+
+    /// A game, `None` if there is none with the id.
+    #[inline]
+    pub(super) fn get(&self, id: u32) -> Option<Hot> {
+        let at = id as usize;
+        Some(Hot {
+            date: *self.dates.get(at)?,
+            elo: *self.elo.get(at)?,
+            traits: *self.traits.get(at)?,
+        })
+    }
+
+    /// The id of a game at Lichess.
+    pub(super) fn site_id(&self, id: u32) -> Option<SiteId> {
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&self.site_ids[id as usize]);
+        SiteId::of_number(u64::from_le_bytes(bytes))
+    }
+
+    /// The first and the last year, of the games whose year is known.
+    pub(super) fn years(&self) -> Option<[u16; 2]> {
+        let years = self
+            .dates
+            .iter()
+            .filter_map(|date| date_of_number(*date).year());
+        years.fold(None, |range: Option<[u16; 2]>, year| {
+            let [first, last] = range.unwrap_or([year; 2]);
+            Some([first.min(year), last.max(year)])
+        })
+    }
+}
