@@ -164,15 +164,27 @@ fn cut(pgn: &Path, dir: &Path, parts: usize) -> Vec<PathBuf> {
 }
 
 fn all_agree(games: &[PathBuf], variant: VariantChoice, options: &str) {
+    all_agree_in_parts(games, &[games], variant, options);
+}
+
+/// The same for explorers whose indexes have the same games together, cut into parts in other ways.
+fn all_agree_in_parts(
+    games: &[PathBuf],
+    cuts: &[&[PathBuf]],
+    variant: VariantChoice,
+    options: &str,
+) {
     let Some(python) = python(&["chess"]) else {
         return;
     };
-    let dir = temp();
-    let explorer = explorer_of(dir.path(), games, variant);
     let questions = expected(&python, games, options);
     assert!(!questions.is_empty());
-    for question in &questions {
-        check(&explorer, question);
+    for parts in cuts {
+        let dir = temp();
+        let explorer = explorer_of(dir.path(), parts, variant);
+        for question in &questions {
+            check(&explorer, question);
+        }
     }
 }
 
@@ -183,27 +195,53 @@ fn every_number_is_that_of_python_chess() {
     let both = dir.path().join("both.pgn");
     fs::write(&both, games.concat()).unwrap();
     let standard = VariantChoice::default();
-    all_agree(
-        std::slice::from_ref(&both),
+    let whole = std::slice::from_ref(&both);
+    let three = cut(&both, dir.path(), 3);
+    all_agree_in_parts(
+        whole,
+        &[whole, &three],
         standard,
         "--positions 150 --filters 12",
     );
-    all_agree(
-        std::slice::from_ref(&both),
-        standard,
-        "--positions 40 --all",
-    );
-    all_agree(
-        &cut(&both, dir.path(), 3),
-        standard,
-        "--positions 60 --filters 6",
-    );
+    all_agree(whole, standard, "--positions 40 --all");
 }
 
 #[test]
 fn every_number_is_that_of_python_chess_in_variants() {
     let games = [sample("variants.pgn")];
     all_agree(&games, VariantChoice::Auto, "--positions 36 --all");
+}
+
+#[test]
+fn random_games_of_variants_agree() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/explorer_games.py");
+    let mut all = Vec::new();
+    for variant in ["Chess960", "Crazyhouse", "Atomic", "Three-check"] {
+        let output = Command::new(&python)
+            .arg(&script)
+            .args([variant, "250"])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        all.extend(output.stdout);
+    }
+    let path = dir.path().join("variants.pgn");
+    fs::write(&path, all).unwrap();
+    let whole = std::slice::from_ref(&path);
+    let three = cut(&path, dir.path(), 3);
+    let cuts = [whole, &three];
+    all_agree_in_parts(
+        whole,
+        &cuts,
+        VariantChoice::Auto,
+        "--positions 200 --filters 12",
+    );
+    all_agree_in_parts(whole, &cuts, VariantChoice::Auto, "--positions 60 --all");
 }
 
 #[test]
@@ -214,8 +252,15 @@ fn the_corpus_of_masters_agrees() {
     let Ok(options) = std::env::var("POLYBOOK_EXPLORER_OPTIONS") else {
         return;
     };
+    let dir = temp();
     let masters = [corpus.join("masters.pgn")];
-    all_agree(&masters, VariantChoice::default(), &options);
+    let three = cut(&masters[0], dir.path(), 3);
+    all_agree_in_parts(
+        &masters,
+        &[&masters, &three],
+        VariantChoice::default(),
+        &options,
+    );
 }
 
 /// What the explorer answers of some filters, by sums where there are some and by going through the games.
@@ -284,20 +329,39 @@ fn sums_say_what_the_games_say() {
     }
 }
 
+/// An index in whose starting position are so many games that there are sums and lists of the best ones.
+fn summed_index(dir: &Path) -> PathBuf {
+    let pgn = dir.join("games.pgn");
+    fs::write(&pgn, short_games(0, 45_000)).unwrap();
+    drop(explorer_of(dir, &[pgn], VariantChoice::default()));
+    dir.join("0.idx")
+}
+
+/// What sums of all kinds of periods say of the starting position.
+fn summed_answers(index: &Path) -> Vec<polybook::Result<String>> {
+    let explorer = match Explorer::open([("0".to_owned(), index.to_owned())]) {
+        Ok(explorer) => explorer,
+        Err(err) => return vec![Err(err)],
+    };
+    let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
+    let mut answers = Vec::new();
+    for (since, history) in [("", false), ("2015.03", false), ("2015.03", true)] {
+        query.filters.since = since.parse().ok();
+        query.history = history;
+        let answer = explorer.answer(&query);
+        answers.push(answer.map(|answer| format!("{answer:?}")));
+    }
+    answers
+}
+
 #[test]
 fn damaged_sums_are_errors() {
     let dir = temp();
-    let pgn = dir.path().join("games.pgn");
-    fs::write(&pgn, short_games(0, 45_000)).unwrap();
-    drop(explorer_of(dir.path(), &[pgn], VariantChoice::default()));
-    let index = dir.path().join("0.idx");
-    let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
-    query.filters.since = "2015.03".parse().ok();
-    let answer = || {
-        let explorer = Explorer::open([("0".to_owned(), index.clone())])?;
-        explorer.answer(&query).map(|answer| format!("{answer:?}"))
-    };
-    let expected = answer().unwrap();
+    let index = summed_index(dir.path());
+    let expected: Vec<String> = summed_answers(&index)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
     let mut errors = 0;
     for file in fs::read_dir(&index).unwrap() {
         let path = file.unwrap().path();
@@ -305,11 +369,13 @@ fn damaged_sums_are_errors() {
         for place in (0..bytes.len()).step_by(5000) {
             bytes[place] ^= 4;
             fs::write(&path, &bytes).unwrap();
-            match answer() {
-                Ok(found) => assert_eq!(found, expected, "{} at {place}", path.display()),
-                Err(err) => {
-                    errors += 1;
-                    assert!(err.to_string().contains("0.idx"), "{err}");
+            for (found, expected) in summed_answers(&index).into_iter().zip(&expected) {
+                match found {
+                    Ok(found) => assert_eq!(found, *expected, "{} at {place}", path.display()),
+                    Err(err) => {
+                        errors += 1;
+                        assert!(err.to_string().contains("0.idx"), "{err}");
+                    }
                 }
             }
             bytes[place] ^= 4;
@@ -317,6 +383,52 @@ fn damaged_sums_are_errors() {
         fs::write(&path, &bytes).unwrap();
     }
     assert!(errors > 0);
+}
+
+#[test]
+fn sums_with_any_values_and_right_checksums_do_no_harm() {
+    let dir = temp();
+    let index = summed_index(dir.path());
+    let open = || rusty_leveldb::DB::open(&index, rusty_leveldb::Options::default()).unwrap();
+    // The value of a key, written by another program, so that only the value is wrong.
+    let put = |key: &[u8], value: &[u8]| {
+        let mut database = open();
+        database.put(key, value).unwrap();
+        database.close().unwrap();
+    };
+    let mut sums = Vec::new();
+    let mut database = open();
+    let mut entries = database.new_iter().unwrap();
+    while let Some((key, value)) = rusty_leveldb::LdbIterator::next(&mut entries) {
+        if key.starts_with(b"xp") && key.get(10) == Some(&1) {
+            sums.push((key, value));
+        }
+    }
+    database.close().unwrap();
+    assert!(sums.len() > 12, "all games, years and months");
+    let (mut answered, mut refused) = (0, 0);
+    for (number, (key, value)) in sums.iter().enumerate() {
+        let mut damaged = value.clone();
+        let place = number * 37 % damaged.len();
+        match number % 3 {
+            0 => damaged[place] ^= 1 << (number % 8),
+            1 => damaged[place..].iter_mut().for_each(|byte| *byte = 0xff),
+            _ => damaged.truncate(place),
+        }
+        put(key, &damaged);
+        for answer in summed_answers(&index) {
+            match answer {
+                Ok(_) => answered += 1,
+                Err(err) => {
+                    refused += 1;
+                    assert!(err.to_string().contains("damaged"), "{err}");
+                }
+            }
+        }
+        put(key, value);
+    }
+    assert!(answered > 0 && refused > 0, "{answered} and {refused}");
+    assert!(summed_answers(&index).iter().all(Result::is_ok));
 }
 
 /// The moves of a JSON document: SAN, games, and rating.

@@ -27,12 +27,19 @@ pub fn write_files(dir: &Path, files: &Files) {
     }
 }
 
-/// Bytes changed here and there: each four bytes say in which file, where, and to what.
+/// Bytes changed here and there: each four bytes say in which file, where, and to what. In a file that two bytes cannot
+/// say the places of, the last one says both.
 pub fn edit(files: &mut Files, edits: &[u8]) {
     let count = files.len();
     for edit in edits.chunks_exact(4).take(32) {
         let (_, bytes) = &mut files[usize::from(edit[0] & 0x7f) % count];
-        let place = usize::from(u16::from_be_bytes([edit[1], edit[2]])) % (bytes.len() + 1);
+        let place = match bytes.len() >> u16::BITS {
+            0 => usize::from(u16::from_be_bytes([edit[1], edit[2]])) % (bytes.len() + 1),
+            _ => {
+                let share = u32::from_be_bytes([0, edit[1], edit[2], edit[3]]);
+                ((share as u64 * bytes.len() as u64) >> 24) as usize
+            }
+        };
         if edit[0] & 0x80 != 0 {
             bytes.truncate(place);
         } else if let Some(byte) = bytes.get_mut(place) {

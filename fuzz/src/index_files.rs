@@ -4,7 +4,7 @@ use std::{path::Path, sync::OnceLock};
 
 use polybook::{
     MakeBook,
-    explorer::{Explorer, Line, Page, Query, Sort, View},
+    explorer::{Explorer, Line, Page, Query, Sort, Speed, View},
     index::{Index, MergeIndexes},
     pgn::Input,
     position::{Variant, from_text, key},
@@ -20,10 +20,24 @@ const GAMES: &str = "\
 [Event \"b\"]\n[White \"Three\"]\n[Result \"0-1\"]\n\n1. e4 c5 2. Nf3 d6 0-1\n\n\
 [Event \"c\"]\n[Date \"2024.01.02\"]\n[Result \"1/2-1/2\"]\n\n1. d4 d5 1/2-1/2\n";
 
-/// The files of a small index, by name, and all its answers.
+/// How many games give the starting position sums, and lists of its best games.
+const SUMMED: usize = 33_000;
+
+type Answers = Vec<Result<String, String>>;
+
+/// The files of an index, by name, and all its answers.
 struct Sound {
     files: Files,
     answers: Vec<String>,
+}
+
+impl Sound {
+    fn new(dir: &Path, answers: fn(&Path) -> Answers) -> Sound {
+        Sound {
+            files: files_of(dir),
+            answers: answers(dir).into_iter().map(Result::unwrap).collect(),
+        }
+    }
 }
 
 /// The PGN stands where it stood, so that the index finds it.
@@ -39,16 +53,65 @@ fn sound() -> &'static Sound {
             .explorer(true)
             .run()
             .unwrap();
-        let answers = answers(&dir).into_iter().map(Result::unwrap).collect();
-        Sound {
-            files: files_of(&dir),
-            answers,
-        }
+        Sound::new(&dir, answers)
     })
 }
 
+/// An index whose starting position has sums.
+fn summed() -> &'static Sound {
+    static SUMMED_INDEX: OnceLock<Sound> = OnceLock::new();
+    SUMMED_INDEX.get_or_init(|| {
+        let room = Room::new();
+        let pgn = room.file("games.pgn", many_games().as_bytes());
+        let dir = room.path("index");
+        MakeBook::new([Input::file(&pgn)])
+            .leveldb(&dir)
+            .explorer(true)
+            .run()
+            .unwrap();
+        Sound::new(&dir, summed_answers)
+    })
+}
+
+/// Games of a move each, in many months, speeds and groups of ratings.
+fn many_games() -> String {
+    let game = |number: usize| {
+        let (month, year, rating) = (1 + number % 12, 2010 + number % 3, 900 + number * 7 % 1700);
+        let control = ["60+0", "180+2", "-"][number % 3];
+        let (mv, result) = (
+            ["e4", "d4", "Nf3"][number / 5 % 3],
+            ["1-0", "0-1", "*"][number / 3 % 3],
+        );
+        format!(
+            "[Date \"{year}.{month:02}.01\"]\n[WhiteElo \"{rating}\"]\n[TimeControl \"{control}\"]\n\n1. {mv} {result}\n\n"
+        )
+    };
+    (0..SUMMED).map(game).collect()
+}
+
+/// What is answered by sums of all games, of years and of months.
+fn summed_answers(dir: &Path) -> Answers {
+    let text = |err: polybook::Error| err.to_string();
+    let explorer = match Explorer::open([("games".to_owned(), dir.to_owned())]) {
+        Ok(explorer) => explorer,
+        Err(err) => return vec![Err(text(err))],
+    };
+    let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
+    let mut answers = Vec::new();
+    for since in ["", "2011", "2011.05"] {
+        query.filters.since = since.parse().ok();
+        for speed in [None, Some(Speed::Bullet)] {
+            query.filters.speeds = speed.map(|speed| [speed].into_iter().collect());
+            query.history = speed.is_some();
+            let answer = explorer.answer(&query);
+            answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
+        }
+    }
+    answers
+}
+
 /// All that an index answers about its games, or the error that says why not.
-fn answers(dir: &Path) -> Vec<Result<String, String>> {
+fn answers(dir: &Path) -> Answers {
     let text = |err: polybook::Error| err.to_string();
     let index = match Index::open(dir) {
         Ok(index) => index,
@@ -78,7 +141,7 @@ fn answers(dir: &Path) -> Vec<Result<String, String>> {
 }
 
 /// All that the explorer answers.
-fn explored_answers(dir: &Path) -> Vec<Result<String, String>> {
+fn explored_answers(dir: &Path) -> Answers {
     let text = |err: polybook::Error| err.to_string();
     let explorer = match Explorer::open([("games".to_owned(), dir.to_owned())]) {
         Ok(explorer) => explorer,
@@ -107,16 +170,15 @@ fn explored_answers(dir: &Path) -> Vec<Result<String, String>> {
 pub fn run(data: &[u8]) {
     let (kind, rest) = choice(data);
     let room = Room::new();
-    if kind % 2 == 0 {
-        edited(&room, rest);
-    } else {
-        replaced(&room, usize::from(kind / 2), rest);
+    match kind % 4 {
+        0 => edited(&room, sound(), answers, rest),
+        2 => edited(&room, summed(), summed_answers, rest),
+        _ => replaced(&room, usize::from(kind / 2), rest),
     }
 }
 
 /// Bytes changed here and there: each four bytes say in which file, where, and to what.
-fn edited(room: &Room, edits: &[u8]) {
-    let sound = sound();
+fn edited(room: &Room, sound: &Sound, answers: fn(&Path) -> Answers, edits: &[u8]) {
     let mut files = sound.files.clone();
     edit(&mut files, edits);
     let dir = write(room, &files);

@@ -179,7 +179,9 @@ impl MoveSum {
             1 => (sum.game, sum.rated) = (first, u32::from(sum.ratings > 0)),
             _ => sum.rated = first,
         }
-        Some(sum)
+        let is_possible = u64::from(sum.rated) <= sum.total()
+            && sum.ratings <= u64::from(sum.rated) * u64::from(u16::MAX);
+        is_possible.then_some(sum)
     }
 }
 
@@ -292,18 +294,18 @@ mod tests {
 
     fn move_sums() -> impl Strategy<Value = MoveSum> {
         let games = any::<[u32; 4]>().prop_filter("there are games", |games| *games != [0; 4]);
-        (games, any::<u32>(), any::<u64>(), any::<u32>()).prop_map(
-            |(games, rated, ratings, game)| {
+        (games, any::<u32>(), any::<u16>(), any::<u32>()).prop_map(
+            |(games, rated, rating, game)| {
                 let mut sum = MoveSum {
                     games,
-                    rated,
-                    ratings,
                     ..MoveSum::new(BookMove(0))
                 };
+                sum.rated = rated.min(u32::try_from(sum.total()).unwrap_or(u32::MAX));
                 if sum.total() == 1 {
-                    sum.rated = u32::from(ratings > 0);
+                    sum.rated = u32::from(rating > 0);
                     sum.game = game;
                 }
+                sum.ratings = u64::from(sum.rated) * u64::from(rating);
                 sum
             },
         )
