@@ -329,6 +329,42 @@ fn sums_say_what_the_games_say() {
     }
 }
 
+#[test]
+fn transpositions_are_the_games_behind_each_move() {
+    let dir = temp();
+    let pgn = dir.path().join("games.pgn");
+    fs::write(&pgn, short_games(0, 20_000)).unwrap();
+    let explorer = explorer_of(dir.path(), &[pgn], VariantChoice::default());
+    let line = |play: &str| Line::parse(Variant::Standard, None, play).unwrap();
+    let page = Page {
+        skip: 0,
+        limit: 0,
+        sort: Sort::default(),
+    };
+    let of_player = Filters {
+        player: Some("P7".to_owned()),
+        ..Filters::default()
+    };
+    let of_days = Filters {
+        since: "2015.02.03".parse().ok(),
+        min_elo: Some(1500),
+        ..Filters::default()
+    };
+    for filters in [Filters::default(), of_player, of_days] {
+        let mut query = Query::new(line(""), View::Lichess);
+        query.filters = filters;
+        query.transpositions = true;
+        let answer = explorer.answer(&query).unwrap();
+        assert!(!answer.moves.is_empty(), "{query:?}");
+        for played in answer.moves {
+            query.line = line(&played.uci);
+            let behind = explorer.games(&query, &page).unwrap().total;
+            assert!(behind > 0);
+            assert_eq!(played.reached, Some(behind), "{query:?}");
+        }
+    }
+}
+
 /// An index in whose starting position are so many games that there are sums and lists of the best ones.
 fn summed_index(dir: &Path) -> PathBuf {
     let pgn = dir.join("games.pgn");

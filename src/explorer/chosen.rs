@@ -127,10 +127,16 @@ impl Room {
         stretch: Range<usize>,
     ) -> Option<usize> {
         let first = stretch.start;
-        if !sieve.mark(stretch, &mut self.passes) {
-            return Some(0);
-        }
-        let (passes, games) = (&self.passes[..], &mut self.games[..]);
+        let passes = match sieve.asked(stretch.clone()) {
+            Some(asked) => asked,
+            None => {
+                if !sieve.mark(stretch, &mut self.passes) {
+                    return Some(0);
+                }
+                &self.passes
+            }
+        };
+        let games = &mut self.games[..];
         let mut chosen = 0;
         let mut are_known = true;
         // Games differ from one to the next, so the processor would guess wrongly at a branch.

@@ -8,10 +8,9 @@ use super::{
     chosen::{Chosen, fold_chosen},
     games::Hot,
     line::Line,
-    query::{Filters, Query, Sort, View},
-    sieve::Sieve,
+    query::{Query, Sort, View},
+    sieves::Sieves,
     source::Source,
-    sources::Sources,
     summed::SumFilter,
     tally::{MoveTally, Results},
 };
@@ -55,19 +54,16 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Counts the games of all sources for a question.
-    pub(super) fn new(sources: &Sources, query: &Query) -> Result<Counted> {
+    /// Counts the games for a question.
+    pub(super) fn new(sieves: &Sieves<'_>, query: &Query) -> Result<Counted> {
         let pos = query.line.position();
         let subject = subject_of(&query.line);
         let color = color_of_ratings(query, pos);
         let mut counted = Counted::empty(query);
         // Sums have the ratings of those who moved.
-        let sum_filter = SumFilter::new(&query.filters).filter(|_| color == pos.turn());
-        for source in sources.iter() {
-            let Some(sieve) = Sieve::new(source, &query.filters)? else {
-                continue;
-            };
-            match (source.place(subject)?, &sum_filter) {
+        let sum_filter = sieves.sum_filter.as_ref().filter(|_| color == pos.turn());
+        for (source, sieve) in sieves.iter() {
+            match (source.place(subject)?, sum_filter) {
                 (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                     counted.add_sums(source, filter, subject, apart)?;
                 }
@@ -77,7 +73,7 @@ impl Counted {
                     let add = |counted: &mut Counted, chosen: Chosen<'_>| {
                         counted.add_chosen(source, &chosen, color);
                     };
-                    fold_chosen(source, &sieve, &list, begin, add, |part| counted.join(part))?;
+                    fold_chosen(source, sieve, &list, begin, add, |part| counted.join(part))?;
                 }
             }
         }
@@ -189,17 +185,14 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
 
 /// How many games of a position pass, those that end there too, and the first `wanted` of them: their numbers and moves.
 pub(super) fn first_games(
-    sources: &Sources,
+    sieves: &Sieves<'_>,
     query: &Query,
     sort: Sort,
     wanted: usize,
 ) -> Result<(u64, Vec<(u64, BookMove)>)> {
     let subject = subject_of(&query.line);
     let (mut total, mut best) = (0, Best::new(wanted));
-    for source in sources.iter() {
-        let Some(sieve) = Sieve::new(source, &query.filters)? else {
-            continue;
-        };
+    for (source, sieve) in sieves.iter() {
         let list = source.list(subject, source.place(subject)?)?;
         let add = |(total, best): &mut (u64, Best<Rank>), chosen: Chosen<'_>| {
             *total += chosen.games.len() as u64;
@@ -220,7 +213,7 @@ pub(super) fn first_games(
             }
         };
         let begin = || (0, Best::new(wanted));
-        fold_chosen(source, &sieve, &list, begin, add, |(more, part)| {
+        fold_chosen(source, sieve, &list, begin, add, |(more, part)| {
             total += more;
             best.join(part);
         })?;
@@ -233,14 +226,10 @@ pub(super) fn first_games(
 }
 
 /// How many games of a list pass, those that end there too.
-pub(super) fn count_games(sources: &Sources, subject: Subject, filters: &Filters) -> Result<u64> {
+pub(super) fn count_games(sieves: &Sieves<'_>, subject: Subject) -> Result<u64> {
     let mut games = 0;
-    let sum_filter = SumFilter::new(filters);
-    for source in sources.iter() {
-        let Some(sieve) = Sieve::new(source, filters)? else {
-            continue;
-        };
-        match (source.place(subject)?, &sum_filter) {
+    for (source, sieve) in sieves.iter() {
+        match (source.place(subject)?, &sieves.sum_filter) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                 filter.for_each_class(source, subject, apart, false, |_, class| {
                     games += class.moves.iter().map(MoveSum::total).sum::<u64>();
@@ -250,7 +239,7 @@ pub(super) fn count_games(sources: &Sources, subject: Subject, filters: &Filters
             (place, _) => {
                 let list = source.list(subject, place)?;
                 let add = |sum: &mut u64, chosen: Chosen<'_>| *sum += chosen.games.len() as u64;
-                fold_chosen(source, &sieve, &list, || 0, add, |sum| games += sum)?;
+                fold_chosen(source, sieve, &list, || 0, add, |sum| games += sum)?;
             }
         }
     }

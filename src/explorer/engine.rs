@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
+use rayon::prelude::*;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
@@ -10,12 +11,13 @@ use super::{
     line::Line,
     performance::performance,
     query::{Page, Query, View},
+    sieves::Sieves,
     sources::Sources,
     tally::{MoveTally, Results},
 };
 use crate::{
     error::Result,
-    index::GameHeader,
+    index::{GameHeader, layout::Subject},
     openings,
     position::{BookMove, Variant},
 };
@@ -68,7 +70,9 @@ impl Explorer {
     /// A damaged index, or a source that does not exist.
     pub fn answer(&self, query: &Query) -> Result<Answer> {
         self.sources.check(&query.filters)?;
-        let mut counted = Counted::new(&self.sources, query)?;
+        let sieves = Sieves::new(&self.sources, &query.filters)?;
+        let is_long = query.transpositions && sieves.ask_long(subject_of(&query.line))?;
+        let mut counted = Counted::new(&sieves, query)?;
         let mut totals = Results::default();
         for (_, tally) in &counted.moves {
             totals += tally.results;
@@ -76,10 +80,19 @@ impl Explorer {
         counted
             .moves
             .sort_by_cached_key(|(mv, tally)| (u64::MAX - tally.results.games(), mv.to_string()));
-        let limit = query.moves.unwrap_or(usize::MAX);
-        let moves = counted.moves.iter().take(limit);
+        counted.moves.truncate(query.moves.unwrap_or(usize::MAX));
+        let moves = &counted.moves;
+        let after = |(mv, _): &(BookMove, MoveTally)| subject_after(&query.line, *mv);
+        let reached = |played| count_games(&sieves, after(played)).map(Some);
+        let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
+            (false, _) => vec![None; moves.len()],
+            (true, false) => moves.iter().map(reached).collect::<Result<_>>()?,
+            (true, true) => moves.par_iter().map(reached).collect::<Result<_>>()?,
+        };
         let moves = moves
-            .map(|(mv, tally)| self.played_move(query, *mv, tally))
+            .iter()
+            .zip(reached)
+            .map(|((mv, tally), reached)| self.played_move(query, *mv, tally, reached))
             .collect::<Result<_>>()?;
         let ranked = |(_, number, mv): Rank| (number, mv);
         let top = counted.top.into_sorted().into_iter().map(ranked);
@@ -128,7 +141,8 @@ impl Explorer {
     fn page(&self, query: &Query, page: &Page) -> Result<(u64, Vec<(u64, BookMove)>)> {
         self.sources.check(&query.filters)?;
         let wanted = page.skip.saturating_add(page.limit);
-        let (total, mut games) = first_games(&self.sources, query, page.sort, wanted)?;
+        let sieves = Sieves::new(&self.sources, &query.filters)?;
+        let (total, mut games) = first_games(&sieves, query, page.sort, wanted)?;
         games.drain(..page.skip.min(games.len()));
         Ok((total, games))
     }
@@ -176,13 +190,15 @@ impl Explorer {
         self.sources.game_count()
     }
 
-    fn played_move(&self, query: &Query, mv: BookMove, tally: &MoveTally) -> Result<PlayedMove> {
+    fn played_move(
+        &self,
+        query: &Query,
+        mv: BookMove,
+        tally: &MoveTally,
+        reached: Option<u64>,
+    ) -> Result<PlayedMove> {
         let pos = query.line.position();
-        let legal = mv
-            .to_move(pos)
-            .expect("moves that are not legal were left out");
-        let mut next = pos.clone();
-        next.play_unchecked(legal);
+        let next = position_after(&query.line, mv);
         let results = tally.results;
         let mean = tally.ratings.mean();
         let game = match results.games() {
@@ -203,17 +219,8 @@ impl Explorer {
             black: results.black(),
             game,
             opening: openings::name_of(&next),
-            reached: query
-                .transpositions
-                .then(|| self.reached(query, next))
-                .transpose()?,
+            reached,
         })
-    }
-
-    /// How many games that pass reached a position.
-    fn reached(&self, query: &Query, pos: VariantPosition) -> Result<u64> {
-        let subject = subject_of(&Line::at(query.line.variant(), pos));
-        count_games(&self.sources, subject, &query.filters)
     }
 
     fn games_of(
@@ -231,6 +238,21 @@ impl Explorer {
             })
             .collect()
     }
+}
+
+/// The position behind a legal move of the last position of a line.
+fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
+    let legal = mv
+        .to_move(line.position())
+        .expect("moves that are not legal were left out");
+    let mut next = line.position().clone();
+    next.play_unchecked(legal);
+    next
+}
+
+/// The list of that position.
+fn subject_after(line: &Line, mv: BookMove) -> Subject {
+    subject_of(&Line::at(line.variant(), position_after(line, mv)))
 }
 
 /// The name of the last position of a line that has one.

@@ -36,6 +36,7 @@ mod line;
 mod performance;
 mod query;
 mod sieve;
+mod sieves;
 mod source;
 mod sources;
 mod summed;

@@ -1,6 +1,6 @@
 //! Filters as they are asked of each game of a source.
 
-use std::ops::Range;
+use std::{ops::Range, sync::OnceLock};
 
 use shakmaty::Color;
 
@@ -32,6 +32,8 @@ pub(super) struct Sieve<'a> {
     traits: Option<Box<[bool; Traits::COUNT]>>,
     /// Whether games with these openings pass, by their numbers.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
+    /// Whether each game passes, if [all](Sieve::ask_all) have been asked.
+    asked: OnceLock<Vec<bool>>,
 }
 
 /// Who is asked for, by the numbers of their names.
@@ -79,7 +81,22 @@ impl<'a> Sieve<'a> {
             min_ply: u16::try_from(filters.min_ply).unwrap_or(u16::MAX),
             traits: traits_that_pass(filters),
             eco: eco_that_pass(filters),
+            asked: OnceLock::new(),
         }))
+    }
+
+    /// Asks all games, whose answers are kept.
+    pub(super) fn ask_all(&self) {
+        self.asked.get_or_init(|| {
+            let mut passes = Vec::new();
+            self.mark(0..self.games(), &mut passes);
+            passes
+        });
+    }
+
+    /// Whether each game of a stretch passes, if all have been asked.
+    pub(super) fn asked(&self, stretch: Range<usize>) -> Option<&[bool]> {
+        Some(&self.asked.get()?[stretch])
     }
 
     /// How many games there are to ask.
@@ -90,6 +107,9 @@ impl<'a> Sieve<'a> {
     /// Whether a game passes.
     #[inline]
     pub(super) fn admits(&self, id: usize) -> bool {
+        if let Some(asked) = self.asked.get() {
+            return asked[id];
+        }
         self.of_somebody
             .as_ref()
             .is_none_or(|bits| is_set(bits, id))
