@@ -14,12 +14,12 @@ use crate::{
     position::BookMove,
 };
 
-/// Lists of more parts, some four million games, are gone through on all cores. To wake a thread on a busy machine can
+/// Lists of more parts, some half a million games, are gone through on all cores. To wake a thread on a busy machine can
 /// take longer than all parts of a shorter one.
-const FEW_PARTS: usize = 256;
+const FEW_PARTS: usize = 32;
 
 /// How many parts each thread takes at least.
-const PARTS_AT_ONCE: usize = 32;
+const PARTS_AT_ONCE: usize = 16;
 
 /// A list whose ids are so many times farther apart than they could be is asked game by game.
 const SPARSE: usize = 4;
