@@ -12,7 +12,7 @@ use polybook::{
     index::Index,
     obs::Obs,
     output::AtomicFile,
-    pgn::{Cutter, GameReader, GameResult, Input, Token},
+    pgn::{Cutter, GameReader, GameResult, Input, StreamOptions, Token},
     position::{BookMove, Keyed, read_move, read_word, write_epd},
     tally::{CountRecord, Memory, MoveFilter, Stats, Tally},
 };
@@ -63,6 +63,19 @@ fn reading(c: &mut Criterion) {
     group.bench_function("cutting", |b| {
         b.iter(|| {
             let mut cutter = Cutter::new(&text[..], 1 << 19);
+            while let Some(batch) = cutter.next_batch().unwrap() {
+                black_box(batch);
+            }
+        });
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("games.pgn.zst");
+    std::fs::write(&path, zstd::encode_all(&text[..], 0).unwrap()).unwrap();
+    let packed = Input::file(&path);
+    group.bench_function("unpacking .zst and cutting", |b| {
+        b.iter(|| {
+            let stream = packed.open(&StreamOptions::default()).unwrap();
+            let mut cutter = Cutter::new(stream, 1 << 19);
             while let Some(batch) = cutter.next_batch().unwrap() {
                 black_box(batch);
             }
