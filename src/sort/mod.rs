@@ -30,9 +30,11 @@ mod windows;
 
 pub use self::memory::Memory;
 #[cfg(feature = "parquet")]
-pub(crate) use self::ordered::{Ascending, Choice, merge_ordered};
+pub(crate) use self::ordered::merge_ordered;
 #[cfg(any(feature = "leveldb", feature = "obs"))]
 pub(crate) use self::spool::SpoolReader;
+#[cfg(feature = "parquet")]
+pub(crate) use self::windows::{Ascending, Choice};
 pub(crate) use self::{
     merge::Merge,
     record::{Fold, Record, SHARDS},

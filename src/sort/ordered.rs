@@ -20,47 +20,9 @@ use super::{
     record::{Fold, Record, SHARDS},
     run::{Run, RunFile},
     sealed::{Sealed, SealedShard},
-    windows::Windows,
+    windows::{Ascending, Choice, PassedOver, Windows},
 };
 use crate::error::Result;
-
-/// About how many records a source should hand over at once.
-pub(super) const WINDOW: usize = 1 << 11;
-
-/// Records of some shards in ascending order. Those that are folded into one may come in any order.
-pub(crate) trait Ascending<R> {
-    /// Appends the next records, about [`WINDOW`] of them. If it appends none, there are no more.
-    ///
-    /// # Errors
-    ///
-    /// A source that cannot be read, or is not in order.
-    fn next(&mut self, out: &mut Vec<R>) -> Result<()>;
-}
-
-impl<R: Record, I: Iterator<Item = Result<R>>> Ascending<R> for I {
-    fn next(&mut self, out: &mut Vec<R>) -> Result<()> {
-        for record in self.by_ref().take(WINDOW) {
-            out.push(record?);
-        }
-        Ok(())
-    }
-}
-
-/// Which groups of records are kept. A group is all records of a [rank](Record::rank).
-pub(crate) trait Choice<R>: Sync {
-    /// Whether a group is kept.
-    fn keeps(&self, group: &[R]) -> bool;
-
-    /// Whether every group is kept.
-    fn keeps_all(&self) -> bool;
-}
-
-/// What a choice did not keep.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct PassedOver {
-    pub groups: u64,
-    pub records: u64,
-}
 
 /// Merges the sources that `open` answers for each of so many equal `ranges` of shards, and keeps what is chosen.
 /// `watch` is called now and then with the bytes in temporary files, and may end the merge. Works on all threads of the
