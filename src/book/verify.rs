@@ -469,7 +469,8 @@ mod tests {
         fn what_is_fixed_has_no_faults(
             header in proptest::option::of("[a-z\n]{0,30}"),
             entries in proptest::collection::vec((0..9u64, prop_oneof![0..3u16, any::<u16>()]), 0..40),
-            rest in proptest::collection::vec(any::<u8>(), 0..20),
+            // No ASCII: a rest that is all there is, and is a line of text, would be refused as text.
+            rest in proptest::collection::vec(0x80u8.., 0..20),
         ) {
             let header = header.map_or(Vec::new(), |text| header::create_raw(&text));
             let book = [header, bytes(&entries), rest].concat();
