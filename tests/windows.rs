@@ -17,7 +17,7 @@ use crate::common::{Arguments, fails, many_games, ok, polybook_in, sample, skip,
 /// What a program allows others that opens a file as C does: to read it and to write it, not to replace it.
 const READ_AND_WRITE: u32 = 3;
 
-/// A process with this flag has a console of its own, which nobody sees.
+/// Starts a process on a new console without a window, so that keys pressed there reach it and not the tests.
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
 fn names(dir: &Path) -> Vec<String> {

@@ -49,8 +49,7 @@ pub(super) fn fold_chosen<T: Send>(
         let known = end.and_then(|end| room.choose(sieve, &part.list, end));
         let games = known.ok_or_else(|| source.index.malformed_part(part))?;
         if !games.is_empty() {
-            let moves: Vec<BookMove> = part.list.moves().collect();
-            let moves = &moves;
+            let moves = &part.list.moves().collect::<Vec<BookMove>>();
             add(&mut sum, Chosen { moves, games });
         }
         Ok((sum, room))
