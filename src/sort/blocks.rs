@@ -102,14 +102,7 @@ impl<R: Copy> Blocks<R> {
     /// Appends records, in blocks of the pool.
     pub(super) fn extend(&mut self, mut records: &[R], pool: &Pool<R>) {
         while !records.is_empty() {
-            if self
-                .blocks
-                .last()
-                .is_none_or(|last| last.len() == last.capacity())
-            {
-                self.blocks.push(pool.take());
-            }
-            let last = self.blocks.last_mut().expect("a block was pushed");
+            let last = self.last_with_room(pool);
             let room = last.capacity() - last.len();
             let (now, later) = records.split_at(room.min(records.len()));
             last.extend_from_slice(now);
@@ -117,15 +110,26 @@ impl<R: Copy> Blocks<R> {
         }
     }
 
-    /// Other records, no more than these, in the same blocks. Blocks that are left go to the pool.
-    pub(super) fn refilled(
-        self,
+    /// The last block, or a new one of the pool if that is full.
+    pub(super) fn last_with_room(&mut self, pool: &Pool<R>) -> &mut Vec<R> {
+        let is_full = |last: &Vec<R>| last.len() == last.capacity();
+        if self.blocks.last().is_none_or(is_full) {
+            self.blocks.push(pool.take());
+        }
+        self.blocks.last_mut().expect("a block was pushed")
+    }
+
+    /// Records in these blocks, and further ones of the pool. Blocks that are left go there.
+    pub(super) fn filled(
+        mut blocks: Vec<Vec<R>>,
         mut records: impl ExactSizeIterator<Item = R>,
         pool: &Pool<R>,
     ) -> Blocks<R> {
-        let mut blocks = self.blocks;
         let mut filled = 0;
         while records.len() > 0 {
+            if filled == blocks.len() {
+                blocks.push(pool.take());
+            }
             let block = &mut blocks[filled];
             block.clear();
             let room = block.capacity();
@@ -136,13 +140,13 @@ impl<R: Copy> Blocks<R> {
         Blocks { blocks }
     }
 
-    /// Appends a record, in a block of `empty`, which must suffice.
+    /// Appends a record, in a block of `empty` or else of the pool.
     #[inline(always)]
-    pub(super) fn push(&mut self, record: R, empty: &mut Vec<Vec<R>>) {
+    pub(super) fn push(&mut self, record: R, empty: &mut Vec<Vec<R>>, pool: &Pool<R>) {
         match self.blocks.last_mut() {
             Some(last) if last.len() < last.capacity() => last.push(record),
             _ => {
-                let mut block = empty.pop().expect("there are as many blocks as before");
+                let mut block = empty.pop().unwrap_or_else(|| pool.take());
                 block.clear();
                 block.push(record);
                 self.blocks.push(block);

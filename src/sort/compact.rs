@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use super::{
     blocks::{Blocks, Pool},
     record::{Fold, Record},
+    unsorted::Unsorted,
 };
 
 /// About how many records a bucket should have: few enough to be sorted in the nearest cache.
@@ -18,9 +19,9 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sorts new records, merges them with sorted ones and folds the result, in the blocks that both had. Blocks
-/// that are left go to the pool.
-pub(super) fn compact<R: Record>(new: Blocks<R>, sorted: Blocks<R>, pool: &Pool<R>) -> Blocks<R> {
+/// Sorts new records, merges them with sorted ones and folds the result, in the blocks that both had and
+/// further ones of the pool. Blocks that are left go there.
+pub(super) fn compact<R: Record>(new: Unsorted<R>, sorted: Blocks<R>, pool: &Pool<R>) -> Blocks<R> {
     if new.is_empty() {
         return sorted;
     }
@@ -29,15 +30,14 @@ pub(super) fn compact<R: Record>(new: Blocks<R>, sorted: Blocks<R>, pool: &Pool<
         if sorted.is_empty() {
             let kept = fold_in_place::<R>(scratch);
             let records = scratch[..kept].iter().map(|bits| R::from_bits(*bits));
-            return new.refilled(records, pool);
+            return Blocks::filled(new.into_blocks(), records, pool);
         }
         let mut merging = Merging {
             fold: R::Fold::default(),
             merged: Blocks::default(),
             empty: new.into_blocks(),
+            pool,
         };
-        // The sorted block that is being read cannot be written yet.
-        merging.empty.push(pool.take());
         let mut next = scratch.iter().map(|bits| R::from_bits(*bits)).peekable();
         for block in sorted.into_blocks() {
             for record in &block {
@@ -46,33 +46,36 @@ pub(super) fn compact<R: Record>(new: Blocks<R>, sorted: Blocks<R>, pool: &Pool<
                 }
                 merging.take(*record);
             }
-            // What is merged has no more records than what was read.
             merging.empty.push(block);
         }
         next.for_each(|record| merging.take(record));
-        merging.finish(pool)
+        merging.finish()
     })
 }
 
 /// The result of a merge in the making.
-struct Merging<R: Record> {
+struct Merging<'a, R: Record> {
     fold: R::Fold,
     merged: Blocks<R>,
     empty: Vec<Vec<R>>,
+    pool: &'a Pool<R>,
 }
 
-impl<R: Record> Merging<R> {
+impl<R: Record> Merging<'_, R> {
     #[inline]
     fn take(&mut self, record: R) {
         let (merged, empty) = (&mut self.merged, &mut self.empty);
-        self.fold
-            .take(record, &mut |folded| merged.push(folded, empty));
+        self.fold.take(record, &mut |folded| {
+            merged.push(folded, empty, self.pool);
+        });
     }
 
-    fn finish(mut self, pool: &Pool<R>) -> Blocks<R> {
+    fn finish(mut self) -> Blocks<R> {
         let (merged, empty) = (&mut self.merged, &mut self.empty);
-        self.fold.finish(&mut |folded| merged.push(folded, empty));
-        pool.give_back(self.empty);
+        self.fold.finish(&mut |folded| {
+            merged.push(folded, empty, self.pool);
+        });
+        self.pool.give_back(self.empty);
         self.merged
     }
 }
@@ -96,15 +99,13 @@ fn fold_in_place<R: Record>(records: &mut [u128]) -> usize {
 
 /// The sorted bits of records, in `scratch`. The records are distributed over buckets first, so that only
 /// short parts are left to sort.
-fn sort_into<'a, R: Record>(scratch: &'a mut Vec<u128>, records: &Blocks<R>) -> &'a mut [u128] {
+fn sort_into<'a, R: Record>(scratch: &'a mut Vec<u128>, records: &Unsorted<R>) -> &'a mut [u128] {
     let bits = (records.len() / PER_BUCKET)
         .max(1)
         .ilog2()
         .min(MOST_BUCKET_BITS);
     let mut ends = vec![0usize; 1 << bits];
-    for record in records.iter() {
-        ends[record.bucket(bits)] += 1;
-    }
+    records.for_each(|record| ends[record.bucket(bits)] += 1);
     let mut places = Vec::with_capacity(ends.len());
     let mut total = 0;
     for end in &mut ends {
@@ -116,11 +117,11 @@ fn sort_into<'a, R: Record>(scratch: &'a mut Vec<u128>, records: &Blocks<R>) -> 
         scratch.resize(total, 0);
     }
     let scratch = &mut scratch[..total];
-    for record in records.iter() {
+    records.for_each(|record| {
         let place = &mut places[record.bucket(bits)];
         scratch[*place] = record.to_bits();
         *place += 1;
-    }
+    });
     let mut start = 0;
     for end in ends {
         scratch[start..end].sort_unstable();
@@ -186,9 +187,9 @@ mod tests {
                     Number(((state >> 30) % kinds) << 90)
                 }).collect();
                 expected.extend(&new);
-                let mut blocks = Blocks::default();
-                blocks.extend(&new, &pool);
-                sorted = compact(blocks, sorted, &pool);
+                let mut unsorted = Unsorted::default();
+                unsorted.extend(&new, &pool);
+                sorted = compact(unsorted, sorted, &pool);
                 prop_assert!(sorted.iter().eq(expected.iter().copied()));
             }
         }

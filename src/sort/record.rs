@@ -20,6 +20,21 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// when the record grows.
     fn rank(self) -> u64;
 
+    /// Whether records can be packed at all.
+    const PACKS: bool = false;
+
+    /// Three records in the room of two, if they have room for it.
+    #[inline]
+    fn pack(_three: [Self; 3]) -> Option<[Self; 2]> {
+        None
+    }
+
+    /// The three records that were packed in two.
+    #[inline]
+    fn unpack(_two: [Self; 2]) -> [Self; 3] {
+        unreachable!("nothing was packed")
+    }
+
     /// The shard of the record, under [`SHARDS`].
     #[inline]
     fn shard(self) -> usize {

@@ -5,12 +5,13 @@ use super::{
     compact::compact,
     record::Record,
     run::Run,
+    unsorted::Unsorted,
 };
 
 /// Records in memory, and where others are.
 #[derive(Debug)]
 pub(super) struct Shard<R> {
-    pub new: Blocks<R>,
+    pub new: Unsorted<R>,
     pub sorted: Blocks<R>,
     /// What was spilled to the file of the shard.
     pub runs: Vec<Run>,
@@ -19,7 +20,7 @@ pub(super) struct Shard<R> {
 impl<R> Default for Shard<R> {
     fn default() -> Shard<R> {
         Shard {
-            new: Blocks::default(),
+            new: Unsorted::default(),
             sorted: Blocks::default(),
             runs: Vec::new(),
         }

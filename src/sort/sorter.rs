@@ -1,5 +1,7 @@
 //! Sorting more records than memory holds.
 
+use std::marker::PhantomData;
+
 use super::{
     memory::Memory,
     record::{Fold, Record, SHARDS},
@@ -66,7 +68,7 @@ impl Sorter {
 pub(super) struct Plain(pub(super) u128);
 
 impl Record for Plain {
-    type Fold = KeepAll;
+    type Fold = KeepAll<Plain>;
 
     fn from_bits(bits: u128) -> Plain {
         Plain(bits)
@@ -83,15 +85,20 @@ impl Record for Plain {
 }
 
 /// Joins no records, not even equal ones.
-#[derive(Default)]
-pub(super) struct KeepAll;
+pub(super) struct KeepAll<R>(PhantomData<R>);
 
-impl Fold for KeepAll {
-    type Record = Plain;
+impl<R> Default for KeepAll<R> {
+    fn default() -> KeepAll<R> {
+        KeepAll(PhantomData)
+    }
+}
 
-    fn take(&mut self, record: Plain, out: &mut impl FnMut(Plain)) {
+impl<R> Fold for KeepAll<R> {
+    type Record = R;
+
+    fn take(&mut self, record: R, out: &mut impl FnMut(R)) {
         out(record);
     }
 
-    fn finish(&mut self, _out: &mut impl FnMut(Plain)) {}
+    fn finish(&mut self, _out: &mut impl FnMut(R)) {}
 }
