@@ -159,6 +159,11 @@ impl Pages<'_> {
         self.file.groups()[self.group].column(place)
     }
 
+    /// What was read of the file at once, and where it stands there.
+    pub(super) fn read_at_once(&self) -> (u64, &[u8]) {
+        (self.bytes.held_from, &self.bytes.held)
+    }
+
     /// Starts to read the pages of a column.
     pub(super) fn of_column(&self, place: usize) -> Result<ColumnPages, CountsError> {
         let rows = self.file.rows(self.group)?;

@@ -90,7 +90,8 @@ impl<'a> OrderedRows<'a> {
     ///
     /// # Errors
     ///
-    /// A part that cannot be read, does not hold what it should, or is not in order.
+    /// A part that cannot be read, does not hold what it should, or is not in order. Where its bytes were altered,
+    /// [`OrderedParts::check_bytes`] tells.
     pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
         loop {
             if let Some(open) = &mut self.open
@@ -132,13 +133,14 @@ impl<'a> OrderedRows<'a> {
         } = place;
         let mut file = match self.open.take() {
             Some(open) if std::ptr::eq(open.part, part) => open.file,
-            _ => part.open_checked()?,
+            _ => part.part.open()?,
         };
         let group = &part.groups[number];
         let begin = || {
             let columns = PartColumns::find(file.schema())?;
             let rows = file.rows(number)?;
             let pages = file.pages(number)?;
+            part.sum_up(&pages);
             let before = match group.keys.start() < self.keys.start() {
                 true => self.rows_before(columns.key.open(&pages)?, rows, first_row)?,
                 false => 0,

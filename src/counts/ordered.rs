@@ -4,19 +4,17 @@
 
 use std::{
     ops::RangeInclusive,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use parquet::file::{metadata::RowGroupMetaData, statistics::Statistics};
 
 use super::{
     error::CountsError,
-    file::{ParquetFile, caught},
+    file::{Pages, caught},
     read::{CountsDirectory, Part},
     rows::{MOST_GAMES, PartColumns},
+    summed::RangeSums,
 };
 use crate::error::Result;
 
@@ -32,9 +30,9 @@ pub(crate) struct OrderedParts(Vec<OrderedPart>);
 pub(super) struct OrderedPart {
     pub part: Part,
     pub groups: Vec<Group>,
-    /// Whether its bytes are those that the sidecar tells. The first thread that reads of it finds out.
-    is_checked: Mutex<bool>,
-    /// What all threads have read of it.
+    /// The checksums of what all threads have read of it.
+    sums: RangeSums,
+    /// How much they have read.
     rows_read: AtomicU64,
     games_read: AtomicU64,
 }
@@ -90,23 +88,18 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart {
             part: part.clone(),
             groups,
-            is_checked: Mutex::new(false),
+            sums: RangeSums::default(),
             rows_read: AtomicU64::new(0),
             games_read: AtomicU64::new(0),
         }))
     }
 
-    /// Opens the file, after its bytes were checked.
-    pub(super) fn open_checked(&self) -> Result<ParquetFile> {
-        let mut is_checked = self
-            .is_checked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if !*is_checked {
-            self.part.check_bytes()?;
-            *is_checked = true;
+    /// Sums up the bytes of a row group that is read.
+    pub(super) fn sum_up(&self, pages: &Pages<'_>) {
+        if self.part.has_checksum() {
+            let (start, bytes) = pages.read_at_once();
+            self.sums.add(start, bytes);
         }
-        self.part.open()
     }
 
     /// Counts what was read.
@@ -155,12 +148,24 @@ impl OrderedParts {
         &self.0
     }
 
+    /// Makes sure that the bytes of every part are those that the sidecar tells the checksum of. That is known when
+    /// they were read only, so whoever gets an error before asks this first: bytes that were altered are the reason.
+    ///
+    /// # Errors
+    ///
+    /// A part that was altered or cannot be read.
+    pub(crate) fn check_bytes(&self) -> Result<()> {
+        let check = |part: &OrderedPart| part.part.check_bytes(&part.sums);
+        self.0.iter().try_for_each(check)
+    }
+
     /// Makes sure that every row of every part was read, and answers the sum of their games.
     ///
     /// # Errors
     ///
-    /// A part that has other rows than it tells, or than the sidecar says.
+    /// A part that was altered, or has other rows than it tells, or than the sidecar says.
     pub(crate) fn check_read(&self) -> Result<u64> {
+        self.check_bytes()?;
         let mut sum = 0;
         for part in &self.0 {
             let (rows, games) = (

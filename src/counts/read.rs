@@ -12,7 +12,7 @@ use super::{
     layout::{ENDING, Row, STARTS},
     rows::{BATCH, GroupReader, MOST_GAMES, PartColumns, Rows},
     starts::{Start, read_starts},
-    summed::crc32_of,
+    summed::RangeSums,
 };
 use crate::error::{At, Error, Result};
 
@@ -239,7 +239,7 @@ impl Part {
         read: impl FnOnce(&mut ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
     ) -> Result<u64> {
         let mut file = self.open()?;
-        self.check_bytes()?;
+        self.check_bytes(&RangeSums::default())?;
         let (rows, games) = self.named(caught(|| read(&mut file)))??;
         self.check(rows, games)?;
         Ok(games)
@@ -251,13 +251,19 @@ impl Part {
         self.named(caught(|| ParquetFile::open(file)))
     }
 
-    /// Compares the bytes with the checksum that the sidecar says.
-    pub(super) fn check_bytes(&self) -> Result<()> {
+    /// Whether the sidecar tells a checksum.
+    pub(super) fn has_checksum(&self) -> bool {
+        let listed = self.listed.as_ref();
+        listed.is_some_and(|listed| listed.crc32.is_some())
+    }
+
+    /// Compares the bytes with the checksum that the sidecar tells. What was `read` already is not read again.
+    pub(super) fn check_bytes(&self, read: &RangeSums) -> Result<()> {
         let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
             return Ok(());
         };
         let file = File::open(&self.path).at(&self.path, "open")?;
-        if crc32_of(&file).at(&self.path, "read")? == expected {
+        if read.crc32_of(&file).at(&self.path, "read")? == expected {
             return Ok(());
         }
         self.named(Err(CountsError::Altered))

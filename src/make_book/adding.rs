@@ -15,7 +15,7 @@ use super::{
     run::Run,
 };
 use crate::{
-    counts::{About, CountsError, OrderedRows, Part, Row, Start},
+    counts::{About, CountsError, OrderedParts, OrderedRows, Part, Row, Start},
     error::{Error, Result},
     pgn::{Batch, Condition},
     position::Variant,
@@ -161,7 +161,9 @@ impl Run<'_> {
             run.options.refuse_if_stopped()?;
             run.check_space(spilled)
         };
-        let merged = tally.seal_with(memory, *ranges, *fewest, open, watch)?;
+        let merged = tally
+            .seal_with(memory, *ranges, *fewest, open, watch)
+            .map_err(|err| self.reason_of(err))?;
         for input in 0..run.options.inputs.len() {
             let Some(parts) = run.counted.ordered_parts(input) else {
                 continue;
@@ -174,6 +176,21 @@ impl Run<'_> {
         }
         self.merged = Some(merged);
         Ok(())
+    }
+
+    /// Why ordered counts cannot be merged: if some were altered, that and no other.
+    fn reason_of(&self, err: Error) -> Error {
+        match err {
+            Error::Interrupted | Error::Io { .. } => err,
+            err => match self
+                .counted
+                .ordered()
+                .try_for_each(OrderedParts::check_bytes)
+            {
+                Ok(()) => err,
+                Err(altered) => altered,
+            },
+        }
     }
 
     /// Adds up the rows of a part.
