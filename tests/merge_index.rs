@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::common::{fails, ok, ok_json, sample, short_games, temp};
+use crate::common::{cut_games, fails, ok, ok_json, sample, short_games, temp};
 
 /// The files of an index with their bytes.
 fn files(index: &Path) -> Vec<(String, Vec<u8>)> {
@@ -56,7 +56,11 @@ fn merges(parts: &[&[PathBuf]], options: &str) {
         names.push(name);
     }
     let names = names.join(" ");
-    for resources in ["", "--threads 1 --memory 64KiB"] {
+    for resources in [
+        "",
+        "--threads 1 --memory 64KiB",
+        "--threads 3 --memory 9MiB",
+    ] {
         let line = format!("merge-index -q {names} --out merged --force {resources}");
         ok(dir.path(), &line);
         assert_same(dir.path(), "all", "merged");
@@ -115,6 +119,27 @@ fn merged_indexes_have_the_sums_of_all_games() {
     });
     // Only together they have more games in the starting position than a list without sums.
     merges(&[&[one], &[other]], "--explorer");
+}
+
+#[test]
+fn merged_indexes_of_masters() {
+    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
+        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    };
+    let masters = Path::new(&corpus).join("masters.pgn");
+    let dir = temp();
+    let cut = |sevenths: &[usize]| -> Vec<[PathBuf; 1]> {
+        let names = cut_games(&masters, dir.path(), sevenths.iter().copied());
+        names.iter().map(|name| [dir.path().join(name)]).collect()
+    };
+    for (sevenths, options) in [
+        (&[6, 7][..], "--explorer"),
+        (&[1, 2, 3, 4, 5, 6, 7], "--explorer --index-stats"),
+    ] {
+        let parts = cut(sevenths);
+        let parts: Vec<&[PathBuf]> = parts.iter().map(|part| &part[..]).collect();
+        merges(&parts, options);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{fails, ok, python, run_python, sample, skip, temp};
+use crate::common::{cut_games, fails, ok, python, run_python, sample, skip, temp};
 
 /// Games in several files of all kinds; answers their names in order.
 fn write_games(dir: &Path) -> Vec<String> {
@@ -220,25 +220,6 @@ fn assert_damage_is_named(dir: &Path, counts: &str) {
     }
 }
 
-/// The games of masters in seven files; answers their names in order.
-fn cut_masters(corpus: &Path, dir: &Path) -> Vec<String> {
-    let games = fs::read(corpus.join("masters.pgn")).unwrap();
-    let mut begin = 0;
-    let cut = |number: usize| {
-        let event = memchr::memmem::find(&games[games.len() * number / 7..], b"\n[Event ");
-        event.map_or(games.len(), |at| games.len() * number / 7 + at + 1)
-    };
-    (1..=7)
-        .map(|number| {
-            let name = format!("masters{number}.pgn");
-            let end = cut(number);
-            fs::write(dir.join(&name), &games[begin..end]).unwrap();
-            begin = end;
-            name
-        })
-        .collect()
-}
-
 /// How the games of masters are counted, and what is made of the counts.
 const OF_MASTERS: [(&str, &[&str]); 2] = [
     ("", &["", "--uniform", "--scale position"]),
@@ -299,7 +280,7 @@ fn seven_counts_of_masters_come_to_the_book_of_all_games() {
         return;
     };
     let dir = temp();
-    let pgns = cut_masters(&corpus, dir.path());
+    let pgns = cut_games(&corpus.join("masters.pgn"), dir.path(), 1..=7);
     let python = python_with("DUCKDB", &["duckdb", "pyarrow"]);
     for (i, (counting, makings)) in OF_MASTERS.into_iter().enumerate() {
         let of_each: Vec<String> = pgns.iter().map(|pgn| format!("{pgn}.{i}.counts")).collect();
@@ -332,7 +313,7 @@ fn spark_counts_the_masters_as_polybook_does() {
         return;
     };
     let dir = temp();
-    let pgns = cut_masters(&corpus, dir.path());
+    let pgns = cut_games(&corpus.join("masters.pgn"), dir.path(), 1..=7);
     for ((counting, makings), kill) in OF_MASTERS.into_iter().zip(["kill", ""]) {
         let work = temp();
         let counts = work.path().join("spark").display().to_string();

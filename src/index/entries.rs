@@ -30,8 +30,23 @@ pub(super) enum Value<'a> {
 }
 
 impl Entries {
+    /// With room for so many entries and bytes.
+    pub(super) fn with_room(entries: usize, bytes: usize) -> Entries {
+        Entries {
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(entries),
+            long_values: Vec::new(),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// The keys and values of some entries, joined.
+    pub(super) fn bytes_of(&self, some: Range<usize>) -> &[u8] {
+        let end = some.end.checked_sub(1).map_or(0, |last| self.ends[last].1);
+        &self.bytes[self.start(some.start)..end]
     }
 
     /// How many bytes are held.
@@ -45,24 +60,17 @@ impl Entries {
         self.end(key.len());
     }
 
-    /// Adds some of other entries, whose values are all held, behind all others.
-    pub(super) fn push_all(&mut self, other: &Entries, some: Range<usize>) {
-        let start = other.start(some.start);
-        let ends = &other.ends[some];
-        let Some((_, end)) = ends.last() else {
-            return;
-        };
-        let before = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes[start..*end]);
-        let moved = |end: usize| end - start + before;
-        let ends = ends.iter().map(|(key, value)| (moved(*key), moved(*value)));
-        self.ends.extend(ends);
-    }
-
     /// The number of the first entry from `start` on that `is_before` is not true of, which must be true of all those
-    /// before it.
+    /// before it. Is quickest if there are few of them.
     pub(super) fn find(&self, start: usize, is_before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (start, self.len());
+        let (mut low, mut high) = (start, start);
+        let mut step = 1;
+        while high < self.len() && is_before(self.key(high)) {
+            low = high + 1;
+            high += step;
+            step *= 2;
+        }
+        high = high.min(self.len());
         while low < high {
             let middle = low.midpoint(high);
             if is_before(self.key(middle)) {
@@ -113,7 +121,13 @@ impl Entries {
         &self.bytes[self.start(number)..self.ends[number].0]
     }
 
+    /// The last key, `None` if there are no entries.
+    pub(super) fn last_key(&self) -> Option<&[u8]> {
+        self.len().checked_sub(1).map(|last| self.key(last))
+    }
+
     /// The value of an entry.
+    #[inline]
     pub(super) fn value(&self, number: usize) -> Value<'_> {
         let (key_end, value_end) = self.ends[number];
         let long = || {
@@ -185,11 +199,8 @@ mod tests {
         assert_eq!(entries.value(0), Value::Bytes(b"1"));
         assert_eq!(entries.value(1), Value::Long(&long));
         assert_eq!(entries.value(2), Value::Bytes(b""));
-        let mut held = Entries::default();
-        held.push(b"0", b"00");
-        held.push_all(&entries, 2..3);
-        held.push_all(&entries, 3..3);
-        assert_eq!((held.len(), held.key(1)), (2, &b"c"[..]));
+        assert_eq!(entries.last_key(), Some(&b"c"[..]));
+        assert_eq!(Entries::default().last_key(), None);
         assert_eq!(entries.find(0, |key| key < &b"bc"[..]), 2);
         assert_eq!(entries.find(1, |_| true), 3);
         assert_eq!(entries.reach(0..3, 2), Ok(0));

@@ -144,11 +144,13 @@ impl Index {
         let first = |key: &[u8]| key.first().is_some_and(u8::is_ascii_digit);
         let mut scan = self.scan()?;
         let mut found = None;
-        scan.next_table(|key, _| {
-            if found.is_none() && first(key) {
-                found = layout::parse_number(key);
-            }
-        })?;
+        if let Some(table) = scan.next_table() {
+            table.for_each(|key, _| {
+                if found.is_none() && first(key) {
+                    found = layout::parse_number(key);
+                }
+            })?;
+        }
         let Some(key) = found else {
             return Ok(None);
         };

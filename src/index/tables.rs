@@ -20,7 +20,7 @@ use super::{
 use crate::sort::Sealed;
 
 /// How many bytes of keys and values end a table.
-const TABLE_SIZE: usize = 1 << 20;
+pub(super) const TABLE_SIZE: usize = 1 << 20;
 
 /// The entries of a table.
 #[derive(Debug)]
@@ -86,7 +86,8 @@ impl TableCutter {
         }
     }
 
-    fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
+    /// Takes some of the next entries, when no statistics wait.
+    pub(super) fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.reach(part.clone(), TABLE_SIZE - self.size) {
                 Ok(last) => {

@@ -1,6 +1,10 @@
 //! The entries of an index in waves: what makes them, and those that stand behind the records of games.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     entries::Entries,
@@ -24,9 +28,9 @@ pub(super) enum Wave {
     Positions(Vec<PositionEntries>),
     Entries(Entries),
     Lists(Vec<ListEntries>),
-    /// Entries of several indexes.
+    /// Entries of several indexes, in parts.
     Joined {
-        entries: Entries,
+        parts: Vec<(Arc<Entries>, Range<usize>)>,
         positions: u64,
         postings: u64,
         /// How much of the work they are.

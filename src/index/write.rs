@@ -162,7 +162,7 @@ impl IndexWriter {
                     }
                 }
                 Wave::Joined {
-                    entries,
+                    parts,
                     positions,
                     postings,
                     steps,
@@ -170,7 +170,9 @@ impl IndexWriter {
                     summary.positions += positions;
                     summary.postings += postings;
                     meter.advance(steps);
-                    cutter.push(entries);
+                    for (entries, part) in parts {
+                        cutter.push_part(&entries, part);
+                    }
                 }
                 Wave::End => break,
             }

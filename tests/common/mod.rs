@@ -8,6 +8,7 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fs,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -164,6 +165,27 @@ pub fn program(names: &[&str]) -> Option<PathBuf> {
         skip(&format!("{} is not installed", names[0]));
     }
     found
+}
+
+/// Cuts the games of a PGN into files of a directory, each up to about so many sevenths of all. Answers their names in order.
+pub fn cut_games(pgn: &Path, dir: &Path, sevenths: impl IntoIterator<Item = usize>) -> Vec<String> {
+    let games = fs::read(pgn).unwrap();
+    let mut begin = 0;
+    let cut = |number: usize| {
+        let start = games.len() * number / 7;
+        let event = memchr::memmem::find(&games[start..], b"\n[Event ");
+        event.map_or(games.len(), |at| start + at + 1)
+    };
+    sevenths
+        .into_iter()
+        .map(|number| {
+            let name = format!("sevenths{number}.pgn");
+            let end = cut(number);
+            fs::write(dir.join(&name), &games[begin..end]).unwrap();
+            begin = end;
+            name
+        })
+        .collect()
 }
 
 /// So many short games with the tags that the explorer's filters ask about, numbered on from `first`.

@@ -116,17 +116,11 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
-    /// Takes the next list as it stands in a page.
-    pub(in crate::index) fn add_whole(
-        &mut self,
-        subject: Subject,
-        list: &[u8],
-        items: u64,
-    ) -> Result<()> {
-        self.begin(subject, false)?;
-        self.paging.put_subject(subject, &mut self.lists);
-        self.lists.extend_from_slice(list);
-        self.made.records += items;
+    /// Takes the next lists, which stand together in a page, with their subjects as they stand there. The last is that
+    /// of `last`.
+    pub(in crate::index) fn add_lists(&mut self, last: Subject, lists: &[u8]) -> Result<()> {
+        self.begin(last, false)?;
+        self.lists.extend_from_slice(lists);
         Ok(())
     }
 
@@ -173,27 +167,23 @@ impl<'a> PageMaker<'a> {
     }
 
     fn end_page(&mut self) {
-        if self.page.is_some() {
+        if self.page.take().is_some() {
             let key = page_key(self.paging.last_of(self.subject));
             self.made.entries.push(&key, &self.lists);
             self.lists.clear();
         }
     }
 
-    /// The entries that are complete so far.
-    pub(in crate::index) fn take_entries(&mut self) -> Entries {
-        std::mem::take(&mut self.made.entries)
-    }
-
-    /// How many bytes the complete entries have.
-    pub(in crate::index) fn held(&self) -> usize {
-        self.made.entries.held()
+    /// Completes the present page, and answers how many entries there are by then.
+    pub(in crate::index) fn complete_page(&mut self) -> Result<usize> {
+        self.end_list()?;
+        self.end_page();
+        Ok(self.made.entries.len())
     }
 
     /// Completes the last page.
     pub(in crate::index) fn finish(mut self) -> Result<ListEntries> {
-        self.end_list()?;
-        self.end_page();
+        self.complete_page()?;
         Ok(self.made)
     }
 }

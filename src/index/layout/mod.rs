@@ -114,14 +114,26 @@ pub(super) enum ListKey {
 
 /// Reads a key of a page, a chunk or sums.
 pub(super) fn list_key(key: &[u8]) -> Option<ListKey> {
-    let (subject, rest) = key.strip_prefix(b"xp")?.split_first_chunk()?;
-    let subject = Subject(u64::from_be_bytes(*subject));
-    match rest {
+    let subject = list_subject(key)?;
+    match &key[10..] {
         [0xff] => Some(ListKey::Page(subject)),
         [0, _, _, _, _] => Some(ListKey::Chunk(subject)),
         [1, 0] | [1, 1, _, _] | [1, 2, _, _, _] => Some(ListKey::Sums),
         _ => None,
     }
+}
+
+/// The first key that an entry of a subject's list may have.
+pub(super) fn subject_start(subject: Subject) -> [u8; 10] {
+    let mut key = *b"xp\0\0\0\0\0\0\0\0";
+    key[2..].copy_from_slice(&subject.0.to_be_bytes());
+    key
+}
+
+/// The subject in the key of a page, a chunk or sums.
+pub(super) fn list_subject(key: &[u8]) -> Option<Subject> {
+    let (subject, _) = key.strip_prefix(b"xp")?.split_first_chunk()?;
+    Some(Subject(u64::from_be_bytes(*subject)))
 }
 
 /// The id in the key of a game record.

@@ -266,6 +266,12 @@ impl Paging {
         subject.0 >> (u64::BITS - self.bits)
     }
 
+    /// The first subject that the page of a subject may have.
+    #[inline]
+    pub fn first_of(self, subject: Subject) -> Subject {
+        Subject(subject.0 & !(u64::MAX >> self.bits))
+    }
+
     /// The last subject that a page may have, which its key is made of.
     pub fn last_of(self, subject: Subject) -> Subject {
         Subject(subject.0 | (u64::MAX >> self.bits))
@@ -301,15 +307,15 @@ impl Paging {
         Some(None)
     }
 
-    /// All subjects of a page with their lists and where these stand in it; `None` if it is malformed. `any` is a
-    /// subject of the page.
-    pub fn lists(
+    /// Calls `f` with each subject of a page, its list, and where this stands; `None` if the page is malformed or `f`
+    /// says so. `any` is a subject of the page.
+    pub fn for_each_list<'a>(
         self,
-        page: &[u8],
+        page: &'a [u8],
         any: Subject,
-    ) -> Option<Vec<(Subject, List<'_>, Range<usize>)>> {
-        let first = any.0 & !(u64::MAX >> self.bits);
-        let mut lists = Vec::new();
+        mut f: impl FnMut(Subject, List<'a>, Range<usize>) -> Option<()>,
+    ) -> Option<()> {
+        let first = self.first_of(any).0;
         let mut rest = page;
         let mut last = None;
         while !rest.is_empty() {
@@ -323,9 +329,9 @@ impl Paging {
             let list = List::parse(list)?;
             rest = list.for_each(|_, _| ())?;
             let range = list.start_in(page)..page.len() - rest.len();
-            lists.push((subject, list, range));
+            f(subject, list, range)?;
         }
-        Some(lists)
+        Some(())
     }
 }
 
@@ -386,9 +392,16 @@ mod tests {
                 let other = Subject(subject.0 ^ 1);
                 prop_assert_eq!(paging.find(&page, other).unwrap().is_some(), lists.contains_key(&other));
             }
-            let all = paging.lists(&page, first).unwrap();
-            prop_assert!(all.iter().map(|(subject, ..)| subject).eq(lists.keys()));
-            prop_assert!(all.iter().all(|(subject, _, range)| page[range.clone()] == written(lists[subject], false)));
+            let mut all = Vec::new();
+            let read = paging.for_each_list(&page, first, |subject, list, range| {
+                assert_eq!(list.start_in(&page), range.start);
+                all.push((subject, range));
+                Some(())
+            });
+            prop_assert!(read.is_some());
+            prop_assert!(all.iter().map(|(subject, _)| subject).eq(lists.keys()));
+            prop_assert!(all.iter().all(|(subject, range)| page[range.clone()] == written(lists[subject], false)));
+            prop_assert!(paging.for_each_list(&page, first, |_, _, _| None).is_none());
         }
 
         #[test]
@@ -398,7 +411,7 @@ mod tests {
             }
             let paging = Paging::for_items(1000);
             let _ = paging.find(&bytes, Subject(subject));
-            let _ = paging.lists(&bytes, Subject(subject));
+            let _ = paging.for_each_list(&bytes, Subject(subject), |_, _, _| Some(()));
         }
     }
 

@@ -246,7 +246,12 @@ impl Block {
         &self.bytes[found.start..found.end]
     }
 
-    /// The same without a copy, because values may be large.
+    /// The room of the block, for another one.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The same as [`value`](Block::value) without a copy, because values may be large.
     pub(super) fn into_value(mut self, found: &Found) -> Vec<u8> {
         self.bytes.truncate(found.end);
         self.bytes.drain(..found.start);

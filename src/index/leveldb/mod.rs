@@ -27,7 +27,7 @@ pub(super) use self::{
     builder::TableBuilder,
     database::{Database, is_file_of_database},
     manifest::{FIRST_TABLE, TableFile},
-    scan::Scan,
+    scan::{Scan, ScannedTable},
 };
 
 /// What is wrong with a file, and where in it.

@@ -37,15 +37,23 @@ impl Database {
     }
 }
 
-impl Scan<'_> {
-    /// Calls `f` with the key and the value of each entry of the next table; false if there is none.
-    pub(in crate::index) fn next_table(&mut self, mut f: impl FnMut(&[u8], &[u8])) -> Result<bool> {
-        let Some(file) = self.tables.pop() else {
-            return Ok(false);
-        };
-        let read = |table: &Table| table.for_each(&mut f);
-        self.database.tables.with(file.number, read)?;
-        Ok(true)
+impl<'a> Scan<'a> {
+    /// The next table, to be read on any thread.
+    pub(in crate::index) fn next_table(&mut self) -> Option<ScannedTable<'a>> {
+        let file = self.tables.pop()?;
+        Some(ScannedTable {
+            database: self.database,
+            file,
+        })
+    }
+
+    /// The next table, unless all its keys are `end` or come behind it.
+    pub(in crate::index) fn next_table_before(&mut self, end: &[u8]) -> Option<ScannedTable<'a>> {
+        let next = self.tables.last()?;
+        match next.first_key[..] < *end {
+            true => self.next_table(),
+            false => None,
+        }
     }
 
     /// Passes over the tables whose last key comes before `key`.
@@ -56,15 +64,55 @@ impl Scan<'_> {
             .is_some()
         {}
     }
+
+    /// How many bytes the tables have that are left and begin before `end`.
+    pub(in crate::index) fn bytes_before(&self, end: &[u8]) -> u64 {
+        let left = self.tables.iter();
+        let before = left.filter(|table| table.first_key[..] < *end);
+        before.map(|table| table.size).sum()
+    }
+}
+
+/// A table of a database that is gone through.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::index) struct ScannedTable<'a> {
+    database: &'a Database,
+    file: &'a TableFile,
+}
+
+impl ScannedTable<'_> {
+    /// How many bytes it has.
+    pub(in crate::index) fn size(&self) -> u64 {
+        self.file.size
+    }
+
+    /// Whether all its keys are in a stretch.
+    pub(in crate::index) fn lies_within(&self, start: &[u8], end: &[u8]) -> bool {
+        self.file.first_key[..] >= *start && self.file.last_key[..] < *end
+    }
+
+    /// Calls `f` with the key and the value of each entry.
+    pub(in crate::index) fn for_each(&self, f: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        let read = |table: &Table| table.for_each(f);
+        self.database.tables.with(self.file.number, read)
+    }
 }
 
 impl Table {
     /// Calls `f` with the key and value of each entry.
     pub(super) fn for_each(&self, mut f: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let in_file = |damage: Damage| self.of(damage);
-        let mut blocks = self.index()?.cursor();
+        // The index is not kept: whoever goes through all tables comes by each once.
+        let index = self.read_index()?;
+        let file = self.read_whole()?;
+        let mut room = Vec::new();
+        let mut blocks = index.cursor();
         while blocks.advance().map_err(in_file)? {
-            let block = self.block(self.handle(blocks.value())?)?;
+            let handle = self.handle(blocks.value())?;
+            let block = match &file {
+                Some(file) => self.block_of(file, handle, room)?,
+                None => self.block(handle)?,
+            };
             let mut entries = block.cursor();
             while entries.advance().map_err(in_file)? {
                 let (key, _, kind) = entries.parts().map_err(in_file)?;
@@ -72,6 +120,7 @@ impl Table {
                     f(key, entries.value());
                 }
             }
+            room = block.into_bytes();
         }
         Ok(())
     }

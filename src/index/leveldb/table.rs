@@ -23,6 +23,10 @@ use crate::{
 /// The most that a byte of Snappy's output can stand for, and a little more.
 const MOST_EXPANSION: usize = 64;
 
+/// The most bytes of a table that are read at once. Ours have a mebibyte before they are compressed, unless a value is
+/// longer.
+const MOST_AT_ONCE: u64 = 4 << 20;
+
 /// A table that is open.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -104,8 +108,13 @@ impl Table {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
-        let index = self.block(self.index_handle()?)?;
+        let index = self.read_index()?;
         Ok(self.index.get_or_init(|| index))
+    }
+
+    /// Reads the index from the file.
+    pub(super) fn read_index(&self) -> Result<Block> {
+        self.block(self.index_handle()?)
     }
 
     /// Where the footer says that the index is.
@@ -133,32 +142,59 @@ impl Table {
 
     /// Reads a block and verifies its checksum.
     pub(super) fn block(&self, handle: Handle) -> Result<Block> {
-        let damaged = |problem| self.damaged(handle.offset, problem);
-        let outside = || damaged("a block lies outside of the file");
-        let len = handle
-            .size
-            .checked_add(BLOCK_TRAILER as u64)
-            .ok_or_else(outside)?;
+        let mut stored = vec![0; self.stored_len(handle)?];
+        read_exact_at(&self.file, &mut stored, handle.offset).at(&self.path, "read")?;
+        self.unpacked(&stored, handle, Vec::new())
+    }
+
+    /// Reads all of the file, so that blocks can be read with [`Table::block_of`]; `None` if it is larger than a table
+    /// need be.
+    pub(super) fn read_whole(&self) -> Result<Option<Vec<u8>>> {
+        if self.size > MOST_AT_ONCE {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; self.size as usize];
+        read_exact_at(&self.file, &mut bytes, 0).at(&self.path, "read")?;
+        Ok(Some(bytes))
+    }
+
+    /// The same as [`Table::block`] from the bytes of the file. Takes the room of another block.
+    pub(super) fn block_of(&self, file: &[u8], handle: Handle, room: Vec<u8>) -> Result<Block> {
+        let len = self.stored_len(handle)?;
+        let start = handle.offset as usize;
+        self.unpacked(&file[start..start + len], handle, room)
+    }
+
+    /// How many bytes a block takes in the file, all of which are there.
+    fn stored_len(&self, handle: Handle) -> Result<usize> {
+        let outside = || self.damaged(handle.offset, "a block lies outside of the file");
+        let len = handle.size.checked_add(BLOCK_TRAILER as u64);
+        let len = len.ok_or_else(outside)?;
         let end = handle.offset.checked_add(len).ok_or_else(outside)?;
         if end > self.size {
             return Err(outside());
         }
-        let len = usize::try_from(len).map_err(|_| outside())?;
-        let mut stored = vec![0; len];
-        read_exact_at(&self.file, &mut stored, handle.offset).at(&self.path, "read")?;
-        let checksum = stored.split_off(len - size_of::<u32>());
-        if masked(crc32c::crc32c(&stored)).to_le_bytes() != checksum[..] {
+        usize::try_from(len).map_err(|_| outside())
+    }
+
+    /// Verifies the checksum of a block with its trailer, and decompresses it.
+    fn unpacked(&self, stored: &[u8], handle: Handle, mut room: Vec<u8>) -> Result<Block> {
+        let damaged = |problem| self.damaged(handle.offset, problem);
+        let (stored, checksum) = stored.split_at(stored.len() - size_of::<u32>());
+        if masked(crc32c::crc32c(stored)).to_le_bytes() != checksum[..] {
             return Err(damaged("the checksum of a block does not match"));
         }
-        let compression = stored.pop().expect("a block has a trailer");
-        let bytes = match compression {
-            UNCOMPRESSED => stored,
-            SNAPPY => {
-                decompress(&stored).ok_or_else(|| damaged("a block cannot be decompressed"))?
+        let (compression, stored) = stored.split_last().expect("a block has a trailer");
+        match *compression {
+            UNCOMPRESSED => {
+                room.clear();
+                room.extend_from_slice(stored);
             }
+            SNAPPY => decompress(stored, &mut room)
+                .ok_or_else(|| damaged("a block cannot be decompressed"))?,
             _ => return Err(damaged("a block is compressed in an unknown way")),
-        };
-        Block::new(bytes, handle.offset).map_err(|damage| damage.of(&self.path))
+        }
+        Block::new(room, handle.offset).map_err(|damage| damage.of(&self.path))
     }
 
     fn damaged(&self, offset: u64, problem: &'static str) -> Error {
@@ -173,10 +209,12 @@ fn read_handle(fields: &mut Fields<'_>) -> Option<Handle> {
     })
 }
 
-fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
+fn decompress(stored: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let len = snap::raw::decompress_len(stored).ok()?;
     if len / MOST_EXPANSION > stored.len() {
         return None;
     }
-    snap::raw::Decoder::new().decompress_vec(stored).ok()
+    out.resize(len, 0);
+    let written = snap::raw::Decoder::new().decompress(stored, out).ok()?;
+    (written == len).then_some(())
 }

@@ -6,9 +6,8 @@ use crate::{
     index::{
         GameRecords,
         entries::Entries,
-        explored::{GameEntries, PageMaker},
+        explored::GameEntries,
         games::GameWalk,
-        layout::played::Paging,
         waves::{ExploredWaves, LastWaves, Wave, Waves, file_entries},
     },
     progress::Meter,
@@ -28,7 +27,6 @@ pub(super) struct IndexMerge<'a> {
 struct ExploredEntries<'a> {
     games: GameEntries<'a>,
     lists: ListMerge<'a>,
-    maker: Option<PageMaker<'a>>,
     items: u64,
     names: u32,
 }
@@ -53,19 +51,21 @@ impl<'a> IndexMerge<'a> {
                     .sum();
                 let items: u64 = contents.iter().map(|contents| contents.items).sum();
                 let items = items.saturating_sub(names) + u64::from(merge.games.name_count());
-                meter.expect(items);
+                let lists = ListMerge::new(plan, contents, merge, items)?;
+                meter.expect(lists.bytes_left());
                 Ok(ExploredEntries {
                     games: merge.games.entries(),
-                    lists: ListMerge::new(plan, contents, merge)?,
-                    maker: Some(PageMaker::new(Paging::for_items(items), &merge.games)),
+                    lists,
                     items,
                     names: merge.games.name_count(),
                 })
             })
             .transpose()?;
+        let positions = PositionMerge::new(plan)?;
+        meter.expect(positions.bytes_left());
         meter.expect(plan.games);
         Ok(IndexMerge {
-            positions: PositionMerge::new(plan)?,
+            positions,
             games: records.walk(),
             last: LastWaves {
                 files: Some(file_entries(&files, plan.games, plan.variant)),
@@ -77,16 +77,10 @@ impl<'a> IndexMerge<'a> {
 
 impl Waves for IndexMerge<'_> {
     fn next_wave(&mut self) -> Result<Wave> {
-        let mut entries = Entries::default();
-        let counted = self.positions.fill(&mut entries, WAVE)?;
-        if entries.len() > 0 {
-            return Ok(Wave::Joined {
-                entries,
-                positions: counted.positions,
-                postings: counted.postings,
-                steps: 0,
-            });
+        if let Some(wave) = self.positions.next_wave()? {
+            return Ok(wave);
         }
+        let mut entries = Entries::default();
         self.games.fill(&mut entries, WAVE)?;
         if entries.len() > 0 {
             return Ok(Wave::Entries(entries));
@@ -106,18 +100,7 @@ impl ExploredWaves for ExploredEntries<'_> {
         if entries.len() > 0 {
             return Ok(Wave::Entries(entries));
         }
-        let Some(maker) = &mut self.maker else {
-            return Ok(Wave::End);
-        };
-        let mut steps = 0;
-        while maker.held() < WAVE {
-            let Some(items) = self.lists.add_next(maker)? else {
-                let rest = self.maker.take().expect("it was there").finish()?;
-                return Ok(joined(rest.entries, steps));
-            };
-            steps += items;
-        }
-        Ok(joined(maker.take_entries(), steps))
+        Ok(self.lists.next_wave()?.unwrap_or(Wave::End))
     }
 
     fn items(&self) -> u64 {
@@ -126,14 +109,5 @@ impl ExploredWaves for ExploredEntries<'_> {
 
     fn names(&self) -> u32 {
         self.names
-    }
-}
-
-fn joined(entries: Entries, steps: u64) -> Wave {
-    Wave::Joined {
-        entries,
-        positions: 0,
-        postings: 0,
-        steps,
     }
 }

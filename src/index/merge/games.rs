@@ -70,7 +70,7 @@ pub(super) fn merged_records(
 /// The rows of all games, and their names under new numbers.
 pub(super) struct ExploredMerge {
     pub games: ExploredGames,
-    /// The lists of the names.
+    /// The lists of the names that the first games do not have.
     pub names: Sealed<Played>,
 }
 
@@ -87,16 +87,20 @@ impl ExploredMerge {
             temp_dir: memory.temp_dir.clone(),
         });
         let mut lists = Vec::new();
-        for (part, contents) in plan.inputs.iter().zip(contents) {
+        for (number, (part, contents)) in plan.inputs.iter().zip(contents).enumerate() {
             let names = NameReader::new(contents.names);
-            for number in 0..part.index.game_count().div_ceil(ROWS) {
+            for entry in 0..part.index.game_count().div_ceil(ROWS) {
                 if stop.load(Ordering::Relaxed) {
                     return Err(Error::Interrupted);
                 }
-                for row in part.index.row_entry(number)? {
+                for row in part.index.row_entry(entry)? {
                     let name = |number| names.name(part.index, number);
                     let names = [name(row.white)?, name(row.black)?, name(row.event)?];
                     games.push(row, &names, &mut lists)?;
+                }
+                if number == plan.base {
+                    // The first names keep their numbers, so the lists of them stand.
+                    lists.clear();
                 }
                 if lists.len() > NAMES {
                     shards.append(&Partition::new(&lists))?;

@@ -1,17 +1,27 @@
-//! Joining the explorer's lists, subject by subject. A list that only the first input has is taken as it stands.
+//! Joining the explorer's lists, subject by subject. Pages that only the input with the first games has lists for are
+//! taken as they stand, and so are the lists that only that input has of other pages.
 
 use std::{collections::VecDeque, iter::Peekable, ops::Range};
 
-use super::{games::ExploredMerge, plan::Plan, stream::EntryStream};
+use rayon::prelude::*;
+
+use super::{
+    ahead::{KeyRange, ReadAhead},
+    cursor::{EntryCursor, Joined, Parts},
+    games::ExploredMerge,
+    plan::Plan,
+};
 use crate::{
     error::Result,
     index::{
         Index,
-        explored::{NAMED, PageMaker, Played},
+        explored::{ExploredGames, NAMED, PageMaker, Played},
         layout::{
-            Contents, ListKey, Subject, list_key,
+            Contents, ListKey, Subject, list_key, list_subject,
             played::{List, Paging},
+            subject_start,
         },
+        waves::Wave,
     },
     sort::SHARDS,
 };
@@ -22,33 +32,32 @@ const END: &[u8] = b"xq";
 
 type Records<'a> = Box<dyn Iterator<Item = Result<Played>> + Send + 'a>;
 
-/// The lists of all inputs, in order.
+/// Joins the lists of all inputs.
 pub(super) struct ListMerge<'a> {
-    inputs: Vec<ListStream<'a>>,
-    /// The records of the lists of names.
+    inputs: ListInputs<'a>,
+    /// The records of the lists of names that are new.
     names: Peekable<Records<'a>>,
 }
 
+/// Where lists come from.
+struct ListInputs<'a> {
+    plan: &'a Plan<'a>,
+    /// How the lists of each input are put into pages, and those of the output.
+    pagings: Vec<Paging>,
+    paging: Paging,
+    ahead: ReadAhead<'a>,
+    /// The rows of all games.
+    games: &'a ExploredGames,
+}
+
 impl<'a> ListMerge<'a> {
+    /// Of lists with so many items in all.
     pub(super) fn new(
         plan: &'a Plan<'a>,
         contents: &[Contents],
         merge: &'a ExploredMerge,
+        items: u64,
     ) -> Result<ListMerge<'a>> {
-        let mut inputs = Vec::new();
-        for (part, contents) in plan.inputs.iter().zip(contents) {
-            let mut stream = ListStream {
-                index: part.index,
-                stream: EntryStream::new(part.index, START, END)?,
-                paging: contents.paging,
-                first_id: part.first_id,
-                chunks: VecDeque::new(),
-                page: Vec::new(),
-                lists: VecDeque::new(),
-            };
-            stream.read_to_lists()?;
-            inputs.push(stream);
-        }
         let names = (0..SHARDS).flat_map(|shard| {
             let mut records = Vec::new();
             let read = merge
@@ -58,61 +67,202 @@ impl<'a> ListMerge<'a> {
             records
         });
         let names: Records<'a> = Box::new(names);
+        let inputs = ListInputs {
+            plan,
+            pagings: contents.iter().map(|contents| contents.paging).collect(),
+            paging: Paging::for_items(items),
+            ahead: ReadAhead::new(plan, START, END)?,
+            games: &merge.games,
+        };
         Ok(ListMerge {
             inputs,
             names: names.peekable(),
         })
     }
 
-    /// Hands the list of the next subject to `maker`. Answers how many items it has, `None` if there is no further
-    /// subject.
-    pub(super) fn add_next(&mut self, maker: &mut PageMaker<'_>) -> Result<Option<u64>> {
-        let named = match self.names.peek() {
-            Some(Ok(record)) => Some(record.subject()),
-            Some(Err(_)) => return self.names.next().transpose().map(|_| None),
-            None => None,
-        };
-        let subjects = self.inputs.iter().filter_map(ListStream::subject);
-        let Some(subject) = subjects.chain(named).min() else {
-            return Ok(None);
-        };
-        if named == Some(subject) {
-            return self.add_named(subject, maker).map(Some);
-        }
-        let mut holders = self
-            .inputs
-            .iter_mut()
-            .filter(|input| input.subject() == Some(subject));
-        let first = holders.next().expect("an input has the subject");
-        let mut others = holders.peekable();
-        if first.first_id == 0
-            && others.peek().is_none()
-            && let Some((list, items)) = first.whole()
-        {
-            maker.add_whole(subject, list, items)?;
-            first.pass()?;
-            return Ok(Some(items));
-        }
-        // The games of each input stand behind those of the one before.
-        let mut items = 0;
-        for input in [first].into_iter().chain(others) {
-            input.take(|record| {
-                items += 1;
-                maker.add(record)
-            })?;
-        }
-        Ok(Some(items))
+    /// How many bytes of tables are to be read.
+    pub(super) fn bytes_left(&self) -> u64 {
+        self.inputs.ahead.bytes_left()
     }
 
-    /// Hands a list with numbers of names to `maker`, and answers how many items it has.
-    fn add_named(&mut self, subject: Subject, maker: &mut PageMaker<'_>) -> Result<u64> {
-        let mut records = Vec::new();
-        let is_named =
-            |next: &Result<Played>| next.as_ref().is_ok_and(|next| next.subject() == subject);
-        while let Some(record) = self.names.next_if(is_named) {
-            records.push(record?);
+    /// The next entries, `None` when all have come.
+    pub(super) fn next_wave(&mut self) -> Result<Option<Wave>> {
+        let before = self.bytes_left();
+        let paging = self.inputs.paging;
+        let align = |subject| subject_start(paging.first_of(subject)).to_vec();
+        // All lists up to the last page are known, but those of the output's own page only if they have ended.
+        let stretch = self.inputs.ahead.next_stretch(|tables| {
+            let last = tables.iter().rev().find_map(|table| {
+                let mut keys = (0..table.len()).rev().map(|entry| table.key(entry));
+                keys.find_map(|key| match list_key(key) {
+                    Some(ListKey::Page(last)) => Some(last),
+                    _ => None,
+                })
+            })?;
+            let next = last.0.checked_add(1).map(|next| align(Subject(next)));
+            Some(next.unwrap_or_else(|| END.to_vec()))
+        })?;
+        let Some(stretch) = stretch else {
+            return Ok(None);
+        };
+        let names = self.take_names(&stretch)?;
+        let inputs = &self.inputs;
+        let parts = inputs
+            .ahead
+            .cut(&stretch, |key| Some(align(list_subject(key)?)));
+        let made = parts
+            .par_iter()
+            .map(|part| PartMerge::new(inputs, &names, part).join())
+            .collect::<Result<Vec<Parts>>>()?;
+        self.inputs.ahead.pass(stretch);
+        Ok(Some(Wave::Joined {
+            parts: made.into_iter().flatten().collect(),
+            positions: 0,
+            postings: 0,
+            steps: before - self.bytes_left(),
+        }))
+    }
+
+    /// Takes the records of names up to the end of a stretch.
+    fn take_names(&mut self, stretch: &KeyRange) -> Result<Vec<Played>> {
+        let end = list_subject(&stretch.end);
+        let is_due = |next: &Result<Played>| match (next, end) {
+            (Ok(next), Some(end)) => next.subject() < end,
+            _ => true,
+        };
+        let mut names = Vec::new();
+        while let Some(record) = self.names.next_if(is_due) {
+            names.push(record?);
         }
-        // An input has the subject too only if a name has the hash of something else.
+        Ok(names)
+    }
+}
+
+/// Joins the lists whose subjects lie in a part of a stretch. It begins and ends where pages of the output do.
+struct PartMerge<'p> {
+    base: usize,
+    /// Whether the pages of the first games are cut as those of the output.
+    has_same_pages: bool,
+    paging: Paging,
+    end: &'p [u8],
+    inputs: Vec<ListStream<'p>>,
+    /// The records of names that are left.
+    names: &'p [Played],
+    maker: PageMaker<'p>,
+    joined: Joined,
+}
+
+impl<'p> PartMerge<'p> {
+    fn new(from: &'p ListInputs<'_>, names: &'p [Played], part: &'p KeyRange) -> PartMerge<'p> {
+        let (plan, paging) = (from.plan, from.paging);
+        let (first, until) = (list_subject(&part.start), list_subject(&part.end));
+        let first = first.unwrap_or(Subject(0));
+        let number = |subject| names.partition_point(|name| name.subject() < subject);
+        let names = &names[number(first)..until.map_or(names.len(), number)];
+        let streams = from.ahead.cursors(&part.start).into_iter().enumerate();
+        let streams = streams.map(|(number, cursor)| ListStream {
+            index: plan.inputs[number].index,
+            first_id: plan.inputs[number].first_id,
+            paging: from.pagings[number],
+            keeps_names: number == plan.base,
+            cursor,
+            from: first,
+            until,
+            chunks: VecDeque::new(),
+            page: &[],
+            lists: VecDeque::new(),
+        });
+        PartMerge {
+            base: plan.base,
+            has_same_pages: from.pagings[plan.base] == paging,
+            paging,
+            end: &part.end,
+            inputs: streams.collect(),
+            names,
+            maker: PageMaker::new(paging, from.games),
+            joined: Joined::default(),
+        }
+    }
+
+    fn join(mut self) -> Result<Parts> {
+        loop {
+            let named = self.names.first().map(|record| record.subject());
+            let mut other = named;
+            for (number, input) in self.inputs.iter_mut().enumerate() {
+                if number != self.base {
+                    input.read_to_lists()?;
+                    other = other.into_iter().chain(input.subject()).min();
+                }
+            }
+            self.pass_pages(other)?;
+            self.inputs[self.base].read_to_lists()?;
+            if self.has_same_pages && self.pass_lists(other)? {
+                continue;
+            }
+            let own = self.inputs[self.base].subject();
+            let Some(subject) = other.into_iter().chain(own).min() else {
+                return Ok(self.joined.finish(self.maker.finish()?.entries));
+            };
+            if named == Some(subject) {
+                self.add_named(subject)?;
+            } else {
+                self.add(subject)?;
+            }
+        }
+    }
+
+    /// Takes the pages of the first games that come before that of a subject as they stand.
+    fn pass_pages(&mut self, other: Option<Subject>) -> Result<()> {
+        let base = &mut self.inputs[self.base];
+        if !self.has_same_pages || !base.is_between_pages() {
+            return Ok(());
+        }
+        let page = other.map(|other| subject_start(self.paging.first_of(other)));
+        let end = page.as_ref().map_or(self.end, |page| &page[..]);
+        if base.cursor.key_before(end).is_none() {
+            return Ok(());
+        }
+        let made = self.maker.complete_page()?;
+        while let Some((read, some)) = base.cursor.pass_until(end) {
+            self.joined.pass(made, read, some);
+        }
+        Ok(())
+    }
+
+    /// Takes the next lists of the first games up to that of a subject as they stand in their page. Answers whether
+    /// there are any.
+    fn pass_lists(&mut self, other: Option<Subject>) -> Result<bool> {
+        let base = &mut self.inputs[self.base];
+        let is_own =
+            |list: &&PageList| list.len > 0 && other.is_none_or(|other| list.subject < other);
+        let own = base.lists.iter().take_while(is_own).count();
+        let mut passed = base.lists.drain(..own);
+        let Some(first) = passed.next() else {
+            return Ok(false);
+        };
+        let last = passed.next_back().unwrap_or_else(|| first.clone());
+        let lists = &base.page[first.start..last.list.end];
+        self.maker.add_lists(last.subject, lists)?;
+        Ok(true)
+    }
+
+    /// Joins the lists of a subject.
+    fn add(&mut self, subject: Subject) -> Result<()> {
+        // The games of each input stand behind those of the one before.
+        for input in &mut self.inputs {
+            if input.subject() == Some(subject) {
+                input.take(|record| self.maker.add(record))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same with numbers of names.
+    fn add_named(&mut self, subject: Subject) -> Result<()> {
+        let named = self.names.partition_point(|name| name.subject() == subject);
+        let (named, rest) = self.names.split_at(named);
+        self.names = rest;
+        let mut records = named.to_vec();
         for input in &mut self.inputs {
             if input.subject() == Some(subject) {
                 input.take(|record| {
@@ -122,31 +272,37 @@ impl<'a> ListMerge<'a> {
             }
         }
         records.sort_unstable();
-        for record in &records {
-            maker.add(*record)?;
-        }
-        Ok(records.len() as u64)
+        records
+            .into_iter()
+            .try_for_each(|record| self.maker.add(record))
     }
 }
 
-/// The lists of an input, those of names aside, whose numbers change.
-struct ListStream<'a> {
-    index: &'a Index,
-    stream: EntryStream<'a>,
+/// The lists of an input whose subjects lie in a part. Those of names are left out, whose numbers change, but for
+/// those of the first games.
+struct ListStream<'p> {
+    index: &'p Index,
+    cursor: EntryCursor<'p>,
     paging: Paging,
     first_id: u32,
+    keeps_names: bool,
+    from: Subject,
+    until: Option<Subject>,
     /// Chunks whose page has not come yet.
-    chunks: VecDeque<(Subject, Vec<u8>)>,
+    chunks: VecDeque<(Subject, &'p [u8])>,
     /// The last page, and its lists that have not been taken.
-    page: Vec<u8>,
+    page: &'p [u8],
     lists: VecDeque<PageList>,
 }
 
 /// A list of a page.
+#[derive(Clone)]
 struct PageList {
     subject: Subject,
+    /// Where its subject begins in the page.
+    start: usize,
     /// Where it stands in the page.
-    range: Range<usize>,
+    list: Range<usize>,
     /// How many items it has, 0 if it stands apart.
     len: usize,
 }
@@ -157,31 +313,24 @@ impl ListStream<'_> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// The next list and how many items it has, unless it stands apart.
-    fn whole(&self) -> Option<(&[u8], u64)> {
-        let list = self.lists.front().filter(|list| list.len > 0)?;
-        Some((&self.page[list.range.clone()], list.len as u64))
+    /// Whether no part of the next page has been read.
+    fn is_between_pages(&self) -> bool {
+        self.lists.is_empty() && self.chunks.is_empty()
     }
 
-    /// Passes over the next list, which is in its page.
-    fn pass(&mut self) -> Result<()> {
-        self.lists.pop_front();
-        self.read_to_lists()
-    }
-
-    /// Calls `f` with the records of the next list, under their new ids, and goes on to the one behind it.
+    /// Calls `f` with the records of the next list, under their new ids.
     fn take(&mut self, mut f: impl FnMut(Played) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
         };
         if next.len > 0 {
-            self.pass_records(next.subject, &self.page[next.range], &mut f)?;
+            self.pass_records(next.subject, &self.page[next.list], &mut f)?;
         }
         while let Some((_, chunk)) = self.chunks.pop_front_if(|chunk| chunk.0 == next.subject) {
             let list = chunk.get(1..).unwrap_or_default();
             self.pass_records(next.subject, list, &mut f)?;
         }
-        self.read_to_lists()
+        Ok(())
     }
 
     fn pass_records(
@@ -200,64 +349,73 @@ impl ListStream<'_> {
         Ok(())
     }
 
+    /// Whether a subject is of the part.
+    fn has(&self, subject: Subject) -> bool {
+        subject >= self.from && self.until.is_none_or(|until| subject < until)
+    }
+
     /// Reads pages until there is a list, if there is one.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
-            && let Some(key) = self.stream.key()
+            && let Some(key) = self.cursor.key()
         {
-            match list_key(key) {
-                Some(ListKey::Chunk(subject)) => {
-                    let chunk = self.stream.value().to_vec();
-                    self.chunks.push_back((subject, chunk));
-                }
-                Some(ListKey::Page(last)) => {
-                    self.page.clear();
-                    self.page.extend_from_slice(self.stream.value());
-                    let lists = self.lists_of_page(last);
-                    self.lists = lists.ok_or_else(|| self.index.malformed(START))?;
-                }
-                // They are made anew.
-                Some(ListKey::Sums) => {}
-                None => return Err(self.index.malformed(key)),
+            let malformed = || self.index.malformed(key);
+            let subject = list_subject(key).ok_or_else(malformed)?;
+            let first = self.paging.first_of(subject);
+            if self.until.is_some_and(|until| first >= until) {
+                break;
             }
-            self.stream.advance()?;
+            match list_key(key).ok_or_else(malformed)? {
+                ListKey::Chunk(subject) if self.has(subject) => {
+                    self.chunks.push_back((subject, self.cursor.value()));
+                }
+                ListKey::Page(last) => {
+                    let read = self.read_page(last);
+                    read.ok_or_else(|| self.index.malformed(START))?;
+                }
+                // Sums are made anew.
+                ListKey::Chunk(_) | ListKey::Sums => {}
+            }
+            self.cursor.advance();
         }
         Ok(())
     }
 
-    /// The lists of the page, those of names aside; `None` if something is malformed.
-    fn lists_of_page(&mut self, last: Subject) -> Option<VecDeque<PageList>> {
-        let mut lists = VecDeque::new();
-        let mut chunks = self.chunks.iter().peekable();
-        let mut of_names = Vec::new();
-        for (subject, list, range) in self.paging.lists(&self.page, last)? {
-            let mut own_chunks = 0;
-            while chunks.next_if(|chunk| chunk.0 == subject).is_some() {
-                own_chunks += 1;
-            }
-            // A list stands either here or in chunks.
-            if (list.len == 0) != (own_chunks > 0) {
-                return None;
-            }
-            let first_move = match self.chunks.iter().find(|chunk| chunk.0 == subject) {
-                Some((_, chunk)) => List::parse(chunk.get(1..)?)?.moves().next(),
-                None => list.moves().next(),
-            };
-            if first_move == Some(NAMED) {
-                of_names.push(subject);
-                continue;
-            }
-            let len = list.len;
-            lists.push_back(PageList {
-                subject,
-                range,
-                len,
-            });
-        }
-        if chunks.next().is_some() {
-            return None;
-        }
-        self.chunks.retain(|chunk| !of_names.contains(&chunk.0));
-        Some(lists)
+    /// Finds the lists of the page that are of the part; `None` if something is malformed.
+    fn read_page(&mut self, last: Subject) -> Option<()> {
+        let page = self.cursor.value();
+        let chunks = std::mem::take(&mut self.chunks);
+        let mut chunks = chunks.into_iter().peekable();
+        let mut start = 0;
+        self.page = page;
+        self.paging
+            .for_each_list(page, last, |subject, list, range| {
+                let start = std::mem::replace(&mut start, range.end);
+                if !self.has(subject) {
+                    return Some(());
+                }
+                let mut own = Vec::new();
+                while let Some(chunk) = chunks.next_if(|chunk| chunk.0 == subject) {
+                    own.push(chunk);
+                }
+                // A list stands either here or in chunks.
+                let first_move = match own.first() {
+                    Some(_) if list.len > 0 => return None,
+                    Some((_, chunk)) => List::parse(chunk.get(1..)?)?.moves().next(),
+                    None if list.len == 0 => return None,
+                    None => list.moves().next(),
+                };
+                if first_move != Some(NAMED) || self.keeps_names {
+                    self.chunks.extend(own);
+                    self.lists.push_back(PageList {
+                        subject,
+                        start,
+                        list: range,
+                        len: list.len,
+                    });
+                }
+                Some(())
+            })?;
+        chunks.next().is_none().then_some(())
     }
 }

@@ -1,9 +1,12 @@
 //! Merging indexes: one that is, to the byte, the index of all their games.
 //!
-//! The ids of the second index run on behind those of the first, and so on. All entries are read in order, joined where
-//! several inputs have them, and written in order; only game records, rows and names pass through memory or temporary
-//! files, because new ids and numbers change their order.
+//! The ids of the second index run on behind those of the first, and so on. All entries are read in order, a stretch of
+//! keys at a time, joined where several inputs have them, and written in order. Each stretch is read, joined and
+//! written on all threads, and most entries of the first games are never copied between. Only game records, rows and
+//! names pass through memory or temporary files, because new ids and numbers change their order.
 
+mod ahead;
+mod cursor;
 mod entries;
 mod games;
 mod lists;
@@ -98,7 +101,8 @@ impl MergeIndexes {
         self
     }
 
-    /// How much memory headers of games may take before they go to temporary files. Default: 1 GiB.
+    /// How much memory headers of games may take before they go to temporary files, and entries that are read ahead.
+    /// Default: 1 GiB.
     pub fn memory(mut self, memory: Memory) -> MergeIndexes {
         self.memory = memory;
         self
@@ -127,7 +131,7 @@ impl MergeIndexes {
             .iter()
             .map(Index::open)
             .collect::<Result<Vec<_>>>()?;
-        let plan = Plan::new(&inputs, out)?;
+        let plan = Plan::new(&inputs, out, self.memory.bytes / 8)?;
         let writer = IndexWriter::create(out, plan.with_stats, |old| {
             check_replaceable(old, self.force)
         })?;

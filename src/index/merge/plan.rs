@@ -14,6 +14,10 @@ pub(super) struct Plan<'a> {
     pub games: u64,
     pub variant: VariantChoice,
     pub with_stats: bool,
+    /// The number of the input that has the first games, which keep their ids.
+    pub base: usize,
+    /// How many bytes of entries are read ahead; it may be more, because a table of each input is.
+    pub read_ahead: usize,
     /// What each input has for the explorer, if all have.
     pub contents: Option<Vec<Contents>>,
 }
@@ -25,7 +29,7 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(indexes: &'a [Index], out: &Path) -> Result<Plan<'a>> {
+    pub(super) fn new(indexes: &'a [Index], out: &Path, read_ahead: usize) -> Result<Plan<'a>> {
         let Some(first) = indexes.first() else {
             return Err(Error::file(out, "there is nothing to merge: name indexes"));
         };
@@ -34,6 +38,8 @@ impl<'a> Plan<'a> {
             games: 0,
             variant: first.variant(),
             with_stats: false,
+            base: 0,
+            read_ahead,
             contents: None,
         };
         let mut contents = Vec::new();
@@ -55,6 +61,9 @@ impl<'a> Plan<'a> {
             }
             stats = stats.or(has_stats);
             contents.extend(index.contents()?);
+            if plan.games == 0 {
+                plan.base = plan.inputs.len();
+            }
             plan.inputs.push(Part {
                 index,
                 first_id: plan.games as u32,

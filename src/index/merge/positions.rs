@@ -1,11 +1,20 @@
 //! Joining the entries of positions: their games, and their statistics.
 
-use super::{plan::Plan, stream::EntryStream};
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{
+    ahead::{KeyRange, ReadAhead},
+    cursor::{EntryCursor, Joined, Parts},
+    plan::Plan,
+};
 use crate::{
     error::Result,
     index::{
         entries::{Entries, Value},
         layout::{GameIds, joined_stats, write_id},
+        waves::Wave,
     },
 };
 
@@ -16,15 +25,7 @@ const END: &[u8] = b":";
 /// Joins the entries of positions of all inputs.
 pub(super) struct PositionMerge<'a> {
     plan: &'a Plan<'a>,
-    streams: Vec<EntryStream<'a>>,
-    key: Vec<u8>,
-}
-
-/// What was joined.
-#[derive(Default)]
-pub(super) struct Counted {
-    pub positions: u64,
-    pub postings: u64,
+    inputs: ReadAhead<'a>,
 }
 
 /// Whether a key of a position is that of its games.
@@ -34,102 +35,173 @@ fn is_of_games(key: &[u8]) -> bool {
 
 impl<'a> PositionMerge<'a> {
     pub(super) fn new(plan: &'a Plan<'a>) -> Result<PositionMerge<'a>> {
-        let streams = plan.inputs.iter();
-        let streams = streams.map(|part| EntryStream::new(part.index, START, END));
         Ok(PositionMerge {
             plan,
-            streams: streams.collect::<Result<_>>()?,
-            key: Vec::new(),
+            inputs: ReadAhead::new(plan, START, END)?,
         })
     }
 
-    /// Appends entries until they have `size` bytes or all have come.
-    pub(super) fn fill(&mut self, out: &mut Entries, size: usize) -> Result<Counted> {
-        let mut counted = Counted::default();
-        while out.held() < size {
-            if self.pass_own(out, size, &mut counted)? {
-                continue;
-            }
-            let Some(first) = self.streams.iter().filter_map(EntryStream::key).min() else {
-                break;
+    /// How many bytes of tables are to be read.
+    pub(super) fn bytes_left(&self) -> u64 {
+        self.inputs.bytes_left()
+    }
+
+    /// The next entries, `None` when all have come.
+    pub(super) fn next_wave(&mut self) -> Result<Option<Wave>> {
+        let before = self.bytes_left();
+        // The last key that was read need not be the last of a table.
+        let stretch = self.inputs.next_stretch(|tables| {
+            let last = tables.last()?.last_key()?;
+            Some(last.to_vec())
+        })?;
+        let Some(stretch) = stretch else {
+            return Ok(None);
+        };
+        let parts = self.inputs.cut(&stretch, |key| Some(key.to_vec()));
+        let made = parts
+            .par_iter()
+            .map(|part| PartMerge::new(self.plan, &self.inputs, part).join())
+            .collect::<Result<Vec<_>>>()?;
+        self.inputs.pass(stretch);
+        let mut wave = (Parts::new(), 0, 0);
+        for (parts, counted) in made {
+            wave.0.extend(parts);
+            wave.1 += counted.positions;
+            wave.2 += counted.postings;
+        }
+        let (parts, positions, postings) = wave;
+        Ok(Some(Wave::Joined {
+            parts,
+            positions,
+            postings,
+            steps: before - self.bytes_left(),
+        }))
+    }
+}
+
+/// What was joined.
+#[derive(Default)]
+struct Counted {
+    positions: u64,
+    postings: u64,
+}
+
+/// Joins the entries whose keys lie in a part of a stretch.
+struct PartMerge<'p> {
+    plan: &'p Plan<'p>,
+    end: &'p [u8],
+    inputs: Vec<EntryCursor<'p>>,
+    made: Entries,
+    joined: Joined,
+    counted: Counted,
+}
+
+impl<'p> PartMerge<'p> {
+    fn new(plan: &'p Plan<'p>, inputs: &'p ReadAhead<'_>, part: &'p KeyRange) -> PartMerge<'p> {
+        PartMerge {
+            plan,
+            end: &part.end,
+            inputs: inputs.cursors(&part.start),
+            made: Entries::default(),
+            joined: Joined::default(),
+            counted: Counted::default(),
+        }
+    }
+
+    fn join(mut self) -> Result<(Parts, Counted)> {
+        loop {
+            let others = self.inputs.iter().enumerate();
+            let others = others.filter(|(number, _)| *number != self.plan.base);
+            let next = others
+                .filter_map(|(_, input)| input.key_before(self.end))
+                .min();
+            self.pass_base(next.unwrap_or(self.end));
+            let Some(key) = next else {
+                return Ok((self.joined.finish(self.made), self.counted));
             };
-            self.key.clear();
-            self.key.extend_from_slice(first);
-            if is_of_games(&self.key) {
-                counted.positions += 1;
-                counted.postings += self.join_ids(out)?;
+            if is_of_games(key) {
+                self.join_ids(key)?;
             } else {
-                self.join_stats(out)?;
+                self.join_stats(key)?;
             }
-            for stream in &mut self.streams {
-                if stream.key() == Some(&self.key[..]) {
-                    stream.advance()?;
+            for input in &mut self.inputs {
+                if input.key() == Some(key) {
+                    input.advance();
                 }
             }
         }
-        Ok(counted)
     }
 
-    /// Appends the entries of the first input that come before those of all others, as they stand, until there are `size`
-    /// bytes or its table ends. Answers whether there are any.
-    fn pass_own(&mut self, out: &mut Entries, size: usize, counted: &mut Counted) -> Result<bool> {
-        let Some((first, others)) = self.streams.split_first_mut() else {
-            return Ok(false);
-        };
-        let end = others.iter().filter_map(|stream| stream.key()).min();
-        let before = out.len();
-        first.pass_until(end, out, size)?;
-        for entry in before..out.len() {
-            if is_of_games(out.key(entry))
-                && let Value::Bytes(ids) = out.value(entry)
+    /// Takes the entries of the first games that come before `end` as they stand.
+    fn pass_base(&mut self, end: &[u8]) {
+        while let Some((read, some)) = self.inputs[self.plan.base].pass_until(end) {
+            self.count(read, some.clone());
+            self.joined.pass(self.made.len(), read, some);
+        }
+    }
+
+    /// Counts the positions and postings of some entries.
+    fn count(&mut self, read: &Entries, some: Range<usize>) {
+        if !self.plan.with_stats {
+            // No key has a comma.
+            let bytes = read.bytes_of(some.clone());
+            self.counted.positions += some.len() as u64;
+            self.counted.postings += memchr::memchr_iter(b',', bytes).count() as u64;
+            return;
+        }
+        for entry in some {
+            if is_of_games(read.key(entry))
+                && let Value::Bytes(ids) = read.value(entry)
             {
-                counted.positions += 1;
-                counted.postings += memchr::memchr_iter(b',', ids).count() as u64;
+                self.counted.positions += 1;
+                self.counted.postings += memchr::memchr_iter(b',', ids).count() as u64;
             }
         }
-        Ok(out.len() > before)
     }
 
-    /// The games of a position, those of each input behind those of the one before. Answers how many.
-    fn join_ids(&self, out: &mut Entries) -> Result<u64> {
-        let bytes = out.begin(&self.key);
+    /// Joins the games of a position, those of each input behind those of the one before.
+    fn join_ids(&mut self, key: &[u8]) -> Result<()> {
+        let bytes = self.made.begin(key);
         let start = bytes.len();
-        for (part, stream) in self.plan.inputs.iter().zip(&self.streams) {
-            if stream.key() != Some(&self.key[..]) {
+        for (part, input) in self.plan.inputs.iter().zip(&self.inputs) {
+            if input.key() != Some(key) {
                 continue;
             }
             if part.first_id == 0 {
-                bytes.extend_from_slice(stream.value());
+                bytes.extend_from_slice(input.value());
                 continue;
             }
-            let ids = GameIds::parse(stream.value().to_vec());
-            let ids = ids.ok_or_else(|| part.index.malformed(&self.key))?;
+            let ids = GameIds::parse(input.value().to_vec());
+            let ids = ids.ok_or_else(|| part.index.malformed(key))?;
             for id in &ids {
                 // Together the inputs have fewer games than ids have values, unless one is damaged.
                 let id = id.checked_add(part.first_id);
-                write_id(bytes, id.ok_or_else(|| part.index.malformed(&self.key))?);
+                write_id(bytes, id.ok_or_else(|| part.index.malformed(key))?);
             }
         }
         let ids = memchr::memchr_iter(b',', &bytes[start..]).count();
-        out.end(self.key.len());
-        Ok(ids as u64)
+        self.made.end(key.len());
+        self.counted.positions += 1;
+        self.counted.postings += ids as u64;
+        Ok(())
     }
 
-    fn join_stats(&self, out: &mut Entries) -> Result<()> {
+    fn join_stats(&mut self, key: &[u8]) -> Result<()> {
         let present = || {
-            let parts = self.plan.inputs.iter().zip(&self.streams);
-            parts.filter(|(_, stream)| stream.key() == Some(&self.key[..]))
+            let parts = self.plan.inputs.iter().zip(&self.inputs);
+            parts.filter(|(_, input)| input.key() == Some(key))
         };
-        let values: Vec<&[u8]> = present().map(|(_, stream)| stream.value()).collect();
+        let values: Vec<&[u8]> = present().map(|(_, input)| input.value()).collect();
         let joined = match values[..] {
             [only] => Some(only.to_vec()),
-            _ => joined_stats(&self.key, &values),
+            _ => joined_stats(key, &values),
         };
         let damaged = || {
             let (part, _) = present().next().expect("an input has the key");
-            part.index.malformed(&self.key)
+            part.index.malformed(key)
         };
-        out.push(&self.key, &joined.ok_or_else(damaged)?);
+        let joined = joined.ok_or_else(damaged)?;
+        self.made.push(key, &joined);
         Ok(())
     }
 }

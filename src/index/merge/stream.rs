@@ -9,6 +9,8 @@ use crate::{
     },
 };
 
+use super::ahead::entries_of;
+
 /// Entries of an index whose keys lie in a stretch.
 pub(super) struct EntryStream<'a> {
     scan: Scan<'a>,
@@ -55,30 +57,6 @@ impl<'a> EntryStream<'a> {
         }
     }
 
-    /// Appends the entries up to a key to others, until these have `size` bytes or the present table ends.
-    pub(super) fn pass_until(
-        &mut self,
-        end: Option<&[u8]>,
-        out: &mut Entries,
-        size: usize,
-    ) -> Result<()> {
-        let start = self.at;
-        let end = self
-            .entries
-            .find(start, |key| end.is_none_or(|end| key < end));
-        let room = size.saturating_sub(out.held());
-        let end = match self.entries.reach(start..end, room) {
-            Ok(last) => last + 1,
-            Err(_) => end,
-        };
-        out.push_all(&self.entries, start..end);
-        self.at = end;
-        if self.at == self.entries.len() && start < end {
-            self.read()?;
-        }
-        Ok(())
-    }
-
     /// Goes to the next entry.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<()> {
@@ -92,20 +70,12 @@ impl<'a> EntryStream<'a> {
     /// Reads tables until one has entries of the stretch.
     fn read(&mut self) -> Result<()> {
         self.at = 0;
-        loop {
-            let mut entries = Entries::default();
-            let (start, end) = (self.start, self.end);
-            let mut is_behind = false;
-            let has_table = self.scan.next_table(|key, value| {
-                is_behind |= key >= end;
-                if key >= start && key < end {
-                    entries.push(key, value);
-                }
-            })?;
-            self.entries = entries;
-            if self.entries.len() > 0 || is_behind || !has_table {
-                return Ok(());
-            }
+        self.entries = Entries::default();
+        while self.entries.len() == 0
+            && let Some(table) = self.scan.next_table_before(self.end)
+        {
+            self.entries = entries_of(&table, self.start, self.end)?;
         }
+        Ok(())
     }
 }

@@ -1,0 +1,110 @@
+//! Going through entries that have been read, and handing on most of them as they stand.
+
+use std::{ops::Range, sync::Arc};
+
+use crate::index::entries::{Entries, Value};
+
+/// Entries of an input in order.
+#[derive(Clone)]
+pub(super) struct EntryCursor<'r> {
+    /// The tables that are left, none of them empty, and the number of the present entry in the first.
+    tables: &'r [Arc<Entries>],
+    at: usize,
+}
+
+impl<'r> EntryCursor<'r> {
+    /// Begins with the first entry whose key is not less than `start`.
+    pub(super) fn from_key(tables: &'r [Arc<Entries>], start: &[u8]) -> EntryCursor<'r> {
+        let passed = tables.partition_point(|table| table.last_key() < Some(start));
+        let tables = &tables[passed..];
+        let at = tables.first().map(|table| table.find(0, |key| key < start));
+        EntryCursor {
+            tables,
+            at: at.unwrap_or(0),
+        }
+    }
+
+    /// The key of the present entry, `None` behind the last.
+    #[inline]
+    pub(super) fn key(&self) -> Option<&'r [u8]> {
+        self.tables.first().map(|table| table.key(self.at))
+    }
+
+    /// The key, if it comes before `end`.
+    #[inline]
+    pub(super) fn key_before(&self, end: &[u8]) -> Option<&'r [u8]> {
+        self.key().filter(|key| *key < end)
+    }
+
+    /// The value of the present entry, empty behind the last.
+    #[inline]
+    pub(super) fn value(&self) -> &'r [u8] {
+        match self.tables.first().map(|table| table.value(self.at)) {
+            Some(Value::Bytes(value)) => value,
+            Some(Value::Long(_)) => unreachable!("what is read from a table is held"),
+            None => &[],
+        }
+    }
+
+    /// Goes to the next entry.
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        let len = self.tables.first().map_or(0, |table| table.len());
+        self.go_to(self.at + 1, len);
+    }
+
+    /// Passes the entries up to a key of the present table, which are to stand in the output as they are. Answers which
+    /// they are; `None` if there is none.
+    pub(super) fn pass_until(&mut self, end: &[u8]) -> Option<(&'r Arc<Entries>, Range<usize>)> {
+        let table = self.tables.first()?;
+        let start = self.at;
+        let found = table.find(start, |key| key < end);
+        self.go_to(found, table.len());
+        (found > start).then_some((table, start..found))
+    }
+
+    #[inline]
+    fn go_to(&mut self, at: usize, len: usize) {
+        self.at = at;
+        if at >= len {
+            self.tables = self.tables.get(1..).unwrap_or_default();
+            self.at = 0;
+        }
+    }
+}
+
+/// Entries of the output in order, as parts of others.
+pub(in crate::index) type Parts = Vec<(Arc<Entries>, Range<usize>)>;
+
+/// Entries of the output, some of them made and the others as they were read.
+#[derive(Default)]
+pub(super) struct Joined {
+    /// The parts in order, of entries that were read or, without them, of those that are made.
+    parts: Vec<(Option<Arc<Entries>>, Range<usize>)>,
+    /// How many of those made are in parts.
+    made: usize,
+}
+
+impl Joined {
+    /// Adds entries as they were read. All that have been made stand before them, of which there are `made`.
+    pub(super) fn pass(&mut self, made: usize, read: &Arc<Entries>, some: Range<usize>) {
+        self.add_made(made);
+        self.parts.push((Some(Arc::clone(read)), some));
+    }
+
+    fn add_made(&mut self, made: usize) {
+        if self.made < made {
+            self.parts.push((None, self.made..made));
+            self.made = made;
+        }
+    }
+
+    /// All parts, with the entries that were made.
+    pub(super) fn finish(mut self, made: Entries) -> Parts {
+        self.add_made(made.len());
+        let made = Arc::new(made);
+        let parts = self.parts.into_iter();
+        let parts = parts.map(|(read, some)| (read.unwrap_or_else(|| Arc::clone(&made)), some));
+        parts.collect()
+    }
+}
