@@ -1,7 +1,7 @@
 //! Merging sorted sequences.
 
 use std::{
-    cmp::Reverse,
+    cmp::Ordering,
     collections::{BinaryHeap, binary_heap::PeekMut},
 };
 
@@ -12,11 +12,42 @@ use crate::error::{Error, Result};
 /// After an error the merge is at its end.
 pub(crate) struct Merge<I: Iterator<Item = Result<T>>, T: Ord> {
     sequences: Vec<I>,
-    /// The next item of each sequence that has one, and which sequence it is.
-    heads: BinaryHeap<Reverse<(T, usize)>>,
+    /// The next item of each sequence that has one.
+    heads: BinaryHeap<Head<T>>,
     /// The error that a sequence began with.
     failed: Option<Error>,
 }
+
+/// The next item of a sequence. It compares the other way round, because a heap has the greatest on top.
+struct Head<T> {
+    item: T,
+    /// Which sequence it is.
+    which: usize,
+}
+
+impl<T: Ord> Ord for Head<T> {
+    // Pairs of the standard library compare in calls of functions, which took a third of a merge.
+    #[inline(always)]
+    fn cmp(&self, other: &Head<T>) -> Ordering {
+        let items = other.item.cmp(&self.item);
+        items.then_with(|| other.which.cmp(&self.which))
+    }
+}
+
+impl<T: Ord> PartialOrd for Head<T> {
+    #[inline(always)]
+    fn partial_cmp(&self, other: &Head<T>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: Ord> PartialEq for Head<T> {
+    fn eq(&self, other: &Head<T>) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T: Ord> Eq for Head<T> {}
 
 impl<I: Iterator<Item = Result<T>>, T: Ord> Merge<I, T> {
     /// Merges `sequences`, reading the first item of each at once.
@@ -28,7 +59,7 @@ impl<I: Iterator<Item = Result<T>>, T: Ord> Merge<I, T> {
         };
         for (which, sequence) in merge.sequences.iter_mut().enumerate() {
             match sequence.next() {
-                Some(Ok(item)) => merge.heads.push(Reverse((item, which))),
+                Some(Ok(item)) => merge.heads.push(Head { item, which }),
                 Some(Err(err)) => {
                     merge.failed.get_or_insert(err);
                 }
@@ -49,21 +80,18 @@ impl<I: Iterator<Item = Result<T>>, T: Ord> Iterator for Merge<I, T> {
             return Some(Err(err));
         }
         let mut head = self.heads.peek_mut()?;
-        let which = head.0.1;
+        let which = head.which;
         match self.sequences[which].next() {
             Some(Ok(next)) => {
-                let Reverse((item, _)) = std::mem::replace(&mut *head, Reverse((next, which)));
-                Some(Ok(item))
+                let before = std::mem::replace(&mut *head, Head { item: next, which });
+                Some(Ok(before.item))
             }
             Some(Err(err)) => {
                 drop(head);
                 self.heads.clear();
                 Some(Err(err))
             }
-            None => {
-                let Reverse((item, _)) = PeekMut::pop(head);
-                Some(Ok(item))
-            }
+            None => Some(Ok(PeekMut::pop(head).item)),
         }
     }
 }

@@ -15,6 +15,7 @@ mod memory;
 mod merge;
 #[cfg(feature = "parquet")]
 mod ordered;
+mod packed;
 mod record;
 mod run;
 mod seal;
@@ -32,6 +33,8 @@ mod windows;
 pub use self::memory::Memory;
 #[cfg(feature = "parquet")]
 pub(crate) use self::ordered::merge_ordered;
+#[cfg(test)]
+pub(crate) use self::record::SHORT;
 #[cfg(any(feature = "leveldb", feature = "obs"))]
 pub(crate) use self::spool::SpoolReader;
 #[cfg(feature = "parquet")]

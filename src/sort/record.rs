@@ -5,6 +5,9 @@ use std::fmt::Debug;
 /// How many shards there are.
 pub(crate) const SHARDS: usize = 256;
 
+/// Bits of the short form that the low half of a record may have.
+pub(crate) const SHORT: u32 = 19;
+
 /// A record of 128 bits. Records compare as their bits do.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// How several records of one kind are joined.
@@ -20,19 +23,19 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// when the record grows.
     fn rank(self) -> u64;
 
-    /// Whether records can be packed at all.
-    const PACKS: bool = false;
+    /// Whether there are short records at all.
+    const HAS_SHORT: bool = false;
 
-    /// Three records in the room of two, if they have room for it.
+    /// The low half of the record in [`SHORT`] bits, if it has a short form.
     #[inline]
-    fn pack(_three: [Self; 3]) -> Option<[Self; 2]> {
+    fn short(self) -> Option<u64> {
         None
     }
 
-    /// The three records that were packed in two.
+    /// The record of this high half and this short form of the low one.
     #[inline]
-    fn unpack(_two: [Self; 2]) -> [Self; 3] {
-        unreachable!("nothing was packed")
+    fn from_short(_high: u64, _short: u64) -> Self {
+        unreachable!("no record has a short form")
     }
 
     /// The shard of the record, under [`SHARDS`].

@@ -10,7 +10,10 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use super::record::Record;
+use super::{
+    packed::{LONGEST, Packing, Unpacking},
+    record::Record,
+};
 use crate::{
     error::{At, Result},
     positioned::{read_exact_at, write_all_at},
@@ -19,14 +22,22 @@ use crate::{
 /// Bytes of a record in the file.
 const RECORD: usize = size_of::<u128>();
 
+/// About how many bytes a packed record has.
+const PACKED: usize = 9;
+
 /// Bytes that are read or written at once.
 const BUFFER: usize = 1 << 14;
 
-/// Where a run stands in its file, in records.
+/// Where a run stands in its file.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Run {
+    /// Its first byte, and how many it has.
     start: u64,
+    bytes: u64,
+    /// How many records it has.
     len: u64,
+    /// Whether they are packed.
+    is_packed: bool,
 }
 
 impl Run {
@@ -35,14 +46,22 @@ impl Run {
         self.len
     }
 
-    /// This run and the one that stands behind it as one.
+    /// A run that is not packed.
+    fn plain(start: u64, len: u64) -> Run {
+        Run {
+            start,
+            bytes: len * RECORD as u64,
+            len,
+            is_packed: false,
+        }
+    }
+
+    /// This run and the one that stands behind it as one, neither of them packed.
     #[cfg(feature = "parquet")]
     pub(super) fn joined(self, behind: Run) -> Run {
-        debug_assert_eq!(self.start + self.len, behind.start);
-        Run {
-            start: self.start,
-            len: self.len + behind.len,
-        }
+        debug_assert_eq!(self.start + self.bytes, behind.start);
+        debug_assert!(!self.is_packed && !behind.is_packed);
+        Run::plain(self.start, self.len + behind.len)
     }
 }
 
@@ -50,7 +69,7 @@ impl Run {
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: File,
-    /// Records in the file.
+    /// Bytes in the file.
     end: AtomicU64,
     temp_dir: PathBuf,
 }
@@ -66,7 +85,7 @@ impl RunFile {
 
     /// How many bytes the file has.
     pub(super) fn size(&self) -> u64 {
-        self.end.load(Ordering::Relaxed) * RECORD as u64
+        self.end.load(Ordering::Relaxed)
     }
 
     /// Appends `len` sorted records as a run.
@@ -75,20 +94,46 @@ impl RunFile {
         len: usize,
         records: impl IntoIterator<Item = R>,
     ) -> Result<Run> {
-        let len = len as u64;
-        let start = self.end.fetch_add(len, Ordering::Relaxed);
+        let run = |start| Run::plain(start, len as u64);
+        let start = self.end.fetch_add(run(0).bytes, Ordering::Relaxed);
         let mut buffer = Vec::with_capacity(BUFFER);
         let mut at = start;
         for record in records {
             buffer.extend_from_slice(&record.to_bits().to_le_bytes());
             if buffer.len() == BUFFER {
                 self.write(&buffer, at)?;
-                at += (BUFFER / RECORD) as u64;
+                at += BUFFER as u64;
                 buffer.clear();
             }
         }
         self.write(&buffer, at)?;
-        Ok(Run { start, len })
+        Ok(run(start))
+    }
+
+    /// Appends sorted records as a run that can only be read from its beginning. Those that have short forms are
+    /// packed.
+    pub(super) fn append_packed<R: Record>(
+        &self,
+        len: usize,
+        records: impl IntoIterator<Item = R>,
+    ) -> Result<Run> {
+        if !R::HAS_SHORT {
+            return self.append(len, records);
+        }
+        let mut bytes = Vec::with_capacity(len * PACKED + LONGEST);
+        let mut packing = Packing::default();
+        for record in records {
+            packing.push(record, &mut bytes);
+        }
+        let length = bytes.len() as u64;
+        let start = self.end.fetch_add(length, Ordering::Relaxed);
+        self.write(&bytes, start)?;
+        Ok(Run {
+            start,
+            bytes: length,
+            len: len as u64,
+            is_packed: true,
+        })
     }
 
     /// Writes a run whose length is not known yet, at the end of the file.
@@ -104,9 +149,11 @@ impl RunFile {
         RunReader {
             file: self,
             next: run.start,
-            end: run.start + run.len,
+            end: run.start + run.bytes,
             buffer: Vec::new(),
             at: 0,
+            length: 0,
+            unpacking: run.is_packed.then(Unpacking::default),
             kind: PhantomData,
         }
     }
@@ -118,8 +165,9 @@ impl RunFile {
         range: Range<usize>,
         out: &mut Vec<R>,
     ) -> Result<()> {
+        debug_assert!(!run.is_packed);
         let mut bytes = vec![0; range.len() * RECORD];
-        let start = (run.start + range.start as u64) * RECORD as u64;
+        let start = run.start + (range.start * RECORD) as u64;
         read_exact_at(&self.file, &mut bytes, start)
             .at(&self.temp_dir, "read a temporary file in")?;
         let (records, _) = bytes.as_chunks();
@@ -132,9 +180,8 @@ impl RunFile {
         Ok(())
     }
 
-    fn write(&self, bytes: &[u8], record: u64) -> Result<()> {
-        write_all_at(&self.file, bytes, record * RECORD as u64)
-            .at(&self.temp_dir, "write a temporary file in")
+    fn write(&self, bytes: &[u8], start: u64) -> Result<()> {
+        write_all_at(&self.file, bytes, start).at(&self.temp_dir, "write a temporary file in")
     }
 }
 
@@ -163,17 +210,15 @@ impl RunWriter<'_> {
     fn flush(&mut self) -> Result<()> {
         let end = *self.file.end.get_mut();
         self.file.write(&self.buffer, end)?;
-        *self.file.end.get_mut() += (self.buffer.len() / RECORD) as u64;
+        *self.file.end.get_mut() += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
 
     pub(super) fn finish(mut self) -> Result<Run> {
         self.flush()?;
-        Ok(Run {
-            start: self.start,
-            len: *self.file.end.get_mut() - self.start,
-        })
+        let bytes = *self.file.end.get_mut() - self.start;
+        Ok(Run::plain(self.start, bytes / RECORD as u64))
     }
 }
 
@@ -181,11 +226,15 @@ impl RunWriter<'_> {
 #[derive(Debug)]
 pub(super) struct RunReader<'a, R> {
     file: &'a RunFile,
-    /// The next record to read into the buffer, and the end of the run.
+    /// The next byte to read into the buffer, and the end of the run.
     next: u64,
     end: u64,
     buffer: Vec<u8>,
+    /// What is still to be taken from the buffer.
     at: usize,
+    length: usize,
+    /// Unpacks the records, if they are packed.
+    unpacking: Option<Unpacking>,
     kind: PhantomData<R>,
 }
 
@@ -194,30 +243,48 @@ impl<R: Record> Iterator for RunReader<'_, R> {
 
     #[inline]
     fn next(&mut self) -> Option<Result<R>> {
-        if self.at == self.buffer.len() {
-            match self.fill() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(err) => return Some(Err(err)),
-            }
+        // A whole record, whatever it takes.
+        if self.length - self.at < LONGEST
+            && self.next < self.end
+            && let Err(err) = self.fill()
+        {
+            return Some(Err(err));
+        }
+        if self.at == self.length {
+            return None;
         }
         let bytes = self.buffer[self.at..]
-            .first_chunk::<RECORD>()
-            .expect("the buffer holds whole records");
-        self.at += RECORD;
-        Some(Ok(R::from_bits(u128::from_le_bytes(*bytes))))
+            .first_chunk::<LONGEST>()
+            .expect("there are more bytes behind the last record");
+        let (record, length) = match &mut self.unpacking {
+            Some(unpacking) => unpacking.take(bytes),
+            None => {
+                let bits = *bytes.first_chunk().expect("it is longer");
+                (R::from_bits(u128::from_le_bytes(bits)), RECORD)
+            }
+        };
+        self.at += length;
+        Some(Ok(record))
     }
 }
 
 impl<R> RunReader<'_, R> {
+    /// Reads on behind what is left in the buffer.
     #[cold]
-    fn fill(&mut self) -> Result<bool> {
-        let records = (self.end - self.next).min((BUFFER / RECORD) as u64);
-        self.buffer.resize(records as usize * RECORD, 0);
+    fn fill(&mut self) -> Result<()> {
+        let left = self.length - self.at;
+        self.buffer.copy_within(self.at..self.length, 0);
+        let more = (self.end - self.next).min((BUFFER - left) as u64) as usize;
         self.at = 0;
-        read_exact_at(&self.file.file, &mut self.buffer, self.next * RECORD as u64)
-            .at(&self.file.temp_dir, "read a temporary file in")?;
-        self.next += records;
-        Ok(records > 0)
+        self.length = left + more;
+        self.buffer.resize(BUFFER + LONGEST, 0);
+        read_exact_at(
+            &self.file.file,
+            &mut self.buffer[left..self.length],
+            self.next,
+        )
+        .at(&self.file.temp_dir, "read a temporary file in")?;
+        self.next += more as u64;
+        Ok(())
     }
 }

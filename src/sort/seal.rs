@@ -216,7 +216,7 @@ struct InMemory<'a, R> {
 impl<R: Record> Sink<R> for InMemory<'_, R> {
     #[inline]
     fn push(&mut self, record: R) {
-        self.records.extend(&[record], self.pool);
+        self.records.last_with_room(self.pool).push(record);
     }
 
     #[inline]

@@ -154,7 +154,9 @@ impl<R: Record> Shards<R> {
             }
         };
         let sorted = std::mem::take(&mut shard.sorted);
-        shard.runs.push(file.append(sorted.len(), sorted.iter())?);
+        shard
+            .runs
+            .push(file.append_packed(sorted.len(), sorted.iter())?);
         self.pool.give_back(sorted.into_blocks());
         Ok(())
     }

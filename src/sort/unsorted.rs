@@ -1,8 +1,8 @@
-//! New records of a shard, in no order. Three that have room for it are kept in the place of two.
+//! New records of a shard, in no order. Three that have short forms are kept in the places of two.
 
 use super::{
     blocks::{Blocks, Pool},
-    record::Record,
+    record::{Record, SHORT},
 };
 
 /// Records that are packed together, and the places that they take.
@@ -14,7 +14,7 @@ const PLACES: usize = 2;
 pub(super) struct Unsorted<R> {
     /// Packed records, [`PLACES`] for [`TOGETHER`] of them.
     packed: Blocks<R>,
-    /// Those that have no room for it.
+    /// Those that have no short form, and those that came with them.
     plain: Blocks<R>,
     /// Fewer than [`TOGETHER`].
     rest: Vec<R>,
@@ -42,7 +42,7 @@ impl<R: Record> Unsorted<R> {
 
     /// Appends records, in blocks of the pool.
     pub(super) fn extend(&mut self, records: &[R], pool: &Pool<R>) {
-        if !R::PACKS {
+        if !R::HAS_SHORT {
             self.plain.extend(records, pool);
             return;
         }
@@ -69,7 +69,7 @@ impl<R: Record> Unsorted<R> {
             let room = (block.capacity() - block.len()) / PLACES;
             let (now, later) = threes.split_at(room.min(threes.len()));
             for three in now {
-                match R::pack(*three) {
+                match pack(*three) {
                     Some(two) => block.extend_from_slice(&two),
                     None => self.plain.extend(three, pool),
                 }
@@ -84,7 +84,7 @@ impl<R: Record> Unsorted<R> {
         for block in self.packed.slices() {
             let (twos, _) = block.as_chunks();
             for two in twos {
-                let [first, second, third] = R::unpack(*two);
+                let [first, second, third] = unpack(*two);
                 f(first);
                 f(second);
                 f(third);
@@ -102,54 +102,69 @@ impl<R: Record> Unsorted<R> {
     }
 }
 
+/// Bits of a place behind the high half and the short form of a record, where a third one is packed.
+const BEHIND: u32 = u64::BITS - SHORT;
+
+const LOWEST: u64 = (1 << SHORT) - 1;
+
+/// Three records in two places, if they have short forms.
+///
+/// | bits of the first place | meaning |
+/// |---|---|
+/// | 45-127 | the first record, its high half and its short form |
+/// | 0-44 | the higher bits of the high half of the third |
+///
+/// | bits of the second place | meaning |
+/// |---|---|
+/// | 45-127 | the second record |
+/// | 19-37 | the lower bits of the high half of the third |
+/// | 0-18 | its short form |
+#[inline]
+fn pack<R: Record>([first, second, third]: [R; TOGETHER]) -> Option<[R; PLACES]> {
+    let place = |record: R, short: u64, behind: u64| {
+        let low = short << BEHIND | behind;
+        R::from_bits(u128::from(high(record)) << 64 | u128::from(low))
+    };
+    let (Some(first_short), Some(second_short), Some(third_short)) =
+        (first.short(), second.short(), third.short())
+    else {
+        return None;
+    };
+    let higher = high(third) >> SHORT;
+    let lower = high(third) & LOWEST;
+    Some([
+        place(first, first_short, higher),
+        place(second, second_short, lower << SHORT | third_short),
+    ])
+}
+
+#[inline]
+fn unpack<R: Record>([first, second]: [R; PLACES]) -> [R; TOGETHER] {
+    let (behind_first, behind_second) = (first.to_bits() as u64, second.to_bits() as u64);
+    let third = behind_first << SHORT | behind_second >> SHORT & LOWEST;
+    [
+        R::from_short(high(first), behind_first >> BEHIND),
+        R::from_short(high(second), behind_second >> BEHIND),
+        R::from_short(third, behind_second & LOWEST),
+    ]
+}
+
+#[inline]
+fn high<R: Record>(record: R) -> u64 {
+    (record.to_bits() >> 64) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::sorter::KeepAll;
-
-    /// A number that can be packed if it has no more than 80 bits.
-    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-    struct Number(u128);
-
-    const FEW: u32 = 80;
-    const HALF: u32 = 48;
-
-    impl Record for Number {
-        type Fold = KeepAll<Number>;
-
-        fn from_bits(bits: u128) -> Number {
-            Number(bits)
-        }
-
-        fn to_bits(self) -> u128 {
-            self.0
-        }
-
-        fn rank(self) -> u64 {
-            (self.0 >> 64) as u64
-        }
-
-        const PACKS: bool = true;
-
-        fn pack(three: [Number; 3]) -> Option<[Number; 2]> {
-            let [first, second, third] = three.map(|number| number.0);
-            let two = [first | third << FEW, second | third >> HALF << FEW];
-            let is_small = |number: Number| number.0 >> FEW == 0;
-            three.into_iter().all(is_small).then_some(two.map(Number))
-        }
-
-        fn unpack([first, second]: [Number; 2]) -> [Number; 3] {
-            let lowest = |number: Number| number.0 & ((1 << FEW) - 1);
-            let third = first.0 >> FEW | second.0 >> FEW << HALF;
-            [lowest(first), lowest(second), third].map(Number)
-        }
-    }
+    use crate::sort::packed::tests::Number;
 
     fn number() -> impl Strategy<Value = Number> {
-        let small = any::<u128>().prop_map(|bits| Number(bits >> (u128::BITS - FEW)));
-        prop_oneof![9 => small, 1 => any::<u128>().prop_map(Number)]
+        let short = (any::<u64>(), 0..1u64 << SHORT)
+            .prop_map(|(high, short)| Number::from_short(high, short));
+        prop_oneof![9 => short, 1 => any::<u128>().prop_map(Number)]
     }
 
     proptest! {

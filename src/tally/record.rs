@@ -29,14 +29,6 @@ const KIND: u128 = !0 << 47;
 /// Bits of the numbers.
 const NUMBERS: u32 = 47;
 
-/// Bits of the move, the side to move and the result of one game.
-const SHORT: u32 = 19;
-
-/// Bits behind these, where a part of a third record is packed.
-const BEHIND: u32 = u64::BITS - SHORT;
-
-const LOWEST: u64 = (1 << SHORT) - 1;
-
 /// Games of one position and move. Records compare by key, then by move.
 ///
 /// ```
@@ -157,74 +149,21 @@ impl Record for CountRecord {
         self.key()
     }
 
-    const PACKS: bool = true;
+    const HAS_SHORT: bool = true;
 
-    /// Records of one game each.
-    ///
-    /// | bits of the first | meaning |
-    /// |---|---|
-    /// | 64-127 | key of the first record |
-    /// | 45-63 | its move, side to move, and result: 0 a loss, 1 a draw, 2 a win |
-    /// | 0-44 | the higher bits of the key of the third |
-    ///
-    /// | bits of the second | meaning |
-    /// |---|---|
-    /// | 45-127 | the second record |
-    /// | 19-37 | the lower bits of the key of the third |
-    /// | 0-18 | its move, side to move and result |
+    /// Records of one game each have one: the move, the side to move, and the result, 0 a loss, 1 a draw, 2 a win.
     #[inline]
-    fn pack([first, second, third]: [CountRecord; 3]) -> Option<[CountRecord; 2]> {
-        if !(first.is_of_one_game() & second.is_of_one_game() & third.is_of_one_game()) {
-            return None;
-        }
-        let key = third.key();
-        let lower = (key & LOWEST) << SHORT | third.short();
-        Some([first.with_behind(key >> SHORT), second.with_behind(lower)])
+    fn short(self) -> Option<u64> {
+        let low = self.0 as u64;
+        let numbers = low & ((1 << NUMBERS) - 1);
+        let is_of_one = numbers & (1 << 32 | 1 << 16 | 1) == numbers && numbers.is_power_of_two();
+        is_of_one.then(|| low >> NUMBERS << 2 | u64::from(low.trailing_zeros() / 16))
     }
 
     #[inline]
-    fn unpack([first, second]: [CountRecord; 2]) -> [CountRecord; 3] {
-        let (behind_first, behind_second) = (first.low(), second.low());
-        let key = behind_first << SHORT | behind_second >> SHORT & LOWEST;
-        [
-            CountRecord::from_short(first.key(), behind_first >> BEHIND),
-            CountRecord::from_short(second.key(), behind_second >> BEHIND),
-            CountRecord::from_short(key, behind_second & LOWEST),
-        ]
-    }
-}
-
-impl CountRecord {
-    /// The move, the side to move and the numbers.
-    #[inline]
-    fn low(self) -> u64 {
-        self.0 as u64
-    }
-
-    #[inline]
-    fn is_of_one_game(self) -> bool {
-        let numbers = self.low() & ((1 << NUMBERS) - 1);
-        numbers & (1 << 32 | 1 << 16 | 1) == numbers && numbers.is_power_of_two()
-    }
-
-    /// The move, the side to move and the result of one game in [`SHORT`] bits.
-    #[inline]
-    fn short(self) -> u64 {
-        let low = self.low();
-        low >> NUMBERS << 2 | u64::from(low.trailing_zeros() / 16)
-    }
-
-    /// A record of one game in short, with other bits behind it.
-    #[inline]
-    fn with_behind(self, more: u64) -> CountRecord {
-        let low = self.short() << BEHIND | more;
-        CountRecord(u128::from(self.key()) << 64 | u128::from(low))
-    }
-
-    #[inline]
-    fn from_short(key: u64, short: u64) -> CountRecord {
+    fn from_short(high: u64, short: u64) -> CountRecord {
         let low = short >> 2 << NUMBERS | 1 << (16 * (short & 3));
-        CountRecord(u128::from(key) << 64 | u128::from(low))
+        CountRecord(u128::from(high) << 64 | u128::from(low))
     }
 }
 
@@ -273,6 +212,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sort::SHORT;
 
     proptest! {
         #[test]
@@ -289,24 +229,14 @@ mod tests {
         }
 
         #[test]
-        fn records_of_one_game_are_packed(
-            records: [(u64, u16, bool, u8); 3], numbers in prop_oneof![9 => Just(None), 1 => any::<u64>().prop_map(Some)],
-        ) {
-            let mut three = records.map(|(key, mv, black, result)| {
-                let mut numbers = [0; 3];
-                numbers[usize::from(result) % 3] = 1;
-                let [wins, draws, losses] = numbers;
-                let stats = Stats { wins, draws, losses };
-                CountRecord::new(key, BookMove(mv), Color::from_white(!black), stats)
-            });
-            if let Some(numbers) = numbers {
-                three[2] = CountRecord::from_bits(three[2].to_bits() >> 64 << 64 | u128::from(numbers));
-            }
-            let are_of_one_game = three.iter().all(|record| record.stats().games() == 1);
-            let packed = CountRecord::pack(three);
-            prop_assert_eq!(packed.is_some(), are_of_one_game);
-            if let Some(two) = packed {
-                prop_assert_eq!(CountRecord::unpack(two), three);
+        fn records_of_one_game_have_a_short_form(key: u64, low: u64, result in 0..4u32) {
+            let low = if result < 3 { low >> NUMBERS << NUMBERS | 1 << (16 * result) } else { low };
+            let record = CountRecord::from_bits(u128::from(key) << 64 | u128::from(low));
+            let short = record.short();
+            prop_assert_eq!(short.is_some(), record.stats().games() == 1);
+            if let Some(short) = short {
+                prop_assert!(short >> SHORT == 0);
+                prop_assert_eq!(CountRecord::from_short(key, short), record);
             }
         }
 
