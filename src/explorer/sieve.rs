@@ -2,6 +2,7 @@
 
 use std::{ops::Range, sync::OnceLock};
 
+use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
@@ -17,6 +18,9 @@ use crate::{
 
 /// If no more of so many games are left, the other filters are asked of each of these by itself.
 const FEW: usize = 32;
+
+/// All games are asked so many at a time.
+const STRETCH: usize = 1 << 16;
 
 /// Filters made ready for a source.
 pub(super) struct Sieve<'a> {
@@ -85,12 +89,20 @@ impl<'a> Sieve<'a> {
         }))
     }
 
-    /// Asks all games, whose answers are kept.
+    /// Asks all games on all cores. The answers are kept.
     pub(super) fn ask_all(&self) {
         self.asked.get_or_init(|| {
-            let mut passes = Vec::new();
-            self.mark(0..self.games(), &mut passes);
-            passes
+            let games = self.games();
+            let marked: Vec<Vec<bool>> = (0..games.div_ceil(STRETCH))
+                .into_par_iter()
+                .map(|number| {
+                    let first = number * STRETCH;
+                    let mut passes = Vec::new();
+                    self.mark(first..games.min(first + STRETCH), &mut passes);
+                    passes
+                })
+                .collect();
+            marked.concat()
         });
     }
 
