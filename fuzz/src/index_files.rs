@@ -25,9 +25,10 @@ const SUMMED: usize = 33_000;
 
 type Answers = Vec<Result<String, String>>;
 
-/// The files of an index, by name, and all its answers.
+/// The files of an index, by name, those of it merged with itself, and all its answers.
 struct Sound {
     files: Files,
+    merged: Files,
     answers: Vec<String>,
 }
 
@@ -35,9 +36,19 @@ impl Sound {
     fn new(dir: &Path, answers: fn(&Path) -> Answers) -> Sound {
         Sound {
             files: files_of(dir),
+            merged: merged(dir).unwrap(),
             answers: answers(dir).into_iter().map(Result::unwrap).collect(),
         }
     }
+}
+
+/// The files of an index merged with itself.
+fn merged(dir: &Path) -> polybook::Result<Files> {
+    let out = dir.with_extension("merged");
+    MergeIndexes::new([dir.to_owned(), dir.to_owned()])
+        .force(true)
+        .run(&out)?;
+    Ok(files_of(&out))
 }
 
 /// The PGN stands where it stood, so that the index finds it.
@@ -182,6 +193,9 @@ fn edited(room: &Room, sound: &Sound, answers: fn(&Path) -> Answers, edits: &[u8
     let mut files = sound.files.clone();
     edit(&mut files, edits);
     let dir = write(room, &files);
+    if let Ok(merged) = merged(&dir) {
+        assert!(merged == sound.merged);
+    }
     let found = answers(&dir);
     if let [Err(_)] = &*found {
         return;
@@ -203,7 +217,7 @@ fn replaced(room: &Room, number: usize, bytes: &[u8]) {
     if let Ok(index) = Index::open(&dir) {
         let start = key(&Variant::Standard.start());
         let _ = index.games(start).map(|ids| ids.iter().take(1000).count());
-        let _ = MergeIndexes::new([dir.clone(), dir]).run(&room.path("merged"));
+        let _ = merged(&dir);
     }
 }
 

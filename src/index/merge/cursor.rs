@@ -108,3 +108,56 @@ impl Joined {
         parts.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables with these keys, each of which is its own value too.
+    fn tables(keys: &[&[&str]]) -> Vec<Arc<Entries>> {
+        let table = |keys: &&[&str]| {
+            let mut entries = Entries::default();
+            keys.iter()
+                .for_each(|key| entries.push(key.as_bytes(), key.as_bytes()));
+            Arc::new(entries)
+        };
+        keys.iter().map(table).collect()
+    }
+
+    #[test]
+    fn cursors_go_from_table_to_table() {
+        let tables = tables(&[&["a", "c"], &["e"], &["g", "i"]]);
+        let mut cursor = EntryCursor::from_key(&tables, b"b");
+        let mut keys = Vec::new();
+        while let Some(key) = cursor.key() {
+            assert_eq!(cursor.value(), key);
+            keys.push(key);
+            cursor.advance();
+        }
+        assert_eq!(keys, [b"c", b"e", b"g", b"i"]);
+        assert!(cursor.value().is_empty());
+        let cursor = EntryCursor::from_key(&tables, b"d");
+        assert_eq!(cursor.key_before(b"f"), Some(&b"e"[..]));
+        assert_eq!(cursor.key_before(b"e"), None);
+        assert_eq!(EntryCursor::from_key(&tables, b"j").key(), None);
+    }
+
+    #[test]
+    fn entries_are_passed_and_made_in_order() {
+        let tables = tables(&[&["a", "c"], &["e"], &["g", "i"]]);
+        let mut cursor = EntryCursor::from_key(&tables, b"");
+        let (mut made, mut joined) = (Entries::default(), Joined::default());
+        for other in ["b", "h", "j"] {
+            while let Some((read, some)) = cursor.pass_until(other.as_bytes()) {
+                joined.pass(made.len(), read, some);
+            }
+            made.push(other.as_bytes(), b"");
+        }
+        assert_eq!(cursor.key(), None);
+        let parts = joined.finish(made);
+        let keys = parts
+            .iter()
+            .flat_map(|(entries, part)| part.clone().map(|entry| entries.key(entry)));
+        assert_eq!(keys.collect::<Vec<_>>().concat(), b"abceghij");
+    }
+}

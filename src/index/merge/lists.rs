@@ -272,6 +272,14 @@ impl<'p> PartMerge<'p> {
             }
         }
         records.sort_unstable();
+        // As where records are folded.
+        records.dedup_by(|later, kept| {
+            let is_same = later.id() == kept.id();
+            if is_same {
+                *kept = *later;
+            }
+            is_same
+        });
         records
             .into_iter()
             .try_for_each(|record| self.maker.add(record))
@@ -342,7 +350,12 @@ impl ListStream<'_> {
         let malformed = || self.index.malformed(START);
         let list = List::parse(list).ok_or_else(malformed)?;
         let (items, _) = list.items().ok_or_else(malformed)?;
+        let games = self.index.game_count();
         for (id, mv) in items {
+            // A name's number is no game.
+            if u64::from(id) >= games && mv != NAMED {
+                return Err(malformed());
+            }
             let id = id.checked_add(self.first_id).ok_or_else(malformed)?;
             f(Played::new(subject, id, 0, list.white_to_move, mv))?;
         }
