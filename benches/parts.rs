@@ -9,7 +9,7 @@ use polybook::{
     MakeBook,
     book::{Book, BookMaker, Weights},
     convert::Convert,
-    index::Index,
+    index::{Index, MergeIndexes},
     obs::Obs,
     output::AtomicFile,
     pgn::{Cutter, GameReader, GameResult, Input, StreamOptions, Token},
@@ -283,6 +283,20 @@ fn index(c: &mut Criterion) {
         .force(true);
     group.bench_function("making with statistics", |b| {
         b.iter(|| with_stats.run().unwrap());
+    });
+    let explored = |name: &str, pgn: PathBuf| {
+        let path = dir.path().join(name);
+        let run = MakeBook::new([Input::file(pgn)]).leveldb(&path);
+        run.explorer(true).run().unwrap();
+        path
+    };
+    let parts = [
+        explored("explored", pgn_path()),
+        explored("few", PathBuf::from("data/famous.pgn")),
+    ];
+    let merge = MergeIndexes::new(parts).force(true);
+    group.bench_function("merging with a few games", |b| {
+        b.iter(|| merge.run(&dir.path().join("merged")).unwrap());
     });
 
     // The benchmark before may have been left out.
