@@ -1,6 +1,9 @@
 //! Entries on their way into tables.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
+
+/// Entries in order, as parts of others.
+pub(super) type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
 /// Entries in the order of their keys, joined in one buffer.
 #[derive(Default, Debug)]

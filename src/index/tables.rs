@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    entries::{Entries, Value},
+    entries::{Entries, Parts, Value},
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
     positions::{PositionEntries, Waiting, write_long_value},
     posting::Posting,
@@ -26,7 +26,7 @@ pub(super) const TABLE_SIZE: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Table {
     number: u64,
-    parts: Vec<(Arc<Entries>, Range<usize>)>,
+    parts: Parts,
 }
 
 /// Takes entries in order and cuts them into tables.
@@ -35,7 +35,7 @@ pub(super) struct TableCutter {
     /// Tables that are complete.
     tables: Vec<Table>,
     next_number: u64,
-    parts: Vec<(Arc<Entries>, Range<usize>)>,
+    parts: Parts,
     size: usize,
     /// Statistics that may not come yet, the longest number last.
     waiting: Vec<Waiting>,

@@ -1,13 +1,9 @@
 //! The entries of an index in waves: what makes them, and those that stand behind the records of games.
 
-use std::{
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use super::{
-    entries::Entries,
+    entries::{Entries, Parts},
     explored::ListEntries,
     layout::{self, Contents, played::Paging},
     positions::PositionEntries,
@@ -30,7 +26,7 @@ pub(super) enum Wave {
     Lists(Vec<ListEntries>),
     /// Entries of several indexes, in parts.
     Joined {
-        parts: Vec<(Arc<Entries>, Range<usize>)>,
+        parts: Parts,
         positions: u64,
         postings: u64,
         /// How much of the work they are.

@@ -147,13 +147,14 @@ impl ExploredGames {
         Ok(lists)
     }
 
-    /// Takes the next game with the names of White, Black and the event, and adds the lists of new names.
+    /// Takes the next game with the names of White, Black and the event, and adds the lists of new names. Answers the
+    /// numbers of the names.
     pub(crate) fn push(
         &mut self,
         mut row: GameRow,
         names: &[Box<str>; 3],
         lists: &mut Vec<Played>,
-    ) -> Result<()> {
+    ) -> Result<[u32; 3]> {
         let mut numbers = [0; 3];
         for (number, name) in numbers.iter_mut().zip(names) {
             let (given, is_new) = self.namer.number(name);
@@ -166,7 +167,8 @@ impl ExploredGames {
         }
         [row.white, row.black, row.event] = numbers;
         self.games += 1;
-        self.rows.append(&row.to_bytes())
+        self.rows.append(&row.to_bytes())?;
+        Ok(numbers)
     }
 
     fn keep_name(&mut self, name: &str) -> Result<()> {

@@ -91,6 +91,20 @@ impl ScannedTable<'_> {
         self.file.first_key[..] >= *start && self.file.last_key[..] < *end
     }
 
+    /// Whether its keys go from one to another, as the manifest has it.
+    pub(in crate::index) fn spans(&self, first: &[u8], last: &[u8]) -> bool {
+        self.file.first_key[..] <= *first && self.file.last_key[..] >= *last
+    }
+
+    /// That its keys are not in order, or not those that the manifest names.
+    pub(in crate::index) fn is_out_of_order(&self) -> Error {
+        let name = TableFile::name(self.file.number);
+        Error::file(
+            self.database.tables.directory().join(name),
+            "is damaged: its keys are out of order; make the index again",
+        )
+    }
+
     /// Calls `f` with the key and the value of each entry.
     pub(in crate::index) fn for_each(&self, f: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let read = |table: &Table| table.for_each(f);
@@ -107,8 +121,14 @@ impl Table {
         let file = self.read_whole()?;
         let mut room = Vec::new();
         let mut blocks = index.cursor();
+        let mut behind = 0;
         while blocks.advance().map_err(in_file)? {
             let handle = self.handle(blocks.value())?;
+            // So no block is read twice.
+            if handle.offset < behind {
+                return Err(self.damaged(handle.offset, "blocks overlap"));
+            }
+            behind = handle.offset.saturating_add(handle.size);
             let block = match &file {
                 Some(file) => self.block_of(file, handle, room)?,
                 None => self.block(handle)?,

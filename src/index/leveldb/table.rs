@@ -197,7 +197,7 @@ impl Table {
         Block::new(room, handle.offset).map_err(|damage| damage.of(&self.path))
     }
 
-    fn damaged(&self, offset: u64, problem: &'static str) -> Error {
+    pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
         Damage { offset, problem }.of(&self.path)
     }
 }

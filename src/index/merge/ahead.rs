@@ -3,7 +3,7 @@
 //! A stretch ends where an input has not been read any further. It is cut at keys, and the parts are joined on
 //! all threads.
 
-use std::sync::Arc;
+use std::{mem, ops::Range, sync::Arc};
 
 use rayon::prelude::*;
 
@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// The most bytes of entries that make a stretch, unless an input has to be read further for it to have any.
-const MOST_STRETCH: usize = 8 << 20;
-
-/// How many tables are read at once, of one input; of several as many together.
+/// How many tables are read ahead, of all inputs together.
 const FEWEST_TABLES: usize = 8;
 const MOST_TABLES: usize = 64;
+
+/// What an entry takes beside its bytes.
+const PLACE: usize = 16;
 
 /// Entries of all inputs whose keys lie in a stretch, which are read as they are needed.
 pub(super) struct ReadAhead<'a> {
@@ -32,10 +32,8 @@ pub(super) struct ReadAhead<'a> {
     start: Vec<u8>,
     /// The first key behind all.
     end: &'static [u8],
-    /// How many bytes of entries make a stretch.
-    stretch: usize,
-    /// How many tables of an input are read at once.
-    tables: usize,
+    /// How many bytes of entries of an input are read ahead, unless it has to be read further for a stretch to have any.
+    share: usize,
     /// How many bytes the tables have that have not been read.
     bytes_left: u64,
 }
@@ -45,6 +43,8 @@ struct Input<'a> {
     scan: Scan<'a>,
     /// Entries that have been read, a table each, none of them empty.
     read: Vec<Arc<Entries>>,
+    /// Whether more is to be read.
+    is_due: bool,
     has_ended: bool,
 }
 
@@ -68,16 +68,16 @@ impl<'a> ReadAhead<'a> {
             Ok(Input {
                 scan,
                 read: Vec::new(),
+                is_due: false,
                 has_ended: false,
             })
         };
         let inputs = plan.inputs.iter().map(|part| open(part.index));
         let inputs: Vec<Input<'a>> = inputs.collect::<Result<_>>()?;
-        let at_once = (2 * rayon::current_num_threads()).clamp(FEWEST_TABLES, MOST_TABLES);
-        let at_once = at_once.min(plan.read_ahead / TABLE_SIZE);
+        let tables = (2 * rayon::current_num_threads()).clamp(FEWEST_TABLES, MOST_TABLES);
+        let bytes = (tables * TABLE_SIZE).min(plan.read_ahead);
         Ok(ReadAhead {
-            stretch: plan.read_ahead.min(MOST_STRETCH),
-            tables: (at_once / inputs.len().max(1)).max(1),
+            share: bytes / inputs.len().max(1),
             bytes_left: inputs
                 .iter()
                 .map(|input| input.scan.bytes_before(end))
@@ -101,7 +101,11 @@ impl<'a> ReadAhead<'a> {
         &mut self,
         horizon: impl Fn(&[Arc<Entries>]) -> Option<Vec<u8>>,
     ) -> Result<Option<KeyRange>> {
+        for input in &mut self.inputs {
+            input.is_due = input.held() < self.share;
+        }
         loop {
+            self.read_due()?;
             let limits = self.inputs.iter().enumerate();
             let limits = limits.filter(|(_, input)| !input.has_ended);
             let limit = limits
@@ -111,13 +115,34 @@ impl<'a> ReadAhead<'a> {
                 // All has been read.
                 return Ok(self.range_to(self.end.to_vec()));
             };
-            let held: usize = self.inputs.iter().map(Input::held).sum();
-            if held >= self.stretch && bound > self.start {
+            if bound > self.start {
                 return Ok(self.range_to(bound));
             }
-            let input = &mut self.inputs[number];
-            self.bytes_left -= input.read_tables(self.tables, &self.start, self.end)?;
+            self.inputs[number].is_due = true;
         }
+    }
+
+    /// Reads the next tables of the inputs that are due, on all threads.
+    fn read_due(&mut self) -> Result<()> {
+        let count = self.share.div_ceil(TABLE_SIZE).max(1);
+        let mut tables = Vec::new();
+        for (number, input) in self.inputs.iter_mut().enumerate() {
+            if mem::take(&mut input.is_due) {
+                let next = input.next_tables(count, self.end);
+                tables.extend(next.into_iter().map(|table| (number, table)));
+            }
+        }
+        let read = tables
+            .par_iter()
+            .map(|(_, table)| entries_of(table, &self.start, self.end))
+            .collect::<Result<Vec<_>>>()?;
+        for ((number, table), entries) in tables.iter().zip(read) {
+            self.bytes_left -= table.size();
+            if entries.len() > 0 {
+                self.inputs[*number].read.push(Arc::new(entries));
+            }
+        }
+        Ok(())
     }
 
     fn range_to(&self, end: Vec<u8>) -> Option<KeyRange> {
@@ -132,18 +157,16 @@ impl<'a> ReadAhead<'a> {
         stretch: &KeyRange,
         align: impl Fn(&[u8]) -> Option<Vec<u8>>,
     ) -> Vec<KeyRange> {
-        let parts = 4 * rayon::current_num_threads();
-        let longest = self.inputs.iter().max_by_key(|input| input.held());
-        let tables = longest.map_or(&[][..], |input| &input.read[..]);
-        let each = tables.len().div_ceil(parts).max(1);
-        let of_table = if each > 1 {
-            1
-        } else {
-            parts.div_ceil(tables.len().max(1))
+        let count = |input: &Input<'_>| -> usize {
+            let parts = input.parts_in(stretch);
+            parts.map(|(_, entries)| entries.len()).sum()
         };
+        let longest = self.inputs.iter().max_by_key(|input| count(input));
+        let parts = 4 * rayon::current_num_threads();
+        let each = longest.map_or(0, count).div_ceil(parts).max(1);
         let mut cuts = vec![stretch.start.clone()];
-        for table in tables.iter().step_by(each) {
-            let keys = (0..of_table).map(|part| table.key(part * table.len() / of_table));
+        for (table, entries) in longest.iter().flat_map(|input| input.parts_in(stretch)) {
+            let keys = entries.step_by(each).map(|entry| table.key(entry));
             cuts.extend(keys.filter_map(&align));
         }
         cuts.retain(|key| *key >= stretch.start && *key < stretch.end);
@@ -174,14 +197,15 @@ impl<'a> ReadAhead<'a> {
     }
 }
 
-impl Input<'_> {
-    /// How many bytes of entries have been read.
+impl<'a> Input<'a> {
+    /// How much memory the entries take that have been read.
     fn held(&self) -> usize {
-        self.read.iter().map(|table| table.held()).sum()
+        let tables = self.read.iter();
+        tables.map(|table| table.held() + PLACE * table.len()).sum()
     }
 
-    /// Reads the next tables, at most `count` of them. Answers how many bytes they have.
-    fn read_tables(&mut self, count: usize, start: &[u8], end: &[u8]) -> Result<u64> {
+    /// The next tables, at most `count` of them.
+    fn next_tables(&mut self, count: usize, end: &[u8]) -> Vec<ScannedTable<'a>> {
         let mut tables = Vec::new();
         while tables.len() < count
             && let Some(table) = self.scan.next_table_before(end)
@@ -189,28 +213,39 @@ impl Input<'_> {
             tables.push(table);
         }
         self.has_ended = tables.len() < count;
-        let read = tables
-            .par_iter()
-            .map(|table| entries_of(table, start, end))
-            .collect::<Result<Vec<_>>>()?;
-        let read = read.into_iter().filter(|entries| entries.len() > 0);
-        self.read.extend(read.map(Arc::new));
-        Ok(tables.iter().map(ScannedTable::size).sum())
+        tables
+    }
+
+    /// The entries that have been read whose keys lie in a stretch.
+    fn parts_in(&self, stretch: &KeyRange) -> impl Iterator<Item = (&Entries, Range<usize>)> {
+        let KeyRange { start, end } = stretch.clone();
+        self.read.iter().map(move |table| {
+            let first = table.find(0, |key| *key < start[..]);
+            let last = table.find(first, |key| *key < end[..]);
+            (&**table, first..last)
+        })
     }
 }
 
 /// The entries of a table whose keys are not less than `start` and less than `end`.
 pub(super) fn entries_of(table: &ScannedTable<'_>, start: &[u8], end: &[u8]) -> Result<Entries> {
     // As many as a table has of single games.
-    let mut entries = Entries::with_room(TABLE_SIZE / 32, TABLE_SIZE + TABLE_SIZE / 8);
-    if table.lies_within(start, end) {
-        table.for_each(|key, value| entries.push(key, value))?;
-        return Ok(entries);
-    }
+    let room = TABLE_SIZE.min(4 * table.size() as usize);
+    let mut entries = Entries::with_room(room / 32, room + room / 8);
+    let is_whole = table.lies_within(start, end);
+    let mut last = Vec::new();
+    let mut is_in_order = true;
     table.for_each(|key, value| {
-        if key >= start && key < end {
+        is_in_order &= key > &last[..] || entries.len() == 0;
+        last.clear();
+        last.extend_from_slice(key);
+        if is_whole || (key >= start && key < end) {
             entries.push(key, value);
         }
     })?;
+    let is_within = entries.len() == 0 || !is_whole || table.spans(entries.key(0), &last);
+    if !is_in_order || !is_within {
+        return Err(table.is_out_of_order());
+    }
     Ok(entries)
 }

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crate::index::entries::{Entries, Value};
+use crate::index::entries::{Entries, Parts, Value};
 
 /// Entries of an input in order.
 #[derive(Clone)]
@@ -72,9 +72,6 @@ impl<'r> EntryCursor<'r> {
         }
     }
 }
-
-/// Entries of the output in order, as parts of others.
-pub(in crate::index) type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
 /// Entries of the output, some of them made and the others as they were read.
 #[derive(Default)]

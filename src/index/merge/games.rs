@@ -8,7 +8,7 @@ use crate::{
     index::{
         GameRecords,
         explored::{ExploredGames, NameReader, Played},
-        layout::{Contents, game_id, rows::ROWS},
+        layout::{Contents, game_id, rows::ROWS, rows_key},
     },
     sort::{Memory, Partition, Sealed, Shards, Spool},
 };
@@ -96,7 +96,11 @@ impl ExploredMerge {
                 for row in part.index.row_entry(entry)? {
                     let name = |number| names.name(part.index, number);
                     let names = [name(row.white)?, name(row.black)?, name(row.event)?];
-                    games.push(row, &names, &mut lists)?;
+                    let before = [row.white, row.black, row.event];
+                    let numbers = games.push(row, &names, &mut lists)?;
+                    if number == plan.base && numbers != before {
+                        return Err(part.index.malformed(&rows_key(entry as u32)));
+                    }
                 }
                 if number == plan.base {
                     // The first names keep their numbers, so the lists of them stand.

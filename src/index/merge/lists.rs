@@ -1,25 +1,24 @@
 //! Joining the explorer's lists, subject by subject. Pages that only the input with the first games has lists for are
 //! taken as they stand, and so are the lists that only that input has of other pages.
 
-use std::{collections::VecDeque, iter::Peekable, ops::Range};
+use std::iter::Peekable;
 
 use rayon::prelude::*;
 
 use super::{
     ahead::{KeyRange, ReadAhead},
-    cursor::{EntryCursor, Joined, Parts},
+    cursor::Joined,
     games::ExploredMerge,
+    list_stream::ListStream,
     plan::Plan,
 };
 use crate::{
     error::Result,
     index::{
-        Index,
-        explored::{ExploredGames, NAMED, PageMaker, Played},
+        entries::Parts,
+        explored::{ExploredGames, PageMaker, Played},
         layout::{
-            Contents, ListKey, Subject, list_key, list_subject,
-            played::{List, Paging},
-            subject_start,
+            Contents, ListKey, Subject, list_key, list_subject, played::Paging, subject_start,
         },
         waves::Wave,
     },
@@ -27,7 +26,7 @@ use crate::{
 };
 
 /// The keys of pages and chunks.
-const START: &[u8] = b"xp";
+pub(super) const START: &[u8] = b"xp";
 const END: &[u8] = b"xq";
 
 type Records<'a> = Box<dyn Iterator<Item = Result<Played>> + Send + 'a>;
@@ -160,17 +159,10 @@ impl<'p> PartMerge<'p> {
         let number = |subject| names.partition_point(|name| name.subject() < subject);
         let names = &names[number(first)..until.map_or(names.len(), number)];
         let streams = from.ahead.cursors(&part.start).into_iter().enumerate();
-        let streams = streams.map(|(number, cursor)| ListStream {
-            index: plan.inputs[number].index,
-            first_id: plan.inputs[number].first_id,
-            paging: from.pagings[number],
-            keeps_names: number == plan.base,
-            cursor,
-            from: first,
-            until,
-            chunks: VecDeque::new(),
-            page: &[],
-            lists: VecDeque::new(),
+        let streams = streams.map(|(number, cursor)| {
+            let has_first_games = number == plan.base;
+            let (part, paging) = (&plan.inputs[number], from.pagings[number]);
+            ListStream::new(part, has_first_games, paging, cursor, (first, until))
         });
         PartMerge {
             base: plan.base,
@@ -233,16 +225,10 @@ impl<'p> PartMerge<'p> {
     /// there are any.
     fn pass_lists(&mut self, other: Option<Subject>) -> Result<bool> {
         let base = &mut self.inputs[self.base];
-        let is_own =
-            |list: &&PageList| list.len > 0 && other.is_none_or(|other| list.subject < other);
-        let own = base.lists.iter().take_while(is_own).count();
-        let mut passed = base.lists.drain(..own);
-        let Some(first) = passed.next() else {
+        let Some((last, lists)) = base.pass_lists(other) else {
             return Ok(false);
         };
-        let last = passed.next_back().unwrap_or_else(|| first.clone());
-        let lists = &base.page[first.start..last.list.end];
-        self.maker.add_lists(last.subject, lists)?;
+        self.maker.add_lists(last, lists)?;
         Ok(true)
     }
 
@@ -283,152 +269,5 @@ impl<'p> PartMerge<'p> {
         records
             .into_iter()
             .try_for_each(|record| self.maker.add(record))
-    }
-}
-
-/// The lists of an input whose subjects lie in a part. Those of names are left out, whose numbers change, but for
-/// those of the first games.
-struct ListStream<'p> {
-    index: &'p Index,
-    cursor: EntryCursor<'p>,
-    paging: Paging,
-    first_id: u32,
-    keeps_names: bool,
-    from: Subject,
-    until: Option<Subject>,
-    /// Chunks whose page has not come yet.
-    chunks: VecDeque<(Subject, &'p [u8])>,
-    /// The last page, and its lists that have not been taken.
-    page: &'p [u8],
-    lists: VecDeque<PageList>,
-}
-
-/// A list of a page.
-#[derive(Clone)]
-struct PageList {
-    subject: Subject,
-    /// Where its subject begins in the page.
-    start: usize,
-    /// Where it stands in the page.
-    list: Range<usize>,
-    /// How many items it has, 0 if it stands apart.
-    len: usize,
-}
-
-impl ListStream<'_> {
-    /// The subject of the next list.
-    fn subject(&self) -> Option<Subject> {
-        self.lists.front().map(|list| list.subject)
-    }
-
-    /// Whether no part of the next page has been read.
-    fn is_between_pages(&self) -> bool {
-        self.lists.is_empty() && self.chunks.is_empty()
-    }
-
-    /// Calls `f` with the records of the next list, under their new ids.
-    fn take(&mut self, mut f: impl FnMut(Played) -> Result<()>) -> Result<()> {
-        let Some(next) = self.lists.pop_front() else {
-            return Ok(());
-        };
-        if next.len > 0 {
-            self.pass_records(next.subject, &self.page[next.list], &mut f)?;
-        }
-        while let Some((_, chunk)) = self.chunks.pop_front_if(|chunk| chunk.0 == next.subject) {
-            let list = chunk.get(1..).unwrap_or_default();
-            self.pass_records(next.subject, list, &mut f)?;
-        }
-        Ok(())
-    }
-
-    fn pass_records(
-        &self,
-        subject: Subject,
-        list: &[u8],
-        f: &mut impl FnMut(Played) -> Result<()>,
-    ) -> Result<()> {
-        let malformed = || self.index.malformed(START);
-        let list = List::parse(list).ok_or_else(malformed)?;
-        let (items, _) = list.items().ok_or_else(malformed)?;
-        let games = self.index.game_count();
-        for (id, mv) in items {
-            // A name's number is no game.
-            if u64::from(id) >= games && mv != NAMED {
-                return Err(malformed());
-            }
-            let id = id.checked_add(self.first_id).ok_or_else(malformed)?;
-            f(Played::new(subject, id, 0, list.white_to_move, mv))?;
-        }
-        Ok(())
-    }
-
-    /// Whether a subject is of the part.
-    fn has(&self, subject: Subject) -> bool {
-        subject >= self.from && self.until.is_none_or(|until| subject < until)
-    }
-
-    /// Reads pages until there is a list, if there is one.
-    fn read_to_lists(&mut self) -> Result<()> {
-        while self.lists.is_empty()
-            && let Some(key) = self.cursor.key()
-        {
-            let malformed = || self.index.malformed(key);
-            let subject = list_subject(key).ok_or_else(malformed)?;
-            let first = self.paging.first_of(subject);
-            if self.until.is_some_and(|until| first >= until) {
-                break;
-            }
-            match list_key(key).ok_or_else(malformed)? {
-                ListKey::Chunk(subject) if self.has(subject) => {
-                    self.chunks.push_back((subject, self.cursor.value()));
-                }
-                ListKey::Page(last) => {
-                    let read = self.read_page(last);
-                    read.ok_or_else(|| self.index.malformed(START))?;
-                }
-                // Sums are made anew.
-                ListKey::Chunk(_) | ListKey::Sums => {}
-            }
-            self.cursor.advance();
-        }
-        Ok(())
-    }
-
-    /// Finds the lists of the page that are of the part; `None` if something is malformed.
-    fn read_page(&mut self, last: Subject) -> Option<()> {
-        let page = self.cursor.value();
-        let chunks = std::mem::take(&mut self.chunks);
-        let mut chunks = chunks.into_iter().peekable();
-        let mut start = 0;
-        self.page = page;
-        self.paging
-            .for_each_list(page, last, |subject, list, range| {
-                let start = std::mem::replace(&mut start, range.end);
-                if !self.has(subject) {
-                    return Some(());
-                }
-                let mut own = Vec::new();
-                while let Some(chunk) = chunks.next_if(|chunk| chunk.0 == subject) {
-                    own.push(chunk);
-                }
-                // A list stands either here or in chunks.
-                let first_move = match own.first() {
-                    Some(_) if list.len > 0 => return None,
-                    Some((_, chunk)) => List::parse(chunk.get(1..)?)?.moves().next(),
-                    None if list.len == 0 => return None,
-                    None => list.moves().next(),
-                };
-                if first_move != Some(NAMED) || self.keeps_names {
-                    self.chunks.extend(own);
-                    self.lists.push_back(PageList {
-                        subject,
-                        start,
-                        list: range,
-                        len: list.len,
-                    });
-                }
-                Some(())
-            })?;
-        chunks.next().is_none().then_some(())
     }
 }

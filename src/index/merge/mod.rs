@@ -9,6 +9,7 @@ mod ahead;
 mod cursor;
 mod entries;
 mod games;
+mod list_stream;
 mod lists;
 mod plan;
 mod positions;
@@ -95,7 +96,7 @@ impl MergeIndexes {
         self
     }
 
-    /// How many threads write, 0 for one per core. Default: 0.
+    /// How many threads read, join and write, 0 for one per core. Default: 0.
     pub fn threads(mut self, threads: usize) -> MergeIndexes {
         self.threads = threads;
         self

@@ -6,13 +6,13 @@ use rayon::prelude::*;
 
 use super::{
     ahead::{KeyRange, ReadAhead},
-    cursor::{EntryCursor, Joined, Parts},
+    cursor::{EntryCursor, Joined},
     plan::Plan,
 };
 use crate::{
     error::Result,
     index::{
-        entries::{Entries, Value},
+        entries::{Entries, Parts, Value},
         layout::{GameIds, joined_stats, write_id},
         waves::Wave,
     },
@@ -174,9 +174,11 @@ impl<'p> PartMerge<'p> {
             let ids = GameIds::parse(input.value().to_vec());
             let ids = ids.ok_or_else(|| part.index.malformed(key))?;
             for id in &ids {
-                // Together the inputs have fewer games than ids have values, unless one is damaged.
-                let id = id.checked_add(part.first_id);
-                write_id(bytes, id.ok_or_else(|| part.index.malformed(key))?);
+                // All games of all inputs have ids.
+                if u64::from(id) >= part.index.game_count() {
+                    return Err(part.index.malformed(key));
+                }
+                write_id(bytes, id + part.first_id);
             }
         }
         let ids = memchr::memchr_iter(b',', &bytes[start..]).count();

@@ -1,0 +1,209 @@
+//! The lists of an input, page by page.
+
+use std::{collections::VecDeque, mem, ops::Range};
+
+use super::{cursor::EntryCursor, lists::START, plan::Part};
+use crate::{
+    error::Result,
+    index::{
+        Index,
+        explored::{NAMED, Played},
+        layout::{
+            ListKey, Subject, list_key, list_subject,
+            played::{List, Paging},
+        },
+    },
+};
+
+/// The lists of an input whose subjects lie in a part. Those of names are left out, whose numbers change, but for
+/// those of the first games.
+pub(super) struct ListStream<'p> {
+    index: &'p Index,
+    pub cursor: EntryCursor<'p>,
+    paging: Paging,
+    first_id: u32,
+    keeps_names: bool,
+    from: Subject,
+    until: Option<Subject>,
+    /// Chunks whose page has not come yet.
+    chunks: VecDeque<(Subject, &'p [u8])>,
+    /// The last page, and its lists that have not been taken.
+    page: &'p [u8],
+    lists: VecDeque<PageList>,
+}
+
+/// A list of a page.
+#[derive(Clone)]
+struct PageList {
+    subject: Subject,
+    /// Where its subject begins in the page.
+    start: usize,
+    /// Where it stands in the page.
+    list: Range<usize>,
+    /// How many items it has, 0 if it stands apart.
+    len: usize,
+}
+
+impl<'p> ListStream<'p> {
+    /// Of a part of an input: of the entries from the cursor on, the lists whose subjects are not less than the first
+    /// and less than the second one.
+    pub(super) fn new(
+        input: &Part<'p>,
+        has_first_games: bool,
+        paging: Paging,
+        cursor: EntryCursor<'p>,
+        (from, until): (Subject, Option<Subject>),
+    ) -> ListStream<'p> {
+        ListStream {
+            index: input.index,
+            cursor,
+            paging,
+            first_id: input.first_id,
+            keeps_names: has_first_games,
+            from,
+            until,
+            chunks: VecDeque::new(),
+            page: &[],
+            lists: VecDeque::new(),
+        }
+    }
+
+    /// The subject of the next list.
+    pub(super) fn subject(&self) -> Option<Subject> {
+        self.lists.front().map(|list| list.subject)
+    }
+
+    /// Whether no part of the next page has been read.
+    pub(super) fn is_between_pages(&self) -> bool {
+        self.lists.is_empty() && self.chunks.is_empty()
+    }
+
+    /// Passes the next lists of the page that do not stand apart, up to that of a subject. Answers the last subject and
+    /// their bytes; `None` if there are none.
+    pub(super) fn pass_lists(&mut self, other: Option<Subject>) -> Option<(Subject, &'p [u8])> {
+        let is_own =
+            |list: &&PageList| list.len > 0 && other.is_none_or(|other| list.subject < other);
+        let own = self.lists.iter().take_while(is_own).count();
+        let mut passed = self.lists.drain(..own);
+        let first = passed.next()?;
+        let last = passed.next_back().unwrap_or_else(|| first.clone());
+        Some((last.subject, &self.page[first.start..last.list.end]))
+    }
+
+    /// Calls `f` with the records of the next list, under their new ids.
+    pub(super) fn take(&mut self, mut f: impl FnMut(Played) -> Result<()>) -> Result<()> {
+        let Some(next) = self.lists.pop_front() else {
+            return Ok(());
+        };
+        let mut least = 0;
+        if next.len > 0 {
+            self.pass_records(next.subject, &self.page[next.list], &mut least, &mut f)?;
+        }
+        while let Some((_, chunk)) = self.chunks.pop_front_if(|chunk| chunk.0 == next.subject) {
+            let list = chunk.get(1..).unwrap_or_default();
+            self.pass_records(next.subject, list, &mut least, &mut f)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on a list or a chunk whose ids are not less than `least`, and raises that above them.
+    fn pass_records(
+        &self,
+        subject: Subject,
+        list: &[u8],
+        least: &mut u64,
+        f: &mut impl FnMut(Played) -> Result<()>,
+    ) -> Result<()> {
+        let malformed = || self.index.malformed(START);
+        let list = List::parse(list).ok_or_else(malformed)?;
+        let (items, _) = list.items().ok_or_else(malformed)?;
+        let are_names = list.moves().all(|mv| mv == NAMED);
+        let end = match are_names {
+            true => u64::from(u32::MAX),
+            false => self.index.game_count(),
+        };
+        for (id, mv) in items {
+            if !(*least..end).contains(&u64::from(id)) {
+                return Err(malformed());
+            }
+            *least = u64::from(id) + 1;
+            let id = id.checked_add(self.first_id).ok_or_else(malformed)?;
+            f(Played::new(subject, id, 0, list.white_to_move, mv))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a subject is of the part.
+    fn has(&self, subject: Subject) -> bool {
+        subject >= self.from && self.until.is_none_or(|until| subject < until)
+    }
+
+    /// Reads pages until there is a list, if there is one.
+    pub(super) fn read_to_lists(&mut self) -> Result<()> {
+        while self.lists.is_empty()
+            && let Some(key) = self.cursor.key()
+        {
+            let malformed = || self.index.malformed(key);
+            let subject = list_subject(key).ok_or_else(malformed)?;
+            let first = self.paging.first_of(subject);
+            if self.until.is_some_and(|until| first >= until) {
+                break;
+            }
+            match list_key(key).ok_or_else(malformed)? {
+                ListKey::Chunk(subject) if self.has(subject) => {
+                    self.chunks.push_back((subject, self.cursor.value()));
+                }
+                ListKey::Page(last) => {
+                    let read = self.read_page(last);
+                    read.ok_or_else(|| self.index.malformed(START))?;
+                }
+                // Sums are made anew.
+                ListKey::Chunk(_) | ListKey::Sums => {}
+            }
+            self.cursor.advance();
+        }
+        if self.lists.is_empty() && !self.chunks.is_empty() {
+            // Their page is missing.
+            return Err(self.index.malformed(START));
+        }
+        Ok(())
+    }
+
+    /// Finds the lists of the page that are of the part; `None` if something is malformed.
+    fn read_page(&mut self, last: Subject) -> Option<()> {
+        let page = self.cursor.value();
+        let chunks = mem::take(&mut self.chunks);
+        let mut chunks = chunks.into_iter().peekable();
+        let mut start = 0;
+        self.page = page;
+        self.paging
+            .for_each_list(page, last, |subject, list, range| {
+                let start = mem::replace(&mut start, range.end);
+                if !self.has(subject) {
+                    return Some(());
+                }
+                let mut own = Vec::new();
+                while let Some(chunk) = chunks.next_if(|chunk| chunk.0 == subject) {
+                    own.push(chunk);
+                }
+                // A list stands either here or in chunks.
+                let first_move = match own.first() {
+                    Some(_) if list.len > 0 => return None,
+                    Some((_, chunk)) => List::parse(chunk.get(1..)?)?.moves().next(),
+                    None if list.len == 0 => return None,
+                    None => list.moves().next(),
+                };
+                if first_move != Some(NAMED) || self.keeps_names {
+                    self.chunks.extend(own);
+                    self.lists.push_back(PageList {
+                        subject,
+                        start,
+                        list: range,
+                        len: list.len,
+                    });
+                }
+                Some(())
+            })?;
+        chunks.next().is_none().then_some(())
+    }
+}
