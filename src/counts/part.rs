@@ -16,7 +16,7 @@ use parquet::{
     errors::ParquetError,
     file::{
         metadata::SortingColumn,
-        properties::{WriterProperties, WriterPropertiesBuilder},
+        properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
     schema::{parser::parse_message_type, types::ColumnPath},
@@ -111,6 +111,10 @@ impl<'a> PartWriter<'a> {
             // Sorted keys differ little from one to the next, and no two are alike for long.
             let mut properties =
                 properties()?.set_sorting_columns(Some(vec![sorted(0), sorted(1)]));
+            // Readers look for keys. The range of other columns is nearly all there can be in each group.
+            properties = properties
+                .set_statistics_enabled(EnabledStatistics::None)
+                .set_column_statistics_enabled(KEY.into(), EnabledStatistics::Page);
             // Each page costs its reader a beginning.
             properties = properties.set_data_page_row_count_limit(ROWS_OF_GROUP);
             // These are as long when they are packed, and take longer to read.
