@@ -215,10 +215,10 @@ impl Values {
         }
     }
 
-    /// Passes over so many rows.
-    pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
+    /// Passes over so many rows, of which `row` is the first.
+    pub(super) fn skip(&mut self, rows: usize, row: u64) -> Result<(), CountsError> {
         let reader = match &mut self.reader {
-            Reader::Numbers(reader) => return reader.skip(rows),
+            Reader::Numbers(reader) => return reader.skip(rows, row),
             Reader::Other(reader) => reader,
         };
         match reader {

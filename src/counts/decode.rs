@@ -281,13 +281,18 @@ pub(super) struct Differences {
 }
 
 impl Differences {
-    pub(super) fn new(bytes: Bytes) -> Result<Differences, CountsError> {
+    /// Of a page with so many numbers.
+    pub(super) fn new(bytes: Bytes, numbers: usize) -> Result<Differences, CountsError> {
         let mut at = 0;
         let mut size = || {
             let number = leb128(&bytes, &mut at)?;
             usize::try_from(number).map_err(|_| no_encoding())
         };
-        let (in_block, small_blocks, _all) = (size()?, size()?, size()?);
+        let (in_block, small_blocks, all) = (size()?, size()?, size()?);
+        // The last small block has more numbers than there are.
+        if all != numbers {
+            return Err(no_encoding());
+        }
         let in_small_block = in_block.checked_div(small_blocks).unwrap_or(0);
         if in_small_block == 0 || !in_block.is_multiple_of(small_blocks) {
             return Err(no_encoding());
@@ -409,7 +414,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..300), few in any::<bool>(), count in 0usize..5000) {
+        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..300), few in any::<bool>(), count in 0usize..5000, total in 0usize..300) {
             let bytes = Bytes::from(bytes);
             let mut out = vec![0; count];
             let dictionary = Dictionary::new((0..if few { 5 } else { 5000 }).collect());
@@ -418,7 +423,7 @@ mod tests {
             {
                 prop_assert!(out.iter().all(|number| (0..dictionary.len as i64).contains(number)));
             }
-            if let Ok(mut differences) = Differences::new(bytes.clone()) {
+            if let Ok(mut differences) = Differences::new(bytes.clone(), total) {
                 let _any = differences.next(&mut out);
             }
             prop_assert_eq!(Plain::new(bytes.clone()).next(4, &mut out).is_ok(), 4 * count <= bytes.len());

@@ -142,7 +142,7 @@ impl NumberReader {
             self.page = match page.encoding {
                 Encoding::PLAIN => PageValues::Plain(Plain::new(page.bytes)),
                 Encoding::DELTA_BINARY_PACKED => {
-                    PageValues::Differences(Differences::new(page.bytes)?)
+                    PageValues::Differences(Differences::new(page.bytes, page.values)?)
                 }
                 Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
                     PageValues::Indices(Indices::new(page.bytes)?)
@@ -157,8 +157,15 @@ impl NumberReader {
     }
 
     fn take_dictionary(&mut self, page: ColumnPage) -> Result<(), CountsError> {
-        // Each number has bytes, so a page has not too many.
-        if page.values > page.bytes.len() {
+        if !matches!(page.encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
+            let problem = format!(
+                "a dictionary of \"{}\" encoded as {}",
+                self.column, page.encoding
+            );
+            return Err(CountsError::Damaged(problem));
+        }
+        let bytes = page.values.checked_mul(self.kind.width());
+        if bytes.is_none_or(|bytes| bytes > page.bytes.len()) {
             return Err(cut_short());
         }
         let mut numbers = vec![0; page.values];
@@ -168,13 +175,13 @@ impl NumberReader {
         Ok(())
     }
 
-    /// Passes over so many values.
-    pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
+    /// Passes over so many values, of which `row` is the first.
+    pub(super) fn skip(&mut self, rows: usize, row: u64) -> Result<(), CountsError> {
         /// How many values are passed over at once.
         const STEP: usize = 1 << 11;
         let mut passed_over = Vec::new();
         for first in (0..rows).step_by(STEP) {
-            self.read(STEP.min(rows - first), 0, &mut passed_over)?;
+            self.read(STEP.min(rows - first), row + first as u64, &mut passed_over)?;
         }
         Ok(())
     }
@@ -313,7 +320,7 @@ mod tests {
         for (number, first) in (0..count).step_by(step).enumerate() {
             let rows = step.min(count - first);
             if number % 3 == 2 {
-                reader.skip(rows)?;
+                reader.skip(rows, first as u64)?;
                 all.resize(all.len() + rows, None);
             } else {
                 reader.read(rows, first as u64, &mut some)?;
