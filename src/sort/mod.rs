@@ -2,9 +2,10 @@
 //!
 //! The records are spread over [`SHARDS`] shards that are themselves in order: every record of one is
 //! smaller than every record of the next. A shard collects records, three packed in the room of two where they
-//! allow it, and is *compacted* when it reaches its quota: the new records are sorted, merged with those that are sorted already, and folded. If that
-//! leaves the shard more than half full, its sorted records go to a temporary file as a *run*. Sealing merges
-//! the runs of each shard with what it has in memory, into memory as far as there is room. One shard after the other is the whole in order, without a big sort.
+//! allow it, and is *compacted* when it reaches its quota: the new records are sorted, merged with those that are sorted
+//! already, and folded. If that leaves the shard more than half full, its sorted records go to a temporary file as a
+//! *run*. Sealing merges the runs of each shard with what it has in memory, into memory as far as there is room. One
+//! shard after the other is the whole in order, without a big sort.
 //!
 //! Sorting the few thousand records of a shard in the cache and folding neighbours beats a hash map per
 //! shard, which waits for memory at each count; and a sorted run is just what a spill needs.

@@ -17,7 +17,7 @@ pub(super) const LONGEST: usize = HEAD + LOW + size_of::<u64>();
 /// Where the head says that the low half follows.
 const HAS_LOW: u64 = 1 << 23;
 
-/// Packs records that follow one another in ascending order.
+/// Packs records that follow one another in ascending order of their high halves.
 #[derive(Default, Debug)]
 pub(super) struct Packing {
     /// The high half of the record before.

@@ -110,8 +110,7 @@ impl RunFile {
         Ok(run(start))
     }
 
-    /// Appends sorted records as a run that can only be read from its beginning. Those that have short forms are
-    /// packed.
+    /// Appends sorted records as a run that can only be read from its beginning, packed if some have short forms.
     pub(super) fn append_packed<R: Record>(
         &self,
         len: usize,
