@@ -51,7 +51,7 @@ impl MakeBook {
             _ => by_key(),
         };
         let rows = match &sealed.by_identity {
-            Some(counts) => counts.entries()?,
+            Some(counts) => counts.size()?.1,
             None => report.entries,
         };
         let starts = starts.all().map(|start| {

@@ -59,12 +59,16 @@ impl MakeBook {
         } = collected;
         // A book counts by keys. A run without one may have counts by identities only.
         let counts = sealed.by_key.as_ref().or(sealed.by_identity.as_ref());
+        let weighs_moves = self.bin.is_some() || self.obs.is_some();
         let maker = counts
+            .filter(|_| weighs_moves)
             .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))
             .transpose()?;
         let summary = maker.as_ref().map(BookMaker::summary).unwrap_or_default();
-        report.positions = summary.positions;
-        report.entries = summary.counted_entries;
+        (report.positions, report.entries) = match (&maker, counts) {
+            (None, Some(counts)) => counts.size()?,
+            _ => (summary.positions, summary.counted_entries),
+        };
         self.check_moves(summary.entries, counts)?;
         self.correct_progress(&report, summary.entries);
         // A header that cannot be is known before anything is written.

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-#[cfg(feature = "parquet")]
 use rayon::prelude::*;
 
 use shakmaty::Color;
@@ -161,19 +160,27 @@ impl Counts {
         })
     }
 
-    /// How many pairs of position and move there are. Works on all threads of the rayon pool that it is called in.
+    /// How many positions there are, and how many pairs of position and move. Works on all threads of the rayon pool
+    /// that it is called in.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be read.
-    #[cfg(feature = "parquet")]
-    pub(crate) fn entries(&self) -> Result<u64> {
-        let entries = (0..SHARDS).into_par_iter().map(|shard| {
-            let mut entries = 0;
-            self.for_each_position(shard, |_, _, moves| entries += moves.len() as u64)?;
-            Ok(entries)
-        });
-        entries.sum()
+    pub(crate) fn size(&self) -> Result<(u64, u64)> {
+        let of_shard = |shard| {
+            let (mut positions, mut entries) = (0, 0);
+            self.for_each_position(shard, |_, _, moves| {
+                positions += 1;
+                entries += moves.len() as u64;
+            })?;
+            Ok((positions, entries))
+        };
+        let rare = (self.rare.positions, self.rare.moves);
+        (0..SHARDS)
+            .into_par_iter()
+            .map(of_shard)
+            .try_reduce(|| (0, 0), |a, b| Ok((a.0 + b.0, a.1 + b.1)))
+            .map(|kept| (kept.0 + rare.0, kept.1 + rare.1))
     }
 
     /// How many shards there are; one after the other they hold all positions in order.
