@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, mem, ops::Range};
 
-use super::{cursor::EntryCursor, lists::START, plan::Part};
+use super::{cursor::EntryCursor, plan::Part};
 use crate::{
     error::Result,
     index::{
@@ -14,6 +14,9 @@ use crate::{
         },
     },
 };
+
+/// What the keys of pages and chunks begin with.
+pub(super) const START: &[u8] = b"xp";
 
 /// The lists of an input whose subjects lie in a part. Those of names are left out, whose numbers change, but for
 /// those of the first games.

@@ -9,7 +9,7 @@ use super::{
     ahead::{KeyRange, ReadAhead},
     cursor::Joined,
     games::ExploredMerge,
-    list_stream::ListStream,
+    list_stream::{ListStream, START},
     plan::Plan,
 };
 use crate::{
@@ -25,8 +25,7 @@ use crate::{
     sort::SHARDS,
 };
 
-/// The keys of pages and chunks.
-pub(super) const START: &[u8] = b"xp";
+/// The first key behind those of pages and chunks.
 const END: &[u8] = b"xq";
 
 type Records<'a> = Box<dyn Iterator<Item = Result<Played>> + Send + 'a>;
