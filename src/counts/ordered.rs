@@ -148,8 +148,10 @@ impl OrderedParts {
         &self.0
     }
 
-    /// Makes sure that the bytes of every part are those that the sidecar tells the checksum of. That is known when
-    /// they were read only, so whoever gets an error before asks this first: bytes that were altered are the reason.
+    /// Makes sure that every part has the checksum that the sidecar lists.
+    ///
+    /// Checksums are computed while parts are read, so an altered part may first show as some other error, such as rows
+    /// that are out of order. After an error, call this to find out whether an altered part is the cause.
     ///
     /// # Errors
     ///

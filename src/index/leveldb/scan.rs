@@ -116,7 +116,7 @@ impl Table {
     /// Calls `f` with the key and value of each entry.
     pub(super) fn for_each(&self, mut f: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let in_file = |damage: Damage| self.of(damage);
-        // The index is not kept: whoever goes through all tables comes by each once.
+        // Each table is read once here, so keeping its index in memory would help nobody.
         let index = self.read_index()?;
         let file = self.read_whole()?;
         let mut room = Vec::new();
