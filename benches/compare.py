@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Measures whole commands of polybook against its peers and prints the table of docs/performance.md.
 
-    cargo build --release --examples
+    cargo build --profile dist --bins --examples
     python3 benches/compare.py games.pgn
     python3 benches/compare.py games.pgn --before old/polybook --synthetic synth.pgn --check
 
 A is run and then B, several times in turn, so that a machine whose speed drifts measures the same: what counts
 is the ratio of each pair, of which the table has the median and the range. Peers that are not installed or given
-are left out: Debian's polyglot and pgn-extract, zstd, an older polybook (`--before`), one that is built with a
-profile (`--profiled`). With `--check`, the run fails if a median is worse than the whole range of its row in
+are left out: Debian's polyglot and pgn-extract, zstd, an older polybook (`--before`). With `--check`, the run fails if a median is worse than the whole range of its row in
 docs/performance.md. Use some ten thousand games at least; `synth_pgn` makes any number.
 """
 
@@ -93,17 +92,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pgn")
     parser.add_argument("--runs", type=int, default=7, help="how many pairs of each row (default: 7)")
-    parser.add_argument("--polybook", default=os.path.join(ROOT, "target/release/polybook"))
-    parser.add_argument("--floor", default=os.path.join(ROOT, "target/release/examples/floor"))
+    parser.add_argument("--polybook", default=os.path.join(ROOT, "target/dist/polybook"))
+    parser.add_argument("--floor", default=os.path.join(ROOT, "target/dist/examples/floor"))
     parser.add_argument("--before", help="an older polybook")
-    parser.add_argument("--profiled", help="the same polybook, built by benches/pgo")
     parser.add_argument("--synthetic", help="a million games of synth_pgn")
     parser.add_argument("--check", action="store_true", help="fail where a ratio is worse than documented")
     args = parser.parse_args()
     for path in (args.polybook, args.floor):
         if not os.path.exists(path):
-            sys.exit(f"{path} is missing: cargo build --release --examples")
-    for name in ("pgn", "polybook", "floor", "before", "profiled", "synthetic"):
+            sys.exit(f"{path} is missing: cargo build --profile dist --bins --examples")
+    for name in ("pgn", "polybook", "floor", "before", "synthetic"):
         if path := getattr(args, name):
             setattr(args, name, os.path.abspath(path))
     table = Table(args.runs)
@@ -137,9 +135,6 @@ def books(table, args):
     if extract := program("pgn-extract"):
         table.compare("book of every move", book, "pgn-extract -r", [extract, "-r", "-s", args.pgn], "time", "at least 8")
     table.compare("two threads", book, "one thread", one, "time", "at least 1.7")
-    if args.profiled:
-        theirs = make(args.profiled, args.pgn, *EVERY)
-        table.compare("built with a profile", theirs, "without", book, "cpu", "at most 0.87")
 
 
 def packed(table, args):

@@ -1,4 +1,4 @@
-// Makes the pictures of the documents: cargo build --profile quick && node tests/page/screenshots.mjs [PROGRAM [PGN...]]
+// Makes the pictures of the documents: cargo build --release && node tests/page/screenshots.mjs [PROGRAM [PGN...]]
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { launch, open, settled } from "./browser.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const sample = (name) => join(root, "data", name);
-const [program = join(root, "target/quick/polybook"), ...given] = process.argv.slice(2);
+const [program = join(root, "target/release/polybook"), ...given] = process.argv.slice(2);
 const sources = given.length ? given : [sample("selfplay.pgn"), sample("famous.pgn")];
 
 /** The pictures: a file, a path of the page, how the window is, and what is pointed at. */
