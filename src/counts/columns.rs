@@ -7,11 +7,7 @@ use parquet::{
     schema::types::{ColumnDescriptor, SchemaDescriptor},
 };
 
-use super::{
-    error::CountsError,
-    file::Pages,
-    numbers::{NumberKind, NumberReader, knows},
-};
+use super::{error::CountsError, file::Pages};
 
 /// The place of a column among those of a file.
 #[derive(Copy, Clone, Debug)]
@@ -93,27 +89,10 @@ impl Column {
 
     /// Opens the column of a row group.
     pub(super) fn open(&self, pages: &Pages<'_>) -> Result<Values, CountsError> {
-        let schema = pages.schema();
-        let is_unsigned = self.is_unsigned(schema);
-        let descriptor = schema.column(self.place);
-        let kind = match descriptor.physical_type() {
-            Type::INT64 => Some(NumberKind::Wide),
-            Type::INT32 if is_unsigned => Some(NumberKind::Unsigned),
-            Type::INT32 => Some(NumberKind::Signed),
-            _ => None,
-        };
-        let has_nulls = descriptor.max_def_level() > 0;
-        let reader = match kind.filter(|_| !has_nulls && knows(pages.metadata(self.place))) {
-            Some(kind) => {
-                let pages = pages.of_column(self.place)?;
-                Reader::Numbers(NumberReader::new(self.name, kind, pages))
-            }
-            None => Reader::Other(pages.column(self.place)?),
-        };
         Ok(Values {
             column: self.name,
-            reader,
-            is_unsigned,
+            reader: pages.column(self.place)?,
+            is_unsigned: self.is_unsigned(pages.schema()),
             narrow: Vec::new(),
             levels: Vec::new(),
         })
@@ -142,19 +121,11 @@ fn is_plain_integer(column: &ColumnDescriptor) -> bool {
 /// The values of a column in a row group, read in order.
 pub(super) struct Values {
     column: &'static str,
-    reader: Reader,
+    reader: ColumnReader,
     /// Whether 32-bit numbers go from 0 on.
     is_unsigned: bool,
     narrow: Vec<i32>,
     levels: Vec<i16>,
-}
-
-/// What reads the values.
-enum Reader {
-    /// Integers without nulls, as nearly all columns are.
-    Numbers(NumberReader),
-    /// All else, by the crate `parquet`.
-    Other(ColumnReader),
 }
 
 impl Values {
@@ -166,11 +137,10 @@ impl Values {
         values: &mut Vec<i64>,
     ) -> Result<(), CountsError> {
         match &mut self.reader {
-            Reader::Numbers(reader) => reader.read(rows, row, values),
-            Reader::Other(ColumnReader::Int64ColumnReader(reader)) => {
+            ColumnReader::Int64ColumnReader(reader) => {
                 read::<Int64Type>(self.column, reader, rows, row, values, &mut self.levels)
             }
-            Reader::Other(ColumnReader::Int32ColumnReader(reader)) => {
+            ColumnReader::Int32ColumnReader(reader) => {
                 let narrow = &mut self.narrow;
                 read::<Int32Type>(self.column, reader, rows, row, narrow, &mut self.levels)?;
                 values.clear();
@@ -193,7 +163,7 @@ impl Values {
         values: &mut Vec<bool>,
     ) -> Result<(), CountsError> {
         match &mut self.reader {
-            Reader::Other(ColumnReader::BoolColumnReader(reader)) => {
+            ColumnReader::BoolColumnReader(reader) => {
                 read::<BoolType>(self.column, reader, rows, row, values, &mut self.levels)
             }
             _ => Err(self.other_type()),
@@ -208,20 +178,16 @@ impl Values {
         values: &mut Vec<ByteArray>,
     ) -> Result<(), CountsError> {
         match &mut self.reader {
-            Reader::Other(ColumnReader::ByteArrayColumnReader(reader)) => {
+            ColumnReader::ByteArrayColumnReader(reader) => {
                 read::<ByteArrayType>(self.column, reader, rows, row, values, &mut self.levels)
             }
             _ => Err(self.other_type()),
         }
     }
 
-    /// Passes over so many rows, of which `row` is the first.
-    pub(super) fn skip(&mut self, rows: usize, row: u64) -> Result<(), CountsError> {
-        let reader = match &mut self.reader {
-            Reader::Numbers(reader) => return reader.skip(rows, row),
-            Reader::Other(reader) => reader,
-        };
-        match reader {
+    /// Passes over so many rows.
+    pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
+        match &mut self.reader {
             ColumnReader::Int64ColumnReader(reader) => reader.skip_records(rows)?,
             ColumnReader::Int32ColumnReader(reader) => reader.skip_records(rows)?,
             ColumnReader::BoolColumnReader(reader) => reader.skip_records(rows)?,

@@ -1,33 +1,23 @@
 //! A Parquet file that is being read: its metadata, and pages that cannot take more memory than they should.
 
 use std::{
-    cell::{OnceCell, RefCell},
     fs::File,
     io::{self, Read},
     panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 use bytes::{Bytes, BytesMut};
 use parquet::{
-    basic::{Compression, Encoding},
-    column::{
-        page::{Page, PageReader},
-        reader::{ColumnReader, get_column_reader},
-    },
+    column::reader::{ColumnReader, get_column_reader},
     errors::ParquetError,
     file::{
-        metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData},
+        metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData},
         reader::{ChunkReader, Length},
         serialized_reader::SerializedPageReader,
     },
     schema::types::SchemaDescriptor,
 };
-use zstd::bulk::Decompressor;
 
 use super::error::CountsError;
 use crate::positioned::read_exact_at;
@@ -60,11 +50,7 @@ pub(super) struct ParquetFile {
     metadata: ParquetMetaData,
     /// The row group that was read at once last. Its memory is used again.
     held: Bytes,
-    zstd: OnceCell<Zstd>,
 }
-
-/// What unpacks the pages of a file. To make one takes as long as to unpack a page.
-type Zstd = Rc<RefCell<Decompressor<'static>>>;
 
 impl ParquetFile {
     pub(super) fn open(file: File) -> Result<ParquetFile, CountsError> {
@@ -87,16 +73,7 @@ impl ParquetFile {
             size,
             metadata,
             held: Bytes::new(),
-            zstd: OnceCell::new(),
         })
-    }
-
-    fn zstd(&self) -> io::Result<Zstd> {
-        if let Some(zstd) = self.zstd.get() {
-            return Ok(Rc::clone(zstd));
-        }
-        let zstd = Rc::new(RefCell::new(Decompressor::new()?));
-        Ok(Rc::clone(self.zstd.get_or_init(|| zstd)))
     }
 
     pub(super) fn schema(&self) -> &SchemaDescriptor {
@@ -132,7 +109,6 @@ impl ParquetFile {
             size: self.size,
             held: self.held.clone(),
             held_from: start,
-            unpacked_size: Arc::default(),
         };
         Ok(Pages {
             file: self,
@@ -154,117 +130,24 @@ impl Pages<'_> {
         self.file.schema()
     }
 
-    /// What the metadata tell of a column, named by its place.
-    pub(super) fn metadata(&self, place: usize) -> &ColumnChunkMetaData {
-        self.file.groups()[self.group].column(place)
-    }
-
     /// What was read of the file at once, and where it stands there.
     pub(super) fn read_at_once(&self) -> (u64, &[u8]) {
         (self.bytes.held_from, &self.bytes.held)
-    }
-
-    /// Starts to read the pages of a column.
-    pub(super) fn of_column(&self, place: usize) -> Result<ColumnPages, CountsError> {
-        let rows = self.file.rows(self.group)?;
-        let metadata = self.metadata(place);
-        // The crate would make a decoder for each column, and one that packs.
-        let zstd = match metadata.compression() {
-            Compression::ZSTD(_) => Some(self.file.zstd()?),
-            _ => None,
-        };
-        let bytes = Arc::new(PageBytes {
-            unpacked_size: Arc::default(),
-            ..PageBytes::clone(&self.bytes)
-        });
-        let reader = Arc::clone(&bytes);
-        let pages = match zstd {
-            Some(_) => {
-                let packed = metadata.clone().into_builder();
-                let packed = packed.set_compression(Compression::UNCOMPRESSED).build()?;
-                SerializedPageReader::new(reader, &packed, rows, None)?
-            }
-            None => SerializedPageReader::new(reader, metadata, rows, None)?,
-        };
-        Ok(ColumnPages { pages, bytes, zstd })
     }
 
     /// Starts to read the values of a column.
     pub(super) fn column(&self, place: usize) -> Result<ColumnReader, CountsError> {
         let rows = self.file.rows(self.group)?;
         let bytes = Arc::clone(&self.bytes);
-        let pages = SerializedPageReader::new(bytes, self.metadata(place), rows, None)?;
+        let pages = {
+            let column = self.file.groups()[self.group].column(place);
+            SerializedPageReader::new(bytes, column, rows, None)?
+        };
         Ok(get_column_reader(
             self.schema().column(place),
             Box::new(pages),
         ))
     }
-}
-
-/// The pages of a column of a row group, which has no nulls and no lists.
-pub(super) struct ColumnPages {
-    pages: SerializedPageReader<PageBytes>,
-    bytes: Arc<PageBytes>,
-    /// Unpacks what `pages` leaves packed.
-    zstd: Option<Zstd>,
-}
-
-/// A page, unpacked.
-pub(super) struct ColumnPage {
-    pub is_dictionary: bool,
-    pub values: usize,
-    pub encoding: Encoding,
-    pub bytes: Bytes,
-}
-
-impl ColumnPages {
-    /// The next page, `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<ColumnPage>, CountsError> {
-        let Some(page) = self.pages.get_next_page()? else {
-            return Ok(None);
-        };
-        let (levels, is_packed) = match &page {
-            Page::DataPageV2 {
-                def_levels_byte_len: nulls,
-                rep_levels_byte_len: lists,
-                is_compressed,
-                ..
-            } => (u64::from(*nulls) + u64::from(*lists), *is_compressed),
-            _ => (0, true),
-        };
-        let values = page.num_values() as usize;
-        let no_levels = || CountsError::Damaged("a page with larger levels than it has".to_owned());
-        let start = usize::try_from(levels).ok();
-        let start = start.filter(|start| *start <= page.buffer().len());
-        let mut bytes = page.buffer().slice(start.ok_or_else(no_levels)?..);
-        if let (true, Some(zstd)) = (is_packed, &self.zstd) {
-            let size = self.bytes.unpacked_size.load(Ordering::Relaxed);
-            bytes = unpacked(
-                zstd,
-                &bytes,
-                size.checked_sub(levels).ok_or_else(no_levels)?,
-            )?;
-        }
-        Ok(Some(ColumnPage {
-            is_dictionary: page.is_dictionary_page(),
-            values,
-            encoding: page.encoding(),
-            bytes,
-        }))
-    }
-}
-
-/// Unpacks a page of so many bytes, which are few enough.
-fn unpacked(zstd: &Zstd, packed: &[u8], size: u64) -> Result<Bytes, CountsError> {
-    let mut bytes = Vec::with_capacity(size as usize);
-    if size > 0 {
-        zstd.borrow_mut().decompress_to_buffer(packed, &mut bytes)?;
-    }
-    if bytes.len() as u64 != size {
-        let problem = format!("a page of {} bytes that tells {size}", bytes.len());
-        return Err(CountsError::Damaged(problem));
-    }
-    Ok(Bytes::from(bytes))
 }
 
 /// The bytes of pages, as the crate `parquet` asks for them.
@@ -275,8 +158,6 @@ struct PageBytes {
     /// What was read of the file already, and where it stands there.
     held: Bytes,
     held_from: u64,
-    /// How many bytes the page has, unpacked, whose header was read last.
-    unpacked_size: Arc<AtomicU64>,
 }
 
 impl PageBytes {
@@ -347,7 +228,6 @@ impl Read for PageHeader {
             let no_header = || io::Error::other("a page does not begin with its sizes");
             let size = unpacked_size(&self.read).ok_or_else(no_header)?;
             check_page(size)?;
-            self.bytes.unpacked_size.store(size, Ordering::Relaxed);
         }
         let length = out.len().min(self.read.len());
         out[..length].copy_from_slice(&self.read.split_to(length));

@@ -146,7 +146,7 @@ impl<'a> OrderedRows<'a> {
                 false => 0,
             };
             let mut reader = GroupReader::open(&columns, &pages)?;
-            reader.skip(before, first_row)?;
+            reader.skip(before)?;
             Ok((reader, before, rows - before))
         };
         let (reader, before, left) = part.part.named(caught(begin))?;

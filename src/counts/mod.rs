@@ -26,12 +26,10 @@
 
 mod about;
 mod columns;
-mod decode;
 mod error;
 mod file;
 mod key_range;
 pub mod layout;
-mod numbers;
 mod ordered;
 mod part;
 mod read;

@@ -84,8 +84,8 @@ impl GroupReader {
         })
     }
 
-    /// Passes over so many rows, of which `row` is the first.
-    pub(super) fn skip(&mut self, rows: usize, row: u64) -> Result<(), CountsError> {
+    /// Passes over so many rows.
+    pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
         let GroupReader {
             key,
             mv,
@@ -95,7 +95,7 @@ impl GroupReader {
         } = self;
         let all = [key, mv, black].into_iter().chain(games).chain(identity);
         for values in all {
-            values.skip(rows, row)?;
+            values.skip(rows)?;
         }
         Ok(())
     }

@@ -1,30 +1,33 @@
 //! The Polyglot key of a position: a Zobrist hash, the exclusive or of one random number for each
-//! piece on its square, each castling right, the en passant file and the side to move.
+//! piece on its square, each castling right, the en passant file and the side to move. The numbers are
+//! those of `shakmaty`, whose keys are Polyglot's.
 
 use std::ops::BitXor;
 
 use shakmaty::{
-    Bitboard, CastlingMode, CastlingSide, Color, Move, Piece, Position, Rank, Role, Square, attacks,
+    Bitboard, CastlingMode, CastlingSide, Color, Move, Piece, Position, Rank, Role, Square,
+    attacks,
+    zobrist::{Zobrist64, ZobristValue},
 };
 
-use super::{Rules, random::RANDOM};
+use super::Rules;
 
-const CASTLE: usize = 768;
-const EN_PASSANT: usize = 772;
-const TURN: u64 = RANDOM[780];
+/// The part that White to move contributes.
+#[inline]
+fn turn_key() -> u64 {
+    Zobrist64::zobrist_for_white_turn().0
+}
 
 /// The part of the key that a piece on a square contributes.
 #[inline]
 fn piece_key(piece: Piece, square: Square) -> u64 {
-    // Kinds of piece go pawn, knight, bishop, rook, queen, king, black before white in each.
-    let kind = 2 * (piece.role as usize - 1) + usize::from(piece.color.is_white());
-    RANDOM[64 * kind + usize::from(square)]
+    Zobrist64::zobrist_for_piece(square, piece).0
 }
 
 /// The part that a castling right contributes.
 #[inline]
 fn castle_key(color: Color, side: CastlingSide) -> u64 {
-    RANDOM[CASTLE + 2 * usize::from(color.is_black()) + usize::from(side.is_queen_side())]
+    Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
 /// The part that the en passant square contributes: none unless a pawn of the side to move stands
@@ -36,7 +39,7 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
     };
     let takers = attacks::pawn_attacks(!pos.turn(), square) & pos.our(Role::Pawn);
     if takers.any() {
-        RANDOM[EN_PASSANT + usize::from(square.file())]
+        Zobrist64::zobrist_for_en_passant_file(square.file()).0
     } else {
         0
     }
@@ -59,7 +62,7 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
 
 /// The key without en passant and holdings.
 fn board_key<P: Rules>(pos: &P) -> u64 {
-    let mut key = pos.number() ^ if pos.turn().is_white() { TURN } else { 0 };
+    let mut key = pos.number() ^ if pos.turn().is_white() { turn_key() } else { 0 };
     for (square, piece) in pos.board() {
         key ^= piece_key(piece, square);
     }
@@ -195,7 +198,7 @@ impl<P: Rules> Keyed<P> {
             return;
         }
         let us = self.pos.turn();
-        let mut key = self.xored ^ self.en_passant ^ TURN;
+        let mut key = self.xored ^ self.en_passant ^ turn_key();
         match mv {
             Move::Normal {
                 role,

@@ -24,7 +24,6 @@ mod line;
 mod movement;
 mod notation;
 mod quick;
-mod random;
 mod rules;
 mod spelling;
 #[cfg(test)]
