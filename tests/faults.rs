@@ -28,12 +28,17 @@ fn injector() -> Option<&'static Path> {
     INJECTOR.get_or_init(compiled).as_deref()
 }
 
-fn compiled() -> Option<PathBuf> {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("inject");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/inject.c");
+/// A program or library made of a file in `tests/faults`, `None` where there is no compiler.
+fn compile(source: &str, options: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/faults")
+        .join(source);
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.file_stem().unwrap());
     let compiler = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-        .args([&program, &source])
+        .args(["-O1", "-Wall", "-Wextra", "-Werror"])
+        .args(options)
+        .arg("-o")
+        .args([&made, &source])
         .output();
     let Ok(compiler) = compiler else {
         skip("there is no C compiler cc");
@@ -44,6 +49,11 @@ fn compiled() -> Option<PathBuf> {
         "{}",
         String::from_utf8_lossy(&compiler.stderr)
     );
+    Some(made)
+}
+
+fn compiled() -> Option<PathBuf> {
+    let program = compile("inject.c", &[])?;
     let count = program.with_extension("probe");
     let probe = Command::new(&program)
         .arg(&count)
@@ -97,6 +107,8 @@ struct Scene {
 struct Outcome {
     /// How many calls of the kind there were.
     calls: u64,
+    /// What the call that failed was for.
+    failed: String,
     output: Output,
     files: Files,
 }
@@ -151,9 +163,11 @@ impl Scene {
             .current_dir(self.dir())
             .output()
             .unwrap();
-        let calls = fs::read_to_string(count).unwrap().trim().parse().unwrap();
+        let count = fs::read_to_string(count).unwrap();
+        let (calls, failed) = count.trim().split_once(' ').unwrap();
         Outcome {
-            calls,
+            calls: calls.parse().unwrap(),
+            failed: failed.to_owned(),
             output,
             files: files(&self.dir()),
         }
@@ -184,6 +198,9 @@ impl Scene {
     fn judge(&self, case: &str, kind: &str, outcome: &Outcome, sound: &Outcome) {
         let error = String::from_utf8_lossy(&outcome.output.stderr);
         if outcome.output.status.success() {
+            // The system reports only once that what was written to a file is lost.
+            let lost = kind == "sync" && outcome.failed == "file";
+            assert!(!lost, "{case}: an error of a sync is lost");
             assert_eq!(outcome.output.stdout, sound.output.stdout, "{case}");
             self.judge_success(case, outcome, sound);
             return;
@@ -385,6 +402,35 @@ fn asking_an_index() {
     endures("games --leveldb index --pgn --moves e4");
     endures("game --leveldb index 0 2");
     endures("moves --leveldb index");
+}
+
+/// On NFS, a lock of polybook's own on the file that it writes would keep out SQLite, which is in the same process.
+#[test]
+fn databases_where_one_lock_keeps_out_another() {
+    let Some(nfs) = compile("nfs_locks.c", &["-shared", "-fPIC"]) else {
+        return;
+    };
+    let scene = Scene::new("", with_old_outputs);
+    let locks = scene.room.path().join("locks");
+    for line in [
+        "make-book games.pgn --min-game 1 --obs new.obs.db3 -q",
+        "make-book games.pgn --min-game 1 --obs games.obs.db3 --force -q",
+        "merge-book other.obs.db3 games.obs.db3 --out merged.obs.db3 -q",
+        "convert new.obs.db3 new.csv -q",
+        "show merged.obs.db3",
+    ] {
+        let output = polybook_in(&scene.dir())
+            .args(line.split_whitespace())
+            .env("LD_PRELOAD", &nfs)
+            .env("NFS_LOCKS", &locks)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {error}");
+    }
+    if !locks.exists() {
+        skip("the binary does not load libraries, so its locks cannot be made those of NFS");
+    }
 }
 
 /// A full device in the place of each output.

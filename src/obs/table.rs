@@ -1,11 +1,17 @@
 //! The tables of a new database, and filling `Book`.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use rusqlite::{Connection, Statement};
 
 use super::{error::Sql, row::Active};
-use crate::{error::Result, tally::Stats};
+use crate::{
+    error::{Error, Result},
+    tally::Stats,
+};
 
 /// What the standard's own tool makes, and the index that its document advises under another name, so that
 /// the statement printed there still works.
@@ -78,6 +84,8 @@ pub(super) struct BookTable<'a> {
     /// Inserts [`AT_ONCE`] rows.
     many: Statement<'a>,
     rows: u64,
+    /// Set when what was inserted is lost.
+    failed: &'a AtomicBool,
 }
 
 impl<'a> BookTable<'a> {
@@ -85,6 +93,7 @@ impl<'a> BookTable<'a> {
         db: &'a Connection,
         target: &'a Path,
         columns: Columns,
+        failed: &'a AtomicBool,
     ) -> Result<BookTable<'a>> {
         let many = db.prepare(&columns.insertion(AT_ONCE));
         Ok(BookTable {
@@ -93,6 +102,7 @@ impl<'a> BookTable<'a> {
             columns,
             many: many.sql(target, "write")?,
             rows: 0,
+            failed,
         })
     }
 
@@ -103,6 +113,9 @@ impl<'a> BookTable<'a> {
 
     /// Inserts the next rows, which should be some thousands.
     pub(super) fn insert(&mut self, rows: &[NewRow<'_>]) -> Result<()> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
         let (whole, rest) = rows.as_chunks::<AT_ONCE>();
         for rows in whole {
             insert(&mut self.many, self.columns, rows).sql(self.target, "write")?;

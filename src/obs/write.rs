@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{Read, Seek, Write},
+    io::{self, Read, Seek, Write},
     ops::Range,
     path::Path,
     sync::{
@@ -187,8 +187,9 @@ impl Made<'_> {
             .and_then(|()| db.execute_batch(TABLES))
             .and_then(|()| db.execute_batch("BEGIN"))
             .sql(path, doing)?;
-        let mut table = BookTable::new(&db, path, self.columns)?;
-        flushing(file, || insert(&mut table))?;
+        let failed = AtomicBool::new(false);
+        let mut table = BookTable::new(&db, path, self.columns, &failed)?;
+        flushing(file, path, &failed, || insert(&mut table))?;
         let rows = table.rows();
         drop(table);
         if stop.load(Ordering::Relaxed) {
@@ -203,8 +204,13 @@ impl Made<'_> {
     }
 }
 
+/// Opens a file that this run alone writes. SQLite takes no lock of its own: on NFS the lock that claims the file for
+/// the run would keep SQLite out, although both are of one process.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if cfg!(unix) {
+        return Connection::open_with_flags_and_vfs(path, flags, "unix-none");
+    }
     Connection::open_with_flags(path, flags)
 }
 
@@ -228,21 +234,36 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
 
 /// Does something while a thread sends to the disk what is written to a file. The disk has as much to do as the
 /// processor, so it is not left to the end.
-fn flushing<T>(file: &File, act: impl FnOnce() -> Result<T>) -> Result<T> {
+///
+/// The system reports once that it lost what was written, so the first error is the answer. `failed` is set then.
+fn flushing<T>(
+    file: &File,
+    path: &Path,
+    failed: &AtomicBool,
+    act: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         let flusher = scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 thread::park_timeout(FLUSH_EVERY);
-                // An error here comes again when the file is finished.
-                let _ = file.sync_data();
+                let flushed = file.sync_data();
+                failed.store(flushed.is_err(), Ordering::Relaxed);
+                flushed?;
             }
+            io::Result::Ok(())
         });
-        let _ended = Ended {
-            flag: &ended,
-            thread: flusher.thread(),
+        let acted = {
+            let _ended = Ended {
+                flag: &ended,
+                thread: flusher.thread(),
+            };
+            act()
         };
-        act()
+        let flushed = flusher
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        flushed.at(path, "write").and(acted)
     })
 }
 

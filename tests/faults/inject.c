@@ -2,9 +2,10 @@
  *
  *     inject COUNT KIND N DIR PROGRAM [ARGUMENT]...
  *
- * The N-th call of a kind on a file under DIR fails; with N = 0 none does. How many calls of the kind there were goes to
- * the file COUNT, and the exit status is the program's. Calls are counted over all threads, and calls that do not go
- * through the C library are seen too: the kernel hands each one to us through a seccomp filter.
+ * The N-th call of a kind on a file under DIR fails, and only that one; with N = 0 none does. How many calls of the kind
+ * there were goes to the file COUNT, followed by the kind of file whose call failed: "file", "directory" or "none". The
+ * exit status is the program's. Calls are counted over all threads, and calls that do not go through the C library are
+ * seen too: the kernel hands each one to us through a seccomp filter.
  *
  * Exit status 77: the kernel has no such filters, or does not let us use them. */
 
@@ -22,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -196,8 +198,16 @@ static int is_ours(const struct kind *kind, const struct seccomp_notif *asked, c
     return 0;
 }
 
+/* What the first argument of a call names. */
+static const char *fd_type(const struct seccomp_notif *asked) {
+    char link[64];
+    struct stat at;
+    snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)asked->pid, (int)asked->data.args[0]);
+    return stat(link, &at) == 0 && S_ISDIR(at.st_mode) ? "directory" : "file";
+}
+
 /* Answers every call until the program has ended; how many were of files under the directory. */
-static long supervise(int listener, const struct kind *kind, long nth, const char *dir) {
+static long supervise(int listener, const struct kind *kind, long nth, const char *dir, const char **failed) {
     long count = 0;
     for (;;) {
         struct pollfd ready = {.fd = listener, .events = POLLIN};
@@ -212,9 +222,10 @@ static long supervise(int listener, const struct kind *kind, long nth, const cha
             continue;
         struct seccomp_notif_resp answer = {.id = asked.id};
         int fails = is_ours(kind, &asked, dir) && ++count == nth;
-        if (fails)
+        if (fails) {
+            *failed = fd_type(&asked);
             answer.error = -kind->error;
-        else
+        } else
             answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
         ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
     }
@@ -247,10 +258,11 @@ int main(int argc, char **argv) {
         waitpid(child, &status, 0);
         return UNSUPPORTED;
     }
-    long count = supervise(listener, kind, atol(argv[3]), argv[4]);
+    const char *failed = "none";
+    long count = supervise(listener, kind, atol(argv[3]), argv[4], &failed);
     waitpid(child, &status, 0);
     FILE *file = fopen(argv[1], "w");
-    if (file == NULL || fprintf(file, "%ld\n", count) < 0 || fclose(file) != 0)
+    if (file == NULL || fprintf(file, "%ld %s\n", count, failed) < 0 || fclose(file) != 0)
         die(argv[1]);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
