@@ -17,6 +17,7 @@ writes DIR/counts.json for parts that another engine made of the rows of COUNTS.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -24,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 import zlib
 from urllib.parse import urlsplit
 
@@ -339,6 +341,95 @@ def check(about):
         raise Failure(f"the parts have {found} half-moves and the games {about['plies']}: a part is lost or counts twice")
 
 
+# Putting a directory in place
+
+
+def said(failure):
+    """What an exception says, in one line; Java's are carried by one with a trace."""
+    java = getattr(failure, "java_exception", None)
+    return str(java.toString() if java else failure).strip().partition("\n")[0]
+
+
+def beside(target, kind):
+    """A name next to a target that no other job chooses."""
+    return f"{target}.{uuid.uuid4().hex[:12]}.{kind}"
+
+
+def files_of_counts(store, directory):
+    """The names of the files in a directory of counts, if it has nothing else: counts.json and what it lists."""
+    found = store.entries(directory)
+    if not found:
+        return []
+    sizes = {}
+    if SIDECAR in found:
+        try:
+            about = json.loads(store.read(f"{directory}/{SIDECAR}"))
+            if about["format"] == "polybook counts":
+                parts = [*about["parts"], *([about["starts"]] if about.get("starts") else [])]
+                sizes = {SIDECAR: found[SIDECAR], **{part["file"]: part["bytes"] for part in parts}}
+        except (ValueError, KeyError, TypeError):
+            pass
+    if not sizes:
+        raise Failure(f"{directory}: not a directory of polybook's counts: name another")
+    for name, size in sorted(found.items()):
+        if sizes.get(name, -1) != size:
+            raise Failure(f"{directory}/{name}: {SIDECAR} does not list it with this size, so --force would delete what others wrote: move it")
+    return list(found)
+
+
+def check_target(store, target, force):
+    """Refuses a target that must not be replaced."""
+    if not store.exists(target):
+        return
+    if not force:
+        raise Failure(f"{target} exists: remove it, or replace it with --force")
+    files_of_counts(store, target)
+
+
+def put_in_place(store, staging, target, force):
+    """Renames whole counts to their target. Old counts are moved aside before that and removed after it. After a
+    failure the new counts are where they were, and the old ones too, or the message says where."""
+    try:
+        check_target(store, target, force)
+        old = beside(target, "old") if store.exists(target) else None
+        if old:
+            store.rename(target, old)
+        try:
+            # What came until now was moved with the directory.
+            files = files_of_counts(store, old) if old else []
+            store.rename(staging, target)
+            nested = f"{target}/{os.path.basename(staging)}"
+            if store.exists(nested):
+                # Another job made the target after the look at it, and Hadoop moves into a directory that exists.
+                store.rename(nested, staging)
+                raise Failure(f"{target}: another job made it meanwhile")
+        except BaseException:
+            if old:
+                restore(store, old, target)
+            raise
+    except Exception as failure:
+        raise Failure(f"{said(failure)}; the new counts are in {staging}") from failure
+    if old:
+        remove_old(store, old, files, target)
+
+
+def restore(store, old, target):
+    try:
+        store.rename(old, target)
+    except Exception as failure:
+        raise Failure(f"{target}: cannot be replaced ({said(failure)}); the old counts are in {old}") from failure
+
+
+def remove_old(store, old, files, target):
+    """Removes the files of old counts, and their directory if nothing else came into it."""
+    try:
+        for name in files:
+            store.remove(f"{old}/{name}")
+        store.remove(old)
+    except Exception as failure:
+        raise Failure(f"{target}: replaced, but the old counts cannot be removed from {old}: {said(failure)}") from failure
+
+
 # The job
 
 
@@ -359,16 +450,33 @@ class Store:
     def exists(self, text):
         return self.system.exists(self.path(text))
 
-    def files(self, text):
-        """Names and sizes."""
-        return [(one.getPath().getName(), one.getLen()) for one in self.system.listStatus(self.path(text)) if one.isFile()]
+    def entries(self, text):
+        """The sizes of the files in a directory, by name; directories have none."""
+        found = self.system.listStatus(self.path(text))
+        return {one.getPath().getName(): one.getLen() if one.isFile() else None for one in found}
 
     def remove(self, text):
+        """Removes a file or an empty directory."""
+        if not self.system.delete(self.path(text), False) and self.exists(text):
+            raise Failure(f"{text}: cannot be removed")
+
+    def remove_all(self, text):
+        """Removes a directory that this job made, with all that it has."""
         self.system.delete(self.path(text), True)
 
     def rename(self, old, new):
+        """Renames to a name that is free."""
+        if self.exists(new):
+            raise Failure(f"{new} exists: {old} cannot be renamed to it")
         if not self.system.rename(self.path(old), self.path(new)):
             raise Failure(f"{old}: cannot be renamed to {new}")
+
+    def read(self, text):
+        stream = self.system.open(self.path(text))
+        try:
+            return bytes(self.jvm.org.apache.hadoop.io.IOUtils.readFullyToByteArray(stream))
+        finally:
+            stream.close()
 
     def checksum(self, text):
         """The CRC-32 of a file."""
@@ -430,7 +538,7 @@ def listed(spark, store, directory, sizes, numbers):
 
 def place(spark, store, directory, target, names, numbers):
     """Moves the files that Spark wrote to a directory into another, under the names of polybook; lists them."""
-    files = sorted((name, size) for name, size in store.files(directory) if name.endswith(".parquet"))
+    files = sorted((name, size) for name, size in store.entries(directory).items() if name.endswith(".parquet"))
     entries = listed(spark, store, directory, files, numbers)
     for entry, name in zip(entries, names(len(entries))):
         store.rename(f"{directory}/{entry['file']}", f"{target}/{name}")
@@ -443,13 +551,10 @@ def run(spark, arguments, options):
     from pyspark.sql import functions as F
 
     target = arguments.counts.rstrip("/")
+    if not os.path.basename(urlsplit(target).path):
+        raise Failure(f"{arguments.counts}: not the name of a directory: name one in it")
     store = Store(spark, target)
-    if store.exists(target):
-        if not arguments.force:
-            raise Failure(f"{target} exists: remove it, or replace it with --force")
-        names = [name for name, _ in store.files(target)]
-        if names and SIDECAR not in names:
-            raise Failure(f"{target}: exists and is not a directory of polybook's counts: name another")
+    check_target(store, target, arguments.force)
     tasks = tasks_of(arguments.pgn, arguments.split)
     binary = arguments.polybook
     if not binary.startswith("local:"):
@@ -483,8 +588,7 @@ def run(spark, arguments, options):
     parts = arguments.parts or max(1, -(-about["plies"] // (1 << 22)))
     records = records.repartitionByRange(parts, "key").sortWithinPartitions(*order)
 
-    staging = f"{target}.part"
-    store.remove(staging)
+    staging = beside(target, "part")
     try:
         write_parts(records, columns, f"{staging}/records")
         name_part = lambda count: [f"part-{number:03}.parquet" for number in range(count)]
@@ -493,15 +597,16 @@ def run(spark, arguments, options):
             starts = results.where("epd is not null").groupBy("epd").agg(F.sum("games").alias("games"))
             write_parts(starts.coalesce(1).sortWithinPartitions("epd"), ["epd", "games"], f"{staging}/starts")
             about["starts"] = place(spark, store, f"{staging}/starts", staging, lambda count: [STARTS] * count, ["games"])[0]
-            store.remove(f"{staging}/starts")
-        store.remove(f"{staging}/records")
+            store.remove_all(f"{staging}/starts")
+        store.remove_all(f"{staging}/records")
         check(about)
         store.write(f"{staging}/{SIDECAR}", (json.dumps(about, indent=2) + "\n").encode())
-        if store.exists(target):
-            store.remove(target)
-        store.rename(staging, target)
-    finally:
-        store.remove(staging)
+    except BaseException:
+        # If this fails too, what ended the job is still what there is to say.
+        with contextlib.suppress(Exception):
+            store.remove_all(staging)
+        raise
+    put_in_place(store, staging, target, arguments.force)
     print(f"{target}: {sum(part['rows'] for part in about['parts'])} rows in {len(about['parts'])} parts", file=sys.stderr)
 
 
@@ -554,16 +659,17 @@ def main(line):
             sidecar(line[1], line[2:])
             return 0
         arguments, options = parsed(line)
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
 
         spark = SparkSession.builder.appName("polybook").getOrCreate()
         try:
             run(spark, arguments, options)
-        except PySparkException as problem:
-            # What a task said stands in its trace.
+        except (PySparkException, Py4JJavaError) as problem:
+            # The trace of a task has what it said.
             told = re.search(r"Failure: (.+)", str(problem))
-            raise Failure(told[1] if told else str(problem).strip().splitlines()[0]) from problem
+            raise Failure(told[1] if told else said(problem)) from problem
         finally:
             spark.stop()
     except (Failure, OSError) as failure:
