@@ -1,0 +1,195 @@
+//! What makes a release: the scripts in `packaging`, and the workflows that run them.
+#![cfg(unix)]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const TARGETS: [&str; 4] = [
+    "aarch64-apple-darwin",
+    "x86_64-apple-darwin",
+    "aarch64-unknown-linux-musl",
+    "x86_64-unknown-linux-musl",
+];
+
+fn packaging(script: &str) -> Command {
+    Command::new(Path::new(ROOT).join("packaging").join(script))
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn sum_file(dir: &Path, target: &str) -> PathBuf {
+    dir.join(format!("polybook-1.2.3-{target}.tar.gz.sha256"))
+}
+
+fn describe(script: &str, dir: &Path) -> Output {
+    let mut command = packaging(script);
+    command.args(["1.2.3", "https://example.com/p/releases/download/v1.2.3"]);
+    command.arg(dir).output().unwrap()
+}
+
+#[test]
+fn a_missing_or_empty_checksum_ends_a_release() {
+    for (script, used) in [("homebrew", &TARGETS[..]), ("pkgbuild", &TARGETS[2..])] {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |target: &str, digit: usize| {
+            let text = format!("{}  archive\n", digit.to_string().repeat(64));
+            fs::write(sum_file(dir.path(), target), text).unwrap();
+        };
+        for (digit, target) in TARGETS.iter().enumerate() {
+            write(target, digit);
+        }
+        let made = describe(script, dir.path());
+        assert!(made.status.success(), "{}", stderr(&made));
+        let text = String::from_utf8(made.stdout).unwrap();
+        for target in used {
+            let digit = TARGETS.iter().position(|one| one == target).unwrap();
+            assert!(
+                text.contains(&digit.to_string().repeat(64)),
+                "{target}: {text}"
+            );
+        }
+        for target in used {
+            let file = sum_file(dir.path(), target);
+            for content in [
+                None,
+                Some(""),
+                Some("\n"),
+                Some("sha256sum: no such file\n"),
+            ] {
+                match content {
+                    None => fs::remove_file(&file).unwrap(),
+                    Some(text) => fs::write(&file, text).unwrap(),
+                }
+                let refused = describe(script, dir.path());
+                let told = stderr(&refused);
+                assert_eq!(refused.status.code(), Some(1), "{script} {content:?}");
+                assert!(refused.stdout.is_empty(), "{script} {content:?}");
+                assert_eq!(told.lines().count(), 1, "{told}");
+                assert!(told.contains(file.to_str().unwrap()), "{told}");
+            }
+            write(target, 0);
+        }
+    }
+}
+
+#[test]
+fn an_archive_has_a_checksum_or_is_not_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = |out: &str, path: &str| {
+        packaging("archive")
+            .args(["test", env!("CARGO_BIN_EXE_polybook")])
+            .arg(dir.path().join(out))
+            .env("PATH", path)
+            .output()
+            .unwrap()
+    };
+    let path = std::env::var("PATH").unwrap();
+    let made = archive("whole", &path);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let name = format!("polybook-{}-test.tar.gz", env!("CARGO_PKG_VERSION"));
+    let checked = Command::new("sh")
+        .args(["-c", "sha256sum -c *.sha256 || shasum -a 256 -c *.sha256"])
+        .current_dir(dir.path().join("whole"))
+        .output()
+        .unwrap();
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    assert!(dir.path().join("whole").join(&name).exists());
+
+    // Programs that fail, and one that says that all is well and prints nothing.
+    for (program, script) in [
+        ("sha256sum", "exit 1"),
+        ("sha256sum", "exit 0"),
+        ("tar", "exit 1"),
+    ] {
+        let bin = dir.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        let file = bin.join(program);
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let failed = archive("none", &format!("{}:{path}", bin.display()));
+        assert!(!failed.status.success(), "{program} {script}");
+        let left = fs::read_dir(dir.path().join("none")).unwrap().count();
+        assert_eq!(left, 0, "{program} {script}");
+        fs::remove_dir_all(bin).unwrap();
+    }
+}
+
+/// The workflows, by name.
+fn workflows() -> Vec<(String, String)> {
+    let dir = Path::new(ROOT).join(".github/workflows");
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().unwrap();
+        (name, fs::read_to_string(entry.path()).unwrap())
+    };
+    let found: Vec<_> = files.map(read).collect();
+    assert!(found.len() >= 3);
+    found
+}
+
+/// The jobs of a workflow: their names, and their lines.
+fn jobs(workflow: &str) -> Vec<(&str, Vec<&str>)> {
+    let (_, text) = workflow.split_once("\njobs:\n").unwrap();
+    let mut jobs: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        let is_name = line.starts_with("  ") && !line.starts_with("   ") && line.ends_with(':');
+        match jobs.last_mut() {
+            _ if is_name => jobs.push((line.trim().trim_end_matches(':'), Vec::new())),
+            Some((_, lines)) => lines.push(line.trim()),
+            None => {}
+        }
+    }
+    jobs
+}
+
+#[test]
+fn actions_are_pinned_by_hash_and_jobs_have_the_permissions_that_they_need() {
+    for (name, text) in workflows() {
+        assert!(
+            text.contains("\npermissions:\n  contents: read\n"),
+            "{name} has no permissions"
+        );
+        for line in text.lines().filter(|line| line.contains("uses: ")) {
+            let (_, pin) = line.split_once('@').unwrap();
+            let (hash, tag) = pin.split_once(" # v").unwrap_or((pin, ""));
+            assert!(
+                hash.len() == 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
+                "{name}: {line}"
+            );
+            assert!(!tag.is_empty(), "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
+    let all = workflows();
+    let (_, release) = all.iter().find(|(name, _)| name == "release.yml").unwrap();
+    let jobs = jobs(release);
+    let has = |lines: &[&str], text: &str| lines.iter().any(|line| line.contains(text));
+    let signing: Vec<_> = jobs
+        .iter()
+        .filter(|(_, lines)| has(lines, "id-token: write"))
+        .collect();
+    let [(signer, lines)] = &signing[..] else {
+        panic!("{signing:?}");
+    };
+    assert!(!has(lines, "run:"), "{lines:?}");
+    assert!(lines.contains(&"needs: [archive, wheels]"), "{lines:?}");
+    let publishing = jobs
+        .iter()
+        .filter(|(_, lines)| has(lines, "packages: write") || has(lines, "contents: write"));
+    let mut count = 0;
+    for (name, lines) in publishing {
+        assert!(lines.contains(&&*format!("needs: {signer}")), "{name}");
+        count += 1;
+    }
+    assert_eq!(count, 2);
+}
