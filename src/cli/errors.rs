@@ -64,12 +64,25 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 #[error("the answer is no")]
 pub struct Silent;
 
+/// Standard output was closed before the other outputs of a command were in place.
+#[derive(Debug, thiserror::Error)]
+#[error("no output was written")]
+struct NoOutput;
+
+/// An error of a command that writes more than standard output, so that the end of its reader is worth a line.
+pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
+    match is_broken_pipe(&err) {
+        true => err.context(NoOutput),
+        false => err,
+    }
+}
+
 /// Reports what went wrong in a command.
 fn failure(err: &anyhow::Error) -> ExitCode {
     if err.is::<Silent>() {
         return ExitCode::FAILURE;
     }
-    if is_broken_pipe(err) {
+    if is_broken_pipe(err) && !err.is::<NoOutput>() {
         return ExitCode::SUCCESS;
     }
     say(&one_line(err));

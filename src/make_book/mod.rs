@@ -51,7 +51,7 @@ pub use self::{
 };
 use crate::{
     error::{Error, Result},
-    output::commit_all,
+    output::{commit_all, repeated},
     pgn::Input,
     position::VariantChoice,
 };
@@ -74,6 +74,7 @@ impl MakeBook {
         self.begin_progress(counted);
         self.check(counted)?;
         let outputs = self.begin_outputs()?;
+        let repeated = self.repeated_inputs();
         let pool = ThreadPoolBuilder::new()
             .num_threads(self.threads)
             .thread_name(|i| format!("replay-{i}"))
@@ -84,7 +85,7 @@ impl MakeBook {
         let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
         self.refuse_if_stopped()?;
         commit_all(finished)?;
-        report.warnings.splice(0..0, self.repeated_inputs());
+        report.warnings.splice(0..0, repeated);
         self.progress.end();
         Ok(report)
     }
@@ -118,22 +119,10 @@ impl MakeBook {
 
     /// A warning for each input that was named before.
     fn repeated_inputs(&self) -> Vec<String> {
-        let is_same = |a: &Input, b: &Input| {
-            let both_stdin = a.is_stdin() && b.is_stdin();
-            // Comparing opens both, which would wait for the other end of a pipe.
-            let is_file = |input: &Input| input.size().is_some() || input.path().is_dir();
-            let are_files = is_file(a) && is_file(b);
-            both_stdin
-                || (are_files && same_file::is_same_file(a.path(), b.path()).unwrap_or(false))
-        };
-        let repeated = self
-            .inputs
-            .iter()
-            .enumerate()
-            .filter(|(i, input)| self.inputs[..*i].iter().any(|other| is_same(input, other)));
+        let repeated = repeated(self.inputs.iter().map(Input::path));
         repeated
-            .map(|(_, input)| {
-                let path = input.path().display();
+            .map(|path| {
+                let path = path.display();
                 format!("{path}: named twice, so its games count twice")
             })
             .collect()

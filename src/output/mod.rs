@@ -9,6 +9,7 @@ mod claim;
 mod live;
 mod place;
 mod rename;
+mod repeated;
 mod target;
 mod temporary;
 
@@ -23,6 +24,7 @@ use tempfile::{NamedTempFile, TempDir};
 pub use self::{
     live::discard_all,
     place::{Finished, commit_all},
+    repeated::repeated,
     target::{check_first_line, refuse_clashes},
 };
 use self::{
