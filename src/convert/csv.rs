@@ -64,7 +64,7 @@ impl Convert {
             converted: Converted::default(),
         };
         let mut position: Vec<Row> = Vec::new();
-        let mut rows = self.obs.rows_by_epd()?;
+        let mut rows = self.obs.rows_by_epd(&self.memory)?;
         for row in &mut rows {
             let row = row?;
             self.meter.advance(1);

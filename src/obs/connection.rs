@@ -13,10 +13,17 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 use same_file::Handle;
 
 use super::error::{ObsError, Sql};
-use crate::error::{At, Result};
+use crate::{
+    error::{At, Error, Result},
+    sort::Memory,
+};
 
 /// More bytes than a row of any use takes.
 const LONGEST_ROW: i32 = 1 << 20;
+
+/// What a query that sorts may keep in memory: little is slow, and more is not faster.
+const LEAST_CACHE: usize = 1 << 16;
+const MOST_CACHE: usize = 1 << 24;
 
 /// Why the lock of idle connections is never poisoned.
 const LOCK: &str = "moving connections does not panic";
@@ -97,6 +104,22 @@ impl Connections {
 pub(super) struct Lent {
     db: Option<Connection>,
     idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Lent {
+    /// Has what a query sorts kept in `memory`, and in its directory past that.
+    pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
+        let dir = &memory.temp_dir;
+        let name = dir
+            .to_str()
+            .filter(|_| dir.is_dir())
+            .ok_or_else(|| Error::file(dir, "no directory for temporary files: name another"))?;
+        let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;
+        // SQLite has one directory for all its connections. Whichever was named last, sorting works.
+        self.pragma_update(None, "temp_store_directory", name)
+            .and_then(|()| self.pragma_update(None, "cache_size", -(kibibytes as i64)))
+            .sql(dir, "make a temporary file in")
+    }
 }
 
 impl Deref for Lent {
