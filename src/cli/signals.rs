@@ -33,9 +33,12 @@ type Farewell = Box<dyn FnOnce() + Send>;
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
-        consts::{SIGHUP, SIGINT, SIGTERM},
+        consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+        flag,
         iterator::Signals,
     };
+    // A write past the limit of `ulimit -f` is an error like others as soon as its signal does not end the program.
+    flag::register(SIGXFSZ, std::sync::Arc::<AtomicBool>::default())?;
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
