@@ -21,6 +21,7 @@ use crate::{
         Token,
     },
     position::{BookMove, Keyed, Variant, game_start, read_move},
+    task,
 };
 
 /// About how many bytes of PGN one thread reads at once.
@@ -139,6 +140,10 @@ impl Plies {
     /// An input that cannot be read on, and with [`PlyOptions::strict`] the first game that cannot be replayed, as
     /// [`Error::Rejected`].
     pub fn next_batch(&mut self) -> Result<Option<PlyBatch>> {
+        task::caught(|| self.read_batch())
+    }
+
+    fn read_batch(&mut self) -> Result<Option<PlyBatch>> {
         loop {
             let mut batches: Vec<Batch> = Vec::new();
             for _ in 0..rayon::current_num_threads() {
@@ -192,6 +197,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read(mut self) -> Part {
+        task::fault("plies");
         let mut games = GameReader::new(&self.batch.text);
         while games.next_game() {
             self.game(&mut games);

@@ -41,8 +41,6 @@ mod variations;
 
 use std::sync::atomic::Ordering;
 
-use rayon::ThreadPoolBuilder;
-
 use self::counted::CountedInputs;
 pub use self::{
     options::{MakeBook, Unfinished},
@@ -54,6 +52,7 @@ use crate::{
     output::{commit_all, repeated},
     pgn::Input,
     position::VariantChoice,
+    task,
 };
 
 impl MakeBook {
@@ -65,8 +64,10 @@ impl MakeBook {
     /// rejected game if the run is [strict](MakeBook::strict), or [`Error::Interrupted`]. No output is
     /// changed then, unless an output could not be put in place after another was, which the error says.
     pub fn run(&self) -> Result<Report> {
-        let counted = CountedInputs::open(self)?;
-        counted.adapted(self)?.run_with(&counted)
+        task::caught(|| {
+            let counted = CountedInputs::open(self)?;
+            counted.adapted(self)?.run_with(&counted)
+        })
     }
 
     /// Runs with the counts among the inputs, whose variant the options have.
@@ -75,15 +76,12 @@ impl MakeBook {
         self.check(counted)?;
         let outputs = self.begin_outputs()?;
         let repeated = self.repeated_inputs();
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .thread_name(|i| format!("replay-{i}"))
-            .build()
-            .map_err(|err| Error::file("threads", err.to_string()))?;
+        let pool = task::pool(self.threads)?;
         let collected = self.collect(&pool, counted)?;
         self.check_games(&collected.report)?;
         let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
         self.refuse_if_stopped()?;
+        task::fault("put in place");
         commit_all(finished)?;
         report.warnings.splice(0..0, repeated);
         self.progress.end();

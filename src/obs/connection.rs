@@ -16,6 +16,7 @@ use super::error::{ObsError, Sql};
 use crate::{
     error::{At, Error, Result},
     sort::Memory,
+    task,
 };
 
 /// More bytes than a row of any use takes.
@@ -24,9 +25,6 @@ const LONGEST_ROW: i32 = 1 << 20;
 /// What a query that sorts may keep in memory: little is slow, and more is not faster.
 const LEAST_CACHE: usize = 1 << 16;
 const MOST_CACHE: usize = 1 << 24;
-
-/// Why the lock of idle connections is never poisoned.
-const LOCK: &str = "moving connections does not panic";
 
 /// Connections to one file.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl Connections {
             idle: Arc::default(),
         };
         let two = vec![connections.another()?, connections.another()?];
-        *connections.idle.lock().expect(LOCK) = two;
+        *task::lock(&connections.idle) = two;
         Ok(connections)
     }
 
@@ -56,7 +54,7 @@ impl Connections {
 
     /// A connection that is not in use.
     pub(super) fn lend(&self) -> Result<Lent> {
-        let idle = self.idle.lock().expect(LOCK).pop();
+        let idle = task::lock(&self.idle).pop();
         let db = match idle {
             Some(db) => db,
             None => self.another()?,
@@ -70,16 +68,16 @@ impl Connections {
     /// A connection for long reading, such that one for questions is left if that can be.
     pub(super) fn lend_long(&self) -> Result<Lent> {
         let lent = self.lend()?;
-        let is_last = self.idle.lock().expect(LOCK).is_empty();
+        let is_last = task::lock(&self.idle).is_empty();
         if is_last && let Ok(another) = self.another() {
-            self.idle.lock().expect(LOCK).push(another);
+            task::lock(&self.idle).push(another);
         }
         Ok(lent)
     }
 
     /// Closes the connections that are idle, but for one.
     pub(super) fn keep_one(&self) {
-        self.idle.lock().expect(LOCK).truncate(1);
+        task::lock(&self.idle).truncate(1);
     }
 
     fn another(&self) -> Result<Connection> {
@@ -132,6 +130,6 @@ impl Deref for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.idle.lock().expect(LOCK).extend(self.db.take());
+        task::lock(&self.idle).extend(self.db.take());
     }
 }

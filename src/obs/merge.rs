@@ -22,6 +22,7 @@ use crate::{
     error::Result,
     output::{Finished, repeated},
     sort::{Memory, Merge},
+    task,
 };
 
 /// Rows that are inserted at once, and how many bytes of them.
@@ -51,6 +52,15 @@ pub struct Merged {
 /// No inputs, databases of different variants, one that cannot be read, a file that cannot be written, or
 /// [`Error::Interrupted`](crate::Error::Interrupted) when `stop` is set.
 pub fn merge_databases(
+    inputs: &[impl AsRef<Path>],
+    out: ObsWriter,
+    memory: &Memory,
+    stop: &AtomicBool,
+) -> Result<(Merged, Finished)> {
+    task::caught(|| merge(inputs, out, memory, stop))
+}
+
+fn merge(
     inputs: &[impl AsRef<Path>],
     out: ObsWriter,
     memory: &Memory,
