@@ -10,6 +10,11 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use rayon::prelude::*;
 use shakmaty::Chess;
 
@@ -38,6 +43,8 @@ pub struct PlyOptions {
     pub unfinished: Unfinished,
     /// Whether a game that cannot be replayed is an error. Default: it is left out.
     pub strict: bool,
+    /// Ends reading with [`Error::Interrupted`] soon after it is set.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Default for PlyOptions {
@@ -47,6 +54,7 @@ impl Default for PlyOptions {
             selection: Selection::default(),
             unfinished: Unfinished::Skip,
             strict: false,
+            stop: Arc::default(),
         }
     }
 }
@@ -93,7 +101,8 @@ struct Part {
     first_rejected: Option<Rejection>,
 }
 
-/// Reads the games of standard chess in a PGN, on all cores, in memory that does not grow with the file.
+/// Reads the games of standard chess in a PGN, in memory that does not grow with the file. Works on all threads of the
+/// rayon pool that it is called in.
 #[derive(Debug)]
 pub struct Plies {
     input: Input,
@@ -112,7 +121,10 @@ impl Plies {
     pub fn open(input: Input, options: PlyOptions) -> Result<Plies> {
         let checked = options.selection.check();
         checked.map_err(|err| Error::format(input.path(), err))?;
-        let stream = input.open(&StreamOptions::default())?;
+        let stream = input.open(&StreamOptions {
+            stop: Arc::clone(&options.stop),
+            ..StreamOptions::default()
+        })?;
         Ok(Plies {
             input,
             cutter: Cutter::new(stream, BATCH_SIZE),
@@ -138,13 +150,16 @@ impl Plies {
     /// # Errors
     ///
     /// An input that cannot be read on, and with [`PlyOptions::strict`] the first game that cannot be replayed, as
-    /// [`Error::Rejected`].
+    /// [`Error::Rejected`]. After [`Error::Interrupted`] games may be missing in what follows.
     pub fn next_batch(&mut self) -> Result<Option<PlyBatch>> {
         task::caught(|| self.read_batch())
     }
 
     fn read_batch(&mut self) -> Result<Option<PlyBatch>> {
         loop {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
             let mut batches: Vec<Batch> = Vec::new();
             for _ in 0..rayon::current_num_threads() {
                 let next = self.cutter.next_batch();
@@ -373,6 +388,15 @@ mod tests {
             (rejection.game, rejection.ply, &*rejection.mv),
             (1, 1, "Ke4")
         );
+    }
+
+    #[test]
+    fn a_flag_ends_reading() {
+        let options = PlyOptions::default();
+        let stop = Arc::clone(&options.stop);
+        let mut plies = Plies::open(Input::file("data/selfplay.pgn"), options).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(plies.next_batch(), Err(Error::Interrupted)));
     }
 
     #[test]

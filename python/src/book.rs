@@ -11,8 +11,8 @@ use pyo3::{
 use rand::RngExt;
 
 use crate::{
-    errors::{detached, exception},
     position::{Given, from_argument},
+    threads::detached,
 };
 
 /// A Polyglot book, opened for reading. Its header is passed over.
@@ -85,12 +85,12 @@ impl Book {
 
     /// The header's variants and comment, None without a header.
     fn header<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let header = match self.book.header() {
-            Ok(header) => header,
-            Err(err) if err.carried() == Some(&book::header::HeaderError::NoHeader) => {
-                return Ok(None);
-            }
-            Err(err) => return Err(exception(py, err)),
+        let header = detached(py, || match self.book.header() {
+            Err(err) if err.carried() == Some(&book::header::HeaderError::NoHeader) => Ok(None),
+            header => header.map(Some),
+        })?;
+        let Some(header) = header else {
+            return Ok(None);
         };
         let dict = PyDict::new(py);
         dict.set_item("variants", &header.variants)?;
@@ -107,17 +107,19 @@ impl Book {
 impl Book {
     fn found(&self, py: Python<'_>, position: Given<'_, '_>) -> PyResult<Vec<Move>> {
         let pos = from_argument(position, self.book.variant())?;
-        let moves = self.book.moves_of(&pos).map_err(|err| exception(py, err))?;
-        let mut moves: Vec<Move> = moves
-            .map(|entry| Move {
-                uci: entry.mv.uci(&pos),
-                san: entry.mv.san(&pos),
-                weight: entry.weight,
-                learn: entry.learn,
-            })
-            .collect();
-        moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
-        Ok(moves)
+        detached(py, || {
+            let moves = self.book.moves_of(&pos)?;
+            let mut moves: Vec<Move> = moves
+                .map(|entry| Move {
+                    uci: entry.mv.uci(&pos),
+                    san: entry.mv.san(&pos),
+                    weight: entry.weight,
+                    learn: entry.learn,
+                })
+                .collect();
+            moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+            Ok(moves)
+        })
     }
 }
 

@@ -59,14 +59,6 @@ fn game_error(py: Python<'_>, rejection: &Rejection) -> PyResult<PyErr> {
     Ok(err)
 }
 
-/// Does something while Python's lock is free. Its error becomes an exception.
-pub fn detached<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce() -> polybook::Result<T> + Send,
-) -> PyResult<T> {
-    py.detach(work).map_err(|err| exception(py, err))
-}
-
 /// An error with its causes.
 fn in_one_line(err: &polybook::Error) -> String {
     let mut line = err.to_string();

@@ -11,9 +11,10 @@ use pyo3::{
 use shakmaty::Color;
 
 use crate::{
-    errors::{detached, value_error},
+    errors::value_error,
     options::Options,
     position::{Given, from_argument},
+    threads::{detached, pool},
 };
 
 /// Indexes, opened together for questions about positions.
@@ -42,7 +43,8 @@ impl Explorer {
         let mut options = Options::new(py, options)?;
         let query = self.query(position, &mut options)?;
         options.finish("answer")?;
-        let answer = detached(py, || self.explorer.answer(&query))?;
+        let pool = pool()?;
+        let answer = detached(py, || pool.install(|| self.explorer.answer(&query)))?;
         Ok(pythonize::pythonize(py, &answer)?)
     }
 

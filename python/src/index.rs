@@ -6,13 +6,16 @@ use polybook::{index, position};
 use pyo3::{
     Py,
     prelude::*,
-    types::{PyBytes, PyDict},
+    types::{PyBytes, PyDict, PyList},
 };
 
 use crate::{
-    errors::{detached, exception},
     position::{Given, from_argument},
+    threads::detached,
 };
+
+/// How many numbers are made before other threads of Python have their turn: those of a millisecond or so.
+const AT_ONCE: usize = 1 << 16;
 
 /// An index, opened for reading.
 #[pyclass(frozen, module = "polybook")]
@@ -30,18 +33,24 @@ impl Index {
 
     /// The ids of the games that reached a position, ascending.
     #[pyo3(signature = (position=None))]
-    fn games(&self, py: Python<'_>, position: Given<'_, '_>) -> PyResult<Vec<u32>> {
+    fn games<'py>(&self, py: Python<'py>, position: Given<'_, '_>) -> PyResult<Bound<'py, PyList>> {
         let pos = from_argument(position, self.index.variant().only())?;
-        let ids = self
-            .index
-            .games(position::key(&pos))
-            .map_err(|err| exception(py, err))?;
-        Ok(ids.iter().collect())
+        let ids = detached(py, || {
+            let ids = self.index.games(position::key(&pos))?;
+            Ok(ids.iter().collect::<Vec<u32>>())
+        })?;
+        let list = PyList::empty(py);
+        for ids in ids.chunks(AT_ONCE) {
+            ids.iter().try_for_each(|id| list.append(id))?;
+            py.detach(|| {});
+            py.check_signals()?;
+        }
+        Ok(list)
     }
 
     /// What the index says of a game.
     fn header<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyDict>> {
-        let game = self.index.header(id).map_err(|err| exception(py, err))?;
+        let game = detached(py, || self.index.header(id))?;
         let dict = PyDict::new(py);
         let fields = [
             ("white", game.white()),

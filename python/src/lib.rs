@@ -11,6 +11,7 @@ mod obs;
 mod options;
 mod plies;
 mod position;
+mod threads;
 
 #[pyo3::pymodule]
 mod polybook {

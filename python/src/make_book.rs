@@ -2,13 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-    thread,
-    time::Duration,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use polybook::{
@@ -19,16 +13,10 @@ use polybook::{
     position::{PieceLetters, VariantChoice},
     tally::MoveFilter,
 };
-use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
+use pyo3::{prelude::*, types::PyDict};
 use shakmaty::Color;
 
-use crate::{
-    errors::{exception, value_error},
-    options::Options,
-};
-
-/// How often progress is told and Python asked for signals.
-const PAUSE: Duration = Duration::from_millis(100);
+use crate::{errors::value_error, options::Options, threads::watched};
 
 /// Makes outputs of PGN files and answers the report as a dict. `progress` is called some ten times a second with the
 /// phase, the part of the whole that is done or None, and the number of games read.
@@ -135,42 +123,13 @@ fn weights(options: &mut Options<'_>) -> PyResult<Weights> {
     })
 }
 
-/// Runs without Python's lock, in a thread of its own. Meanwhile this one tells the progress and sees signals; either
-/// may raise an exception, which stops the run.
+/// Runs while this thread tells the progress; an exception of the callback stops the run, as a signal does.
 fn with_progress(py: Python<'_>, run: MakeBook, callback: Option<&Py<PyAny>>) -> PyResult<Report> {
     let stop = Arc::new(AtomicBool::new(false));
     let run = run.stop_flag(Arc::clone(&stop));
     let progress = run.progress();
-    let (ended, end) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        let report = run.run();
-        // The other end waits for the thread whether it gets this or not.
-        let _ = ended.send(());
-        report
-    });
-    let mut raised = None;
-    let mut end = Some(end);
-    while let Some(waited) = end.take() {
-        let (is_over, waited) = py.detach(move || {
-            let is_over = waited.recv_timeout(PAUSE) != Err(mpsc::RecvTimeoutError::Timeout);
-            (is_over, waited)
-        });
-        if !is_over {
-            end = Some(waited);
-        }
-        if raised.is_none() {
-            let told = callback.map_or(Ok(()), |callback| tell(py, callback, &progress));
-            raised = py.check_signals().and(told).err();
-            stop.store(raised.is_some(), Ordering::Relaxed);
-        }
-    }
-    let report = py.detach(|| worker.join());
-    if let Some(err) = raised {
-        return Err(err);
-    }
-    let report =
-        report.map_err(|_| PyRuntimeError::new_err("polybook panicked: please report it"))?;
-    report.map_err(|err| exception(py, err))
+    let watch = |py: Python<'_>| callback.map_or(Ok(()), |callback| tell(py, callback, &progress));
+    watched(py, &stop, watch, || run.run())
 }
 
 fn tell(py: Python<'_>, callback: &Py<PyAny>, progress: &Progress) -> PyResult<()> {

@@ -9,8 +9,8 @@ use pyo3::{
 };
 
 use crate::{
-    errors::detached,
     position::{Given, from_argument},
+    threads::detached,
 };
 
 /// An OOBS database, opened for reading.

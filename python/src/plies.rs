@@ -1,6 +1,13 @@
 //! Half-moves as NumPy arrays.
 
-use std::{path::PathBuf, sync::Mutex};
+use std::{
+    path::PathBuf,
+    process,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use numpy::{IntoPyArray, PyArray1};
 use polybook::{
@@ -10,8 +17,8 @@ use polybook::{
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyDict};
 
 use crate::{
-    errors::{detached, exception},
     options::Options,
+    threads::{pool, watched},
 };
 
 /// Half-moves of some games, as arrays of the same length.
@@ -38,6 +45,9 @@ impl Batch {
 #[pyclass(frozen, module = "polybook")]
 pub struct Positions {
     plies: Mutex<Plies>,
+    stop: Arc<AtomicBool>,
+    /// The process that has the thread which reads the file.
+    process: u32,
 }
 
 #[pymethods]
@@ -47,10 +57,28 @@ impl Positions {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let next = py.detach(|| Some(self.plies.lock().ok()?.next_batch()));
-        let next =
-            next.ok_or_else(|| PyRuntimeError::new_err("polybook panicked: please report it"))?;
-        let Some(plies) = next.map_err(|err| exception(py, err))? else {
+        let problem = if self.process != process::id() {
+            Some("this iterator was made before a fork: call positions() again in the child")
+        } else if self.stop.load(Ordering::Relaxed) {
+            Some("this iterator was interrupted: call positions() again")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err(PyRuntimeError::new_err(problem));
+        }
+        let pool = pool()?;
+        let next = watched(
+            py,
+            &self.stop,
+            |_| Ok(()),
+            || {
+                let mut plies = self.plies.lock().expect("the call before did not panic");
+                let plies = &mut *plies;
+                pool.install(|| plies.next_batch())
+            },
+        );
+        let Some(plies) = next? else {
             return Ok(None);
         };
         Ok(Some(Batch {
@@ -89,10 +117,19 @@ pub fn positions<'py>(
         selection: options.selection()?,
         unfinished: options.unfinished()?.unwrap_or(defaults.unfinished),
         strict: options.take("strict")?.unwrap_or(defaults.strict),
+        stop: defaults.stop,
     };
     options.finish("positions")?;
-    let plies = detached(py, || Plies::open(Input::file(pgn), wanted))?;
+    let stop = Arc::clone(&wanted.stop);
+    let plies = watched(
+        py,
+        &stop,
+        |_| Ok(()),
+        || Plies::open(Input::file(pgn), wanted),
+    )?;
     Ok(Positions {
         plies: Mutex::new(plies),
+        stop,
+        process: process::id(),
     })
 }
