@@ -350,6 +350,14 @@ def said(failure):
     return str(java.toString() if java else failure).strip().partition("\n")[0]
 
 
+def target_of(path):
+    """The path of a directory without slashes at its end. A bucket or a root is none that can be replaced."""
+    target = path.rstrip("/")
+    if not os.path.basename(urlsplit(target).path):
+        raise Failure(f"{path}: cannot be replaced: name a directory in it")
+    return target
+
+
 def beside(target, kind):
     """A name next to a target that no other job chooses."""
     return f"{target}.{uuid.uuid4().hex[:12]}.{kind}"
@@ -550,9 +558,7 @@ def run(spark, arguments, options):
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
 
-    target = arguments.counts.rstrip("/")
-    if not os.path.basename(urlsplit(target).path):
-        raise Failure(f"{arguments.counts}: not the name of a directory: name one in it")
+    target = target_of(arguments.counts)
     store = Store(spark, target)
     check_target(store, target, arguments.force)
     tasks = tasks_of(arguments.pgn, arguments.split)

@@ -103,6 +103,15 @@ names = {job.beside("s3a://games/counts", "part") for _ in range(1000)}
 assert len(names) == 1000 and all(name.startswith("s3a://games/counts.") for name in names)
 assert "s3a://games/counts.part" not in names
 
+# Paths of object stores: what is staged for a directory in a bucket is in that bucket.
+assert job.target_of("s3a://games/counts//") == "s3a://games/counts"
+assert job.target_of("hdfs:///counts/2024/") == "hdfs:///counts/2024"
+for path in ("s3a://games", "s3a://games/", "hdfs:///", "/", ""):
+    try:
+        raise AssertionError(f"{path!r} is {job.target_of(path)!r}")
+    except job.Failure:
+        pass
+
 # A target is refused without --force, and with it if it has anything but old counts.
 target, *_ = fresh()
 assert "--force" in refused(target, force=False)
