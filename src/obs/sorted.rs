@@ -92,7 +92,8 @@ struct InMemory<'a> {
 
 impl<'a> InMemory<'a> {
     fn new(piles: &'a [Pile], places: &'a mut [Place], starts: &[usize]) -> InMemory<'a> {
-        let lengths: Vec<usize> = starts.windows(2).map(|part| part[1] - part[0]).collect();
+        let lengths = starts.windows(2).map(|part| part[1] - part[0]);
+        let lengths: Vec<usize> = lengths.filter(|length| *length > 0).collect();
         InMemory {
             piles,
             places,
