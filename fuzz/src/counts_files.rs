@@ -36,8 +36,8 @@ fn sound() -> &'static Files {
 fn without_checksums() -> Files {
     let mut files = sound().clone();
     for (_, bytes) in files.iter_mut().filter(|(name, _)| name == "counts.json") {
-        let text = String::from_utf8(std::mem::take(bytes)).unwrap();
-        *bytes = text.replace("crc32", "other").into_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        *bytes = text.replace("crc32", "other").into_bytes().into();
     }
     files
 }
@@ -49,7 +49,7 @@ pub fn run(data: &[u8]) {
         0 => edited(sound().clone(), rest),
         1 => edited(without_checksums(), rest),
         // A part that is anything, and nothing that says what it should be.
-        _ => vec![("part-000.parquet".to_owned(), rest.to_vec())],
+        _ => vec![("part-000.parquet".to_owned(), rest.to_vec().into())],
     };
     let room = Room::new();
     let dir = room.path("counts");

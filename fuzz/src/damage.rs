@@ -1,9 +1,9 @@
 //! The files of a directory that is sound, to be damaged.
 
-use std::{fs, path::Path};
+use std::{borrow::Cow, fs, path::Path};
 
-/// Files by name.
-pub type Files = Vec<(String, Vec<u8>)>;
+/// Files by name. Those that nothing changed are not copied.
+pub type Files = Vec<(String, Cow<'static, [u8]>)>;
 
 /// All files of a directory, by name.
 pub fn files_of(dir: &Path) -> Files {
@@ -12,7 +12,8 @@ pub fn files_of(dir: &Path) -> Files {
         .map(|entry| {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            (name, fs::read(entry.path()).unwrap())
+            let bytes: &'static [u8] = fs::read(entry.path()).unwrap().leak();
+            (name, Cow::Borrowed(bytes))
         })
         .collect();
     files.sort();
@@ -41,9 +42,9 @@ pub fn edit(files: &mut Files, edits: &[u8]) {
             }
         };
         if edit[0] & 0x80 != 0 {
-            bytes.truncate(place);
-        } else if let Some(byte) = bytes.get_mut(place) {
-            *byte ^= edit[3];
+            bytes.to_mut().truncate(place);
+        } else if place < bytes.len() {
+            bytes.to_mut()[place] ^= edit[3];
         }
     }
 }

@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
         1 => drop(room.file("book.obs.db3", &edited(rest))),
         _ => write_rows(&path, rest),
     }
-    used(&room, &path);
+    used(&room, &path, kind / 3 % 4);
 }
 
 /// A good database with bytes changed: each five bytes say where, and to what.
@@ -118,25 +118,36 @@ fn value(bytes: &mut impl Iterator<Item = u8>) -> Value {
     }
 }
 
-/// Everything that can be done with a database.
-fn used(room: &Room, path: &Path) {
+/// What can be done with a database: all of it or, which is done three times as often, a part.
+fn used(room: &Room, path: &Path, part: u8) {
+    let does = |this: u8| part == 0 || part == this;
     let Ok(obs) = Obs::open(path) else { return };
     let _ = obs.moves(&Variant::Standard.start());
     if let Ok(rows) = obs.rows() {
         let _ = rows.count();
     }
     let convert = Convert::new(obs).threads(1);
-    let _ = convert.to_bin(&room.path("out.bin"));
-    let _ = convert.to_csv(&room.path("out.csv"));
-    let _ = convert.to_jsonl(&room.path("out.jsonl"));
-    let suite = Suite {
-        plies: 2,
-        unique: true,
-        opcodes: true,
-        ..Suite::default()
-    };
-    let _ = convert.to_pgn(&room.path("out.pgn"), &suite);
-    let _ = convert.to_epd(&room.path("out.epd"), &suite);
+    if does(1) {
+        let _ = convert.to_bin(&room.path("out.bin"));
+        let _ = convert.to_csv(&room.path("out.csv"));
+        let _ = convert.to_jsonl(&room.path("out.jsonl"));
+    }
+    if does(2) {
+        let suite = Suite {
+            plies: 2,
+            unique: true,
+            opcodes: true,
+            ..Suite::default()
+        };
+        let _ = convert.to_pgn(&room.path("out.pgn"), &suite);
+        let _ = convert.to_epd(&room.path("out.epd"), &suite);
+    }
+    if does(3) {
+        merged(room, path);
+    }
+}
+
+fn merged(room: &Room, path: &Path) {
     let merged = room.path("merged.obs.db3");
     let writer = ObsWriter::create(&merged, |_| Ok(())).unwrap();
     let memory = Memory {

@@ -208,7 +208,7 @@ fn edited(room: &Room, sound: &Sound, answers: fn(&Path) -> Answers, edits: &[u8
 fn replaced(room: &Room, number: usize, bytes: &[u8]) {
     let mut files = sound().files.clone();
     let number = number % files.len();
-    files[number].1 = bytes.to_vec();
+    files[number].1 = bytes.to_vec().into();
     let dir = write(room, &files);
     let _ = answers(&dir);
     if let Ok(index) = Index::open(&dir) {

@@ -16,33 +16,48 @@ use polybook::{
 
 use super::Room;
 
-/// A run over a PGN file with all outputs that its variant can have.
+/// A run over a PGN file and its outputs.
 pub struct Outputs {
-    pub bin: PathBuf,
-    pub index: PathBuf,
-    pub obs: PathBuf,
+    pub bin: Option<PathBuf>,
+    pub index: Option<PathBuf>,
+    pub obs: Option<PathBuf>,
+    variant: VariantChoice,
+    options: u8,
 }
 
 impl Outputs {
-    pub fn named(room: &Room, name: &str) -> Outputs {
+    /// The bits of `options` choose among the options. The highest two choose the outputs: all that the variant can
+    /// have or, which is done three times as often, fewer.
+    pub fn named(room: &Room, name: &str, variant: VariantChoice, options: u8) -> Outputs {
+        let (has_book, has_database) = match variant {
+            VariantChoice::Only(variant) => (variant.number().is_some(), true),
+            VariantChoice::Auto => (true, false),
+        };
+        let (bin, index, obs) = match options >> 6 {
+            0 => (has_book, true, has_database),
+            1 => (has_book, !has_book, false),
+            2 => (has_book, true, false),
+            _ => (false, !has_database, has_database),
+        };
+        let path = |kind: &str| room.path(&format!("{name}.{kind}"));
         Outputs {
-            bin: room.path(&format!("{name}.bin")),
-            index: room.path(&format!("{name}.index")),
-            obs: room.path(&format!("{name}.obs.db3")),
+            bin: bin.then(|| path("bin")),
+            index: index.then(|| path("index")),
+            obs: obs.then(|| path("obs.db3")),
+            variant,
+            options,
         }
     }
 
-    /// Makes them. The bits of `options` choose among the options; bit 7 chooses none.
+    /// Makes them.
     pub fn make(
         &self,
         pgn: &Path,
-        variant: VariantChoice,
-        options: u8,
         change: impl FnOnce(MakeBook) -> MakeBook,
     ) -> polybook::Result<Report> {
-        let bit = |number: u8| options >> number & 1 == 1;
+        let bit = |number: u8| self.options >> number & 1 == 1;
         let mut run = MakeBook::new([Input::file(pgn)])
-            .variant(variant)
+            .variant(self.variant)
             .min_game(1)
             .keep_prefix(bit(0))
             .unfinished(if bit(1) {
@@ -54,75 +69,78 @@ impl Outputs {
             .index_stats(bit(3))
             .drop_duplicates(bit(5))
             .allow_empty(!bit(4))
-            .threads(1)
-            .leveldb(&self.index);
-        if has_book(variant) {
-            run = run.bin(&self.bin);
+            .threads(1);
+        if let Some(bin) = &self.bin {
+            run = run.bin(bin);
         }
-        if variant != VariantChoice::Auto {
-            run = run.obs(&self.obs);
+        if let Some(index) = &self.index {
+            run = run.leveldb(index);
+        }
+        if let Some(obs) = &self.obs {
+            run = run.obs(obs);
         }
         change(run).run()
     }
 
+    /// The files and directories that are made.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let paths = [&self.bin, &self.index, &self.obs];
+        paths.into_iter().flatten().map(PathBuf::as_path)
+    }
+
     /// What must be true of the outputs of a run that succeeded.
-    pub fn check(&self, variant: VariantChoice, report: &Report) {
+    pub fn check(&self, report: &Report) {
         let games = &report.totals.games;
         assert_eq!(games.read, games.counted + games.filtered + games.rejected);
-        self.check_book(report);
-        self.check_index(games.read);
-        if let VariantChoice::Only(variant) = variant {
-            self.check_database(variant, report.totals.plies);
+        if let (Some(bin), Some(summary)) = (&self.bin, &report.book) {
+            check_book(bin, summary.entries);
         }
-    }
-
-    fn check_book(&self, report: &Report) {
-        let Some(summary) = &report.book else { return };
-        assert_eq!(faults(&self.bin, &Memory::default()).unwrap(), []);
-        let book = Book::open(&self.bin).unwrap();
-        let records = book.iter().filter(|entry| entry.as_ref().unwrap().key != 0);
-        assert_eq!(records.count() as u64, summary.entries);
-    }
-
-    fn check_index(&self, games: u64) {
-        let index = Index::open(&self.index).unwrap();
-        assert_eq!(index.game_count(), games);
-        for id in 0..games.min(50) as u32 {
-            if index.header(id).unwrap().offset().is_some() {
-                assert_eq!(index.text(id).unwrap()[0], b'[');
-            }
+        if let Some(index) = &self.index {
+            check_index(index, games.read);
         }
-    }
-
-    fn check_database(&self, variant: Variant, plies: u64) {
-        let obs = Obs::open(&self.obs).unwrap();
-        let mut counted = 0;
-        for row in obs.rows().unwrap().map(Result::unwrap) {
-            let pos = variant.parse_fen(&row.epd).unwrap();
-            assert!(legal_move(&pos, &row.mv).is_some(), "{row:?}");
-            assert!(row.is_active() && row.stats.games() > 0, "{row:?}");
-            counted += row.stats.games();
-        }
-        assert_eq!(counted, plies);
-        if variant.number().is_some() {
-            let converted = self.bin.with_extension("converted");
-            Convert::new(obs)
-                .move_filter(polybook::tally::MoveFilter {
-                    min_game: 1,
-                    ..Default::default()
-                })
-                .threads(1)
-                .to_bin(&converted)
-                .unwrap();
-            let direct = std::fs::read(&self.bin).unwrap();
-            assert!(direct == std::fs::read(converted).unwrap());
+        if let (Some(obs), VariantChoice::Only(variant)) = (&self.obs, self.variant) {
+            check_database(obs, variant, report.totals.plies, self.bin.as_deref());
         }
     }
 }
 
-fn has_book(variant: VariantChoice) -> bool {
-    match variant {
-        VariantChoice::Only(variant) => variant.number().is_some(),
-        VariantChoice::Auto => true,
+fn check_book(bin: &Path, entries: u64) {
+    assert_eq!(faults(bin, &Memory::default()).unwrap(), []);
+    let book = Book::open(bin).unwrap();
+    let records = book.iter().filter(|entry| entry.as_ref().unwrap().key != 0);
+    assert_eq!(records.count() as u64, entries);
+}
+
+fn check_index(index: &Path, games: u64) {
+    let index = Index::open(index).unwrap();
+    assert_eq!(index.game_count(), games);
+    for id in 0..games.min(50) as u32 {
+        if index.header(id).unwrap().offset().is_some() {
+            assert_eq!(index.text(id).unwrap()[0], b'[');
+        }
     }
+}
+
+/// A database has all half-moves, and makes the book that the games make.
+fn check_database(path: &Path, variant: Variant, plies: u64, bin: Option<&Path>) {
+    let obs = Obs::open(path).unwrap();
+    let mut counted = 0;
+    for row in obs.rows().unwrap().map(Result::unwrap) {
+        let pos = variant.parse_fen(&row.epd).unwrap();
+        assert!(legal_move(&pos, &row.mv).is_some(), "{row:?}");
+        assert!(row.is_active() && row.stats.games() > 0, "{row:?}");
+        counted += row.stats.games();
+    }
+    assert_eq!(counted, plies);
+    let Some(bin) = bin else { return };
+    let converted = path.with_extension("converted");
+    Convert::new(obs)
+        .move_filter(polybook::tally::MoveFilter {
+            min_game: 1,
+            ..Default::default()
+        })
+        .threads(1)
+        .to_bin(&converted)
+        .unwrap();
+    assert!(std::fs::read(bin).unwrap() == std::fs::read(converted).unwrap());
 }

@@ -13,9 +13,9 @@ pub fn run(data: &[u8]) {
 /// Makes all outputs and checks them, or checks that a run that failed left none.
 pub fn check(room: &Room, pgn: &[u8], variant: VariantChoice, options: u8) {
     let pgn = room.file("games.pgn", pgn);
-    let outputs = Outputs::named(room, "made");
-    match outputs.make(&pgn, variant, options, |run| run) {
-        Ok(report) => outputs.check(variant, &report),
+    let outputs = Outputs::named(room, "made", variant, options);
+    match outputs.make(&pgn, |run| run) {
+        Ok(report) => outputs.check(&report),
         Err(err) => {
             assert_eq!(err.to_string().lines().count(), 1, "{err}");
             let left = room.dir().read_dir().unwrap().count();
