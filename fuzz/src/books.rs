@@ -4,8 +4,8 @@ use std::path::Path;
 
 use polybook::{
     book::{
-        Book, Entry, Fault, Filter, MergePolicy, PositionEdit, differences, edit_book, faults,
-        filter_books, fix, header, lines, merge_books,
+        Book, Entry, Fault, Filter, MergePolicy, PositionEdit, begin_book, differences, edit_book,
+        faults, filter_books, fix, header, lines, merge_books,
     },
     position::{Variant, key},
     progress::Meter,
@@ -195,7 +195,7 @@ fn edited(room: &Room, path: &Path, book: &Book) {
             book,
             edits,
             Variant::Standard,
-            &out,
+            begin_book(&out).unwrap(),
             &Memory::default(),
             &Meter::default(),
         )

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use polybook::{
-    book::{Book, Script, edit_book, faults},
+    book::{Book, Script, begin_book, edit_book, faults},
     convert::{ConvertBook, Suite, read_starts},
     position::Variant,
     progress::Meter,
@@ -122,7 +122,8 @@ fn scripted(room: &Room, path: &Path, book: &Book, text: &str) {
     let edits: Vec<_> = edits.into_iter().flatten().collect();
     let out = room.path("edited.bin");
     let (memory, meter) = (Memory::default(), Meter::default());
-    match edit_book(book, &edits, variant, &out, &memory, &meter) {
+    let file = begin_book(&out).unwrap();
+    match edit_book(book, &edits, variant, file, &memory, &meter) {
         Ok(summary) => {
             assert_eq!(Book::open(&out).unwrap().len(), summary.entries);
             let before = faults(path, &memory).unwrap();

@@ -11,7 +11,7 @@ use shakmaty::Color;
 
 use super::{
     entry::{Entry, write_entries},
-    foreign::check_replaceable,
+    foreign::begin_book,
     header,
     lines::{Knowledge, Reached, Way},
     merge::joined_header,
@@ -121,9 +121,9 @@ pub fn filter_books(
     meter: &Meter,
 ) -> Result<FilterSummary> {
     let temp_dir = &memory.temp_dir;
+    let file = begin_book(out)?;
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = joined_header(&books, "Filtered", &filter.option_text(), out)?;
-    let file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
     let mut writer = BufWriter::with_capacity(1 << 16, file);
     let written = writer.write_all(&header::create_raw(&header));
     written.at(out, "write")?;

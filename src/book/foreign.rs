@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
+    output::AtomicFile,
     positioned::read_exact_at,
 };
 
@@ -101,6 +102,16 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     }
     let problem = "exists and is not a Polyglot book: name another file";
     Err(Error::file(path, problem))
+}
+
+/// Begins a book in the place of a book, of an empty file or of nothing. A command that changes a book begins the new
+/// one before it opens the old one: so no other run replaces that meanwhile.
+///
+/// # Errors
+///
+/// As [`AtomicFile::create_over`], and [`Error::File`] for a file that is not a book.
+pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
+    AtomicFile::create_over(out, |old| check_replaceable(old, false))
 }
 
 /// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few

@@ -7,16 +7,14 @@ use std::{
 
 use super::{
     entry::write_entries,
-    foreign::check_replaceable,
+    foreign::begin_book,
     header::{self, HeaderError},
     open::Book,
     positions::{MergePolicy, Positions},
 };
 use crate::{
     error::{At, Error, Result},
-    output::AtomicFile,
     progress::Meter,
-    task,
 };
 
 /// What a merge did.
@@ -44,16 +42,15 @@ pub fn merge_books(
     policy: MergePolicy,
     meter: &Meter,
 ) -> Result<MergeSummary> {
+    let mut file = begin_book(out)?;
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = joined_header(&books, "Merged", "", out)?;
-    let mut file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
     let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
     let written = writer.write_all(&header::create_raw(&header));
     written.at(out, "write")?;
     let mut summary = MergeSummary::default();
     let mut positions = Positions::new(&books, policy, meter);
     for position in &mut positions {
-        task::fault("merge books");
         let position = position?;
         summary.scaled += u64::from(position.is_scaled);
         summary.written += position.entries.len() as u64;

@@ -40,7 +40,7 @@ pub use self::{
     entry::Entry,
     fault::Fault,
     filter::{Filter, FilterSummary, filter_books},
-    foreign::is_book_or_empty,
+    foreign::{begin_book, is_book_or_empty},
     make::{BookMaker, BookSummary},
     merge::{MergeSummary, merge_books},
     moves::Moves,

@@ -10,12 +10,11 @@ use std::{
 use super::{
     entry::Entry,
     fault::Fault,
-    foreign::{check_replaceable, refuse_foreign},
+    foreign::{begin_book, refuse_foreign},
     header::{self, Header, HeaderError, NullRecords},
 };
 use crate::{
     error::{At, Result},
-    output::AtomicFile,
     position::{BookMove, Variant},
     sort::Sorter,
     tally::Memory,
@@ -61,6 +60,7 @@ pub fn faults(path: impl AsRef<Path>, memory: &Memory) -> Result<Vec<Fault>> {
 /// A file that cannot be read or is not a book, or an output or temporary file that cannot be
 /// written; the output stays as it was then.
 pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
+    let mut file = begin_book(out)?;
     let book = Checked::open(path.as_ref())?;
     let mut sorter = Sorter::new(memory);
     book.for_each_record(|_, entry| match entry.key {
@@ -68,7 +68,6 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
         _ if !(book.is_move)(entry.mv) => Ok(()),
         _ => sorter.push(heaviest_first(entry)),
     })?;
-    let mut file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
     let mut writer = BufWriter::with_capacity(BUFFER, &mut file);
     if let Ok(text) = book.null.text()
         && header::parse(text).is_ok()

@@ -7,7 +7,7 @@ use std::{
 
 use polybook::{
     Error,
-    book::{Book, Change, ChangeError, EditSummary, PositionEdit, Script, edit_book},
+    book::{Book, Change, ChangeError, EditSummary, PositionEdit, Script, begin_book, edit_book},
     output::refuse_clashes,
     position::Variant,
 };
@@ -114,6 +114,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         None => args.book.clone(),
     };
     input::refuse_document_beside(args.json, &out)?;
+    // No other run replaces the book between its opening and its replacement.
+    let edited = begin_book(&out)?;
     let book = Book::open(file.path())?;
     let variant = args.position.variant_of(book.variant());
     let edits = edits(&args, variant)?;
@@ -130,7 +132,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         removed,
         removed_positions,
         entries,
-    } = edit_book(&book, &edits, variant, &out, &memory, &meter)?;
+    } = edit_book(&book, &edits, variant, edited, &memory, &meter)?;
     drop(bar);
     let path = input::output_name(&out);
     context.tell(&format!(

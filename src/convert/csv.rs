@@ -15,7 +15,6 @@ use crate::{
     output::AtomicFile,
     position::Variant,
     tally::MoveFilter,
-    task,
 };
 
 /// A row of a table.
@@ -43,7 +42,7 @@ impl Convert {
     ///
     /// A database that cannot be read or a file that cannot be written.
     pub fn to_csv(&self, path: &Path) -> Result<Converted> {
-        task::caught(|| self.write_table(Csv::create(path, "EPD,Move,Win,Draw,Loss,Weight")?))
+        self.write_table(Csv::create(path, "EPD,Move,Win,Draw,Loss,Weight")?)
     }
 
     /// Writes the rows that are selected.
@@ -65,7 +64,7 @@ impl Convert {
             converted: Converted::default(),
         };
         let mut position: Vec<Row> = Vec::new();
-        let mut rows = self.obs.rows_by_epd(&self.memory)?;
+        let mut rows = self.obs.rows_by_epd()?;
         for row in &mut rows {
             let row = row?;
             self.meter.advance(1);

@@ -20,7 +20,6 @@ pub use self::{
 };
 use super::{
     entry::{Entry, write_entries},
-    foreign::check_replaceable,
     header::{self, HeaderError},
     lines::{AscendingKeys, Knowledge, Reached, Way},
     open::Book,
@@ -60,7 +59,8 @@ pub struct EditSummary {
 /// The new records of the positions that change, by their keys.
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
-/// Writes a book with some changes to `out`, which may be the file of the book. Everything else stays as it is, and in
+/// Writes a book with some changes to `out`, which may replace the file of the book if it was
+/// [begun](super::begin_book) before the book was opened. Everything else stays as it is, and in
 /// its order; of a header, the comment says at its end that the book was edited.
 ///
 /// A position that is [removed](Change::RemovePosition) takes along those that the moves of the book lead to from
@@ -78,10 +78,11 @@ pub fn edit_book(
     book: &Book,
     edits: &[PositionEdit],
     variant: Variant,
-    out: &Path,
+    out: AtomicFile,
     memory: &Memory,
     meter: &Meter,
 ) -> Result<EditSummary> {
+    let target = out.target().to_owned();
     let mut summary = EditSummary::default();
     let mut positions = Edited::new();
     // Positions that have no move any more.
@@ -100,19 +101,18 @@ pub fn edit_book(
         positions.insert(key, after);
     }
     summary.removed_positions = removed.len() as u64;
-    let file = AtomicFile::create_over(out, |old| check_replaceable(old, false))?;
-    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    let mut writer = BufWriter::with_capacity(1 << 16, out);
     let header = edited_header(book)?;
     writer
         .write_all(header.as_deref().unwrap_or_default())
-        .at(out, "write")?;
+        .at(&target, "write")?;
     let first = Rewrite {
         positions,
         orphans: None,
         without_null: header.is_some(),
     };
     if removed.is_empty() {
-        summary.entries = first.write(book, out, &mut writer, meter)?.records;
+        summary.entries = first.write(book, &target, &mut writer, meter)?.records;
     } else {
         let temp_dir = &memory.temp_dir;
         let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
@@ -126,12 +126,12 @@ pub fn edit_book(
             orphans: Some(walked.orphans()),
             without_null: false,
         };
-        let written = second.write(&copy, out, &mut writer, meter)?;
+        let written = second.write(&copy, &target, &mut writer, meter)?;
         summary.removed_positions += written.orphans;
         summary.entries = written.records;
     }
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
-    file.at(out, "write")?.commit()?;
+    file.at(target, "write")?.commit()?;
     Ok(summary)
 }
 

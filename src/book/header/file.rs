@@ -85,7 +85,7 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
 pub fn write(header: &str, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     let (from, to) = (from.as_ref(), to.as_ref());
     refuse_same(from, to)?;
-    rewrite(&create_raw(header), from, to)
+    rewrite(&create_raw(header), from, AtomicFile::create(to)?)
 }
 
 /// Copies the book `from` to another file without its header.
@@ -96,7 +96,7 @@ pub fn write(header: &str, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Resu
 pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     let (from, to) = (from.as_ref(), to.as_ref());
     refuse_same(from, to)?;
-    rewrite(&[], from, to)
+    rewrite(&[], from, AtomicFile::create(to)?)
 }
 
 /// Replaces the header of a book in place. `None` leaves the variants or the comment as they are, or
@@ -111,6 +111,7 @@ pub fn update(
     comment: Option<&str>,
 ) -> Result<()> {
     let path = path.as_ref();
+    let out = AtomicFile::create(path)?;
     let mut header = match read(path) {
         Ok(text) => parse(&text).map_err(|source| in_file(path, source))?,
         Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Header {
@@ -126,7 +127,7 @@ pub fn update(
         header.comment = comment.to_owned();
     }
     let text = create(&header.variants, &header.comment).map_err(|source| in_file(path, source))?;
-    rewrite(&create_raw(&text), path, path)
+    rewrite(&create_raw(&text), path, out)
 }
 
 /// Removes the header of a book in place.
@@ -135,7 +136,8 @@ pub fn update(
 ///
 /// As [`write()`].
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
-    rewrite(&[], path.as_ref(), path.as_ref())
+    let out = AtomicFile::create(path.as_ref())?;
+    rewrite(&[], path.as_ref(), out)
 }
 
 fn refuse_same(from: &Path, to: &Path) -> Result<()> {
@@ -149,15 +151,15 @@ fn refuse_same(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the records of `from` behind `header`.
-fn rewrite(header: &[u8], from: &Path, to: &Path) -> Result<()> {
+/// Writes the records of `from` after `header`. An output that replaces `from` is begun before that is read, so that no
+/// other run replaces it meanwhile.
+fn rewrite(header: &[u8], from: &Path, mut out: AtomicFile) -> Result<()> {
     detect(from)?;
     let mut book = BufReader::new(File::open(from).at(from, "open")?);
     let null = NullRecords::read(&mut book).at(from, "read")?;
     book.seek(SeekFrom::Start(null.size)).at(from, "read")?;
-    let mut out = AtomicFile::create(to)?;
-    out.write_all(header).at(to, "write")?;
-    io::copy(&mut book, &mut out).at(to, "write")?;
+    out.write_all(header).at(out.target(), "write")?;
+    io::copy(&mut book, &mut out).at(out.target(), "write")?;
     // Windows replaces no file that is open.
     drop(book);
     out.commit()
@@ -215,6 +217,17 @@ mod tests {
                 .carried::<HeaderError>()
                 .is_some_and(|err| *err == HeaderError::SameFile)
         );
+    }
+
+    #[test]
+    fn a_book_that_is_being_replaced_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("book.bin");
+        std::fs::write(&path, create_raw("@PG@\nmalformed")).unwrap();
+        let other_run = AtomicFile::create(&path).unwrap();
+        let err = update(&path, None, None).unwrap_err();
+        assert!(err.to_string().contains("another run"), "{err}");
+        drop(other_run);
     }
 
     #[test]
