@@ -318,7 +318,7 @@ fn counts_are_replaced_by_force_and_nothing_else_is() {
     fs::write(dir.path().join("famous.counts/thesis.txt"), "mine").unwrap();
     let err = fails(dir.path(), &format!("{line} --force"), 1);
     assert!(
-        err.contains("not a directory of polybook's counts"),
+        err.contains("has thesis.txt in it, which counts.json does not list"),
         "{err}"
     );
     assert!(dir.path().join("famous.counts/thesis.txt").exists());

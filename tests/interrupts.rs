@@ -13,26 +13,6 @@ use crate::common::{
     Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until,
 };
 
-/// The binary as a terminal starts it. Tests that run under `nohup` ignore SIGHUP, and a program inherits that.
-fn heeding_hangup(dir: &Path) -> Command {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if !signals(&status, "SigIgn:").is_some_and(|ignored| ignored & 1 == 1) {
-        return polybook_in(dir);
-    }
-    let mut command = Command::new("env");
-    command
-        .current_dir(dir)
-        .arg("--default-signal=HUP")
-        .arg(env!("CARGO_BIN_EXE_polybook"));
-    command
-}
-
-/// The signals in a line of a process's status, SIGHUP in the lowest bit.
-fn signals(status: &str, line: &str) -> Option<u64> {
-    let mask = status.lines().find_map(|text| text.strip_prefix(line))?;
-    u64::from_str_radix(mask.trim(), 16).ok()
-}
-
 /// How long the end may take. The rule is one second; a loaded machine gets more.
 const END: Duration = Duration::from_secs(5);
 
@@ -44,7 +24,7 @@ struct Running(Child);
 
 impl Running {
     fn start(dir: &Path, args: impl Arguments) -> Running {
-        Running::spawn(heeding_hangup(dir).args(args.list()))
+        Running::spawn(polybook_in(dir).args(args.list()))
     }
 
     fn spawn(command: &mut Command) -> Running {
@@ -66,8 +46,10 @@ impl Running {
         }
         until("the binary listens", || {
             let text = fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
             // SIGTERM is number 15.
-            signals(&text, "SigCgt:").is_some_and(|caught| caught >> 14 & 1 == 1)
+            mask.is_some_and(|mask| mask >> 14 & 1 == 1)
         });
         // It listens before it does anything; now it does something.
         thread::sleep(Duration::from_millis(100));
@@ -441,6 +423,219 @@ fn a_kill_leaves_the_old_output_and_the_next_run_tidies_up() {
     assert_eq!(names(old.path()), old.names);
 }
 
+/// Everything below a directory, with its bytes. Directories have none.
+#[cfg(target_os = "linux")]
+type Snapshot = std::collections::BTreeMap<PathBuf, Option<Vec<u8>>>;
+
+#[cfg(target_os = "linux")]
+fn snapshot(dir: &Path) -> Snapshot {
+    let mut found = Snapshot::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(next) = open.pop() {
+        for name in names(&dir.join(&next)) {
+            let path = next.join(name);
+            if dir.join(&path).is_dir() {
+                open.push(path.clone());
+                found.insert(path, None);
+            } else {
+                let bytes = fs::read(dir.join(&path)).unwrap();
+                found.insert(path, Some(bytes));
+            }
+        }
+    }
+    found
+}
+
+/// Makes a directory what it was.
+#[cfg(target_os = "linux")]
+fn restore(dir: &Path, snapshot: &Snapshot) {
+    for name in names(dir) {
+        let path = dir.join(name);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    for (path, bytes) in snapshot {
+        match bytes {
+            None => fs::create_dir(dir.join(path)).unwrap(),
+            Some(bytes) => fs::write(dir.join(path), bytes).unwrap(),
+        }
+    }
+}
+
+/// Kills a run at every rename and removal, with a kernel that exchanges names and with one that does not: each target is
+/// the old one or the new one afterwards, and the next run leaves nothing behind.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_kill_between_any_two_renames() {
+    let Some(injector) = crate::faults::injector() else {
+        return;
+    };
+    let (dir, outside) = (temp(), temp());
+    let dir = dir.path();
+    let line = format!("{ALL_OUTPUTS} --counts counts games.pgn --threads 1");
+    let run = |kind: &str, nth: u32| {
+        Command::new(injector)
+            .arg(outside.path().join("count"))
+            .args([kind, &nth.to_string()])
+            .arg(dir)
+            .arg(env!("CARGO_BIN_EXE_polybook"))
+            .args(line.split_whitespace())
+            .current_dir(dir)
+            .output()
+            .unwrap()
+    };
+    fs::copy(sample("famous.pgn"), dir.join("games.pgn")).unwrap();
+    ok(dir, &format!("{line} --max-ply 6"));
+    let old = snapshot(dir);
+    ok(dir, &line);
+    let new = snapshot(dir);
+    let part = |all: &Snapshot, target: &str| -> Snapshot {
+        let of_target = all.iter().filter(|(path, _)| path.starts_with(target));
+        of_target
+            .map(|(path, bytes)| (path.clone(), bytes.clone()))
+            .collect()
+    };
+    for kind in ["kill", "kill in steps"] {
+        let mut were_aside = 0;
+        let mut were_mixed = 0;
+        for nth in 1.. {
+            restore(dir, &old);
+            let output = run(kind, nth);
+            if output.status.success() {
+                assert!(snapshot(dir) == new, "{kind}");
+                assert!(nth > 8, "{kind}: only {nth} calls");
+                break;
+            }
+            assert_eq!(output.status.code(), Some(137), "{kind} {nth}: {output:?}");
+            let found = snapshot(dir);
+            let mut replaced = 0;
+            for target in OUTPUTS.into_iter().chain(["counts"]) {
+                let now = part(&found, target);
+                replaced += usize::from(now == part(&new, target));
+                if now.is_empty() && kind == "kill in steps" {
+                    let aside = |name: &String| {
+                        name.starts_with(&format!(".{target}.")) && name.ends_with(".old")
+                    };
+                    assert!(names(dir).iter().any(aside), "{nth}: {target} is lost");
+                    were_aside += 1;
+                    continue;
+                }
+                let is_whole = now == part(&new, target) || now == part(&old, target);
+                assert!(is_whole, "{kind} {nth}: {target} is torn");
+            }
+            were_mixed += usize::from(replaced > 0 && replaced < 4);
+            ok(dir, &line);
+            assert!(snapshot(dir) == new, "{kind} {nth}");
+        }
+        assert!(were_mixed > 0, "{kind}: no kill came between two renames");
+        assert_eq!(were_aside, if kind == "kill" { 0 } else { 2 });
+    }
+}
+
+/// The last flush is of the directory of the outputs: a rename that may be lost is not a success.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_cannot_be_flushed_is_an_error() {
+    let Some(injector) = crate::faults::injector() else {
+        return;
+    };
+    let (dir, outside) = (temp(), temp());
+    let count = outside.path().join("count");
+    let run = |nth: &str| {
+        Command::new(injector)
+            .arg(&count)
+            .args(["sync", nth])
+            .arg(dir.path())
+            .arg(env!("CARGO_BIN_EXE_polybook"))
+            .args(["make-book", "-q", "--min-game", "1", "-"])
+            .stdin(File::open(sample("famous.pgn")).unwrap())
+            .current_dir(dir.path())
+            .output()
+            .unwrap()
+    };
+    assert!(run("0").status.success());
+    let counted = fs::read_to_string(&count).unwrap();
+    let last = counted.split(' ').next().unwrap().to_owned();
+    let output = run(&last);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let expected =
+        "cannot flush the directory to the disk: Input/output error; in place: book.bin\n";
+    assert!(error.ends_with(expected), "{error}");
+    assert_eq!(names(dir.path()), ["book.bin"]);
+}
+
+/// Another program puts a file into each directory that a run will replace.
+#[test]
+fn what_is_put_into_a_target_meanwhile_is_kept() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn");
+    let make = "make-book -q --min-game 1 --force";
+    for output in ["--leveldb target", "--counts target"] {
+        for is_empty in [true, false] {
+            if is_empty {
+                fs::create_dir(dir.join("target")).unwrap();
+            } else {
+                ok(
+                    dir,
+                    &format!("{make} {output} {} --max-ply 4", pgn.display()),
+                );
+            }
+            let mut run = Running::start(dir, &format!("{make} {output} -"));
+            until("the output is begun", || part(dir, "target").is_some());
+            fs::write(dir.join("target/thesis.txt"), "mine").unwrap();
+            let before = names(&dir.join("target"));
+            let mut stdin = run.0.stdin.take().unwrap();
+            stdin.write_all(&fs::read(&pgn).unwrap()).unwrap();
+            drop(stdin);
+            let (code, error) = run.end();
+            assert_eq!(code, Some(1), "{error}");
+            let expected = "another program wrote thesis.txt into it meanwhile; the finished output is kept as";
+            assert!(error.contains(expected), "{error}");
+            assert_eq!(fs::read(dir.join("target/thesis.txt")).unwrap(), b"mine");
+            assert_eq!(names(&dir.join("target")), before);
+            assert_eq!(names(dir), ["target", "target.new"]);
+            // Nor is it removed by a run that finds it.
+            let again = format!("{make} {output} {}", pgn.display());
+            assert!(fails(dir, &again, 1).contains(if is_empty {
+                "exists and"
+            } else {
+                "thesis.txt"
+            }));
+            assert_eq!(names(&dir.join("target")), before);
+            for name in names(dir) {
+                fs::remove_dir_all(dir.join(name)).unwrap();
+            }
+        }
+    }
+}
+
+/// A change that waits for its script has the book for itself.
+#[test]
+fn two_edits_of_one_book() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn");
+    ok(dir, &format!("make-book -q --min-game 1 {}", pgn.display()));
+    let mut first = Running::start(dir, "edit book.bin --in-place --script -");
+    until("the output is begun", || part(dir, "book.bin").is_some());
+    let error = fails(dir, "edit book.bin --in-place --set a3=70", 1);
+    assert!(error.contains("another run is writing it"), "{error}");
+    let mut stdin = first.0.stdin.take().unwrap();
+    stdin.write_all(b"; set h3=60\n").unwrap();
+    drop(stdin);
+    let (code, error) = first.end();
+    assert_eq!(code, Some(0), "{error}");
+    ok(dir, "edit book.bin --in-place --set a3=70");
+    let moves = ok(dir, "show book.bin");
+    assert!(moves.contains("a3") && moves.contains("h3"), "{moves}");
+    assert_eq!(names(dir), ["book.bin"]);
+}
+
 #[test]
 fn two_runs_for_one_target() {
     let old = Old::make();
@@ -480,58 +675,6 @@ fn nohup_survives_its_terminal() {
     run.signal("-HUP");
     thread::sleep(Duration::from_millis(300));
     assert!(run.0.try_wait().unwrap().is_none());
-    let games = fs::read(sample("famous.pgn")).unwrap();
-    let mut stdin = run.0.stdin.take().unwrap();
-    stdin.write_all(&games).unwrap();
-    drop(stdin);
-    let (code, error) = run.end();
-    assert_eq!(code, Some(0), "{error}");
-    assert_eq!(names(dir.path()), ["book.bin"]);
-}
-
-/// The tests themselves under `nohup`: a signal ends what they start all the same.
-#[cfg(target_os = "linux")]
-#[test]
-fn tests_may_run_under_nohup() {
-    let tests = std::env::current_exe().unwrap();
-    let output = Command::new("nohup")
-        .arg(tests)
-        .args(["--exact", "interrupts::every_signal_while_reading"])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
-    assert!(text.contains("1 passed"), "{text}");
-}
-
-/// A file that may not grow any more is an error like a full disk.
-#[test]
-fn files_past_the_limit_of_the_shell() {
-    let old = Old::make();
-    for output in [
-        "--bin book.bin",
-        "--leveldb games.idx",
-        "--obs games.obs.db3",
-        "--counts counts",
-        "--memory 64KiB --bin book.bin",
-    ] {
-        let polybook = env!("CARGO_BIN_EXE_polybook");
-        let line = format!(
-            "ulimit -f 8 && exec {polybook} make-book -q --force --min-game 1 many.pgn {output}"
-        );
-        let run = Command::new("sh")
-            .current_dir(old.path())
-            .args(["-c", &line])
-            .output()
-            .unwrap();
-        let error = String::from_utf8_lossy(&run.stderr);
-        assert_eq!(run.status.code(), Some(1), "{output}: {error}");
-        assert_eq!(error.lines().count(), 1, "{output}: {error}");
-        assert!(
-            error.starts_with("polybook: cannot write "),
-            "{output}: {error}"
-        );
-        old.is_intact();
-    }
+    run.signal("-TERM");
+    assert_eq!(run.end().0, Some(143));
 }

@@ -1,17 +1,8 @@
 //! The outputs of a run appear together or not at all, and never in the place of something else.
 
-#[cfg(unix)]
-use std::process::Stdio;
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fs, path::Path};
 
-#[cfg(unix)]
-use crate::common::polybook_in;
-use crate::common::{ok, run, sample, temp};
+use crate::common::{fails, ok, run, sample, temp};
 use polybook::{MakeBook, pgn::Input};
 
 /// Every file below a directory, with its bytes.
@@ -148,72 +139,6 @@ fn an_input_that_is_named_twice_is_a_warning() {
     assert!(report.warnings[0].contains("named twice"), "{report:?}");
 }
 
-/// Each input is looked at once: comparing each with each took minutes for so many.
-#[test]
-fn thousands_of_inputs_are_compared_in_no_time() {
-    let dir = temp();
-    let names: Vec<String> = (0..5000).map(|number| format!("{number}.pgn")).collect();
-    for name in &names {
-        fs::write(dir.path().join(name), "").unwrap();
-    }
-    fs::copy(sample("famous.pgn"), dir.path().join("0.pgn")).unwrap();
-    fs::hard_link(dir.path().join("0.pgn"), dir.path().join("again.pgn")).unwrap();
-    let start = Instant::now();
-    let output = run(
-        dir.path(),
-        &format!("make-book again.pgn {}", names.join(" ")),
-    );
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{error}");
-    let warnings: Vec<&str> = error
-        .lines()
-        .filter(|line| line.contains("twice"))
-        .collect();
-    let expected = "warning: 0.pgn: named twice, so its games count twice";
-    assert_eq!(warnings, [expected]);
-    assert!(
-        start.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        start.elapsed()
-    );
-}
-
-/// Standard output that is closed early ends quietly a run that writes nothing else.
-#[cfg(unix)]
-#[test]
-fn standard_output_that_closes_early() {
-    let dir = temp();
-    let games = sample("selfplay.pgn").display().to_string();
-    for (outputs, others) in [
-        ("--bin -", None),
-        ("--obs -", None),
-        ("--bin - --leveldb x.idx", Some("x.idx")),
-        ("--bin - --obs x.obs.db3", Some("x.obs.db3")),
-        ("--bin - --counts x.counts", Some("x.counts")),
-        ("--obs - --bin x.bin", Some("x.bin")),
-    ] {
-        let line = format!("make-book -q --min-game 1 {games} {outputs}");
-        let mut child = polybook_in(dir.path())
-            .args(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take());
-        let ended = child.wait_with_output().unwrap();
-        let error = String::from_utf8_lossy(&ended.stderr);
-        if others.is_none() {
-            assert_eq!((ended.status.code(), &*error), (Some(0), ""), "{outputs}");
-        } else {
-            assert_eq!(ended.status.code(), Some(1), "{outputs}: {error}");
-            let expected =
-                "polybook: no output was written: cannot write standard output: Broken pipe\n";
-            assert_eq!(error, expected, "{outputs}");
-        }
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{outputs}");
-    }
-}
-
 #[test]
 fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     let dir = old_outputs();
@@ -248,4 +173,74 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     assert!(contents(dir.path()) == before, "an old output was changed");
     let line = format!("make-book -q {pgn} --min-elo 4000 --require-elo --allow-empty --bin a.bin");
     ok(dir.path(), &line);
+}
+
+/// Files that no manifest of the old output names.
+#[test]
+fn files_that_an_output_does_not_name_are_kept() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    let make = format!("make-book -q {pgn} --min-game 1 --force --leveldb a.idx --counts a.counts");
+    ok(dir.path(), &make);
+    fs::create_dir(dir.path().join("a.idx/000099.ldb")).unwrap();
+    for foreign in [
+        "a.idx/000099.ldb/thesis.txt",
+        "a.idx/000098.ldb",
+        "a.counts/mine.parquet",
+    ] {
+        let path = dir.path().join(foreign);
+        fs::write(&path, "mine").unwrap();
+        let before = contents(dir.path());
+        let error = fails(dir.path(), &make, 1);
+        assert!(error.contains("exists and has "), "{error}");
+        assert!(
+            contents(dir.path()) == before,
+            "{foreign}: something changed"
+        );
+        if path.parent().unwrap().ends_with("000099.ldb") {
+            fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    ok(dir.path(), &make);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = old_outputs();
+    let pgn = sample("famous.pgn").display().to_string();
+    let set = |name: &str, mode| {
+        let rights = fs::Permissions::from_mode(mode);
+        fs::set_permissions(dir.path().join(name), rights).unwrap();
+    };
+    let rights = |name: &str| {
+        let metadata = dir.path().join(name).metadata().unwrap();
+        metadata.permissions().mode() & 0o7777
+    };
+    let make = format!(
+        "make-book -q {pgn} --min-game 1 --force --bin a.bin --leveldb a.idx --obs a.obs.db3"
+    );
+    let outputs = [("a.bin", 0o600), ("a.idx", 0o700), ("a.obs.db3", 0o640)];
+    for (name, mode) in outputs {
+        set(name, mode);
+    }
+    ok(dir.path(), &make);
+    for (name, mode) in outputs {
+        assert_eq!(rights(name), mode, "{name}");
+    }
+    let before = contents(dir.path());
+    for (name, read_only, writable) in [
+        ("a.bin", 0o444, 0o644),
+        ("a.idx", 0o555, 0o755),
+        ("a.obs.db3", 0o400, 0o600),
+    ] {
+        set(name, read_only);
+        let error = fails(dir.path(), &make, 1);
+        assert!(error.contains(&format!("{name}: is read-only")), "{error}");
+        set(name, writable);
+        assert!(contents(dir.path()) == before, "{name} was changed");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs::File,
     io::{BufWriter, Read, Write},
     path::Path,
@@ -100,6 +101,12 @@ impl Sidecar {
             parts,
             starts,
         }
+    }
+
+    /// Whether it lists a file of this name.
+    pub(super) fn lists(&self, name: &OsStr) -> bool {
+        let mut listed = self.parts.iter().chain(&self.starts);
+        listed.any(|listed| *name == *listed.file)
     }
 
     /// Writes it into a directory.

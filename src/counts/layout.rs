@@ -20,6 +20,8 @@
 //!
 //! `starts.parquet` has the columns `epd`, a text, and `games`, a 64-bit integer. Several rows of one EPD add up.
 
+use std::ffi::OsStr;
+
 use shakmaty::Color;
 
 use crate::{position::BookMove, sort::SHARDS, tally::Stats};
@@ -85,6 +87,15 @@ pub struct Row {
 /// The file of a part.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
+}
+
+/// Whether [`part_name`] gives a file this name.
+pub(super) fn is_part_name(name: &OsStr) -> bool {
+    let number = name
+        .to_str()
+        .and_then(|name| name.strip_prefix("part-")?.strip_suffix(ENDING));
+    number
+        .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Into how many parts so many rows are cut: a power of two, at most one for each shard of the sorter.

@@ -14,10 +14,7 @@ use super::{
     starts::{Start, read_starts},
     summed::RangeSums,
 };
-use crate::{
-    error::{At, Error, Result},
-    task,
-};
+use crate::error::{At, Error, Result};
 
 /// A directory of counts.
 #[derive(Clone, Debug)]
@@ -197,8 +194,6 @@ impl Part {
     ///
     /// A file that cannot be read or does not hold what it should, which a [`CountsError`] tells, and what `f` answers.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
-        // A panic of the crate `parquet` is a damaged file, and one of `f` is not.
-        let mut f = |rows: &[Row]| task::caught(|| f(rows));
         self.read_file(|file| {
             let columns = PartColumns::find(file.schema())?;
             let (mut rows, mut batch) = (Rows::default(), Vec::new());
@@ -235,8 +230,7 @@ impl Part {
     ///
     /// As [`read`](Part::read).
     pub fn read_starts(&self, f: &mut dyn FnMut(Vec<Start>) -> Result<()>) -> Result<u64> {
-        let mut f = |starts: Vec<Start>| task::caught(|| f(starts));
-        self.read_file(|file| read_starts(file, &mut f))
+        self.read_file(|file| read_starts(file, f))
     }
 
     /// Reads the file with `read`, which answers its rows and games, and compares them with the sidecar.

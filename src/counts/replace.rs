@@ -1,12 +1,16 @@
 //! Telling counts from anything else at their target, before they are replaced.
 
-use std::{fs, path::Path};
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    path::Path,
+};
 
 use super::{
     about::Sidecar,
-    layout::{ENDING, SIDECAR},
+    layout::{ENDING, SIDECAR, STARTS, is_part_name},
 };
-use crate::error::{Error, Result};
+use crate::error::{At, Error, Result};
 
 /// Whether a directory holds counts: a sidecar, or files that are named like parts, of whatever program.
 pub fn is_counts(path: &Path) -> bool {
@@ -21,35 +25,43 @@ pub fn is_counts(path: &Path) -> bool {
 }
 
 /// Whether counts may be made where something is already: an empty directory always, counts of polybook with
-/// `force`.
+/// `force`. Answers the files of the counts.
 ///
 /// # Errors
 ///
 /// [`Error::Exists`] for counts without `force`, [`Error::File`] for anything else.
-pub fn check_replaceable(path: &Path, force: bool) -> Result<()> {
+pub fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let refused = |problem: &str| Err(Error::file(path, problem));
-    if !is_own(path) {
+    let Ok(Some(sidecar)) = Sidecar::read(path) else {
         return refused("exists and is not a directory of polybook's counts: name another");
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).at(path, "read")? {
+        let entry = entry.at(path, "read")?;
+        let name = entry.file_name();
+        let is_file = entry.file_type().at(path, "read")?.is_file();
+        if !is_file || name != SIDECAR && !sidecar.lists(&name) {
+            let problem = format!(
+                "exists and has {} in it, which {SIDECAR} does not list: move that away, or name another directory",
+                name.display()
+            );
+            return refused(&problem);
+        }
+        files.push(name);
     }
     if force {
-        return Ok(());
+        return Ok(files);
     }
     Err(Error::exists(path))
 }
 
-/// Whether a directory has a sidecar, and no file that is not of counts.
-fn is_own(path: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(path) else {
-        return false;
-    };
-    let is_of_counts = |name: &str| name == SIDECAR || name.ends_with(ENDING);
-    let all_are = entries
-        .map(|entry| entry.map(|entry| is_of_counts(&entry.file_name().to_string_lossy())))
-        .all(|is| is.unwrap_or(false));
-    all_are && matches!(Sidecar::read(path), Ok(Some(_)))
+/// Whether a run that made counts may have left this file.
+pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
+    let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
+    name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
 }
 
 #[cfg(test)]
@@ -72,8 +84,13 @@ mod tests {
             Err(Error::Exists { .. })
         ));
         check_replaceable(path, true).unwrap();
+        for foreign in ["thesis.txt", "mine.parquet", "part-000.parquet"] {
+            fs::write(path.join(foreign), "precious").unwrap();
+            let err = check_replaceable(path, true).unwrap_err().to_string();
+            assert!(err.contains(foreign), "{err}");
+            fs::remove_file(path.join(foreign)).unwrap();
+        }
         fs::write(path.join("thesis.txt"), "precious").unwrap();
-        assert!(check_replaceable(path, true).is_err());
         let file = path.join("thesis.txt");
         assert!(check_replaceable(&file, true).is_err() && !is_counts(&file));
     }

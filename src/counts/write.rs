@@ -1,6 +1,6 @@
 //! Writing a directory of counts.
 
-use std::{path::Path, sync::atomic::AtomicBool};
+use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
 use rayon::prelude::*;
 
@@ -8,6 +8,7 @@ use super::{
     about::{About, Sidecar},
     layout::{part_count, part_name, shards_of_part},
     part::PartWriter,
+    replace::is_own_file,
     source::Source,
     starts::{Start, write_starts},
 };
@@ -15,7 +16,6 @@ use crate::{
     error::Result,
     output::{AtomicDir, Finished},
     progress::Meter,
-    task,
 };
 
 /// Writes counts beside their target.
@@ -34,13 +34,13 @@ pub struct Written {
 }
 
 impl CountsWriter {
-    /// Starts counts for `target`. If there is something, `may_replace` judges it.
+    /// Starts counts for `target`. If there is something, `may_replace` judges it and answers its files.
     pub(crate) fn create(
         target: &Path,
-        may_replace: impl FnOnce(&Path) -> Result<()>,
+        may_replace: impl FnOnce(&Path) -> Result<Vec<OsString>>,
     ) -> Result<CountsWriter> {
         Ok(CountsWriter {
-            directory: AtomicDir::create_over(target, may_replace)?,
+            directory: AtomicDir::create_over(target, is_own_file, may_replace)?,
         })
     }
 
@@ -64,7 +64,6 @@ impl CountsWriter {
         let target = self.directory.target();
         let parts = part_count(rows);
         let write_part = |number: usize| {
-            task::fault("write part");
             let name = part_name(number);
             let with_identities = source.has_identities();
             let directory = self.directory.path();

@@ -1,6 +1,10 @@
 //! Telling an index from anything else at its target, before it is replaced.
 
-use std::{fs, path::Path};
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    path::Path,
+};
 
 use super::{
     layout,
@@ -9,27 +13,33 @@ use super::{
 use crate::error::{At, Error, Result};
 
 /// Whether an index may be made where something is already: an empty directory always, an index with
-/// `force`.
+/// `force`. Answers the files of the index.
 ///
 /// # Errors
 ///
 /// [`Error::Exists`] for an index without `force`, [`Error::File`] for anything else.
-pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
+pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path) {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    match is_index(path) {
-        Ok(true) if force => Ok(()),
-        Ok(true) => Err(Error::exists(path)),
-        Ok(false) => Err(Error::file(
-            path,
-            "exists and is not an index: name another directory",
-        )),
-        Err(err) => Err(Error::file(
-            path,
-            format!("exists and may not be an index ({err}): remove it, or name another directory"),
-        )),
-    }
+    let problem = match content(path) {
+        Ok(Content::Index(files)) if force => return Ok(files),
+        Ok(Content::Index(_)) => return Err(Error::exists(path)),
+        Ok(Content::IndexAnd(other)) => format!(
+            "exists and has {} in it, which is not an index's: move that away, or name another directory",
+            other.display()
+        ),
+        Ok(Content::Other) => "exists and is not an index: name another directory".to_owned(),
+        Err(err) => {
+            format!("exists and may not be an index ({err}): remove it, or name another directory")
+        }
+    };
+    Err(Error::file(path, problem))
+}
+
+/// Whether a run that made an index may have left this file.
+pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
+    is_file_of_database(name)
 }
 
 pub(super) fn is_empty_directory(path: &Path) -> bool {
@@ -47,15 +57,32 @@ pub(super) fn holds_database(path: &Path) -> bool {
 ///
 /// A LevelDB database that is damaged or cannot be read, so that it cannot be told.
 pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
-    let path = path.as_ref();
-    if !holds_database(path) {
-        return Ok(false);
+    Ok(matches!(content(path.as_ref())?, Content::Index(_)))
+}
+
+/// What is at a path.
+enum Content {
+    /// An index of these files.
+    Index(Vec<OsString>),
+    /// An index, and this file or directory, which no manifest names.
+    IndexAnd(OsString),
+    Other,
+}
+
+fn content(path: &Path) -> Result<Content> {
+    if !holds_database(path) || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
+        return Ok(Content::Other);
     }
+    let known = Database::names_in(path)?;
+    let mut files = Vec::new();
     for entry in fs::read_dir(path).at(path, "read")? {
-        if !is_file_of_database(&entry.at(path, "read")?.file_name()) {
-            return Ok(false);
+        let entry = entry.at(path, "read")?;
+        let name = entry.file_name();
+        let is_file = entry.file_type().at(path, "read")?.is_file();
+        if !is_file || name.to_str().is_none_or(|name| !known.contains(name)) {
+            return Ok(Content::IndexAnd(name));
         }
+        files.push(name);
     }
-    let games = Database::open(path)?.get(layout::TOTAL_GAMES)?;
-    Ok(games.is_some())
+    Ok(Content::Index(files))
 }

@@ -5,6 +5,7 @@
 //! depend neither on the threads nor on the size of a wave.
 
 use std::{
+    ffi::OsString,
     io,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -22,6 +23,7 @@ use super::{
     pieces::{Piece, pieces},
     positions::position_entries,
     posting::Posting,
+    replace::is_own_file,
     tables::{Table, TableCutter},
     waves::{ExploredWaves, IndexedFile, LastWaves, Wave, Waves, file_entries},
 };
@@ -31,7 +33,6 @@ use crate::{
     position::VariantChoice,
     progress::Meter,
     sort::{Memory, Record, SHARDS, Sealed, Shards},
-    task,
 };
 
 /// How many postings make a wave. With statistics, each may be a position with 200 bytes of entries.
@@ -75,14 +76,14 @@ pub(crate) struct IndexSummary {
 
 impl IndexWriter {
     /// Starts an index for `target`.
-    /// If there is something, `may_replace` judges it.
+    /// If there is something, `may_replace` judges it and answers its files.
     pub(crate) fn create(
         target: &Path,
         with_stats: bool,
-        may_replace: impl FnOnce(&Path) -> Result<()>,
+        may_replace: impl FnOnce(&Path) -> Result<Vec<OsString>>,
     ) -> Result<IndexWriter> {
         Ok(IndexWriter {
-            directory: AtomicDir::create_over(target, may_replace)?,
+            directory: AtomicDir::create_over(target, is_own_file, may_replace)?,
             with_stats,
         })
     }
@@ -194,10 +195,7 @@ impl IndexWriter {
     ) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
-            .map(|table| {
-                task::fault("write tables");
-                table.write(self.directory.path(), postings)
-            })
+            .map(|table| table.write(self.directory.path(), postings))
             .collect::<io::Result<_>>()
             .at(self.directory.target(), "write")
     }
@@ -354,7 +352,7 @@ mod tests {
         for _ in 0..games.min(10) {
             games_.push_all(&[record.len() as u32], record).unwrap();
         }
-        let writer = IndexWriter::create(&target, with_stats, |_| Ok(())).unwrap();
+        let writer = IndexWriter::create(&target, with_stats, |_| Ok(Vec::new())).unwrap();
         let sealed = shards.seal().unwrap();
         let (_, index) = writer
             .write(

@@ -20,7 +20,6 @@ use crate::{
     pgn::{Batch, Condition},
     position::Variant,
     tally::{CountBatch, KeyedIdentity, OrderedCounts},
-    task,
 };
 
 /// What a run would have found in the games of counts.
@@ -119,7 +118,11 @@ impl Run<'_> {
             return Ok(());
         }
         for part in directory.parts() {
-            scope.spawn(move |_| self.watch(|| self.add_part(part, about.is_some())));
+            scope.spawn(move |_| {
+                if let Err(err) = self.add_part(part, about.is_some()) {
+                    self.fail(err);
+                }
+            });
         }
         Ok(())
     }
@@ -136,7 +139,7 @@ impl Run<'_> {
 
     /// Adds what is in order to what was counted. Works on all threads of the rayon pool that it is called in.
     pub(super) fn merge_ordered(&mut self) -> Result<()> {
-        let is_wanted = self.merging.is_some();
+        let is_wanted = self.merging.is_some() && !self.failed.load(Ordering::Relaxed);
         let Some(tally) = self.tally.take_if(|_| is_wanted) else {
             return Ok(());
         };
@@ -196,10 +199,9 @@ impl Run<'_> {
             return Err(Error::format(part.path(), CountsError::NoIdentity));
         }
         let plies = part.read(&mut |rows| {
-            if self.failure.is_set() {
+            if self.failed.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
-            task::fault("add counts");
             self.options.refuse_if_stopped()?;
             self.check_space(0)?;
             self.add_rows(rows, part.path())
@@ -258,7 +260,6 @@ struct Watched<'run, 'counts> {
 
 impl OrderedCounts for Watched<'_, '_> {
     fn next(&mut self, batch: &mut CountBatch) -> Result<()> {
-        task::fault("merge counts");
         if let Some(step) = self.rows.next(batch)? {
             self.run.add_plies(step.games, step.part.path())?;
             self.run.options.progress.add_bytes(step.bytes);

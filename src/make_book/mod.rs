@@ -41,6 +41,8 @@ mod variations;
 
 use std::sync::atomic::Ordering;
 
+use rayon::ThreadPoolBuilder;
+
 use self::counted::CountedInputs;
 pub use self::{
     options::{MakeBook, Unfinished},
@@ -49,10 +51,9 @@ pub use self::{
 };
 use crate::{
     error::{Error, Result},
-    output::{commit_all, repeated},
+    output::commit_all,
     pgn::Input,
     position::VariantChoice,
-    task,
 };
 
 impl MakeBook {
@@ -64,10 +65,8 @@ impl MakeBook {
     /// rejected game if the run is [strict](MakeBook::strict), or [`Error::Interrupted`]. No output is
     /// changed then, unless an output could not be put in place after another was, which the error says.
     pub fn run(&self) -> Result<Report> {
-        task::caught(|| {
-            let counted = CountedInputs::open(self)?;
-            counted.adapted(self)?.run_with(&counted)
-        })
+        let counted = CountedInputs::open(self)?;
+        counted.adapted(self)?.run_with(&counted)
     }
 
     /// Runs with the counts among the inputs, whose variant the options have.
@@ -75,15 +74,17 @@ impl MakeBook {
         self.begin_progress(counted);
         self.check(counted)?;
         let outputs = self.begin_outputs()?;
-        let repeated = self.repeated_inputs();
-        let pool = task::pool(self.threads)?;
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(self.threads)
+            .thread_name(|i| format!("replay-{i}"))
+            .build()
+            .map_err(|err| Error::file("threads", err.to_string()))?;
         let collected = self.collect(&pool, counted)?;
         self.check_games(&collected.report)?;
         let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
         self.refuse_if_stopped()?;
-        task::fault("put in place");
         commit_all(finished)?;
-        report.warnings.splice(0..0, repeated);
+        report.warnings.splice(0..0, self.repeated_inputs());
         self.progress.end();
         Ok(report)
     }
@@ -117,10 +118,22 @@ impl MakeBook {
 
     /// A warning for each input that was named before.
     fn repeated_inputs(&self) -> Vec<String> {
-        let repeated = repeated(self.inputs.iter().map(Input::path));
+        let is_same = |a: &Input, b: &Input| {
+            let both_stdin = a.is_stdin() && b.is_stdin();
+            // Comparing opens both, which would wait for the other end of a pipe.
+            let is_file = |input: &Input| input.size().is_some() || input.path().is_dir();
+            let are_files = is_file(a) && is_file(b);
+            both_stdin
+                || (are_files && same_file::is_same_file(a.path(), b.path()).unwrap_or(false))
+        };
+        let repeated = self
+            .inputs
+            .iter()
+            .enumerate()
+            .filter(|(i, input)| self.inputs[..*i].iter().any(|other| is_same(input, other)));
         repeated
-            .map(|path| {
-                let path = path.display();
+            .map(|(_, input)| {
+                let path = input.path().display();
                 format!("{path}: named twice, so its games count twice")
             })
             .collect()

@@ -2,10 +2,13 @@
 
 use std::{
     cmp::Ordering,
+    collections::HashSet,
     iter,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
 };
+
+use same_file::Handle;
 
 use super::{
     by_games::ByGames,
@@ -19,10 +22,9 @@ use super::{
     write::{Made, ObsWriter},
 };
 use crate::{
-    error::Result,
-    output::{Finished, repeated},
-    sort::{Memory, Merge},
-    task,
+    error::{At, Result},
+    output::Finished,
+    sort::Merge,
 };
 
 /// Rows that are inserted at once, and how many bytes of them.
@@ -44,8 +46,8 @@ pub struct Merged {
 /// played comes from the first that knows it, a remark from the first that has one.
 ///
 /// Answers what became of the databases, and the new one, which is not in place yet. From databases that hold
-/// every move it is exactly the database of all the games; [`Info::selection`] of each tells. Databases without an
-/// index of their EPDs are sorted in `memory`.
+/// every move it is exactly the database of all the games; [`Info::selection`] of each tells. Temporary files, if
+/// any are needed, are in `temp_dir`.
 ///
 /// # Errors
 ///
@@ -54,20 +56,10 @@ pub struct Merged {
 pub fn merge_databases(
     inputs: &[impl AsRef<Path>],
     out: ObsWriter,
-    memory: &Memory,
+    temp_dir: &Path,
     stop: &AtomicBool,
 ) -> Result<(Merged, Finished)> {
-    task::caught(|| merge(inputs, out, memory, stop))
-}
-
-fn merge(
-    inputs: &[impl AsRef<Path>],
-    out: ObsWriter,
-    memory: &Memory,
-    stop: &AtomicBool,
-) -> Result<(Merged, Finished)> {
-    let repeated = repeated(inputs.iter().map(AsRef::as_ref));
-    let repeated = repeated.map(Path::to_owned).collect();
+    let repeated = repeated(inputs)?;
     let databases: Vec<Obs> = inputs.iter().map(Obs::open).collect::<Result<_>>()?;
     let info = joined_info(&databases)?.ok_or_else(|| ObsError::NoInput.at(out.target()))?;
     let sizes = inputs
@@ -77,7 +69,7 @@ fn merge(
         info: &info,
         columns: Columns::All,
         size: sizes.map(|metadata| metadata.len()).sum(),
-        temp_dir: &memory.temp_dir,
+        temp_dir,
     };
     let target = out.target().to_owned();
     let mut passed_over = PassedOver::default();
@@ -85,11 +77,11 @@ fn merge(
         let mut inserter = Inserter {
             table,
             target: &target,
-            position: ByGames::new(&memory.temp_dir),
+            position: ByGames::new(temp_dir),
             ready: Vec::new(),
             bytes: 0,
         };
-        passed_over = merge_rows(databases, &mut inserter, memory, stop)?;
+        passed_over = merge_rows(databases, &mut inserter, stop)?;
         Ok(())
     })?;
     let merged = Merged {
@@ -98,6 +90,19 @@ fn merge(
         repeated,
     };
     Ok((merged, finished))
+}
+
+/// The inputs that are the same file as one before them.
+fn repeated(inputs: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
+    let mut known = HashSet::new();
+    let mut repeated = Vec::new();
+    for path in inputs {
+        let path = path.as_ref();
+        if !known.insert(Handle::from_path(path).at(path, "open")?) {
+            repeated.push(path.to_owned());
+        }
+    }
+    Ok(repeated)
 }
 
 /// What the new database says of itself.
@@ -124,13 +129,11 @@ fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
 fn merge_rows(
     databases: Vec<Obs>,
     inserter: &mut Inserter<'_, '_>,
-    memory: &Memory,
     stop: &AtomicBool,
 ) -> Result<PassedOver> {
-    let share = memory.share(databases.len());
     let mut readers: Vec<Rows> = databases
         .into_iter()
-        .map(|database| database.into_rows_by_epd(&share))
+        .map(Obs::into_rows_by_epd)
         .collect::<Result<_>>()?;
     let sources = readers.iter_mut().map(|rows| {
         iter::from_fn(|| {

@@ -1,6 +1,9 @@
 //! The tables of a new database, and filling `Book`.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use rusqlite::{Connection, Statement};
 
@@ -8,7 +11,6 @@ use super::{error::Sql, row::Active};
 use crate::{
     error::{Error, Result},
     tally::Stats,
-    task::Failure,
 };
 
 /// What the standard's own tool makes, and the index that its document advises under another name, so that
@@ -83,7 +85,7 @@ pub(super) struct BookTable<'a> {
     many: Statement<'a>,
     rows: u64,
     /// Set when what was inserted is lost.
-    failure: &'a Failure,
+    failed: &'a AtomicBool,
 }
 
 impl<'a> BookTable<'a> {
@@ -91,7 +93,7 @@ impl<'a> BookTable<'a> {
         db: &'a Connection,
         target: &'a Path,
         columns: Columns,
-        failure: &'a Failure,
+        failed: &'a AtomicBool,
     ) -> Result<BookTable<'a>> {
         let many = db.prepare(&columns.insertion(AT_ONCE));
         Ok(BookTable {
@@ -100,7 +102,7 @@ impl<'a> BookTable<'a> {
             columns,
             many: many.sql(target, "write")?,
             rows: 0,
-            failure,
+            failed,
         })
     }
 
@@ -111,7 +113,7 @@ impl<'a> BookTable<'a> {
 
     /// Inserts the next rows, which should be some thousands.
     pub(super) fn insert(&mut self, rows: &[NewRow<'_>]) -> Result<()> {
-        if self.failure.is_set() {
+        if self.failed.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         let (whole, rest) = rows.as_chunks::<AT_ONCE>();

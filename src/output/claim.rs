@@ -4,11 +4,7 @@
 //! reads through any other handle, even by the process that holds it, and SQLite opens handles of its own. So there the
 //! claim is an open handle that may write: opening the file without sharing it for writing fails while there is one.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::Path,
-};
+use std::{fs::File, io, path::Path};
 
 /// Claims a temporary file. Where files cannot be locked, only the name protects the temporary.
 #[cfg(unix)]
@@ -24,7 +20,7 @@ pub(super) fn file(_file: &File) {}
 #[cfg(unix)]
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
-    let _ = directory.try_lock();
+    file(&directory);
     Ok(directory)
 }
 
@@ -41,22 +37,39 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Removes a temporary that no run claims; answers whether one does. One that cannot be removed is left.
-#[cfg(unix)]
-pub(super) fn remove_unless_claimed(path: &Path, is_directory: bool) -> bool {
-    let opened = File::options().read(true).write(!is_directory).open(path);
-    let Ok(left) = opened else { return false };
-    match left.try_lock() {
-        Err(fs::TryLockError::WouldBlock) => return true,
-        Err(fs::TryLockError::Error(_)) => {}
-        Ok(()) => remove(path, is_directory),
+/// Claims what is replaced, which has a temporary name for a moment. Windows renames nothing that is open.
+pub(super) fn replaced(path: &Path) -> Option<File> {
+    if cfg!(windows) {
+        return None;
     }
-    false
+    let replaced = File::open(path).ok()?;
+    file(&replaced);
+    Some(replaced)
 }
 
-/// Removes a temporary that no run claims; answers whether one does. One that cannot be removed is left.
+/// Claims what a run left behind until the answer is dropped; `None` if that run lives.
+///
+/// # Errors
+///
+/// What cannot be opened or locked, so that it is not known whether the run lives.
+#[cfg(unix)]
+pub(super) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<File>> {
+    use std::fs::TryLockError;
+    let left = File::options().read(true).write(!is_directory).open(path)?;
+    match left.try_lock() {
+        Ok(()) => Ok(Some(left)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(err)) => Err(err),
+    }
+}
+
+/// Claims what a run left behind until the answer is dropped; `None` if that run lives.
+///
+/// # Errors
+///
+/// What cannot be opened, so that it is not known whether the run lives.
 #[cfg(windows)]
-pub(super) fn remove_unless_claimed(path: &Path, is_directory: bool) -> bool {
+pub(super) fn left_behind(path: &Path, _is_directory: bool) -> io::Result<Option<File>> {
     use std::os::windows::fs::OpenOptionsExt;
     use windows_sys::Win32::{
         Foundation::ERROR_SHARING_VIOLATION,
@@ -68,18 +81,7 @@ pub(super) fn remove_unless_claimed(path: &Path, is_directory: bool) -> bool {
         .custom_flags(FILE_FLAG_BACKUP_SEMANTICS)
         .open(path);
     match opened {
-        Err(err) => err.raw_os_error() == Some(ERROR_SHARING_VIOLATION.cast_signed()),
-        Ok(_unclaimed) => {
-            remove(path, is_directory);
-            false
-        }
+        Err(err) if err.raw_os_error() == Some(ERROR_SHARING_VIOLATION.cast_signed()) => Ok(None),
+        opened => opened.map(Some),
     }
-}
-
-fn remove(path: &Path, is_directory: bool) {
-    let _ = if is_directory {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
 }

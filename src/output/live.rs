@@ -45,6 +45,7 @@ pub fn discard_all() {
                 }
             }
         } else {
+            // One that cannot be removed is left for the next run.
             let _ = fs::remove_file(&path);
         }
     }

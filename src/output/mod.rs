@@ -5,15 +5,18 @@
 //! an operation in place as its last act. Whatever stops the program before that leaves every old output as it
 //! was. A temporary that a kill left behind is removed by the next run for its target.
 
+mod attributes;
+mod before;
 mod claim;
+mod directory;
 mod live;
 mod place;
 mod rename;
-mod repeated;
 mod target;
 mod temporary;
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -21,15 +24,17 @@ use std::{
 
 use tempfile::{NamedTempFile, TempDir};
 
+use self::{
+    attributes::Attributes,
+    directory::Directory,
+    target::{Target, is_device},
+    temporary::Owned,
+};
 pub use self::{
     live::discard_all,
     place::{Finished, commit_all},
-    repeated::repeated,
     target::{check_first_line, refuse_clashes},
-};
-use self::{
-    target::{Target, is_device, parent},
-    temporary::Owned,
+    temporary::IsOwnFile,
 };
 use crate::{
     error::{At, Error, Result},
@@ -56,8 +61,8 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// A directory that does not exist or cannot be written, a target that is a directory, or one that another
-    /// run is writing.
+    /// A directory that does not exist or cannot be written, a target that is a directory or read-only, or one that
+    /// another run is writing.
     pub fn create(target: impl AsRef<Path>) -> Result<AtomicFile> {
         AtomicFile::create_over(target, |_| Ok(()))
     }
@@ -83,12 +88,17 @@ impl AtomicFile {
         if path.is_dir() {
             return Err(Error::file(path, "a directory: name a file to write"));
         }
-        let target = Target::resolve(path)?;
+        let target = Target::resolve(path);
         if target.exists() {
             may_replace(target.name())?;
+            target.refuse_read_only()?;
             target.refuse_if_held()?;
         }
         let temporary = temporary::file_for(&target)?;
+        if let Some(attributes) = attributes_of(&target)? {
+            let given = attributes.give(temporary.get().as_file());
+            given.at(target.name(), KEEP)?;
+        }
         Ok(AtomicFile {
             target,
             destination: Destination::Temporary(temporary),
@@ -188,31 +198,60 @@ fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
 }
 
+/// What is done with the attributes of an output that is replaced.
+const KEEP: &str = "keep the rights of";
+
+/// The attributes of what will be replaced, if there is something.
+fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
+    let of = |target: &Target| Attributes::of(target.path()).at(target.name(), KEEP);
+    target.exists().then(|| of(target)).transpose()
+}
+
 /// A directory that takes the place of its target when it is committed.
 #[derive(Debug)]
 pub struct AtomicDir {
     target: Target,
     temporary: Owned<TempDir>,
+    /// Those of a file of the old directory, for the files of the new one.
+    attributes: Option<Attributes>,
 }
 
 impl AtomicDir {
-    /// Starts a directory for `target`. If there is something, `may_replace` judges it. Through a symbolic
-    /// link, the directory it points to is replaced.
+    /// Starts a directory for `target`. If there is something, `may_replace` judges it, and says which files of it
+    /// belong to the old output; no other file is removed. `is_own` knows the files that a killed run may have left in
+    /// its temporary directory. Through a symbolic link, the directory it points to is replaced.
     ///
     /// # Errors
     ///
-    /// A parent that does not exist or cannot be written, a target that another run is writing, and what
-    /// `may_replace` answers.
+    /// A parent that does not exist or cannot be written, a target that is read-only or that another run is writing,
+    /// and what `may_replace` answers.
     pub fn create_over(
         target: impl AsRef<Path>,
-        may_replace: impl FnOnce(&Path) -> Result<()>,
+        is_own: IsOwnFile,
+        may_replace: impl FnOnce(&Path) -> Result<Vec<OsString>>,
     ) -> Result<AtomicDir> {
-        let target = Target::resolve(target.as_ref())?;
-        if target.exists() {
-            may_replace(target.name())?;
+        let name = target.as_ref();
+        let mut target = Target::resolve(name);
+        if !target.exists() && temporary::restore(&target)? {
+            target = Target::resolve(name);
         }
-        let temporary = temporary::directory_for(&target)?;
-        Ok(AtomicDir { target, temporary })
+        if target.exists() {
+            let files = may_replace(target.name())?;
+            target.enter_files(files);
+            target.refuse_read_only()?;
+        }
+        let temporary = temporary::directory_for(&target, is_own)?;
+        if let Some(attributes) = attributes_of(&target)? {
+            let given = File::open(temporary.get().path()).and_then(|dir| attributes.give(&dir));
+            given.at(target.name(), KEEP)?;
+        }
+        let first = target.before().files().next();
+        let of_file = first.map(|first| Attributes::of(&target.path().join(first)));
+        Ok(AtomicDir {
+            attributes: of_file.transpose().at(target.name(), KEEP)?,
+            target,
+            temporary,
+        })
     }
 
     /// The directory that will be replaced.
@@ -234,13 +273,16 @@ impl AtomicDir {
         let target = self.target.name();
         for entry in fs::read_dir(self.path()).at(target, "write")? {
             let path = entry.at(target, "write")?.path();
-            File::options()
-                .write(true)
-                .open(&path)
-                .and_then(|file| file.sync_data())
-                .at(target, "write")?;
+            let file = File::options().write(true).open(&path);
+            let file = file.at(target, "write")?;
+            if let Some(attributes) = &self.attributes {
+                attributes.give(&file).at(target, KEEP)?;
+            }
+            file.sync_data().at(target, "write")?;
         }
-        sync_directory(self.path());
+        Directory::open(self.path())
+            .and_then(|directory| directory.sync())
+            .at(target, "write")?;
         Ok(Finished::directory(self.target, self.temporary))
     }
 
@@ -254,20 +296,10 @@ impl AtomicDir {
     }
 }
 
-/// Makes a rename durable. Where directories cannot be flushed, a crash may undo the rename.
-fn sync_directory(path: &Path) {
-    if let Ok(directory) = File::open(path) {
-        let _ = directory.sync_all();
-    }
-}
-
-/// Flushes the directory that a target is in.
-fn sync_parent(target: &Path) {
-    sync_directory(parent(target));
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {
@@ -286,7 +318,12 @@ mod tests {
     }
 
     fn directory(target: &Path) -> Result<AtomicDir> {
-        AtomicDir::create_over(target, |_| Ok(()))
+        let all = |target: &Path| Ok(names(target).into_iter().map(OsString::from).collect());
+        AtomicDir::create_over(target, is_own, all)
+    }
+
+    fn is_own(_: &Path, name: &OsStr) -> bool {
+        name != "thesis.txt"
     }
 
     #[test]
@@ -315,7 +352,8 @@ mod tests {
         AtomicFile::create_over(&target, refuse).unwrap();
         fs::write(&target, "old").unwrap();
         assert!(AtomicFile::create_over(&target, refuse).is_err());
-        assert!(AtomicDir::create_over(dir.path(), refuse).is_err());
+        let refuse = |path: &Path| Err(Error::file(path, "precious"));
+        assert!(AtomicDir::create_over(dir.path(), is_own, refuse).is_err());
         assert_eq!(names(dir.path()), ["book.bin"]);
     }
 
@@ -350,6 +388,238 @@ mod tests {
         fs::write(&target, "theirs").unwrap();
         assert!(file.commit().is_err());
         assert_eq!(fs::read(&target).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_target_that_was_written_in_place_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("book.bin");
+        for text in ["longer", "new"] {
+            fs::write(&target, "old").unwrap();
+            let file = file_of(&target, b"ours").finish().unwrap();
+            // The clock of file systems ticks a few hundred times a second.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            fs::write(&target, text).unwrap();
+            let err = file.commit().unwrap_err().to_string();
+            assert!(err.contains("another program wrote it meanwhile"), "{err}");
+            assert_eq!(fs::read(&target).unwrap(), text.as_bytes());
+        }
+    }
+
+    /// What another program does between the last look at a target and the exchange.
+    #[cfg(any(target_vendor = "apple", target_os = "linux"))]
+    fn meanwhile(act: impl FnOnce() + 'static) {
+        rename::staged::MEANWHILE.set(Some(Box::new(act)));
+    }
+
+    #[cfg(any(target_vendor = "apple", target_os = "linux"))]
+    #[test]
+    fn a_file_that_is_written_at_the_last_moment_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("book.bin");
+        fs::write(&target, "old").unwrap();
+        let theirs = dir.path().join("theirs");
+        fs::write(&theirs, "theirs").unwrap();
+        let file = file_of(&target, b"ours").finish().unwrap();
+        let to = target.clone();
+        meanwhile(move || fs::rename(theirs, to).unwrap());
+        let err = file.commit().unwrap_err().to_string();
+        assert!(
+            err.contains("another program wrote it meanwhile; the finished output is kept"),
+            "{err}"
+        );
+        assert_eq!(fs::read(&target).unwrap(), b"theirs");
+        assert_eq!(fs::read(dir.path().join("book.bin.new")).unwrap(), b"ours");
+        assert_eq!(names(dir.path()), ["book.bin", "book.bin.new"]);
+    }
+
+    #[cfg(any(target_vendor = "apple", target_os = "linux"))]
+    #[test]
+    fn what_is_put_into_a_directory_at_the_last_moment_is_kept() {
+        for cannot_exchange in [false, true] {
+            rename::staged::CANNOT_EXCHANGE.set(cannot_exchange);
+            let dir = tempfile::tempdir().unwrap();
+            let target = dir.path().join("index");
+            fs::create_dir(&target).unwrap();
+            fs::write(target.join("CURRENT"), "old").unwrap();
+            let made = directory(&target).unwrap();
+            fs::write(made.path().join("CURRENT"), "new").unwrap();
+            let made = made.finish().unwrap();
+            let thesis = target.join("thesis.txt");
+            meanwhile(move || fs::write(thesis, "mine").unwrap());
+            let err = made.commit().unwrap_err().to_string();
+            rename::staged::CANNOT_EXCHANGE.set(false);
+            assert!(
+                err.contains("another program wrote thesis.txt into it meanwhile"),
+                "{err}"
+            );
+            assert_eq!(names(&target), ["CURRENT", "thesis.txt"]);
+            assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"old");
+            assert_eq!(names(dir.path()), ["index", "index.new"]);
+        }
+    }
+
+    #[test]
+    fn files_that_do_not_belong_to_a_directory_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("index");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("CURRENT"), "old").unwrap();
+        fs::create_dir(target.join("000099.ldb")).unwrap();
+        fs::write(target.join("000099.ldb/thesis.txt"), "mine").unwrap();
+        let of_index = |_: &Path| Ok(vec![OsString::from("CURRENT")]);
+        let made = AtomicDir::create_over(&target, is_own, of_index).unwrap();
+        let err = made.commit().unwrap_err().to_string();
+        assert!(err.contains("000099.ldb"), "{err}");
+        assert_eq!(
+            fs::read(target.join("000099.ldb/thesis.txt")).unwrap(),
+            b"mine"
+        );
+        assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"old");
+    }
+
+    /// A kill after the old directory was moved aside, where names cannot be exchanged.
+    #[test]
+    fn a_directory_that_a_kill_left_aside_is_restored() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("index");
+        let aside = dir.path().join(".index.AbCd1234.old");
+        let part = dir.path().join(".index.AbCd1234.part");
+        for (directory, text) in [(&aside, "old"), (&part, "new")] {
+            fs::create_dir(directory).unwrap();
+            fs::write(directory.join("CURRENT"), text).unwrap();
+        }
+        let refuse = |path: &Path| {
+            assert_eq!(fs::read(path.join("CURRENT")).unwrap(), b"old");
+            Err(Error::file(path, "precious"))
+        };
+        assert!(AtomicDir::create_over(&target, is_own, refuse).is_err());
+        assert!(names(dir.path()).contains(&"index".to_owned()));
+        let made = directory(&target).unwrap();
+        fs::write(made.path().join("CURRENT"), "newer").unwrap();
+        made.commit().unwrap();
+        assert_eq!(names(dir.path()), ["index"]);
+        assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"newer");
+        // A kill before the old one was removed.
+        fs::create_dir(&aside).unwrap();
+        fs::write(aside.join("CURRENT"), "old").unwrap();
+        drop(directory(&target).unwrap());
+        assert_eq!(names(dir.path()), ["index"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_output_keeps_its_rights() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mode = |name: &str| at(name).metadata().unwrap().mode() & 0o7777;
+        let set = |name: &str, mode| {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        fs::write(at("book.bin"), "old").unwrap();
+        fs::create_dir(at("index")).unwrap();
+        fs::write(at("index/CURRENT"), "old").unwrap();
+        for (file, directory) in [(0o600, 0o700), (0o664, 0o2775), (0o644, 0o755)] {
+            set("book.bin", file);
+            set("index", directory);
+            for name in names(&at("index")) {
+                set(&format!("index/{name}"), file);
+            }
+            // Only the administrator may give a file away.
+            let user = if chown(at("book.bin"), Some(1000), Some(1000)).is_ok() {
+                for name in names(&at("index")) {
+                    chown(at("index").join(name), Some(1000), Some(1000)).unwrap();
+                }
+                Some(1000)
+            } else {
+                None
+            };
+            let book = file_of(&at("book.bin"), b"new");
+            assert_eq!(book.file().metadata().unwrap().mode() & 0o7777, file);
+            book.commit().unwrap();
+            let made = self::directory(&at("index")).unwrap();
+            fs::write(made.path().join("CURRENT"), "new").unwrap();
+            fs::write(made.path().join("000003.ldb"), "new").unwrap();
+            made.commit().unwrap();
+            assert_eq!(mode("index"), directory);
+            for name in ["book.bin", "index/CURRENT", "index/000003.ldb"] {
+                assert_eq!(fs::read(at(name)).unwrap(), b"new");
+                assert_eq!(mode(name), file, "{name}");
+                let owner = at(name).metadata().unwrap().uid();
+                assert_eq!(owner, user.unwrap_or(owner), "{name}");
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_replaced_file_keeps_its_extended_attributes() {
+        use rustix::fs::{XattrFlags, getxattr, setxattr};
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("book.bin");
+        fs::write(&target, "old").unwrap();
+        // An access control list: version 2; the owner, user 1000, the group, the mask and others may read.
+        let entry = |tag: u16, may: u16, id: u32| {
+            [
+                &tag.to_le_bytes()[..],
+                &may.to_le_bytes(),
+                &id.to_le_bytes(),
+            ]
+            .concat()
+        };
+        let none = u32::MAX;
+        let acl = [
+            2_u32.to_le_bytes().to_vec(),
+            entry(0x01, 6, none),
+            entry(0x02, 4, 1000),
+            entry(0x04, 0, none),
+            entry(0x10, 4, none),
+            entry(0x20, 0, none),
+        ]
+        .concat();
+        let attributes = [
+            ("user.from", b"the club".to_vec()),
+            ("system.posix_acl_access", acl),
+        ];
+        for (name, value) in &attributes {
+            if setxattr(&target, *name, value, XattrFlags::empty()).is_err() {
+                eprintln!("skipped: the file system has no extended attributes");
+                return;
+            }
+        }
+        file_of(&target, b"new").commit().unwrap();
+        for (name, value) in &attributes {
+            let mut kept = vec![0; 100];
+            let length = getxattr(&target, *name, &mut kept[..]).unwrap();
+            assert_eq!(kept[..length], value[..], "{name}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_read_only_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let set = |name: &str, mode| {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        fs::write(at("book.bin"), "old").unwrap();
+        fs::create_dir(at("index")).unwrap();
+        fs::write(at("index/CURRENT"), "old").unwrap();
+        set("book.bin", 0o444);
+        let err = AtomicFile::create(at("book.bin")).unwrap_err().to_string();
+        assert!(err.contains("book.bin: is read-only"), "{err}");
+        set("index/CURRENT", 0o444);
+        let err = directory(&at("index")).unwrap_err().to_string();
+        assert!(err.contains("CURRENT: is read-only"), "{err}");
+        set("index/CURRENT", 0o644);
+        set("index", 0o555);
+        let err = directory(&at("index")).unwrap_err().to_string();
+        assert!(err.contains("index: is read-only"), "{err}");
+        set("index", 0o755);
+        assert_eq!(names(dir.path()), ["book.bin", "index"]);
     }
 
     // Windows keeps the name of a file that is open.
@@ -410,6 +680,31 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_a_kill_did_not_leave_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let left = at(".index.AbCd1234.part");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("CURRENT"), "left").unwrap();
+        fs::write(left.join("thesis.txt"), "mine").unwrap();
+        let err = directory(&at("index")).unwrap_err().to_string();
+        assert!(
+            err.contains("thesis.txt") && err.contains("move that away"),
+            "{err}"
+        );
+        assert_eq!(names(&left), ["CURRENT", "thesis.txt"]);
+        fs::remove_file(left.join("thesis.txt")).unwrap();
+        drop(directory(&at("index")).unwrap());
+        assert!(!left.exists());
+        // A directory is not what is left of a file.
+        let left = at(".book.bin.AbCd1234.part");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("thesis.txt"), "mine").unwrap();
+        file_of(&at("book.bin"), b"new").commit().unwrap();
+        assert_eq!(names(&left), ["thesis.txt"]);
+    }
+
     #[cfg(windows)]
     #[test]
     fn a_book_that_is_opened_meanwhile_is_kept_and_so_is_the_output() {
@@ -440,6 +735,11 @@ mod tests {
         file_of(&link, b"new").commit().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&target).unwrap(), b"new");
+
+        fs::remove_file(&target).unwrap();
+        file_of(&link, b"anew").commit().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&target).unwrap(), b"anew");
 
         let (target, link) = (dir.path().join("real"), dir.path().join("link"));
         fs::create_dir(&target).unwrap();

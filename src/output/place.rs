@@ -1,14 +1,23 @@
 //! Putting finished outputs in place.
 
 use std::{
+    collections::BTreeMap,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
 
 use tempfile::{NamedTempFile, TempDir};
 
-use super::{live::Commit, rename, sync_parent, target::Target, temporary::Owned};
-use crate::error::{Error, Result};
+use super::{
+    claim,
+    directory::Directory,
+    live::Commit,
+    rename,
+    target::{Target, parent},
+    temporary::{Owned, remove_directory},
+};
+use crate::error::{At, Error, Result};
 
 /// An output that is complete and on the disk, but not in place. Dropped, it is removed.
 #[derive(Debug)]
@@ -23,6 +32,14 @@ enum Part {
     Directory(Owned<TempDir>),
     /// A device or pipe has its bytes already.
     Written,
+}
+
+/// An old output that a new one replaced, under a temporary name.
+struct Replaced {
+    target: Target,
+    path: PathBuf,
+    /// Keeps other runs from removing it.
+    _claim: Option<File>,
 }
 
 /// Why an output is not in place, and where it is instead.
@@ -72,27 +89,27 @@ impl Finished {
     fn check(&self) -> io::Result<()> {
         match self.part {
             Part::Written => Ok(()),
-            _ => self.target.check_unchanged(),
+            _ => self.target.before().check(self.target.path()),
         }
     }
 
-    /// Gives the output its name.
-    fn place(self) -> Result<PathBuf, Failure> {
-        let target = self.target.name().to_owned();
+    /// Gives the output its name. Answers what it replaced, if that is still there.
+    fn place(self) -> Result<Option<Replaced>, Failure> {
+        let target = self.target;
+        let claim = target.exists().then(|| claim::replaced(target.path()));
         let placed = match self.part {
-            Part::Written => return Ok(target),
-            Part::File(file) => place_file(file.into_inner(), &self.target),
-            Part::Directory(directory) => {
-                place_directory(directory.into_inner().keep(), &self.target)
-            }
+            Part::Written => Ok(None),
+            Part::File(file) => place_file(file.into_inner(), &target),
+            Part::Directory(directory) => place_directory(directory.into_inner().keep(), &target),
         };
         match placed {
-            Ok(()) => {
-                sync_parent(self.target.path());
-                Ok(target)
-            }
-            Err((reason, kept)) => Err(Failure {
+            Ok(replaced) => Ok(replaced.map(|path| Replaced {
                 target,
+                path,
+                _claim: claim.flatten(),
+            })),
+            Err((reason, kept)) => Err(Failure {
+                target: target.name().to_owned(),
                 reason,
                 kept,
             }),
@@ -105,18 +122,63 @@ impl Finished {
             Part::Written => None,
             Part::File(file) => keep_file(file.into_inner(), self.target.path()),
             Part::Directory(directory) => {
-                keep_directory(directory.into_inner().keep(), self.target.path())
+                keep_directory(directory.into_inner().keep(), self.target.path(), ".new")
             }
         }
     }
 }
 
-/// Puts all outputs of an operation in place, one rename each.
+impl Replaced {
+    /// Removes the old output. One that cannot be removed is left for the next run.
+    ///
+    /// # Errors
+    ///
+    /// A directory that another program wrote into. What it wrote is kept.
+    fn remove(self) -> Result<()> {
+        let before = self.target.before();
+        if !before.is_directory() {
+            if before.check_renamed(&self.path).is_ok() {
+                let _ = fs::remove_file(&self.path);
+            }
+            return Ok(());
+        }
+        let unchanged = before
+            .files()
+            .filter(|name| before.has_unchanged(&self.path, name));
+        match remove_directory(&self.path, unchanged) {
+            Err(err) if err.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                let kept = keep_directory(self.path, self.target.path(), ".old");
+                let problem = format!(
+                    "is in place; another program wrote into the old one, which is kept as {}",
+                    kept.unwrap_or_default().display()
+                );
+                Err(Error::file(self.target.name(), problem))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The directories that outputs will be in, by their paths.
+fn directories_of(outputs: &[Finished]) -> Result<BTreeMap<PathBuf, Directory>> {
+    let mut directories = BTreeMap::new();
+    for output in outputs {
+        if !matches!(output.part, Part::Written) {
+            let path = parent(output.target.path());
+            let directory = Directory::open(path).at(path, "open")?;
+            directories.insert(path.to_owned(), directory);
+        }
+    }
+    Ok(directories)
+}
+
+/// Puts all outputs of an operation in place, one rename each, and removes what they replace.
 ///
 /// # Errors
 ///
 /// A target that another program wrote since the output was begun, or a rename that fails. The outputs that
 /// are not in place are kept, and the error says under which names, and which outputs are in place.
+/// A directory that cannot be flushed to the disk, with all outputs in place.
 /// [`Error::Interrupted`] after [`discard_all`](super::discard_all).
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     let _commit = Commit::begin()?;
@@ -131,15 +193,54 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
         };
         return Err(not_placed(failure, outputs, &[]));
     }
+    let directories = directories_of(&outputs)?;
     let mut placed = Vec::with_capacity(outputs.len());
+    let mut replaced = Vec::new();
     let mut outputs = outputs.into_iter();
+    let mut result = Ok(());
     while let Some(output) = outputs.next() {
+        let target = output.target().to_owned();
         match output.place() {
-            Ok(target) => placed.push(target),
-            Err(failure) => return Err(not_placed(failure, outputs, &placed)),
+            Ok(old) => {
+                placed.push(target);
+                replaced.extend(old);
+            }
+            Err(failure) => {
+                result = Err(not_placed(failure, outputs, &placed));
+                break;
+            }
         }
     }
+    // The old outputs are there until it is certain that the new ones are. The first error says the most.
+    result = result.and(sync(&directories, &placed));
+    for old in replaced {
+        let removed = old.remove();
+        result = result.and(removed);
+    }
+    result
+}
+
+/// Flushes the directories of outputs that are in place.
+fn sync(directories: &BTreeMap<PathBuf, Directory>, placed: &[PathBuf]) -> Result<()> {
+    for (path, directory) in directories {
+        directory.sync().map_err(|err| {
+            let problem = format!(
+                "cannot flush the directory to the disk: {}; in place: {}",
+                without_number(&err),
+                list(placed)
+            );
+            Error::file(path, problem)
+        })?;
+    }
     Ok(())
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
 }
 
 /// Keeps the outputs that are left and says where everything is.
@@ -150,13 +251,6 @@ fn not_placed(
 ) -> Error {
     let mut kept: Vec<PathBuf> = failure.kept.into_iter().collect();
     kept.extend(rest.into_iter().filter_map(Finished::keep));
-    let list = |paths: &[PathBuf]| {
-        let names: Vec<String> = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        names.join(", ")
-    };
     let mut problem = format!(
         "cannot put it in place: {}",
         without_number(&failure.reason)
@@ -179,26 +273,40 @@ fn without_number(err: &io::Error) -> String {
     }
 }
 
-type Placed = Result<(), (io::Error, Option<PathBuf>)>;
+/// Where the old output is, if there was one and it is still there; or why the new one is not in place, and where that is.
+type Placed = Result<Option<PathBuf>, (io::Error, Option<PathBuf>)>;
 
 fn place_file(file: NamedTempFile, target: &Target) -> Placed {
-    let persisted = if target.exists() {
-        file.persist(target.path())
-    } else {
-        file.persist_noclobber(target.path())
-    };
-    persisted
-        .map(drop)
-        .map_err(|err| (in_words(err.error), keep_file(err.file, target.path())))
+    let path = target.path();
+    let failed = |err, file| Err((in_words(err), keep_file(file, path)));
+    if path.symlink_metadata().is_err() {
+        return file
+            .persist_noclobber(path)
+            .map(|_| None)
+            .or_else(|err| failed(err.error, err.file));
+    }
+    match rename::exchange(file.path(), path, target.before()) {
+        // Its name is the old file's now.
+        Some(Ok(())) => match file.into_temp_path().keep() {
+            Ok(old) => Ok(Some(old)),
+            Err(err) => Err((err.error, None)),
+        },
+        Some(Err(err)) => failed(err, file),
+        None => file
+            .persist(path)
+            .map(|_| None)
+            .or_else(|err| failed(err.error, err.file)),
+    }
 }
 
 fn place_directory(made: PathBuf, target: &Target) -> Placed {
-    let placed = if target.path().symlink_metadata().is_ok() {
-        rename::replace(&made, target.path())
+    let path = target.path();
+    let placed = if path.symlink_metadata().is_ok() {
+        rename::replace(&made, path, target.before()).map(Some)
     } else {
-        rename::to_new(&made, target.path())
+        rename::to_new(&made, path).map(|()| None)
     };
-    placed.map_err(|reason| (in_words(reason), keep_directory(made, target.path())))
+    placed.map_err(|reason| (in_words(reason), keep_directory(made, path, ".new")))
 }
 
 /// The error with what to do about it. Windows denies access to what another program has open.
@@ -216,20 +324,20 @@ fn in_words(err: io::Error) -> io::Error {
     err
 }
 
-/// Names for an output that could not be put in place.
-fn names_to_keep(target: &Path) -> impl Iterator<Item = PathBuf> + '_ {
-    (0..100).map(|number| {
+/// Names for an output that could not be put in place, or for an old one that could not be removed.
+fn names_to_keep(target: &Path, ending: &str) -> impl Iterator<Item = PathBuf> {
+    (0..100).map(move |number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(match number {
-            0 => ".new".to_owned(),
-            _ => format!(".{number}.new"),
+            0 => ending.to_owned(),
+            _ => format!(".{number}{ending}"),
         });
         target.with_file_name(name)
     })
 }
 
 fn keep_file(mut file: NamedTempFile, target: &Path) -> Option<PathBuf> {
-    for name in names_to_keep(target) {
+    for name in names_to_keep(target, ".new") {
         match file.persist_noclobber(&name) {
             Ok(_) => return Some(name),
             Err(err) => file = err.file,
@@ -240,11 +348,40 @@ fn keep_file(mut file: NamedTempFile, target: &Path) -> Option<PathBuf> {
     file.keep().ok().filter(|_| path.exists()).map(|_| path)
 }
 
-fn keep_directory(made: PathBuf, target: &Path) -> Option<PathBuf> {
-    for name in names_to_keep(target) {
+fn keep_directory(made: PathBuf, target: &Path, ending: &str) -> Option<PathBuf> {
+    for name in names_to_keep(target, ending) {
         if rename::to_new(&made, &name).is_ok() {
             return Some(name);
         }
     }
     made.exists().then_some(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_directory_that_is_written_into_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("index");
+        fs::create_dir(&target).unwrap();
+        for name in ["CURRENT", "000003.ldb"] {
+            fs::write(target.join(name), "old").unwrap();
+        }
+        let mut of_target = Target::resolve(&target);
+        of_target.enter_files(vec!["CURRENT".into(), "000003.ldb".into()]);
+        let path = dir.path().join(".index.AbCd1234.part");
+        fs::rename(&target, &path).unwrap();
+        fs::write(path.join("thesis.txt"), "mine").unwrap();
+        let replaced = Replaced {
+            target: of_target,
+            path,
+            _claim: None,
+        };
+        let err = replaced.remove().unwrap_err().to_string();
+        assert!(err.contains("index.old"), "{err}");
+        let kept = dir.path().join("index.old/thesis.txt");
+        assert_eq!(fs::read(kept).unwrap(), b"mine");
+    }
 }

@@ -1,6 +1,11 @@
 //! Renames that take no name from another program's file.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{before::Before, temporary::aside};
 
 /// What a rename does with a name that is taken.
 #[derive(Copy, Clone, Debug)]
@@ -19,32 +24,58 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Puts a directory in the place of another, which is removed. There is no moment without one where the system
-/// can exchange two names.
-pub(super) fn replace(made: &Path, target: &Path) -> io::Result<()> {
-    match in_one_step(made, target, Taken::Exchange) {
-        Some(exchanged) => {
-            exchanged?;
-            // The new one is in place; what is left of the old one is the next run's to remove.
-            let _ = fs::remove_dir_all(made);
-            Ok(())
-        }
-        None => replace_in_steps(made, target),
+/// Exchanges the names of what was made and of what it replaces, in one step. `None` where the system or the file
+/// system has no such step.
+///
+/// # Errors
+///
+/// What is replaced is not what was there before: it has its name back then.
+pub(super) fn exchange(made: &Path, target: &Path, before: &Before) -> Option<io::Result<()>> {
+    #[cfg(test)]
+    if staged::act() {
+        return None;
+    }
+    let exchanged = in_one_step(made, target, Taken::Exchange)?;
+    // Only under the temporary name nobody else writes it.
+    let checked = exchanged.and_then(|()| {
+        before
+            .check_renamed(made)
+            .map_err(|reason| put_back(reason, || exchange_back(made, target)))
+    });
+    Some(checked)
+}
+
+fn exchange_back(made: &Path, target: &Path) -> io::Result<()> {
+    in_one_step(made, target, Taken::Exchange)
+        .unwrap_or_else(|| Err(io::ErrorKind::Unsupported.into()))
+}
+
+/// Puts a directory in the place of another; answers where that one is then. Where names cannot be exchanged, there is
+/// a moment with neither: the next run puts back what was moved aside.
+pub(super) fn replace(made: &Path, target: &Path, before: &Before) -> io::Result<PathBuf> {
+    match exchange(made, target, before) {
+        Some(exchanged) => exchanged.map(|()| made.to_owned()),
+        None => replace_in_steps(made, target, before),
     }
 }
 
 /// Moves the old directory aside first, and back if the new one cannot take its place.
-fn replace_in_steps(made: &Path, target: &Path) -> io::Result<()> {
-    let mut name = made.file_name().unwrap_or_default().to_owned();
-    name.push(".old");
-    let aside = made.with_file_name(name);
-    fs::rename(target, &aside)?;
-    if let Err(err) = fs::rename(made, target) {
-        fs::rename(&aside, target)?;
-        return Err(err);
+fn replace_in_steps(made: &Path, target: &Path, before: &Before) -> io::Result<PathBuf> {
+    let aside = aside(made);
+    to_new(target, &aside)?;
+    before
+        .check_renamed(&aside)
+        .and_then(|()| to_new(made, target))
+        .map_err(|reason| put_back(reason, || to_new(&aside, target)))?;
+    Ok(aside)
+}
+
+/// Undoes a rename; the reason for that, and what else went wrong.
+fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
+    match back() {
+        Ok(()) => reason,
+        Err(err) => io::Error::other(format!("{reason}; the old one cannot be put back: {err}")),
     }
-    let _ = fs::remove_dir_all(&aside);
-    Ok(())
 }
 
 /// A rename as one step of the system; `None` where the system or its file system has no such step.
@@ -67,4 +98,27 @@ fn in_one_step(from: &Path, to: &Path, taken: Taken) -> Option<io::Result<()>> {
 #[cfg(not(any(target_vendor = "apple", target_os = "linux", target_os = "android")))]
 fn in_one_step(_from: &Path, _to: &Path, _taken: Taken) -> Option<io::Result<()>> {
     None
+}
+
+/// What tests arrange for the next exchange of their thread.
+#[cfg(test)]
+pub(super) mod staged {
+    use std::cell::{Cell, RefCell};
+
+    type Act = Box<dyn FnOnce()>;
+
+    thread_local! {
+        /// What another program does between the last look at a target and the exchange.
+        pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
+        /// Whether the system is one that cannot exchange names.
+        pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Does what was arranged; answers whether names cannot be exchanged.
+    pub(super) fn act() -> bool {
+        if let Some(act) = MEANWHILE.take() {
+            act();
+        }
+        CANNOT_EXCHANGE.get()
+    }
 }

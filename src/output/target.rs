@@ -1,11 +1,14 @@
 //! Where an output goes, and what is there.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io::{self, Read},
+    iter::once,
     path::{Path, PathBuf},
 };
 
+use super::{attributes::is_read_only, before::Before};
 use crate::error::{At, Error, Result};
 
 /// Where an output goes.
@@ -16,29 +19,26 @@ pub(super) struct Target {
     /// With links followed.
     path: PathBuf,
     /// What was there when the output was begun.
-    before: Option<Identity>,
+    before: Before,
 }
 
 impl Target {
-    /// Follows symbolic links to what will be replaced, if there is something.
-    pub(super) fn resolve(name: &Path) -> Result<Target> {
-        let path = match fs::metadata(name) {
-            Ok(_) => canonical(name).at(name, "open")?,
-            Err(_) => name.to_owned(),
-        };
-        Ok(Target {
-            before: Identity::of(&path),
+    /// Follows symbolic links to what will be replaced, or made.
+    pub(super) fn resolve(name: &Path) -> Target {
+        let path = followed(name);
+        Target {
+            before: Before::of(&path),
             name: name.to_owned(),
             path,
-        })
+        }
     }
 
     /// A device, pipe or standard output.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
+            before: Before::of(Path::new("")),
             name: path.clone(),
             path,
-            before: None,
         }
     }
 
@@ -54,7 +54,33 @@ impl Target {
 
     /// Whether there was something when the output was begun.
     pub(super) fn exists(&self) -> bool {
-        self.before.is_some()
+        self.before.exists()
+    }
+
+    /// What was there when the output was begun.
+    pub(super) fn before(&self) -> &Before {
+        &self.before
+    }
+
+    /// Enters the files of a directory that belong to the old output. Only they may be removed.
+    pub(super) fn enter_files(&mut self, names: Vec<OsString>) {
+        self.before.enter_files(&self.path, names);
+    }
+
+    /// An error if what is there, or a file of it, must not be written.
+    pub(super) fn refuse_read_only(&self) -> Result<()> {
+        let files = self.before.files().map(|name| self.path.join(name));
+        let mut all = once(self.path.clone()).chain(files);
+        let Some(path) = all.find(|path| is_read_only(path)) else {
+            return Ok(());
+        };
+        let name = if path == self.path {
+            self.name.clone()
+        } else {
+            path
+        };
+        let problem = "is read-only: make it writable, or name another output";
+        Err(Error::file(name, problem))
     }
 
     /// An error if a program has the file open in a way that keeps others from replacing it, as programs on Windows do.
@@ -81,52 +107,18 @@ impl Target {
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         Ok(())
     }
-
-    /// An error if something else is there now than when the output was begun. A target that is gone is not an error.
-    pub(super) fn check_unchanged(&self) -> io::Result<()> {
-        match Identity::of(&self.path) {
-            None => Ok(()),
-            now if now == self.before => Ok(()),
-            _ => Err(io::Error::other("another program wrote it meanwhile")),
-        }
-    }
 }
 
-/// Tells a file or directory from others, whatever its name.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Identity {
-    device: u64,
-    number: u64,
-}
-
-impl Identity {
-    #[cfg(unix)]
-    fn of(path: &Path) -> Option<Identity> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = fs::symlink_metadata(path).ok()?;
-        Some(Identity {
-            device: metadata.dev(),
-            number: metadata.ino(),
-        })
-    }
-
-    #[cfg(windows)]
-    fn of(path: &Path) -> Option<Identity> {
-        use std::os::windows::fs::OpenOptionsExt;
-        use windows_sys::Win32::Storage::FileSystem::{
-            FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
-        };
-        // The right to read nothing is enough, and is given whatever others do with the file.
-        let file = fs::File::options()
-            .access_mode(0)
-            .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT)
-            .open(path)
-            .ok()?;
-        let information = winapi_util::file::information(&file).ok()?;
-        Some(Identity {
-            device: information.volume_serial_number(),
-            number: information.file_index(),
-        })
+/// A path with its links followed, also one that leads to nothing.
+fn followed(path: &Path) -> PathBuf {
+    match canonical(path) {
+        Ok(found) => found,
+        Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
+            Ok(next) => followed(&parent(path).join(next)),
+            Err(_) => path.to_owned(),
+        },
+        // What is wrong with it is said when it is opened.
+        Err(_) => path.to_owned(),
     }
 }
 

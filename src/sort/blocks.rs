@@ -7,13 +7,14 @@ use std::{
     sync::Mutex,
 };
 
-use crate::task;
-
 /// The most records that a block has. Sizes are powers of two.
 const LARGEST: usize = 1024;
 
 /// The fewest, however little memory there is.
 const SMALLEST: usize = 64;
+
+/// Why the lock of the pool is never poisoned.
+const LOCK: &str = "a thread that panics ends the run";
 
 /// Empty blocks.
 #[derive(Debug)]
@@ -33,13 +34,13 @@ impl<R: Copy> Pool<R> {
 
     /// An empty block.
     pub(super) fn take(&self) -> Vec<R> {
-        let reused = task::lock(&self.empty).pop();
+        let reused = self.empty.lock().expect(LOCK).pop();
         reused.unwrap_or_else(|| Vec::with_capacity(self.block))
     }
 
     /// Takes back blocks that are not needed any more.
     pub(super) fn give_back(&self, blocks: impl IntoIterator<Item = Vec<R>>) {
-        let mut empty = task::lock(&self.empty);
+        let mut empty = self.empty.lock().expect(LOCK);
         empty.extend(blocks.into_iter().map(|mut block| {
             block.clear();
             block

@@ -4,13 +4,12 @@ use std::{ops::Range, path::Path, sync::Mutex};
 
 use super::{
     batch::{CountBatch, LargeCounts},
-    counts::{Counts, RareCounts, Tally},
+    counts::{Counts, LOCK, RareCounts, Tally},
     record::CountRecord,
 };
 use crate::{
     error::Result,
     sort::{Ascending, Choice, Memory, SHARDS, merge_ordered},
-    task,
 };
 
 /// Counts of some shards of keys in the order of keys and moves.
@@ -40,7 +39,7 @@ impl<C: OrderedCounts> Ascending<CountRecord> for Records<'_, C> {
         let answer = self.counts.next(&mut self.batch);
         std::mem::swap(out, &mut self.batch.records);
         if !self.batch.large.is_empty() {
-            let mut large = task::lock(&self.large);
+            let mut large = self.large.lock().expect(LOCK);
             large.extend(&self.batch);
             self.batch.large.clear();
             large.refuse_many(self.counts.path())?;
@@ -107,7 +106,7 @@ impl Tally {
         let (merged, rare) = merge_ordered(ranges.min(SHARDS), memory, open, &choice, watch)?;
         Ok(Counts {
             records: merged,
-            large: task::unlocked(large),
+            large: large.into_inner().expect(LOCK),
             rare: RareCounts {
                 positions: rare.groups,
                 moves: rare.records,

@@ -4,7 +4,8 @@
  *
  * The N-th call of a kind on a file under DIR fails, and only that one; with N = 0 none does. How many calls of the kind
  * there were goes to the file COUNT, followed by the kind of file whose call failed: "file", "directory" or "none". The
- * exit status is the program's. Calls are counted over all threads, and calls that do not go through the C library are
+ * exit status is the program's. At a call of the kind "kill" the program is killed, 128 and the signal is the status, and
+ * with "kill in steps" the kernel cannot exchange names besides. Calls are counted over all threads, and calls that do not go through the C library are
  * seen too: the kernel hands each one to us through a seccomp filter.
  *
  * Exit status 77: the kernel has no such filters, or does not let us use them. */
@@ -16,6 +17,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,11 +42,29 @@ struct call {
 
 struct kind {
     const char *name;
+    /* What the call answers; 0 kills the program. */
     int error;
     struct call calls[MOST_CALLS];
 };
 
+#ifdef SYS_rename
+#define OLD_NAMING {SYS_rename, BY_PATH}, {SYS_link, BY_PATH}, {SYS_unlink, BY_PATH}, {SYS_rmdir, BY_PATH},
+#else
+#define OLD_NAMING
+#endif
+
+/* All that gives, moves or takes names. */
+#define NAMING \
+    { \
+        OLD_NAMING {SYS_renameat, BY_PATH_AT}, {SYS_renameat2, BY_PATH_AT}, {SYS_linkat, BY_PATH_AT}, \
+            {SYS_unlinkat, BY_PATH_AT}, {-1, BY_FD}, \
+    }
+
+static const char IN_STEPS[] = "kill in steps";
+
 static const struct kind KINDS[] = {
+    {"kill", 0, NAMING},
+    {IN_STEPS, 0, NAMING},
     {"write",
      ENOSPC,
      {
@@ -107,11 +127,18 @@ static const struct kind *kind_of(const char *name) {
 
 /* Lets this process and its children ask us about the calls of a kind. Answers where they ask. */
 static int install(const struct kind *kind) {
-    struct sock_filter filter[MOST_CALLS + 3];
+    struct sock_filter filter[MOST_CALLS + 8];
     unsigned short n = 0;
     int calls = 0;
     while (kind->calls[calls].number >= 0)
         calls++;
+    if (kind->name == IN_STEPS) {
+        filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3);
+        filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4]));
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RENAME_EXCHANGE, 0, 1);
+        filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL);
+    }
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (int i = 0; i < calls; i++)
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kind->calls[i].number, calls - i, 0);
@@ -224,6 +251,8 @@ static long supervise(int listener, const struct kind *kind, long nth, const cha
         int fails = is_ours(kind, &asked, dir) && ++count == nth;
         if (fails) {
             *failed = fd_type(&asked);
+            if (kind->error == 0)
+                kill((pid_t)asked.pid, SIGKILL);
             answer.error = -kind->error;
         } else
             answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;

@@ -17,7 +17,6 @@ use crate::{
         pieces::{Piece, scan},
     },
     sort::Sealed,
-    task,
 };
 
 /// The entries of a piece.
@@ -35,7 +34,6 @@ pub(in crate::index) fn list_entries(
     games: &ExploredGames,
     paging: Paging,
 ) -> Result<ListEntries> {
-    task::fault("write lists");
     let mut maker = PageMaker::new(paging, games);
     let mut added = Ok(());
     // The record before tells whether the first page began earlier.

@@ -1,11 +1,16 @@
 //! A database that is open for reading.
 
-use std::{ffi::OsStr, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Damage,
     files::Tables,
-    manifest::{self, Version},
+    manifest::{self, TableFile, Version},
     memtable::Memtable,
 };
 use crate::error::{At, Error, Result};
@@ -43,6 +48,26 @@ impl Database {
         })
     }
 
+    /// The names that the files of the database in `directory` may have: those that its manifest names, and those that
+    /// LevelDB keeps for itself. A table has one of two names.
+    ///
+    /// # Errors
+    ///
+    /// A database that is damaged or cannot be read.
+    pub(in crate::index) fn names_in(directory: &Path) -> Result<BTreeSet<String>> {
+        let version = Version::read(directory)?;
+        let manifest = manifest::name_in(directory)?;
+        let mut names = BTreeSet::from([manifest]);
+        names.extend(OWN_NAMES.map(str::to_owned));
+        for table in version.tables() {
+            names.insert(TableFile::name(table.number));
+            names.insert(TableFile::old_name(table.number));
+        }
+        let logs = logs(directory, &version)?.into_iter();
+        names.extend(logs.filter_map(|(_, path)| path.file_name()?.to_str().map(str::to_owned)));
+        Ok(names)
+    }
+
     /// Whether it has neither tables nor entries in a log.
     pub(in crate::index) fn is_empty(&self) -> bool {
         self.memtable.is_empty() && self.version.tables().next().is_none()
@@ -71,8 +96,8 @@ impl Database {
     }
 }
 
-/// Reads the logs whose entries are in no table yet.
-fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
+/// The logs whose entries are in no table yet, by their numbers.
+fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
         let path = entry.at(directory, "read")?.path();
@@ -83,6 +108,11 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
         }
     }
     logs.sort();
+    Ok(logs)
+}
+
+fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
+    let logs = logs(directory, version)?;
     if let Some(required) = version.required_log()
         && logs.iter().all(|(number, _)| *number != required)
     {
@@ -101,6 +131,9 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
+/// The files of every database whose names never change.
+const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
+
 /// Whether LevelDB gives a file in a database this name.
 pub(in crate::index) fn is_file_of_database(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
@@ -109,7 +142,7 @@ pub(in crate::index) fn is_file_of_database(name: &OsStr) -> bool {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match name.rsplit_once('.') {
         Some((number, "ldb" | "sst" | "log" | "dbtmp")) => is_number(number),
-        _ => matches!(name, "CURRENT" | "LOCK" | "LOG" | "LOG.old") || manifest::is_manifest(name),
+        _ => OWN_NAMES.contains(&name) || manifest::is_manifest(name),
     }
 }
 

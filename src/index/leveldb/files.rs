@@ -17,10 +17,7 @@ use std::{
 };
 
 use super::{manifest::TableFile, table::Table};
-use crate::{
-    error::{At, Error, Result},
-    task,
-};
+use crate::error::{At, Error, Result};
 
 /// How many tables are kept open of those that are opened when they are asked for.
 const RECENT: usize = 16;
@@ -87,7 +84,7 @@ impl Tables {
     }
 
     fn recent(&self, number: u64) -> Result<Arc<Table>> {
-        let recent = || task::lock(&self.recent);
+        let recent = || self.recent.lock().expect("no holder of the lock panics");
         if let Some((_, table)) = recent().iter().find(|(other, _)| *other == number) {
             return Ok(Arc::clone(table));
         }

@@ -120,14 +120,7 @@ pub(super) struct Version {
 impl Version {
     /// Reads the manifest of the database in `directory`.
     pub(super) fn read(directory: &Path) -> Result<Version> {
-        let current = directory.join(CURRENT);
-        let text = fs::read(&current).at(&current, "read")?;
-        let name = str::from_utf8(&text)
-            .ok()
-            .and_then(|text| text.strip_suffix('\n'))
-            .filter(|name| is_manifest(name))
-            .ok_or_else(|| Error::file(&current, "is damaged: it names no manifest"))?;
-        let path = directory.join(name);
+        let path = directory.join(name_in(directory)?);
         let bytes = fs::read(&path).at(&path, "read")?;
         Version::parse(&bytes).map_err(|damage| damage.of(&path))
     }
@@ -228,6 +221,18 @@ impl Version {
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)
     }
+}
+
+/// The name of the manifest of the database in `directory`.
+pub(super) fn name_in(directory: &Path) -> Result<String> {
+    let current = directory.join(CURRENT);
+    let text = fs::read(&current).at(&current, "read")?;
+    str::from_utf8(&text)
+        .ok()
+        .and_then(|text| text.strip_suffix('\n'))
+        .filter(|name| is_manifest(name))
+        .map(str::to_owned)
+        .ok_or_else(|| Error::file(&current, "is damaged: it names no manifest"))
 }
 
 /// Whether a manifest has this name.

@@ -16,7 +16,6 @@ use crate::{
         leveldb::{Scan, ScannedTable},
         tables::TABLE_SIZE,
     },
-    task,
 };
 
 /// How many tables are read ahead, of all inputs together.
@@ -236,7 +235,6 @@ pub(super) fn entries_of(table: &ScannedTable<'_>, start: &[u8], end: &[u8]) -> 
     let is_whole = table.lies_within(start, end);
     let mut last = Vec::new();
     let mut is_in_order = true;
-    task::fault("read tables");
     table.for_each(|key, value| {
         is_in_order &= key > &last[..] || entries.len() == 0;
         last.clear();

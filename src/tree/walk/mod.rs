@@ -19,7 +19,6 @@ use crate::{
     error::Result,
     position::Keyed,
     progress::{Meter, Portions},
-    task,
 };
 
 /// In which order moves are met.
@@ -134,9 +133,8 @@ impl<'a, S: Source> Tree<'a, S> {
             f,
         };
         // Games may defer others. The last goes first, so that few wait.
-        while let Some(next) = walk.deferred.pop() {
-            task::fault("tree");
-            walk.game(next)?;
+        while let Some(task) = walk.deferred.pop() {
+            walk.game(task)?;
         }
         walk.done.finish();
         Ok(())
