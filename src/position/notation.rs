@@ -253,19 +253,21 @@ impl Written {
     }
 }
 
-/// Castling written by squares: the king goes two or more files aside, or onto its own rook.
+/// Castling written by squares: the king goes onto its own rook, or two or more files aside to where castling takes it.
 fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
-    let is_our_king = pos.our(Role::King).contains(from);
-    if !is_our_king || from.rank() != to.rank() {
-        return None;
-    }
-    let own_rook = pos.our(Role::Rook).contains(to);
-    if !own_rook && from.file().distance(to.file()) < 2 {
+    if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;
     }
     let side = CastlingSide::from_queen_side(to < from);
+    let takes_rook = pos.our(Role::Rook).contains(to);
+    let goes_there = to.file() == side.king_to_file() && from.file().distance(to.file()) >= 2;
     let mv = pos.castling_moves(side).first().copied()?;
-    (!own_rook || mv.to() == to).then_some(mv)
+    let is_castling = if takes_rook {
+        mv.to() == to
+    } else {
+        goes_there
+    };
+    (is_castling && mv.from() == Some(from)).then_some(mv)
 }
 
 fn role_of(letter: u8) -> Option<Role> {
@@ -279,7 +281,7 @@ fn role_of(letter: u8) -> Option<Role> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use shakmaty::{CastlingMode, Chess, fen::Fen, san::SanPlus};
+    use shakmaty::{CastlingMode, Chess, fen::Fen, san::SanPlus, variant::VariantPosition};
 
     use super::*;
 
@@ -335,6 +337,67 @@ mod tests {
         let fen = "4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1";
         assert_reads(fen, &["O-O", "0-0", "o-o", "e1g1", "e1h1", "Ke1g1"], "O-O");
         assert_reads(fen, &["O-O-O", "0-0-0", "e1c1", "e1a1", "O-O-O+"], "O-O-O");
+    }
+
+    /// All moves by squares that are read as castling in a position.
+    fn castling_by_any_squares(pos: &VariantPosition) -> Vec<String> {
+        let king = pos.our(Role::King).first().unwrap();
+        let mut read = Vec::new();
+        for to in Square::ALL {
+            let texts = [
+                format!("{king}{to}"),
+                format!("K{king}{to}"),
+                format!("K{king}-{to}"),
+            ];
+            let castles = texts
+                .each_ref()
+                .map(|text| read_move(pos, text.as_bytes()).is_ok_and(|mv| mv.is_castle()));
+            assert_eq!(castles, [castles[0]; 3], "{texts:?}");
+            read.extend(castles[0].then(|| texts[0].clone()));
+            // Without the square of origin it is a step.
+            let step = read_move(pos, format!("K{to}").as_bytes());
+            assert!(
+                step.is_err() || step.is_ok_and(|mv| !mv.is_castle()),
+                "K{to}"
+            );
+        }
+        read
+    }
+
+    #[test]
+    fn only_the_castling_squares_and_the_rook_are_castling() {
+        use crate::position::Variant;
+        let both = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+        for (variant, fen, expected) in [
+            (
+                Variant::Standard,
+                both,
+                &["e1a1", "e1c1", "e1g1", "e1h1"][..],
+            ),
+            (Variant::Crazyhouse, both, &["e1a1", "e1c1", "e1g1", "e1h1"]),
+            (Variant::Atomic, both, &["e1a1", "e1c1", "e1g1", "e1h1"]),
+            // The king goes from the b-file to c1 and to g1.
+            (
+                Variant::Chess960,
+                "rk5r/8/8/8/8/8/8/RK5R w HAha - 0 1",
+                &["b1a1", "b1g1", "b1h1"],
+            ),
+            (
+                Variant::Chess960,
+                "8/8/8/k7/8/8/8/1RK1R3 w EB - 0 1",
+                &["c1b1", "c1e1", "c1g1"],
+            ),
+            (
+                Variant::Chess960,
+                "8/8/8/2k5/8/8/8/R4KR1 w GA - 0 1",
+                &["f1a1", "f1c1", "f1g1"],
+            ),
+            // Another rook stands on the way, so that nothing castles.
+            (Variant::Chess960, "8/8/8/2k5/8/8/8/1K1R3R w H - 0 1", &[]),
+        ] {
+            let pos = variant.parse_fen(fen).unwrap();
+            assert_eq!(castling_by_any_squares(&pos), expected, "{variant} {fen}");
+        }
     }
 
     #[test]
