@@ -10,6 +10,8 @@ mod command_line;
 mod counts;
 #[cfg(unix)]
 mod docs;
+#[cfg(feature = "serve")]
+mod doors;
 mod editing;
 mod explorer;
 #[cfg(target_os = "linux")]

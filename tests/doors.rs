@@ -1,0 +1,513 @@
+//! One question at every door: the command line, HTTP, the index, databases, counts and books must say the same of the
+//! games that pass the same filters, and what a plain count over the games says.
+
+use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
+
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::select,
+    test_runner::{Config, TestRunner},
+};
+use serde_json::Value;
+use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Move, Position, fen::Fen, san::SanPlus};
+
+use crate::common::{fails, ok, ok_json, records, served::Served, temp};
+
+/// What stands in a tag, and what it means.
+type Tag<T> = (&'static str, T);
+
+const NAMES: [Tag<&str>; 7] = [
+    ("Tal, Mikhail", "tal, mikhail"),
+    (" TAL,  Mikhail", "tal, mikhail"),
+    ("Müller, H", "müller, h"),
+    ("Mu\u{308}ller, h", "müller, h"),
+    ("Talbot", "talbot"),
+    ("Keres", "keres"),
+    ("?", "?"),
+];
+const DATES: [Tag<[u16; 3]>; 8] = [
+    ("2019.05.31", [2019, 5, 31]),
+    ("2019.06.31", [2019, 6, 0]),
+    ("2019.??.??", [2019, 0, 0]),
+    ("2020-02-29", [2020, 2, 29]),
+    ("2021.02.29", [2021, 2, 0]),
+    ("15.03.2024", [0, 0, 0]),
+    ("19.05.31", [0, 0, 0]),
+    ("????.??.??", [0, 0, 0]),
+];
+const RATINGS: [Tag<u32>; 6] = [
+    ("2500", 2500),
+    (" 1900 ", 1900),
+    ("2200", 2200),
+    ("27000", 0),
+    ("0", 0),
+    ("?", 0),
+];
+const OPENINGS: [Tag<&str>; 6] = [
+    ("B20", "B20"),
+    (" b33 ", "B33"),
+    ("E99/2", "E99"),
+    ("B2", ""),
+    ("B2x", ""),
+    ("?", ""),
+];
+/// Whether a time control is that of a blitz game.
+const TIMES: [Tag<bool>; 7] = [
+    ("180+2", true),
+    ("300", true),
+    ("40/240:180", true),
+    ("60", false),
+    ("G/300", false),
+    ("3:00:00", false),
+    ("-", false),
+];
+const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
+
+#[derive(Clone, Debug)]
+struct Game {
+    white: Tag<&'static str>,
+    black: Tag<&'static str>,
+    date: Tag<[u16; 3]>,
+    event_date: Option<Tag<[u16; 3]>>,
+    ratings: [Tag<u32>; 2],
+    eco: Tag<&'static str>,
+    time: Tag<bool>,
+    /// The tag, and the marker at the end.
+    result: (Option<&'static str>, &'static str),
+    moves: Vec<u8>,
+}
+
+fn games() -> impl Strategy<Value = Vec<Game>> {
+    let names = (select(&NAMES[..]), select(&NAMES[..]));
+    let dates = (select(&DATES[..]), proptest::option::of(select(&DATES[..])));
+    let ratings = [select(&RATINGS[..]), select(&RATINGS[..])];
+    let tags = prop_oneof![
+        3 => select(&RESULTS[..]).prop_map(Some),
+        1 => Just(None),
+        1 => Just(Some("1/2")),
+    ];
+    let game = (
+        names,
+        dates,
+        ratings,
+        select(&OPENINGS[..]),
+        select(&TIMES[..]),
+        (tags, select(&RESULTS[..])),
+        vec(0..5u8, 0..16),
+    );
+    let game = game.prop_map(|(names, dates, ratings, eco, time, result, moves)| Game {
+        white: names.0,
+        black: names.1,
+        date: dates.0,
+        event_date: dates.1,
+        ratings,
+        eco,
+        time,
+        result,
+        moves,
+    });
+    vec(game, 1..25)
+}
+
+impl Game {
+    /// When it was played.
+    fn played(&self) -> [u16; 3] {
+        match self.event_date {
+            Some((_, date)) if self.date.1[0] == 0 => date,
+            _ => self.date.1,
+        }
+    }
+
+    /// The result that counts.
+    fn result(&self) -> &'static str {
+        let tag = self.result.0.filter(|tag| RESULTS.contains(tag));
+        tag.unwrap_or(self.result.1)
+    }
+
+    /// The moves, each with the position before it, and the last position.
+    fn line(&self) -> (Vec<(Chess, Move)>, Chess) {
+        let mut pos = Chess::default();
+        let mut line: Vec<(Chess, Move)> = Vec::new();
+        for choice in &self.moves {
+            let mut legal: Vec<Move> = pos.legal_moves().into_iter().collect();
+            legal.sort_by_key(|mv| coordinates(*mv));
+            // Often the last move but one is taken back, so that positions come again.
+            let back = line.iter().rev().nth(1).and_then(|(_, last)| {
+                let from = last.from();
+                legal
+                    .iter()
+                    .position(|mv| mv.from() == Some(last.to()) && Some(mv.to()) == from)
+            });
+            let mv = match (choice, back) {
+                (4, Some(back)) => legal[back],
+                _ => legal[usize::from(*choice) % legal.len()],
+            };
+            line.push((pos.clone(), mv));
+            pos.play_unchecked(mv);
+        }
+        (line, pos)
+    }
+
+    fn write(&self, pgn: &mut String) {
+        let mut tag = |name: &str, value: &str| {
+            let _ = writeln!(pgn, "[{name} \"{value}\"]");
+        };
+        tag("Event", "A");
+        tag("White", self.white.0);
+        tag("Black", self.black.0);
+        tag("Date", self.date.0);
+        if let Some(date) = self.event_date {
+            tag("EventDate", date.0);
+        }
+        tag("WhiteElo", self.ratings[0].0);
+        tag("BlackElo", self.ratings[1].0);
+        tag("ECO", self.eco.0);
+        tag("TimeControl", self.time.0);
+        if let Some(result) = self.result.0 {
+            tag("Result", result);
+        }
+        pgn.push('\n');
+        for (mut pos, mv) in self.line().0 {
+            let _ = write!(
+                pgn,
+                "{} ",
+                SanPlus::from_move_and_play_unchecked(&mut pos, mv)
+            );
+        }
+        let _ = write!(pgn, "{}\n\n", self.result.1);
+    }
+}
+
+/// A move as UCI writes it.
+fn coordinates(mv: Move) -> String {
+    mv.to_uci(CastlingMode::Standard).to_string()
+}
+
+/// What a position is, whatever its counters are.
+fn identity(pos: &Chess) -> String {
+    let fen = Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string();
+    fen.rsplitn(3, ' ').last().unwrap().to_owned()
+}
+
+/// Which games are asked for, and where.
+#[derive(Clone, Debug)]
+struct Question {
+    player: Option<&'static str>,
+    /// Whether the name is whole.
+    exact: bool,
+    color: Option<Color>,
+    since: Option<[u16; 2]>,
+    until: Option<[u16; 2]>,
+    elo: Option<(u32, u32)>,
+    eco: Option<(&'static str, &'static str)>,
+    result: Option<&'static str>,
+    blitz: bool,
+    /// Which game, and how many of its moves.
+    place: (usize, usize),
+}
+
+fn questions() -> impl Strategy<Value = Question> {
+    use proptest::option::weighted;
+    let players = select(&["tal", "TAL, MIKHAIL", "mu\u{308}ller", "Müller, H", "l"][..]);
+    let colors = select(&[Color::White, Color::Black][..]);
+    let month = || (2018..2023u16, 1..13u16).prop_map(|(year, month)| [year, month]);
+    let ecos = select(&[("B00", "B99"), ("B33", "B33"), ("C00", "E99")][..]);
+    let who = (weighted(0.5, players), any::<bool>(), weighted(0.3, colors));
+    let when = (weighted(0.3, month()), weighted(0.3, month()));
+    let elo = weighted(0.3, (1800..2600u32, 0..800u32));
+    let rest = (
+        weighted(0.2, ecos),
+        weighted(0.3, select(&RESULTS[..])),
+        weighted(0.2, Just(())),
+    );
+    let place = (0..100usize, 0..6usize);
+    (who, when, elo, rest, place).prop_map(|(who, when, elo, rest, place)| Question {
+        player: who.0,
+        exact: who.1,
+        color: who.2.filter(|_| who.0.is_some()),
+        since: when.0,
+        until: when
+            .1
+            .filter(|until| when.0.is_none_or(|since| since <= *until)),
+        elo: elo.map(|(min, more)| (min, min + more)),
+        eco: rest.0,
+        result: rest.1,
+        blitz: rest.2.is_some(),
+        place,
+    })
+}
+
+impl Question {
+    /// A plain reading of what the filters mean.
+    fn admits(&self, game: &Game) -> bool {
+        let wanted = self.player.map(|name| match name {
+            "mu\u{308}ller" => "müller".to_owned(),
+            name => name.to_lowercase(),
+        });
+        let is_player = |name: &str, color| {
+            let is_named = wanted.as_ref().is_none_or(|wanted| match self.exact {
+                true => name == wanted,
+                false => name.contains(wanted.as_str()),
+            });
+            is_named && self.color.is_none_or(|asked| asked == color)
+        };
+        let date = game.played();
+        let order = |bound: [u16; 2]| {
+            let known = date.iter().zip(bound).take_while(|(ours, _)| **ours > 0);
+            known
+                .map(|(ours, theirs)| ours.cmp(&theirs))
+                .find(|order| order.is_ne())
+        };
+        let rating_passes = |rating: u32| {
+            let range = self.elo.map(|(min, max)| min..=max);
+            rating == 0 || range.is_none_or(|range| range.contains(&rating))
+        };
+        (is_player(game.white.1, Color::White) || is_player(game.black.1, Color::Black))
+            && self.since.and_then(order).is_none_or(|order| order.is_gt())
+            && self.until.and_then(order).is_none_or(|order| order.is_lt())
+            && game.ratings.iter().all(|rating| rating_passes(rating.1))
+            && self
+                .eco
+                .is_none_or(|(first, last)| (first..=last).contains(&game.eco.1))
+            && self.result.is_none_or(|result| result == game.result())
+            && (!self.blitz || game.time.1)
+    }
+
+    /// The filters as `moves` and `games` take them.
+    fn of_index(&self) -> Vec<String> {
+        let mut args = self.of_both();
+        args.extend(self.player.map(|name| format!("--player={name}")));
+        args.extend(
+            self.color
+                .map(|color| format!("--color={}", color.fold_wb("white", "black"))),
+        );
+        args.extend(self.blitz.then(|| "--speed=blitz".to_owned()));
+        args
+    }
+
+    /// The filters as `make-book` takes them.
+    fn of_games(&self) -> Vec<String> {
+        let mut args = self.of_both();
+        let option = self
+            .color
+            .map_or("player", |color| color.fold_wb("white", "black"));
+        args.extend(self.player.map(|name| format!("--{option}={name}")));
+        args.extend(self.blitz.then(|| "--time-control=180-479".to_owned()));
+        args
+    }
+
+    fn of_both(&self) -> Vec<String> {
+        let date = |[year, month]: [u16; 2]| format!("{year}.{month:02}");
+        let mut args = Vec::new();
+        args.extend(self.since.map(|since| format!("--since={}", date(since))));
+        args.extend(self.until.map(|until| format!("--until={}", date(until))));
+        if let Some((min, max)) = self.elo {
+            args.extend([format!("--min-elo={min}"), format!("--max-elo={max}")]);
+        }
+        args.extend(
+            self.eco
+                .map(|(first, last)| format!("--eco={first}-{last}")),
+        );
+        args.extend(self.result.map(|result| format!("--result={result}")));
+        args.extend(self.exact.then(|| "--exact".to_owned()));
+        args
+    }
+
+    /// The filters as HTTP takes them, `None` if it does not have one of them.
+    fn of_http(&self) -> Option<String> {
+        if self.elo.is_some() || (self.player.is_some() && !self.exact) {
+            return None;
+        }
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                query.append_pair(name, &value);
+            }
+        };
+        let date = |[year, month]: [u16; 2]| format!("{year}-{month:02}");
+        add("since", self.since.map(date));
+        add("until", self.until.map(date));
+        add("player", self.player.map(str::to_owned));
+        add(
+            "color",
+            self.color
+                .map(|color| color.fold_wb("white", "black").to_owned()),
+        );
+        add(
+            "eco",
+            self.eco.map(|(first, last)| format!("{first}-{last}")),
+        );
+        add("result", self.result.map(str::to_owned));
+        add("speeds", self.blitz.then(|| "blitz".to_owned()));
+        Some(query.finish())
+    }
+}
+
+/// Moves in UCI notation with how many times White won, neither side, and Black.
+type Counts = BTreeMap<String, [u64; 3]>;
+
+/// What games say of a position.
+struct Expected {
+    /// Every time that a move was played.
+    times: Counts,
+    /// Each game once, with the last move that it played.
+    games: Counts,
+    /// How many games reached the position.
+    reached: u64,
+}
+
+fn expected<'a>(games: impl Iterator<Item = &'a Game>, place: &Chess) -> Expected {
+    let place = identity(place);
+    let mut expected = Expected {
+        times: Counts::new(),
+        games: Counts::new(),
+        reached: 0,
+    };
+    for game in games {
+        let column = match game.result() {
+            "1-0" => 0,
+            "0-1" => 2,
+            _ => 1,
+        };
+        let (line, end) = game.line();
+        let here = line.iter().filter(|(pos, _)| identity(pos) == place);
+        let here: Vec<String> = here.map(|(_, mv)| coordinates(*mv)).collect();
+        for mv in &here {
+            expected.times.entry(mv.clone()).or_default()[column] += 1;
+        }
+        if let Some(last) = here.last() {
+            expected.games.entry(last.clone()).or_default()[column] += 1;
+        }
+        expected.reached += u64::from(!here.is_empty() || identity(&end) == place);
+    }
+    expected
+}
+
+/// The moves of a document, with three numbers of each.
+fn counts(document: &Value, numbers: impl Fn(&Value) -> [u64; 3]) -> Counts {
+    let moves = document["moves"].as_array().unwrap().iter();
+    let count = |mv: &Value| (mv["uci"].as_str().unwrap().to_owned(), numbers(mv));
+    moves.map(count).collect()
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap()
+}
+
+fn by_color(mv: &Value) -> [u64; 3] {
+    ["white", "draws", "black"].map(|name| number(mv, name))
+}
+
+/// Weights that tell wins, draws and losses apart: none of them is 32 or more.
+const FACTORS: [&str; 3] = ["--win-factor=1", "--draw-factor=32", "--loss-factor=1024"];
+
+fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Question) {
+    let (line, end) = games[question.place.0 % games.len()].line();
+    let plies = question.place.1.min(line.len());
+    let place = line.get(plies).map_or(&end, |(pos, _)| pos);
+    let moves: Vec<String> = line[..plies]
+        .iter()
+        .map(|(_, mv)| coordinates(*mv))
+        .collect();
+    let at = format!("--moves={}", moves.join(" "));
+    let expected = expected(games.iter().filter(|game| question.admits(game)), place);
+    let turn = place.turn();
+    let of_mover = |[wins, draws, losses]: [u64; 3]| match turn {
+        Color::White => [wins, draws, losses],
+        Color::Black => [losses, draws, wins],
+    };
+
+    let mut run = vec![
+        "make-book",
+        "-q",
+        "games.pgn",
+        "--force",
+        "--allow-empty",
+        "--min-game=1",
+    ];
+    run.extend(["--bin=a.bin", "--obs=a.obs.db3", "--counts=a.counts"]);
+    run.extend(FACTORS);
+    let filters = question.of_games();
+    run.extend(filters.iter().map(String::as_str));
+    ok(dir, &run);
+    let book = counts(&ok_json(dir, &["show", "a.bin", "--json", &at]), |mv| {
+        let weight = number(mv, "weight");
+        of_mover([weight % 32, weight / 32 % 32, weight / 1024])
+    });
+    assert_eq!(book, expected.times, "book: {question:?}");
+    let obs = counts(&ok_json(dir, &["show", "a.obs.db3", "--json", &at]), |mv| {
+        of_mover(["wins", "draws", "losses"].map(|name| number(mv, name)))
+    });
+    assert_eq!(obs, expected.times, "database: {question:?}");
+    let mut run = vec!["make-book", "-q", "a.counts", "--force", "--allow-empty"];
+    run.extend(["--min-game=1", "--bin=b.bin"]);
+    run.extend(FACTORS);
+    ok(dir, &run);
+    let [of_games, of_counts] = ["a.bin", "b.bin"].map(|book| records(&dir.join(book)));
+    assert!(of_games == of_counts, "counts: {question:?}");
+
+    let filters = question.of_index();
+    let ask = |command| {
+        let mut args = vec![command, "--leveldb", "games.idx", "--json", &at];
+        args.extend(filters.iter().map(String::as_str));
+        args
+    };
+    let only_name = Question {
+        place: question.place,
+        player: question.player,
+        exact: question.exact,
+        color: None,
+        since: None,
+        until: None,
+        elo: None,
+        eco: None,
+        result: None,
+        blitz: false,
+    };
+    if games.iter().any(|game| only_name.admits(game)) {
+        let moves = counts(&ok_json(dir, &ask("moves")), by_color);
+        assert_eq!(moves, expected.games, "moves: {question:?}");
+        let list = ok_json(dir, &ask("games"));
+        assert_eq!(list["total"], expected.reached, "games: {question:?}");
+    } else {
+        let error = fails(dir, &ask("moves"), 1);
+        assert!(error.contains("no player"), "{error}");
+    }
+    if let Some(query) = question.of_http() {
+        let play = moves.join(",");
+        let answer = served.json(&format!("/lichess?moves=999&play={play}&{query}"));
+        let answered = counts(&answer, by_color);
+        assert_eq!(answered, expected.games, "HTTP: {question:?}");
+        let list = served.json(&format!("/games?play={play}&{query}"));
+        assert_eq!(list["total"], expected.reached, "/games: {question:?}");
+    }
+}
+
+#[test]
+fn every_door_gives_the_same_answer() {
+    let config = Config {
+        cases: 12,
+        // A case takes a second: a failing one is shown as it is.
+        max_shrink_iters: 20,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let cases = (games(), vec(questions(), 1..5));
+    let done = TestRunner::new(config).run(&cases, |(games, questions)| {
+        let dir = temp();
+        let mut pgn = String::new();
+        games.iter().for_each(|game| game.write(&mut pgn));
+        fs::write(dir.path().join("games.pgn"), pgn).unwrap();
+        ok(
+            dir.path(),
+            "make-book -q games.pgn --leveldb games.idx --explorer",
+        );
+        let served = Served::start(dir.path(), "-q games.idx");
+        for question in &questions {
+            ask_everywhere(dir.path(), &served, &games, question);
+        }
+        Ok(())
+    });
+    done.unwrap();
+}
