@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
             games.skip_moves();
             return;
         }
-        let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
+        let tag_result = GameResult::of_tags(tags);
         let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
         let start = fen.map_or(Ok(Chess::default()), |fen| {
             game_start(&String::from_utf8_lossy(fen)).map(|(start, _)| start)

@@ -156,7 +156,7 @@ fn books_of_ordered_counts_are_those_of_the_games() {
         )
     });
     assert!(
-        of_games.contains("played in fewer than 1000 games"),
+        of_games.contains("played fewer than 1000 times"),
         "{of_games}"
     );
     assert_eq!(of_games, of_counts);

@@ -10,8 +10,8 @@ use crate::common::{fails, ok, ok_json, python, sample, short_games, temp};
 use polybook::{
     MakeBook,
     explorer::{
-        Explorer, Filters, GameResult, Line, Mode, Page, Query, RatingGroup, Sort, Speed, Variant,
-        View,
+        Explorer, Filters, GameResult, Line, Mode, NameMatch, Page, Query, RatingGroup, Sort,
+        Speed, Variant, View,
     },
     pgn::{Date, Input},
     position::VariantChoice,
@@ -102,6 +102,7 @@ fn filters(json: &Value) -> Filters {
             .collect(),
         eco: texts("eco").map(|range| range.join("-").parse().unwrap()),
         event: text("event"),
+        names: NameMatch::Whole,
         min_ply: number("minPly").unwrap_or(0),
         source: None,
     }
@@ -639,7 +640,7 @@ fn the_answer_has_its_keys_in_order() {
     query.filters.color = Some(Color::White);
     let player = text(&query);
     assert!(
-        player.contains(r#""averageOpponentRating":0,"performance":0,"#),
+        player.contains(r#""averageOpponentRating":null,"performance":null,"#),
         "{player}"
     );
     assert!(
@@ -657,18 +658,302 @@ fn games_are_found_by_their_ids() {
     fs::write(&pgn, [other, game, "1. zz *\n\n"].concat()).unwrap();
     let explorer = explorer_of(dir.path(), &[pgn.clone(), pgn], VariantChoice::default());
     let find = |id: &str| explorer.find(id).unwrap();
-    assert_eq!((find("abcdefgh"), find("00000003")), (Some(1), Some(3)));
-    for unknown in ["abcdefgi", "00000006", "3", "", "0000000x", "+0000003"] {
+    assert_eq!(find("00000003"), Some(3));
+    // Two games have this id.
+    for unknown in [
+        "abcdefgh", "abcdefgi", "00000006", "3", "", "0000000x", "+0000003",
+    ] {
         assert_eq!(find(unknown), None, "{unknown}");
     }
     assert_eq!(explorer.text(1).unwrap(), game.as_bytes());
     assert_eq!(explorer.text(3).unwrap(), other.as_bytes());
     assert_eq!(explorer.game(3).unwrap().id, "00000003");
-    assert_eq!(explorer.game(4).unwrap().id, "abcdefgh");
+    assert_eq!(explorer.game(4).unwrap().id, "00000004");
     assert!(explorer.game(6).is_err() && explorer.text(6).is_err());
     let about = explorer.about();
     assert_eq!(
         (about.games, about.sources.len(), about.years),
         (6, 2, None)
+    );
+}
+
+/// Games with the tags and moves given, in a file of a directory.
+fn pgn_of(dir: &Path, games: &[&str]) -> PathBuf {
+    let path = dir.join("games.pgn");
+    fs::write(&path, games.join("\n\n")).unwrap();
+    path
+}
+
+#[test]
+fn names_match_in_part_on_the_command_line() {
+    let dir = temp();
+    let games = pgn_of(
+        dir.path(),
+        &[
+            "[Event \"Riga Open\"]\n[White \"Mu\u{308}ller,  Hans\"]\n[Black \"Tal, Mikhail\"]\n\n1. e4 1-0",
+            "[Event \"Riga\"]\n[White \"Tal, Mikhail\"]\n[Black \"M\u{fc}ller, Karsten\"]\n\n1. d4 0-1",
+            "[Event \"Tal Memorial\"]\n[White \"Botvinnik\"]\n[Black \"Keres, Paul\"]\n\n1. c4 *",
+        ],
+    );
+    ok(
+        dir.path(),
+        args!["make-book", "-q", "--leveldb", "a.idx", "--explorer", games],
+    );
+    for (options, expected) in [
+        ("--player müller", 2),
+        ("--player MÜLLER,\u{a0}hans", 1),
+        ("--player müller --color white", 1),
+        ("--player müller --color black", 1),
+        ("--player müller --opponent tal", 2),
+        ("--opponent karsten", 1),
+        ("--event riga", 2),
+        ("--event riga --exact", 1),
+        ("--player tal,\u{a0}mikhail --exact", 2),
+    ] {
+        let words: Vec<String> = options
+            .split(' ')
+            .map(|word| word.replace('\u{a0}', " "))
+            .collect();
+        let ask = |command: &str| {
+            let mut args: Vec<&str> = vec![command, "--leveldb", "a.idx", "--json"];
+            args.extend(words.iter().map(String::as_str));
+            ok_json(dir.path(), &args)
+        };
+        assert_eq!(ask("moves")["games"], expected, "{options}");
+        assert_eq!(ask("games")["total"], expected, "{options}");
+    }
+    for command in ["moves", "games"] {
+        let nobody = |options: &str| {
+            fails(
+                dir.path(),
+                &format!("{command} --leveldb a.idx {options}"),
+                1,
+            )
+        };
+        for (options, expected) in [
+            (
+                "--player Botwinnik",
+                "no player's name contains \"Botwinnik\": did you mean \"Botvinnik\"?",
+            ),
+            ("--player Riga", "no player's name contains \"Riga\""),
+            (
+                "--player tal --exact",
+                "no player has the whole name \"tal\": did you mean \"Tal, Mikhail\"?",
+            ),
+            (
+                "--player tal --opponent Kerez",
+                "\"Kerez\": did you mean \"Keres, Paul\"?",
+            ),
+            (
+                "--event Rigga --json",
+                "no event's name contains \"Rigga\": did you mean \"Riga\" or \"Riga Open\"?",
+            ),
+        ] {
+            let error = nobody(options);
+            assert!(error.contains(expected), "{options}: {error}");
+        }
+    }
+    let nothing = ok(dir.path(), "moves --leveldb a.idx --player tal --moves a3");
+    assert_eq!(nothing, "no games continue from this position\n");
+}
+
+#[test]
+fn a_performance_is_over_rated_opponents_and_known_results() {
+    let dir = temp();
+    let unrated = "[Event \"A\"]\n[White \"Tal\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 1-0";
+    let lost = "[Event \"A\"]\n[White \"Tal\"]\n[Black \"C\"]\n[BlackElo \"2500\"]\n[Result \"0-1\"]\n\n1. e4 0-1";
+    let open = "[Event \"A\"]\n[White \"Tal\"]\n[Black \"D\"]\n[BlackElo \"1000\"]\n[Result \"*\"]\n\n1. e4 *";
+    let slip = "[Event \"A\"]\n[White \"Tal\"]\n[Black \"E\"]\n[BlackElo \"27000\"]\n[Result \"1-0\"]\n\n1. d4 1-0";
+    let mut games = vec![unrated; 9];
+    games.extend([lost, open, slip]);
+    let explorer = explorer_of(
+        dir.path(),
+        &[pgn_of(dir.path(), &games)],
+        VariantChoice::default(),
+    );
+    let mut query = Query::new(Line::start(Variant::Standard), View::Player);
+    query.filters.player = Some("tal".to_owned());
+    query.filters.color = Some(Color::White);
+    let answer = explorer.answer(&query).unwrap();
+    let scores: Vec<_> = answer
+        .moves
+        .iter()
+        .map(|mv| (mv.games(), mv.player.unwrap()))
+        .collect();
+    // One loss to a 2500 is 800 less.
+    assert_eq!(scores[0].0, 11);
+    assert_eq!(
+        (scores[0].1.average_opponent_rating, scores[0].1.performance),
+        (Some(2500), Some(1700))
+    );
+    assert_eq!(
+        (scores[1].1.average_opponent_rating, scores[1].1.performance),
+        (None, None)
+    );
+    let json = serde_json::to_value(&answer).unwrap();
+    assert!(
+        json["moves"][1]["performance"].is_null()
+            && json["moves"][1].get("averageRating").is_none()
+    );
+}
+
+#[test]
+fn pages_of_lichess_and_shared_ids_are_no_ids_of_games() {
+    let dir = temp();
+    let game = |site: &str, mv: &str| {
+        let site = format!("https://lichess.org/{site}");
+        format!("[Event \"A\"]\n[Site \"{site}\"]\n[White \"A\"]\n[Result \"1-0\"]\n\n1. {mv} 1-0")
+    };
+    let games = [
+        game("analysis", "e4"),
+        game("training", "d4"),
+        game("abcdefgh", "c4"),
+        game("abcdefgh", "Nf3"),
+        game("Abcdefgh", "b3"),
+        game("onlyonce", "g3"),
+        game("onlyonce", "g3"),
+    ];
+    let pgn = pgn_of(dir.path(), &games.each_ref().map(String::as_str));
+    MakeBook::new([Input::file(pgn)])
+        .drop_duplicates(true)
+        .explorer(true)
+        .leveldb(dir.path().join("a.idx"))
+        .run()
+        .unwrap();
+    let explorer = Explorer::open([("a".to_owned(), dir.path().join("a.idx"))]).unwrap();
+    let ids: Vec<String> = (0..7)
+        .map(|number| explorer.game(number).unwrap().id)
+        .collect();
+    // Of the last two games, which are one, the first has the id.
+    assert_eq!(
+        ids,
+        [
+            "00000000", "00000001", "00000002", "00000003", "Abcdefgh", "onlyonce", "00000006"
+        ]
+    );
+    for (number, id) in ids.iter().enumerate() {
+        assert_eq!(explorer.find(id).unwrap(), Some(number as u64), "{id}");
+    }
+    for unknown in ["analysis", "training", "abcdefgh"] {
+        assert_eq!(explorer.find(unknown).unwrap(), None, "{unknown}");
+    }
+}
+
+#[test]
+fn dates_of_another_form_are_unknown_everywhere() {
+    let dir = temp();
+    let game = |date: &str, mv: &str| format!("[Event \"A\"]\n[Date \"{date}\"]\n\n1. {mv} 1-0");
+    let games = [
+        game("15.03.2024", "e4"),
+        game("03/15/2024", "d4"),
+        game("2024.02.31", "c4"),
+        game("????.??.??\"]\n[EventDate \"2020.01.01", "b4"),
+        game("2019.12.31", "a4"),
+    ];
+    let pgn = pgn_of(dir.path(), &games.each_ref().map(String::as_str));
+    let pgn = pgn.to_str().unwrap();
+    ok(
+        dir.path(),
+        args!["make-book", "-q", pgn, "--leveldb", "a.idx", "--explorer"],
+    );
+    let explorer = Explorer::open([("a".to_owned(), dir.path().join("a.idx"))]).unwrap();
+    assert_eq!(explorer.about().years, Some([2019, 2024]));
+    let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
+    query.history = true;
+    let history = explorer.answer(&query).unwrap().history.unwrap();
+    assert_eq!(history.iter().map(|month| month.white).sum::<u64>(), 3);
+    assert_eq!(history.len(), 51);
+    // The same games are of a time for every command.
+    for (since, expected) in [
+        ("2024", &["c4", "d4", "e4"][..]),
+        ("2024.02.29", &["c4", "d4", "e4"]),
+        ("2024.03", &["d4", "e4"]),
+        ("2020", &["b4", "c4", "d4", "e4"]),
+        ("2019.12.31", &["a4", "b4", "c4", "d4", "e4"]),
+    ] {
+        let book = format!("make-book -q {pgn} --bin s.bin --min-game 1 --since {since}");
+        ok(dir.path(), &book);
+        let of = |document: Value| -> Vec<String> {
+            let moves = document["moves"].as_array().unwrap();
+            let mut moves: Vec<_> = moves
+                .iter()
+                .map(|mv| mv["san"].as_str().unwrap().to_owned())
+                .collect();
+            moves.sort();
+            moves
+        };
+        assert_eq!(
+            of(ok_json(dir.path(), "show s.bin --json")),
+            expected,
+            "{since}"
+        );
+        let moves = format!("moves --leveldb a.idx --json --since {since}");
+        assert_eq!(of(ok_json(dir.path(), &moves)), expected, "{since}");
+    }
+}
+
+#[test]
+fn games_and_moves_have_the_same_result_of_a_game() {
+    let dir = temp();
+    let games = pgn_of(
+        dir.path(),
+        &[
+            "[Event \"A\"]\n[White \"no tag\"]\n\n1. e4 1-0",
+            "[Event \"A\"]\n[White \"half\"]\n[Result \"1/2\"]\n\n1. d4 1/2-1/2",
+            "[Event \"A\"]\n[White \"contradicted\"]\n[Result \"0-1\"]\n\n1. c4 1-0",
+            "[Event \"A\"]\n[White \"unknown\"]\n[Result \"*\"]\n\n1. b4 1-0",
+            "1. h4 0-1",
+            "[Event \"A\"]\n[White \"none\"]\n\n1. a4",
+        ],
+    );
+    let games = games.to_str().unwrap();
+    for (index, option) in [("a.idx", "--explorer"), ("b.idx", "--index-stats")] {
+        let report = ok_json(
+            dir.path(),
+            args![
+                "make-book",
+                "--json",
+                "--min-game=1",
+                games,
+                "--leveldb",
+                index,
+                option,
+                "--bin",
+                "a.bin",
+                "--force"
+            ],
+        );
+        assert_eq!(report["contradicted_results"], 2, "{report}");
+        let list = ok_json(dir.path(), args!["games", "--leveldb", index, "--json"]);
+        let moves = ok_json(dir.path(), args!["moves", "--leveldb", index, "--json"]);
+        for (id, expected) in ["1-0", "1/2-1/2", "0-1", "*", "0-1", "*"]
+            .iter()
+            .enumerate()
+        {
+            assert_eq!(list["games"][id]["result"], *expected, "{index} {id}");
+            let san = ["e4", "d4", "c4", "b4", "h4", "a4"][id];
+            let moves = moves["moves"].as_array().unwrap();
+            let played = moves.iter().find(|played| played["san"] == san).unwrap();
+            let one = |results: &[&str]| u64::from(results.contains(expected));
+            let results = [&["1-0"][..], &["1/2-1/2", "*"], &["0-1"]].map(one);
+            assert_eq!(
+                ["white", "draws", "black"].map(|key| played[key].as_u64().unwrap()),
+                results
+            );
+        }
+        // The text of a game is still found by its record.
+        for id in 0..6 {
+            ok(dir.path(), &format!("game --leveldb {index} {id}"));
+        }
+    }
+    let summary = crate::common::run(
+        dir.path(),
+        args!["make-book", "--min-game=1", games, "--force"],
+    );
+    let summary = String::from_utf8_lossy(&summary.stderr).into_owned();
+    assert!(
+        summary
+            .contains("2 games end with another result than their Result tag has: the tag counts"),
+        "{summary}"
     );
 }

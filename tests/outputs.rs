@@ -156,7 +156,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
         ),
         (
             format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),
-            "of 7 moves none is kept (7 played in fewer than 50 games)",
+            "of 7 moves none is kept (7 played fewer than 50 times)",
         ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --force --leveldb a.idx --obs a.obs.db3"),

@@ -73,8 +73,8 @@ fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
 fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
     let dir = temp();
     let once = crate::common::many_games();
-    // The second time White loses.
-    let again = once.replace("1-0", "0-1");
+    // The second time they say where they were played.
+    let again = once.replace("[Result", "[Site \"Riga\"]\n[Result");
     fs::write(dir.path().join("once.pgn"), once).unwrap();
     fs::write(dir.path().join("twice.pgn"), format!("{once}{again}{once}")).unwrap();
     let expected = made(dir.path(), "once.pgn", "--threads 1");
@@ -100,6 +100,7 @@ fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
     );
     assert_eq!(last["total"], 1500);
     assert_eq!(last["games"][1499]["id"], 1499);
+    assert_eq!(last["games"][1499]["site"], "*");
 }
 
 #[test]
@@ -111,9 +112,12 @@ fn what_makes_a_game_the_same() {
         counted(dir.path(), &drop)
     };
     let tal = "[White \"Tal\"]\n\n1. e4 e5 2. Nf3 Nc6 *";
-    let annotated =
-        "[White \"TAL\"]\n[Date \"1960\"]\n\n1. e4! {best} e5 (1... c5) 2. Ng1f3 Nc6 1-0";
+    let annotated = "[White \"TAL\"]\n[Date \"1960\"]\n\n1. e4! {best} e5 (1... c5) 2. Ng1f3 Nc6 *";
     assert_eq!(counted(&[tal, annotated], &[]), 1);
+    let won = tal.replace('*', "1-0");
+    let tagged = won.replace("\n\n", "\n[Result \"*\"]\n\n");
+    assert_eq!(counted(&[tal, &won], &[]), 2);
+    assert_eq!(counted(&[tal, &tagged], &[]), 1);
     assert_eq!(counted(&[tal, annotated], &["--variations"]), 1);
     let other = "[White \"Tal\"]\n\n1. e4 e5 2. Nf3 Nf6 *";
     assert_eq!(counted(&[tal, other], &[]), 2);
@@ -133,7 +137,7 @@ fn what_makes_a_game_the_same() {
         0
     );
     // A game that another condition leaves out does not stand in the way of a later one.
-    assert_eq!(counted(&[tal, annotated], &["--result", "1-0"]), 1);
+    assert_eq!(counted(&[tal, &won, &won], &["--result", "1-0"]), 1);
     let setup = "[White \"Tal\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKB1R w KQkq - 0 1\"]\n\n1. e4 e5 *";
     let usual = "[White \"Tal\"]\n\n1. e4 e5 *";
     assert_eq!(counted(&[setup, usual], &[]), 2);

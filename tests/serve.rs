@@ -562,3 +562,43 @@ fn what_cannot_be_served_is_one_line() {
     let error = fails(dir.path(), line, 1);
     assert!(error.contains(&address), "{error}");
 }
+
+#[test]
+fn what_is_no_castling_is_not_played_as_castling() {
+    let (_dir, served) = famous();
+    let ready = "_w_KQkq_-_0_1";
+    let both = format!("/lichess?fen=r3k2r/8/8/8/8/8/8/R3K2R{ready}");
+    for play in ["e1g1", "e1h1", "e1c1", "e1a1"] {
+        let board = &served.json(&format!("{both}&play={play}"))["polybook"];
+        assert!(
+            board["line"][0]["san"].as_str().unwrap().starts_with("O-O"),
+            "{board}"
+        );
+    }
+    for play in ["e1b1", "e1b2", "e1e3"] {
+        assert_eq!(
+            served.get(&format!("{both}&play={play}")).status,
+            400,
+            "{play}"
+        );
+    }
+    let shuffled = "/lichess?variant=chess960&fen=1k5r/8/8/8/8/8/8/RK5R_w_HA_-_0_1";
+    assert_eq!(served.get(&format!("{shuffled}&play=b1h1")).status, 200);
+    assert_eq!(served.get(&format!("{shuffled}&play=b1d1")).status, 400);
+}
+
+#[test]
+fn names_are_the_same_however_they_are_encoded() {
+    let dir = temp();
+    let game = |name: &str| format!("[Event \"A\"]\n[White \"{name}\"]\n\n1. e4 1-0\n\n");
+    let both = [game("Müller,  Hans"), game("Mu\u{308}ller, HANS")].concat();
+    fs::write(dir.path().join("games.pgn"), both).unwrap();
+    let served = Served::start(dir.path(), "-q games.pgn --no-cache");
+    for name in ["M%C3%BCller,+Hans", "m%75%CC%88ller,++hans+"] {
+        let answer = served.json(&format!("/player?player={name}&color=white"));
+        assert_eq!(games(&answer), 2, "{name}");
+    }
+    assert_eq!(served.get("/games?color=white&opponent=x").status, 400);
+    assert_eq!(served.get("/lichess?color=white&opponent=x").status, 400);
+    assert_eq!(served.get("/lichess?color=white").status, 200);
+}

@@ -116,6 +116,7 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         results: options.results("result")?,
         eco: options.parse("eco")?,
         event: options.take("event")?,
+        names: Default::default(),
         min_ply: options.take("min_ply")?.unwrap_or_default(),
         source: options.take("source")?,
     })

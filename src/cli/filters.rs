@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    explorer::{Explorer, Filters, Speed},
+    explorer::{Explorer, Filters, NameMatch, Speed},
     index::Index,
     pgn::{Date, EcoRange, GameResult},
 };
@@ -18,17 +18,21 @@ const FILTERS: &str = "Which games count (of an index made with --explorer)";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS)]
 pub struct FilterArgs {
-    /// Games of the player with this whole name, in any case
+    /// Games in which NAME is part of a player's name, in any case
     #[arg(long, value_name = "NAME")]
     player: Option<String>,
 
-    /// Games in which the player has this colour
+    /// Games in which the player has this color
     #[arg(long, value_name = "white|black", value_parser = color, requires = "player")]
     color: Option<Color>,
 
-    /// Games against the player with this whole name
+    /// Games in which NAME is part of the other player's name
     #[arg(long, value_name = "NAME")]
     opponent: Option<String>,
+
+    /// Names match whole, not in part
+    #[arg(long)]
+    exact: bool,
 
     /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown parts pass
     #[arg(long, value_name = "DATE")]
@@ -58,7 +62,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 
-    /// Games of the event with this whole name, in any case
+    /// Games in which NAME is part of the event's name, in any case
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
 }
@@ -78,6 +82,7 @@ impl FilterArgs {
             player,
             color,
             opponent,
+            exact: _,
             since,
             until,
             min_elo,
@@ -113,8 +118,20 @@ impl FilterArgs {
             results: self.result.clone(),
             eco: self.eco.clone(),
             event: self.event.clone(),
+            names: match self.exact {
+                true => NameMatch::Whole,
+                false => NameMatch::Part,
+            },
             ..Filters::default()
         }
+    }
+}
+
+/// Refuses filters that let no game pass because no game has a name of theirs.
+pub fn check_names(explorer: &Explorer, filters: &Filters) -> anyhow::Result<()> {
+    match explorer.unknown_name(filters)? {
+        Some(unknown) => Err(anyhow::anyhow!("{unknown}")),
+        None => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ use serde::{
 
 use super::{
     counted::counted,
-    filters::{FilterArgs, explorer_of},
+    filters::{FilterArgs, check_names, explorer_of},
     json, key,
     position::PositionArgs,
     usage::Usage,
@@ -110,6 +110,9 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
         sort: args.sort,
     };
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
+    if total == 0 {
+        check_names(&explorer, &query.filters)?;
+    }
     if args.pgn {
         return print_texts(&explorer, &numbers);
     }

@@ -99,7 +99,7 @@ pub struct Args {
     #[command(flatten)]
     weighting: WeightingArgs,
 
-    /// Leave out a game with the same moves and players as an earlier one
+    /// Leave out a game with the same moves, players and result as an earlier one
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 

@@ -17,7 +17,7 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
     Context,
-    filters::{FilterArgs, explorer_of, plain_index},
+    filters::{FilterArgs, check_names, explorer_of, plain_index},
     json, key,
     position::PositionArgs,
 };
@@ -125,6 +125,9 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     query.top_games = 0;
     query.recent_games = Some(0);
     let mut answer = explorer.answer(&query)?;
+    if answer.moves.is_empty() {
+        check_names(&explorer, &query.filters)?;
+    }
     sort(&mut answer.moves, args.sort, &pos);
     if args.json {
         return json::print(&document(&answer, &pos));
@@ -174,11 +177,18 @@ fn document(answer: &Answer, pos: &VariantPosition) -> Document {
     }
 }
 
+/// What is said instead of a table.
+const NO_MOVES: &str = "no games continue from this position\n";
+
 /// The moves for people, with bars where these can be seen.
 fn table(answer: &Answer, with_bars: bool) -> String {
     let mut text = String::new();
     if let Some(opening) = answer.opening {
         let _ = writeln!(text, "{} {}", opening.eco, opening.name);
+    }
+    if answer.moves.is_empty() {
+        text.push_str(NO_MOVES);
+        return text;
     }
     let bar_heading = if with_bars {
         format!("{:<22}", "")
@@ -262,6 +272,9 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
             totals: None,
             moves: rows.iter().map(|row| row.document(&pos)).collect(),
         });
+    }
+    if rows.is_empty() {
+        return super::print(NO_MOVES);
     }
     let mut text = String::from("move      games    white    draws    black\n");
     for row in &rows {

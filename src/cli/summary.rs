@@ -50,7 +50,7 @@ fn games(text: &mut String, report: &Report) {
     if let Some(games) = totals.filtered_by.get(&Condition::Duplicate) {
         let _ = writeln!(
             text,
-            "{games} of the filtered games have the same moves and players as an earlier one"
+            "{games} of the filtered games have the same moves, players and result as an earlier one"
         );
     }
     for (variant, games) in &totals.variants {

@@ -79,7 +79,7 @@ pub struct Args {
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 
-    /// Moves of at least N games, of a database or an index
+    /// Moves played at least N times, of a database or an index
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 

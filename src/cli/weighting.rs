@@ -10,7 +10,8 @@ use shakmaty::Color;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Which moves are kept, and their weights")]
 pub struct WeightingArgs {
-    /// Keep a move when at least N games played it in that position [default: 3; for tables 1]
+    /// Keep a move that was played at least N times in that position, twice by a game that came back to it [default: 3;
+    /// for tables 1]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 

@@ -47,6 +47,9 @@ pub struct About {
     /// Games that start with castling rights that cannot be.
     #[serde(default)]
     pub castling_dropped: u64,
+    /// Games that end with another result than their `Result` tag has.
+    #[serde(default)]
+    pub contradicted_results: u64,
     /// Games that were left out, by the condition that they did not meet.
     #[serde(default)]
     pub filtered_by: BTreeMap<String, u64>,
@@ -174,6 +177,7 @@ impl Sidecar {
             self.about.null_moves,
             self.about.unplayable_variations,
             self.about.castling_dropped,
+            self.about.contradicted_results,
         ];
         let by_name = self
             .about

@@ -60,12 +60,9 @@ pub struct PlayedMove {
     /// The mean rating of those who played it, 0 if none has one. Not in the player's view.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub average_rating: Option<u64>,
-    /// The mean rating of the player's opponents. In the player's view only.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub average_opponent_rating: Option<u64>,
-    /// The rating that the player's score is worth, by FIDE's table. In the player's view only.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub performance: Option<u64>,
+    /// How the player did. In the player's view only.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub player: Option<PlayerScore>,
     /// Games that White won.
     pub white: u64,
     /// Games that neither side won.
@@ -86,6 +83,20 @@ impl PlayedMove {
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
     }
+}
+
+/// How a player did in the games that have a result and whose opponent has a rating.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "camelCase")
+)]
+pub struct PlayerScore {
+    /// The mean rating of the opponents, `None` without such a game.
+    pub average_opponent_rating: Option<u64>,
+    /// The rating that the player's score is worth, by FIDE's table.
+    pub performance: Option<u64>,
 }
 
 /// A game and what it played.

@@ -3,17 +3,18 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use rayon::prelude::*;
-use shakmaty::{Position, variant::VariantPosition};
+use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    answer::{About, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove},
+    answer::{About, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, PlayerScore},
     count::{Counted, Rank, count_games, first_games, subject_of},
     line::Line,
     performance::performance,
-    query::{Page, Query, View},
+    query::{Filters, Page, Query, View},
     sieves::Sieves,
     sources::Sources,
     tally::{MoveTally, Results},
+    unknown_name::UnknownName,
 };
 use crate::{
     error::Result,
@@ -147,6 +148,15 @@ impl Explorer {
         Ok((total, games))
     }
 
+    /// The first name of some filters that no game has, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// A damaged index.
+    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
+        UnknownName::of(&self.sources, filters)
+    }
+
     /// What the index says of a game, by its number.
     ///
     /// # Errors
@@ -200,20 +210,17 @@ impl Explorer {
         let pos = query.line.position();
         let next = position_after(&query.line, mv);
         let results = tally.results;
-        let mean = tally.ratings.mean();
         let game = match results.games() {
             1 => Some(self.sources.info(tally.game, query.view)?),
             _ => None,
         };
         let of_player = query.view == View::Player;
         let player = query.filters.color.unwrap_or(pos.turn());
-        let worth = performance(mean, results.half_points(player), results.games());
         Ok(PlayedMove {
             uci: mv.to_string(),
             san: mv.san(pos).unwrap_or_default(),
-            average_rating: (!of_player).then_some(mean),
-            average_opponent_rating: of_player.then_some(mean),
-            performance: of_player.then_some(worth),
+            average_rating: (!of_player).then(|| tally.ratings.mean()),
+            player: of_player.then(|| player_score(tally, player)),
             white: results.white(),
             draws: results.draws(),
             black: results.black(),
@@ -237,6 +244,17 @@ impl Explorer {
                 })
             })
             .collect()
+    }
+}
+
+/// How the player of a color did in games that played a move.
+fn player_score(tally: &MoveTally, player: Color) -> PlayerScore {
+    let games = tally.rated.games();
+    let opponents = tally.rated_sum.checked_div(games);
+    let half_points = tally.rated.half_points(player);
+    PlayerScore {
+        average_opponent_rating: opponents,
+        performance: opponents.map(|opponents| performance(opponents, half_points, games)),
     }
 }
 

@@ -68,6 +68,12 @@ impl Hot {
         self.traits.result()
     }
 
+    /// Whether it is known how the game ended.
+    #[inline]
+    pub(super) fn has_result(&self) -> bool {
+        RESULTS[self.result()] != GameResult::Unknown
+    }
+
     pub(super) fn winner(&self) -> Option<Color> {
         match self.result() {
             1 => Some(Color::White),

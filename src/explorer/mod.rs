@@ -41,17 +41,20 @@ mod source;
 mod sources;
 mod summed;
 mod tally;
+mod unknown_name;
 
 pub use self::{
     answer::{
         About, AboutSource, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, Player,
+        PlayerScore,
     },
     engine::Explorer,
     line::Line,
     query::{Filters, Modes, Page, Query, RatingGroups, Set, Sort, Speeds, UnknownSort, View},
+    unknown_name::UnknownName,
 };
 pub use crate::{
     openings::Opening,
-    pgn::{Date, EcoRange, GameResult, Mode, RatingGroup, Speed},
+    pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Speed},
     position::Variant,
 };

@@ -8,11 +8,8 @@ const ABOVE: [i32; 51] = [
     383, 401, 422, 444, 470, 501, 538, 589, 677, 800,
 ];
 
-/// The rating of a player who scored `half_points` in `games` against opponents of a mean rating.
+/// The rating of a player who scored `half_points` in `games`, which are not none, against opponents of a mean rating.
 pub(super) fn performance(opponents: u64, half_points: u64, games: u64) -> u64 {
-    if games == 0 || opponents == 0 {
-        return 0;
-    }
     // Percent, half of one rounded up.
     let percent = (100 * half_points + games) / (2 * games);
     let above = match percent.checked_sub(50) {
@@ -34,6 +31,5 @@ mod tests {
         assert_eq!(performance(2400, 13, 10), 2510);
         assert_eq!(performance(2400, 7, 10), 2290);
         assert_eq!(performance(100, 0, 1), 0);
-        assert_eq!(performance(0, 2, 1), 0);
     }
 }

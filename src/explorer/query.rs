@@ -6,7 +6,7 @@ use shakmaty::Color;
 use thiserror::Error;
 
 use super::line::Line;
-use crate::pgn::{Date, EcoRange, GameResult, Mode, RatingGroup, Speed};
+use crate::pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Speed};
 
 /// What an answer is for: which of its parts it has, and how its moves are rated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -106,18 +106,20 @@ pub struct Filters {
     pub min_elo: Option<u32>,
     /// The highest.
     pub max_elo: Option<u32>,
-    /// The whole name of a player, in any case.
+    /// The name of a player.
     pub player: Option<String>,
-    /// The colour that the player has, `None` for either.
+    /// The color that the player has, `None` for either.
     pub color: Option<Color>,
-    /// The whole name of the other player; without a player that of either.
+    /// The name of the other player; without a player that of either.
     pub opponent: Option<String>,
     /// The results, none for any.
     pub results: Vec<GameResult>,
     /// The openings, by the games' own codes.
     pub eco: Option<EcoRange>,
-    /// The whole name of the event, in any case.
+    /// The name of the event.
     pub event: Option<String>,
+    /// Whether names are whole, as they are by default, or parts.
+    pub names: NameMatch,
     /// How many half-moves a game must at least have.
     pub min_ply: u32,
     /// The name of the source that games must come from.

@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    index::layout::{EcoNumber, Subject, folded},
+    index::layout::{EcoNumber, Subject},
+    pgn::{NameMatch, folded},
 };
 
 /// If no more of so many games are left, the other filters are asked of each of these by itself.
@@ -59,7 +60,7 @@ impl<'a> Sieve<'a> {
         }
         let numbers = |name: &Option<String>| -> Result<Option<Vec<u32>>> {
             name.as_deref()
-                .map(|name| source.numbers_of(name))
+                .map(|name| source.numbers_of(name, filters.names))
                 .transpose()
         };
         let player = numbers(&filters.player)?;
@@ -145,7 +146,7 @@ impl<'a> Sieve<'a> {
                 .is_none_or(|dates| dates.contains(games.dates[id]))
             & self.elo.is_none_or(|elo| elo.contains(games.elo[id]));
         passes
-            && event.is_none_or(|events| events.contains(&games.events[id]))
+            && event.is_none_or(|events| has(events, games.events[id]))
             && players.is_none_or(|players| players.admit(games.players[id]))
     }
 
@@ -189,7 +190,7 @@ impl<'a> Sieve<'a> {
                 other == event
             }),
             Some(events) => keep(passes, &games.events[stretch.clone()], |event| {
-                events.contains(event)
+                has(events, *event)
             }),
             None => {}
         }
@@ -237,6 +238,12 @@ fn is_set(bits: &[u64], at: usize) -> bool {
     bits[at / 64] >> (at % 64) & 1 == 1
 }
 
+/// Whether a number is among some that ascend.
+#[inline]
+fn has(numbers: &[u32], number: u32) -> bool {
+    numbers.binary_search(&number).is_ok()
+}
+
 /// The lowest and the highest rating that pass if they are known.
 #[derive(Copy, Clone)]
 struct EloRange {
@@ -275,9 +282,7 @@ impl Players {
     /// Whether the players of a game are those that are asked for, with the colours that they are asked for.
     fn admit(&self, [white, black]: [u32; 2]) -> bool {
         let is = |numbers: &Option<Vec<u32>>, number: u32| {
-            numbers
-                .as_ref()
-                .is_none_or(|numbers| numbers.contains(&number))
+            numbers.as_ref().is_none_or(|numbers| has(numbers, number))
         };
         let may_be = |color: Color| self.color.is_none_or(|wanted| wanted == color);
         if self.player.is_none() {
@@ -289,8 +294,12 @@ impl Players {
     }
 }
 
-/// The games of the player with the colour that is asked for, or of the opponent if no player is.
+/// The games of the player with the color that is asked for, or of the opponent if no player is. The index has lists
+/// of whole names only.
 fn games_of_somebody(source: &Source, filters: &Filters) -> Result<Option<Vec<u64>>> {
+    if filters.names == NameMatch::Part {
+        return Ok(None);
+    }
     let (name, color) = match (&filters.player, &filters.opponent) {
         (Some(player), _) => (player, filters.color),
         (None, Some(opponent)) => (opponent, None),

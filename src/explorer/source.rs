@@ -8,8 +8,9 @@ use crate::{
     index::{
         Index,
         explored::{ListPlace, NameReader, StoredList},
-        layout::{Contents, Subject, folded, rows::ROWS},
+        layout::{Contents, Subject, rows::ROWS},
     },
+    pgn::{NameMatch, folded},
 };
 
 /// An index that is open, with its games in memory: 32 bytes of each.
@@ -64,9 +65,18 @@ impl Source {
         self.names.name(&self.index, number).map(String::from)
     }
 
-    /// The numbers of the names that are a text, in any case.
-    pub(super) fn numbers_of(&self, name: &str) -> Result<Vec<u32>> {
+    /// The numbers of the names that match one, ascending.
+    pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
         let wanted = folded(name);
+        if how == NameMatch::Part {
+            let mut numbers = Vec::new();
+            self.for_each_name(|number, name| {
+                if how.matches(&folded(name), &wanted) {
+                    numbers.push(number);
+                }
+            })?;
+            return Ok(numbers);
+        }
         let mut numbers = self.listed(Subject::name(&wanted))?;
         let mut failed = Ok(());
         // Another name might share the hash.
@@ -78,6 +88,11 @@ impl Source {
             }
         });
         failed.map(|()| numbers)
+    }
+
+    /// Goes through all names and their numbers, which ascend.
+    pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
+        self.names.for_each(&self.index, f)
     }
 
     /// Where the list of a subject stands.
@@ -96,6 +111,17 @@ impl Source {
     /// The ids in the list of a subject, ascending.
     pub(super) fn listed(&self, subject: Subject) -> Result<Vec<u32>> {
         self.index.listed(self.contents.paging, subject)
+    }
+
+    /// How many items the list of a subject has.
+    pub(super) fn list_length(&self, subject: Subject) -> Result<u64> {
+        match self.place(subject)? {
+            ListPlace::Apart(apart) => Ok(apart.items),
+            ListPlace::InPage(list) => {
+                let parts = self.index.parts(&list)?;
+                Ok(parts.iter().map(|part| part.list.len as u64).sum())
+            }
+        }
     }
 
     pub(super) fn damaged(&self, problem: &str) -> Error {

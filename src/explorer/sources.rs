@@ -102,7 +102,9 @@ impl Sources {
                 let is_it = |id: &&u32| {
                     u64::from(**id) < source.games() && source.rows.site_id(**id) == Some(site_id)
                 };
-                if let Some(id) = ids.iter().find(is_it) {
+                if let Some(id) = ids.iter().find(is_it)
+                    && self.is_of_one_game(site_id)?
+                {
                     return Ok(Some(source.first + u64::from(*id)));
                 }
             }
@@ -110,6 +112,15 @@ impl Sources {
         let number = id.parse::<u64>().ok();
         let is_number = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_digit());
         Ok(number.filter(|number| is_number && *number < self.game_count()))
+    }
+
+    /// Whether no two games have an id at Lichess.
+    fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
+        let mut games = 0;
+        for source in &self.0 {
+            games += source.list_length(Subject::site_id(id))?;
+        }
+        Ok(games == 1)
     }
 
     /// The source of a game, and its id there.
@@ -139,8 +150,8 @@ impl Sources {
         Ok(GameInfo {
             number,
             id: match source.rows.site_id(id) {
-                Some(id) => id.text(),
-                None => format!("{number:08}"),
+                Some(id) if self.is_of_one_game(id)? => id.text(),
+                _ => format!("{number:08}"),
             },
             winner: hot.winner(),
             speed: (!of_masters).then_some(speed),

@@ -37,6 +37,7 @@ impl SumFilter {
             results,
             eco,
             event,
+            names: _,
             min_ply,
             source: _,
         } = filters;

@@ -44,7 +44,7 @@ impl Results {
         self.by_result.iter().sum()
     }
 
-    /// Twice the points of a colour.
+    /// Twice the points of a color.
     pub(super) fn half_points(self, color: Color) -> u64 {
         2 * color.fold_wb(self.white(), self.black()) + self.draws()
     }
@@ -90,18 +90,26 @@ impl AddAssign for Ratings {
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: Results,
-    /// The ratings of the colour that the question is about.
+    /// The ratings of the color that the question is about.
     pub ratings: Ratings,
+    /// The results of the games that have one and in which that color has a rating.
+    pub rated: Results,
+    /// The sum of these ratings.
+    pub rated_sum: u64,
     /// The number of one of the games.
     pub game: u64,
 }
 
 impl MoveTally {
-    /// Adds a game with the rating of the colour that the question is about.
+    /// Adds a game with the rating of the color that the question is about.
     #[inline]
     pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
         self.results.add(hot.result());
         self.ratings.add(rating);
+        if rating > 0 && hot.has_result() {
+            self.rated.add(hot.result());
+            self.rated_sum += u64::from(rating);
+        }
         self.game = number;
     }
 
@@ -118,6 +126,8 @@ impl AddAssign for MoveTally {
     fn add_assign(&mut self, other: MoveTally) {
         self.results += other.results;
         self.ratings += other.ratings;
+        self.rated += other.rated;
+        self.rated_sum += other.rated_sum;
         if other.results.games() > 0 {
             self.game = other.game;
         }

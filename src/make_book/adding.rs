@@ -30,6 +30,7 @@ fn outcome(about: &About, run: &MakeBook) -> Result<Outcome, CountsError> {
         null_moves: about.null_moves,
         unplayable_variations: about.unplayable_variations,
         castling_dropped: about.castling_dropped,
+        contradicted_results: about.contradicted_results,
         ..Totals::default()
     };
     if run.tells_left_out() {

@@ -86,6 +86,7 @@ impl MakeBook {
             null_moves: totals.null_moves,
             unplayable_variations: totals.unplayable_variations,
             castling_dropped: totals.castling_dropped,
+            contradicted_results: totals.contradicted_results,
             filtered_by: totals
                 .filtered_by
                 .iter()

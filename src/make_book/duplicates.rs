@@ -10,7 +10,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use super::outcome::Outcome;
 use crate::{
     error::Result,
-    pgn::{Condition, Tags, tag_text},
+    pgn::{Condition, Date, GameResult, Tags, folded, tag_text},
     position::{BookMove, Keyed, PieceLetters, Rules},
     sort::Seen,
 };
@@ -68,26 +68,31 @@ impl<P: Rules> Rest<P> {
     }
 }
 
-/// The fingerprint of a game: of its players' names without regard to case, of where it starts, and of its moves.
-/// Two games with the same one are the same: of a thousand million games, two that differ have it by a chance of
-/// less than one in 10^20.
+/// The fingerprint of a game: of its players' names as names are compared, of its result, of where it starts, and of
+/// its moves; of its date and event too if it names neither player. Two games with the same one are the same: of a
+/// thousand million games, two that differ have it by a chance of less than one in 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,
+    result: GameResult,
     start: u64,
     moves: impl ExactSizeIterator<Item = BookMove>,
     rest: &[u8],
 ) -> u128 {
-    let mut hasher = SipHasher13::new();
-    for name in [&b"White"[..], b"Black"] {
-        let name = tags.get(name).map(tag_text).unwrap_or_default();
-        // A question mark stands for a name that is not known.
-        let name = match name.trim() {
-            "?" => String::new(),
-            name => name.to_lowercase(),
-        };
-        hasher.write(&(name.len() as u64).to_le_bytes());
-        hasher.write(name.as_bytes());
+    // A question mark stands for a name that is not known.
+    let name = |tag: &[u8]| {
+        let name = folded(&tags.get(tag).map(tag_text).unwrap_or_default());
+        if name == "?" { String::new() } else { name }
+    };
+    let mut texts = vec![name(b"White"), name(b"Black")];
+    if texts.iter().all(String::is_empty) {
+        texts.extend([name(b"Event"), Date::of_tags(tags).to_string()]);
     }
+    let mut hasher = SipHasher13::new();
+    for text in texts {
+        hasher.write(&(text.len() as u64).to_le_bytes());
+        hasher.write(text.as_bytes());
+    }
+    hasher.write(result.token().as_bytes());
     hasher.write(&start.to_le_bytes());
     hasher.write(&(moves.len() as u64).to_le_bytes());
     for mv in moves {
@@ -144,11 +149,15 @@ mod tests {
     use super::*;
     use crate::pgn::GameReader;
 
-    fn of_tags(tags: &str) -> u128 {
+    fn of_tags_and_result(tags: &str, result: GameResult) -> u128 {
         let text = format!("{tags} *");
         let mut games = GameReader::new(text.as_bytes());
         assert!(games.next_game());
-        fingerprint(games.tags(), 1, [BookMove(7)].into_iter(), b"")
+        fingerprint(games.tags(), result, 1, [BookMove(7)].into_iter(), b"")
+    }
+
+    fn of_tags(tags: &str) -> u128 {
+        of_tags_and_result(tags, GameResult::Draw)
     }
 
     #[test]
@@ -158,6 +167,30 @@ mod tests {
         assert_eq!(tal, of_tags("[Black \"\"][White \"tal\"][Date \"1960\"]"));
         assert_ne!(tal, of_tags("[Black \"Tal\"][White \"?\"]"));
         assert_ne!(tal, of_tags("[White \"Ta\"][Black \"l\"]"));
+        let players = "[White \"M\u{fc}ller, H\"][Black \"Tal\"]";
+        let other = "[White \"Mu\u{308}ller,  H\"][Black \"Tal\"]";
+        assert_eq!(of_tags(players), of_tags(other));
+    }
+
+    #[test]
+    fn results_are_the_same_and_dates_and_events_of_nameless_games() {
+        let tal = "[White \"Tal\"][Black \"Botvinnik\"]";
+        assert_ne!(
+            of_tags_and_result(tal, GameResult::Draw),
+            of_tags_and_result(tal, GameResult::WhiteWins)
+        );
+        let nameless = of_tags("[White \"?\"][Event \"Moscow\"][Date \"1960.03.15\"]");
+        for (tags, is_same) in [
+            (
+                "[Event \" moscow\"][Date \"1960-03-15\"][Round \"1\"]",
+                true,
+            ),
+            ("[Event \"Moscow\"][Date \"1960.03.16\"]", false),
+            ("[Event \"Riga\"][Date \"1960.03.15\"]", false),
+            ("", false),
+        ] {
+            assert_eq!(of_tags(tags) == nameless, is_same, "{tags}");
+        }
     }
 
     #[test]

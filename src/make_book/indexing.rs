@@ -16,7 +16,7 @@ use crate::{
         posting::Posting,
     },
     output::Finished,
-    pgn::Tags,
+    pgn::{GameResult, Tags},
     position::BookMove,
     sort::{Memory, Partition, Shards},
 };
@@ -49,6 +49,16 @@ impl BatchIndex {
         layout::write_game(&mut self.records, tags, offset);
         let length = self.records.len() - start;
         self.record_lengths.push(length as u32);
+    }
+
+    /// Says by which result the last game counts, whose tags do not say it.
+    pub(super) fn set_result(&mut self, result: GameResult) {
+        let Some(length) = self.record_lengths.last_mut() else {
+            return;
+        };
+        let start = self.records.len() - *length as usize;
+        layout::write_result(&mut self.records, start, result.token().as_bytes());
+        *length = (self.records.len() - start) as u32;
     }
 
     /// Makes room for what so many half-moves played where.

@@ -171,8 +171,9 @@ impl MakeBook {
         self
     }
 
-    /// Leaves a game out that has the same moves and players as one before it that counts. All its moves are
-    /// compared, those that do not count too, and the names in any case. Default: no.
+    /// Leaves a game out that has the same moves, players and result as one before it that counts. All its moves are
+    /// compared, those that do not count too, and the names as [`NameMatch`](crate::pgn::NameMatch) has it. Games that
+    /// name neither player must have the same date and event as well. Default: no.
     pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
         self.drop_duplicates = drop;
         self
@@ -228,9 +229,9 @@ impl MakeBook {
         self
     }
 
-    /// The fewest games in which a move must have been played to be kept. Default: 3.
-    pub fn min_game(mut self, games: u64) -> MakeBook {
-        self.move_filter.min_game = games;
+    /// How many times a move must have been played at least to be kept. Default: 3.
+    pub fn min_game(mut self, times: u64) -> MakeBook {
+        self.move_filter.min_game = times;
         self
     }
 

@@ -74,7 +74,7 @@ impl<'a> Replayer<'a> {
 
     fn game(&mut self, games: &mut GameReader<'_>, job: &Job) {
         let tags = games.tags();
-        let tag_result = tags.get(b"Result").and_then(GameResult::from_token);
+        let tag_result = GameResult::of_tags(tags);
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
         if self.options.leveldb.is_some() {
@@ -262,8 +262,10 @@ impl<'a> Replayer<'a> {
         }
         // A batch has fewer bytes than an id has values.
         let id = self.outcome.totals.games.read as u32;
-        let candidate = self.begin_candidate(games.tags(), start, id);
+        let candidate = self.begin_candidate(games.tags(), result, start, id);
         let totals = &mut self.outcome.totals;
+        let contradicts = |marker| tag_result.is_some_and(|tag| tag != marker);
+        totals.contradicted_results += u64::from(ending.marker.is_some_and(contradicts));
         totals.games.counted += u64::from(is_whole);
         if self.options.distinguishes_variants() {
             *totals.variants.entry(variant).or_default() += 1;
@@ -274,6 +276,9 @@ impl<'a> Replayer<'a> {
         self.outcome
             .count_variations(self.options, &self.line.variations);
         if self.options.leveldb.is_some() {
+            if tag_result.is_none() {
+                self.outcome.index.set_result(result);
+            }
             self.index_moves(id, result, pos.key());
         }
         if self.options.explores() {
@@ -285,11 +290,17 @@ impl<'a> Replayer<'a> {
     }
 
     /// Sets the totals so far aside, so that what the present game adds can be told, if duplicates are dropped.
-    fn begin_candidate(&mut self, tags: &Tags<'_>, start: u64, id: u32) -> Option<Candidate> {
+    fn begin_candidate(
+        &mut self,
+        tags: &Tags<'_>,
+        result: GameResult,
+        start: u64,
+        id: u32,
+    ) -> Option<Candidate> {
         self.options.drop_duplicates.then(|| {
             let moves = self.line.plies.iter().map(|ply| ply.mv);
             Candidate {
-                fingerprint: fingerprint(tags, start, moves, &self.line.rest),
+                fingerprint: fingerprint(tags, result, start, moves, &self.line.rest),
                 id,
                 totals: std::mem::take(&mut self.outcome.totals),
                 records: self.outcome.records.len(),

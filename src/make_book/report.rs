@@ -36,6 +36,9 @@ pub struct Totals {
     /// these rights.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
     pub castling_dropped: u64,
+    /// Games that end with another result than their `Result` tag has: the tag counts.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub contradicted_results: u64,
     /// Games that count, by their variant, unless only standard chess was asked for.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
     pub variants: BTreeMap<Variant, u64>,
@@ -69,6 +72,10 @@ impl Totals {
                 self.castling_dropped,
                 "games start with castling rights without king and rook in their places, and are played without these rights",
             ),
+            (
+                self.contradicted_results,
+                "games end with another result than their Result tag has: the tag counts",
+            ),
         ]
         .into_iter()
         .filter(|(lines, _)| *lines > 0)
@@ -91,6 +98,7 @@ impl AddAssign<&Totals> for Totals {
             null_moves,
             unplayable_variations,
             castling_dropped,
+            contradicted_results,
             variants,
         } = other;
         self.games += *games;
@@ -102,6 +110,7 @@ impl AddAssign<&Totals> for Totals {
         self.null_moves += null_moves;
         self.unplayable_variations += unplayable_variations;
         self.castling_dropped += castling_dropped;
+        self.contradicted_results += contradicted_results;
         for (variant, games) in variants {
             *self.variants.entry(*variant).or_default() += games;
         }

@@ -40,7 +40,7 @@ mod word;
 
 #[cfg(feature = "leveldb")]
 pub(crate) use self::select::rating;
-pub(crate) use self::select::tag_text;
+pub(crate) use self::select::{folded, tag_text};
 pub use self::{
     cut::{Batch, Cutter, LONGEST_GAME},
     game::GameReader,
@@ -48,7 +48,9 @@ pub use self::{
     input::{Input, Stream, StreamOptions},
     pace::{Mode, Speed, UnknownMode, UnknownSpeed},
     result::GameResult,
-    select::{Condition, Date, EcoRange, Selection, SelectionError, TagText, TimeControlRange},
+    select::{
+        Condition, Date, EcoRange, NameMatch, Selection, SelectionError, TagText, TimeControlRange,
+    },
     tags::{Tag, Tags},
     token::{Flaw, GameEnd, Token},
 };

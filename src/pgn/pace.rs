@@ -4,9 +4,9 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-#[cfg(any(test, feature = "leveldb"))]
-use super::Tags;
 use super::select::estimated_seconds;
+#[cfg(any(test, feature = "leveldb"))]
+use super::{Tags, select::event_has_word};
 
 /// The speed of a game, by the seconds that a player may expect for it: the base time and 40 increments.
 ///
@@ -106,7 +106,7 @@ impl serde::Serialize for Speed {
 pub enum Mode {
     /// It did, or does not say.
     Rated,
-    /// Its `Event` tag says that it did not.
+    /// Its `Event` tag says that it did not: with the word "casual" or "unrated".
     Casual,
 }
 
@@ -122,11 +122,11 @@ impl Mode {
     /// The mode that the tags of a game tell.
     #[cfg(any(test, feature = "leveldb"))]
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
-        let event = tags.get(b"Event").unwrap_or_default();
-        let is_casual = event
-            .windows(b"casual".len())
-            .any(|part| part.eq_ignore_ascii_case(b"casual"));
-        if is_casual { Mode::Casual } else { Mode::Rated }
+        let has_word = |word| event_has_word(tags, word);
+        match has_word(b"casual") || has_word(b"unrated") {
+            true => Mode::Casual,
+            false => Mode::Rated,
+        }
     }
 
     /// The name, as opening explorers write it.
@@ -181,6 +181,8 @@ mod tests {
             ("1/259200", Speed::Correspondence),
             ("-", Speed::Correspondence),
             ("?", Speed::Classical),
+            ("G/60", Speed::Classical),
+            ("1:30:00", Speed::Classical),
             ("", Speed::Classical),
         ] {
             assert_eq!(Speed::of_tag(Some(tag.as_bytes())), speed, "{tag}");
@@ -203,7 +205,9 @@ mod tests {
         for (event, mode) in [
             ("Casual Blitz game", Mode::Casual),
             ("lichess casual", Mode::Casual),
+            ("FICS unrated blitz game", Mode::Casual),
             ("Rated Blitz game", Mode::Rated),
+            ("Casualty Memorial", Mode::Rated),
             ("", Mode::Rated),
         ] {
             let text = format!("[Event \"{event}\"] *");

@@ -2,7 +2,7 @@
 
 use shakmaty::Color;
 
-use super::word::dash;
+use super::{Tags, word::dash};
 
 /// How a game ended, as its `Result` tag or its termination marker says.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -37,6 +37,11 @@ impl GameResult {
             b"*" => Some(GameResult::Unknown),
             _ => None,
         }
+    }
+
+    /// What the `Result` tag says, if it is one of the four tokens.
+    pub(crate) fn of_tags(tags: &Tags<'_>) -> Option<GameResult> {
+        tags.get(b"Result").and_then(GameResult::from_token)
     }
 
     /// Reads a termination marker: one of the four tokens, or the ways people type them.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Changes with what the indexes hold, so that those of an older version are made again.
-const GENERATION: u32 = 2;
+const GENERATION: u32 = 3;
 
 /// A directory of indexes, each named by its PGN file and what that was like.
 #[derive(Clone, Debug)]

@@ -172,6 +172,10 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
         }
     }
     filters.opponent = given(parameters, "opponent");
+    if filters.color.is_some() && filters.player.is_none() && filters.opponent.is_some() {
+        let problem = "color: it is the player's; name a player too, or leave it out";
+        return Err(Refusal::bad(problem));
+    }
     filters.event = given(parameters, "event");
     filters.results = parameters.list("result", result)?.unwrap_or_default();
     filters.eco = match parameters.text("eco") {
@@ -280,6 +284,7 @@ mod tests {
             "speeds=fast",
             "ratings=-1",
             "color=red",
+            "color=white&opponent=me",
             "history=perhaps",
             "eco=Z99",
         ] {
@@ -299,6 +304,7 @@ mod tests {
             "speeds=fast&ratings=x&player=&since=1952&until=1990&modes=x",
         );
         parsed(Route::Lichess, "modes=x&skip=-1&speeds[]=blitz&play=");
+        parsed(Route::Lichess, "color=white");
         parsed(Route::Book, "player=&moves=5&color=red");
     }
 

@@ -19,7 +19,8 @@ use super::stats::Stats;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct MoveFilter {
-    /// The fewest games in which a move must have been played. Default: 3.
+    /// How many times a move must have been played at least: a game that comes back to a position may play a move there
+    /// several times. Default: 3.
     pub min_game: u64,
     /// The lowest score of a move for the side that played it, in percent from 0 to 100. Default: 0.
     pub min_score: f64,

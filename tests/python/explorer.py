@@ -7,11 +7,13 @@ positions are drawn from random games, or with --all every position of N games i
 """
 
 import argparse
+import calendar
 import collections
 import io
 import json
 import random
 import re
+import unicodedata
 
 import chess
 import chess.pgn
@@ -19,30 +21,40 @@ import chess.variant
 
 SPEEDS = [(30, "ultraBullet"), (180, "bullet"), (480, "blitz"), (1500, "rapid"), (21600, "classical")]
 GROUPS = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500]
-SITE = re.compile(r"lichess\.org/([0-9A-Za-z]{8})(?:[0-9A-Za-z]{4})?(?![0-9A-Za-z])")
+SITE = re.compile(r"https://lichess\.org/(?=.*[A-Za-z])([0-9A-Za-z]{8})(?:[0-9A-Za-z]{4})?(?:/black|/white)?(?:#.*)?")
+PAGES = {"analysis", "practice", "training"}
 
 
 def speed(tag):
     if tag == "-":
         return "correspondence"
-    match = re.fullmatch(r"(?:\d+/)?\*?(\d+)(?:\+(\d+))?", tag.split(":")[0].strip())
-    if not match:
+    period = r"\d+/\d+(?:\+\d+)?"
+    if not re.fullmatch(rf"(?:{period}:)*(?:{period}|\*?\d+(?:\+\d+)?)", tag.strip()):
         return "classical"
+    match = re.match(r"(?:\d+/)?\*?(\d+)(?:\+(\d+))?", tag.strip())
     seconds = int(match[1]) + 40 * int(match[2] or 0)
     return next((name for most, name in SPEEDS if seconds < most), "correspondence")
 
 
 def rating(tag):
-    return int(tag) if re.fullmatch(r"\s*\d+\s*", tag) else 0
+    elo = int(tag) if re.fullmatch(r"\s*\d+\s*", tag) else 0
+    return elo if elo <= 4000 else 0
+
+
+def folded(name):
+    """A name as names are compared."""
+    name = unicodedata.normalize("NFC", name)
+    return " ".join(unicodedata.normalize("NFC", name.lower()).split())
 
 
 def date_of(headers):
     for name in ["Date", "UTCDate", "EventDate"]:
         parts = re.split(r"[.\-/]", headers.get(name, ""))
         numbers = [int(part) if part.isdigit() else 0 for part in (parts + ["", ""])[:3]]
-        if numbers[0]:
+        if numbers[0] and len(parts[0].strip()) == 4:
             month = numbers[1] if 1 <= numbers[1] <= 12 else 0
-            day = numbers[2] if 1 <= numbers[2] <= 31 else 0
+            days = calendar.monthrange(numbers[0], month)[1] if month else 31
+            day = numbers[2] if 1 <= numbers[2] <= days else 0
             return (numbers[0], month, day)
     return (0, 0, 0)
 
@@ -73,10 +85,11 @@ class Game:
         self.result = headers.get("Result", "*")
         self.speed = speed(headers.get("TimeControl", "?"))
         self.event = headers.get("Event", "?")
-        self.mode = "casual" if "casual" in self.event.lower() else "rated"
+        self.mode = "casual" if re.search(r"(?i)\b(casual|unrated)\b", self.event) else "rated"
         self.eco = headers.get("ECO", "")
-        site = SITE.search(headers.get("Site", ""))
-        self.id = site[1] if site else f"{number:08}"
+        site = SITE.fullmatch(headers.get("Site", ""))
+        self.site_id = site[1] if site and site[1] not in PAGES else None
+        self.id = f"{number:08}"
         board = game.board()
         self.start = board.copy()
         self.moves = list(game.mainline_moves())
@@ -131,25 +144,25 @@ def is_between(date, since, until):
 
 def passes(game, filters):
     low, high = filters.get("minElo"), filters.get("maxElo")
-    players = [name.lower() for name in game.names]
+    players = [folded(name) for name in game.names]
     if "player" in filters:
         sides = [
-            players[side] == filters["player"].lower()
-            and filters.get("opponent", players[1 - side]).lower() == players[1 - side]
+            players[side] == folded(filters["player"])
+            and folded(filters.get("opponent", players[1 - side])) == players[1 - side]
             and filters.get("color", ["white", "black"][side]) == ["white", "black"][side]
             for side in (0, 1)
         ]
         if not any(sides):
             return False
-    elif "opponent" in filters and filters["opponent"].lower() not in players:
+    elif "opponent" in filters and folded(filters["opponent"]) not in players:
         return False
-    eco = re.match(r"[A-Ea-e]\d\d", game.eco)
+    eco = re.match(r"[A-Ea-e]\d\d", game.eco.strip())
     return (
         ("speeds" not in filters or game.speed in filters["speeds"])
         and ("ratings" not in filters or game.group() in filters["ratings"])
         and ("modes" not in filters or game.mode in filters["modes"])
         and ("results" not in filters or game.result in filters["results"])
-        and ("event" not in filters or game.event.lower() == filters["event"].lower())
+        and ("event" not in filters or folded(game.event) == folded(filters["event"]))
         and ("eco" not in filters or bool(eco) and filters["eco"][0] <= eco[0].upper() <= filters["eco"][1])
         and len(game.moves) >= filters.get("minPly", 0)
         and all(not elo or (low or 0) <= elo <= (high or 9999) for elo in game.elo)
@@ -249,6 +262,11 @@ def main():
             if not game.errors:
                 games.append(Game(number, game))
             number += 1
+
+    shared = collections.Counter(game.site_id for game in games)
+    for game in games:
+        if game.site_id and shared[game.site_id] == 1:
+            game.id = game.site_id
 
     wanted = {}
     for game in rng.sample(games, min(args.positions, len(games))) if args.all else rng.choices(games, k=args.positions):

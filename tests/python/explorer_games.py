@@ -15,7 +15,8 @@ import chess.variant
 
 variant, count = sys.argv[1], int(sys.argv[2])
 rng = random.Random(variant)
-NAMES = ["Tal, Mikhail", "Müller, Änne", "O'Kelly", "bot_17", "?", "Ng"]
+NAMES = ["Tal, Mikhail", "Müller, Änne", "Mu\u0308ller,  A\u0308nne", "O'Kelly", "bot_17", "?", "Ng"]
+SITES = ["https://lichess.org/analysis", "https://lichess.org/abcdEFgh", "https://lichess.org/12345678", "Paris"]
 STARTS = [518, 0, 959, 692]
 
 
@@ -29,18 +30,18 @@ def tags(number):
     year, month, day = rng.choice([0, 1999, 2019, 2020, 2021]), rng.randrange(13), rng.randrange(29)
     parts = [f"{part:0{width}}" if part else "?" * width for part, width in [(year, 4), (month, 2), (day, 2)]]
     found = {
-        "Event": rng.choice(["Rated blitz game", "Casual Blitz Game", "Open of Ōsaka"]),
-        "Site": f"https://lichess.org/{number:08}" if rng.random() < 0.5 else "Paris",
-        "Date": ".".join(parts),
+        "Event": rng.choice(["Rated blitz game", "Casual Blitz Game", "FICS unrated game", "Casualty Open of Ōsaka"]),
+        "Site": f"https://lichess.org/game{number:04}" if rng.random() < 0.5 else rng.choice(SITES),
+        "Date": rng.choice([".".join(parts), ".".join(reversed(parts))]),
         "White": rng.choice(NAMES),
         "Black": rng.choice(NAMES),
         "Result": rng.choice(["1-0", "0-1", "1/2-1/2", "*"]),
-        "TimeControl": rng.choice(["15+0", "60+0", "180+2", "600+5", "1800+30", "-", "?"]),
+        "TimeControl": rng.choice(["15+0", "60+0", "180+2", "600+5", "40/1800+30:900", "G/60", "1:30:00", "-", "?"]),
         "Variant": variant,
     }
-    for name, value in [("WhiteElo", rng.randrange(700, 2900)), ("BlackElo", rng.randrange(700, 2900)), ("ECO", "B20")]:
+    for name, value in [("WhiteElo", rng.randrange(700, 2900) * rng.choice([1, 1, 1, 10])), ("BlackElo", rng.randrange(700, 2900)), ("ECO", "B20")]:
         if rng.random() < 0.8:
-            found[name] = str(value) if name != "ECO" else rng.choice(["A00", "B20", "C45", "E99"])
+            found[name] = str(value) if name != "ECO" else rng.choice(["A00", " B20 ", "C45", "E99", "E9x"])
     return found
 
 

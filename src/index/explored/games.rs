@@ -9,9 +9,9 @@ use crate::{
     error::{Error, Result},
     index::{
         entries::Entries,
-        layout::{self, EcoNumber, GameRow, SiteId, Subject, folded, names, rows},
+        layout::{self, EcoNumber, GameRow, SiteId, Subject, names, rows},
     },
-    pgn::{Date, GameResult, Mode, Speed, Tags, rating, tag_text},
+    pgn::{Date, GameResult, Mode, Speed, Tags, folded, rating, tag_text},
     sort::{Spool, SpoolReader},
 };
 
@@ -32,10 +32,7 @@ pub(crate) struct GameFacts {
 impl GameFacts {
     /// Adds the next game, which does not count so far.
     pub(crate) fn add(&mut self, tags: &Tags<'_>) {
-        let rating_of = |name: &[u8]| {
-            let elo = tags.get(name).and_then(rating).unwrap_or(0);
-            u16::try_from(elo).unwrap_or(u16::MAX)
-        };
+        let rating_of = |name: &[u8]| tags.get(name).and_then(rating).unwrap_or(0);
         let id = tags.get(b"Site").and_then(SiteId::of_tag);
         if let Some(id) = id {
             let number = self.rows.len() as u32;
@@ -48,11 +45,8 @@ impl GameFacts {
             event: 0,
             white_elo: rating_of(b"WhiteElo"),
             black_elo: rating_of(b"BlackElo"),
-            date: date_of(tags),
-            result: tags
-                .get(b"Result")
-                .and_then(GameResult::from_token)
-                .unwrap_or_default(),
+            date: Date::of_tags(tags),
+            result: GameResult::of_tags(tags).unwrap_or_default(),
             speed: Speed::of_tag(tags.get(b"TimeControl")),
             mode: Mode::of_tags(tags),
             counts: false,
@@ -83,21 +77,14 @@ impl GameFacts {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
                 row.counts = false;
+                // It belongs to the copy that counts.
+                row.site_id = None;
             }
         }
-        self.players
-            .retain(|record| numbers.binary_search(&record.id()).is_err());
+        let stays = |record: &Played| numbers.binary_search(&record.id()).is_err();
+        self.players.retain(stays);
+        self.site_ids.retain(stays);
     }
-}
-
-/// When a game was played: the first of its dates that has a year.
-fn date_of(tags: &Tags<'_>) -> Date {
-    [&b"Date"[..], b"UTCDate", b"EventDate"]
-        .into_iter()
-        .filter_map(|name| tags.get(name))
-        .map(Date::of_tag)
-        .find(|date| date.year().is_some())
-        .unwrap_or_default()
 }
 
 /// A name as text, no longer than the layout allows.

@@ -225,6 +225,17 @@ impl NameReader {
         let name = names.get(place).cloned();
         name.ok_or_else(|| index.malformed(&layout::names_key(entry)))
     }
+
+    /// Goes through all names of the index and their numbers. Holds an entry of them at a time.
+    pub(crate) fn for_each(&self, index: &Index, mut f: impl FnMut(u32, &str)) -> Result<()> {
+        for entry in 0..self.names.div_ceil(NAMES) {
+            let names = index.name_entry(entry, self.names)?;
+            for (number, name) in (entry * NAMES..).zip(&names) {
+                f(number, name);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where a list stands.

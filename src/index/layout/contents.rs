@@ -3,13 +3,13 @@
 use super::{parse_number, played::Paging};
 
 /// The version of the layout that is written and read.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// What an index has for the explorer: decimal numbers, joined by vertical bars.
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | version of the layout: 2 |
+/// | 0 | version of the layout: 3 |
 /// | 1 | how many first bits the subjects of a page have in common |
 /// | 2 | positions |
 /// | 3 | items of all lists |
@@ -71,11 +71,11 @@ mod tests {
         assert_eq!(Contents::parse(&contents.write()), Some(contents));
         for malformed in [
             "",
-            "2",
-            "1|16|1|1|1",
-            "2|99|1|1|1",
-            "2|16|1|1|x",
-            "2|16|1|1|1|1",
+            "3",
+            "2|16|1|1|1",
+            "3|99|1|1|1",
+            "3|16|1|1|x",
+            "3|16|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{parse_number, put_number};
-use crate::pgn::{GameReader, Tags};
+use crate::pgn::{GameReader, GameResult, Tags};
 
 /// What a game that has no tags says of its place.
 pub const NO_OFFSET: i64 = -1;
@@ -26,6 +26,7 @@ const FIELDS: [&str; 14] = [
     "EventDate",
     "EventType",
 ];
+const RESULT_FIELD: usize = 4;
 const OFFSET_FIELD: usize = 9;
 const FEN_FIELD: usize = 10;
 
@@ -48,6 +49,14 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, offset: i64) {
             None if i == FEN_FIELD => {}
             None => out.push(b'*'),
         }
+    }
+}
+
+/// Puts a result into the last game record of some, which begins at `start`.
+pub fn write_result(records: &mut Vec<u8>, start: usize, result: &[u8]) {
+    let mut bars = memchr::memchr_iter(b'|', &records[start..]).skip(RESULT_FIELD - 1);
+    if let (Some(before), Some(end)) = (bars.next(), bars.next()) {
+        records.splice(start + before + 1..start + end, result.iter().copied());
     }
 }
 
@@ -76,6 +85,9 @@ impl GameHeader {
         let offset = parse_number(self.field(OFFSET_FIELD)).unwrap_or(NO_OFFSET);
         let mut record = Vec::new();
         write_game(&mut record, games.tags(), offset);
+        if GameResult::of_tags(games.tags()).is_none() {
+            write_result(&mut record, 0, self.field(RESULT_FIELD));
+        }
         record == self.record
     }
 
@@ -121,7 +133,7 @@ impl GameHeader {
         self.text(3)
     }
 
-    /// The `Result` tag.
+    /// The result by which the game counts: that of the `Result` tag, else that of its termination marker.
     pub fn result(&self) -> Cow<'_, str> {
         self.text(4)
     }
@@ -199,6 +211,19 @@ mod tests {
         assert_eq!(header.offset(), Some(1));
         assert_eq!(header.fen(), "");
         assert_eq!(header.event_type(), "*");
+    }
+
+    #[test]
+    fn a_result_that_the_tags_do_not_say_is_written_later() {
+        let pgn = b"[White \"A\"]\n[ECO \"B00\"]\n\n1. e4 0-1";
+        let mut records = b"before|".to_vec();
+        records.extend(record(pgn, 1));
+        write_result(&mut records, 7, b"0-1");
+        assert_eq!(records, b"before|A|*|*|*|0-1|*|*|*|B00|1||*|*|*");
+        let header = GameHeader::parse(records.split_off(7)).unwrap();
+        assert!(header.is_of(pgn));
+        assert!(!header.is_of(b"[White \"A\"]\n[ECO \"B01\"]\n\n1. e4 0-1"));
+        assert!(!header.is_of(b"[White \"A\"]\n[ECO \"B00\"]\n[Result \"1-0\"]\n\n1. e4 0-1"));
     }
 
     #[test]

@@ -38,11 +38,11 @@ pub mod sums;
 
 pub use self::{
     contents::Contents,
-    game::{GameHeader, NO_OFFSET, write_game},
+    game::{GameHeader, NO_OFFSET, write_game, write_result},
     ids::{GameIds, GameIdsIter, write_id},
     rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,
-    subject::{Subject, folded},
+    subject::Subject,
 };
 pub(super) use stats::{StatsKeys, joined_stats, parse_moves};
 

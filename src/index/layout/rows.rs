@@ -201,6 +201,11 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// How many characters an id has.
 const ID: usize = 8;
 
+/// What looks like an id in an address at Lichess and is another page.
+const PAGES: [&str; 7] = [
+    "analysis", "features", "insights", "practice", "streamer", "timeline", "training",
+];
+
 impl SiteId {
     /// Reads a stored number: `Some(None)` if it stands for no id, `None` if it is malformed.
     #[expect(
@@ -233,17 +238,29 @@ impl SiteId {
         Some(SiteId(number + 1))
     }
 
-    /// The id in the value of a `Site` tag, if it is the address of a game at Lichess. Behind the eight characters of
-    /// a game may stand four that name a player.
+    /// The id in the value of a `Site` tag, if that is the address of a game at Lichess: eight letters and digits after
+    /// the host, and then perhaps four that name a player, a color, a half-move.
     pub fn of_tag(value: &[u8]) -> Option<SiteId> {
-        const HOST: &[u8] = b"lichess.org/";
-        let at = memchr::memmem::find(value, HOST)? + HOST.len();
-        let word = value[at..].iter().take_while(|b| b.is_ascii_alphanumeric());
-        let id = match word.count() {
-            ID | 12 => &value[at..at + ID],
+        let address = str::from_utf8(value).ok()?.trim();
+        let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+        let (host, path) = address.split_once('/')?;
+        if host != "lichess.org" && !host.ends_with(".lichess.org") {
+            return None;
+        }
+        let path = path.split(['?', '#']).next()?;
+        let (word, color) = path.split_once('/').unwrap_or((path, ""));
+        let id = match word.len() {
+            ID | 12 => word.get(..ID)?,
             _ => return None,
         };
-        SiteId::parse(str::from_utf8(id).ok()?)
+        let is_word = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        // A game's number with leading zeros has digits alone.
+        let is_number = id.bytes().all(|byte| byte.is_ascii_digit());
+        let is_game = is_word
+            && !is_number
+            && !PAGES.contains(&word)
+            && matches!(color, "" | "white" | "black");
+        is_game.then(|| SiteId::parse(id)).flatten()
     }
 
     /// The number that the id is.
@@ -276,9 +293,21 @@ mod tests {
             ("lichess.org/abcdEF12/black", Some("abcdEF12")),
             ("https://lichess.org/abcdEF12wxyz", Some("abcdEF12")),
             ("https://lichess.org/zzzzzzzz#3", Some("zzzzzzzz")),
-            ("https://lichess.org/00000000", Some("00000000")),
+            (" http://en.lichess.org/abcdEF12/white#7 ", Some("abcdEF12")),
+            ("https://lichess.org/abcdEF12?from=7", Some("abcdEF12")),
+            ("https://lichess.org/00000012", None),
+            ("https://lichess.org/analysis", None),
+            ("https://lichess.org/analysis/standard", None),
+            ("https://lichess.org/training", None),
+            ("https://lichess.org/practice", None),
+            ("https://lichess.org/whatever/nextpage", None),
             ("https://lichess.org/tournament", None),
+            ("https://lichess.org/study/abcdEF12", None),
+            ("https://lichess.org/abcdEF1\u{e9}", None),
+            ("https://notlichess.org/abcdEF12", None),
+            ("https://lichess.org.example.com/abcdEF12", None),
             ("https://lichess.org/", None),
+            ("lichess.org", None),
             ("London", None),
         ] {
             let found = SiteId::of_tag(site.as_bytes()).map(SiteId::text);

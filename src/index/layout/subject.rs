@@ -35,14 +35,14 @@ impl Subject {
         Subject(identity ^ mixed(number))
     }
 
-    /// The games of a player with a colour, by the player's name as [`folded`].
+    /// The games of a player with a colour, by the player's name as it is [compared](crate::pgn::NameMatch).
     pub fn player(folded: &str, color: Color) -> Subject {
         Subject(mixed(
             hash(folded.as_bytes()).wrapping_add(PLAYER[color as usize]),
         ))
     }
 
-    /// The numbers of the names that are the same as [`folded`].
+    /// The numbers of the names that compare the same.
     pub fn name(folded: &str) -> Subject {
         Subject(mixed(hash(folded.as_bytes()).wrapping_add(NAME)))
     }
@@ -51,11 +51,6 @@ impl Subject {
     pub fn site_id(id: SiteId) -> Subject {
         Subject(mixed(id.number().wrapping_add(SITE_ID)))
     }
-}
-
-/// A name as it is compared: in lower case, without blanks around it.
-pub fn folded(name: &str) -> String {
-    name.trim().to_lowercase()
 }
 
 /// FNV-1a of 64 bits.
@@ -91,10 +86,5 @@ mod tests {
         for (i, subject) in all.iter().enumerate() {
             assert!(!all[..i].contains(subject));
         }
-    }
-
-    #[test]
-    fn names_compare_in_any_case() {
-        assert_eq!(folded("MÜLLER, Hans"), folded("Müller, HANS"));
     }
 }

@@ -26,7 +26,7 @@ pub enum Condition {
     Tag,
     /// Whether it is rated.
     Rated,
-    /// That no game before has the same moves and players.
+    /// That no game before has the same moves, players and result.
     Duplicate,
 }
 

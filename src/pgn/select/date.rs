@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use super::SelectionError;
+use crate::pgn::Tags;
 
 /// A day, or a month or year of which the rest is not known.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -13,24 +14,40 @@ pub struct Date {
 }
 
 impl Date {
-    /// The value of a `Date` tag, with `?` for what is not known. All parts of a text that is not a date are unknown.
+    /// The value of a `Date` tag, with `?` for what is not known. A year has four digits: all parts of a text that does
+    /// not begin with one are unknown. So is a day that is not in its month.
+    ///
+    /// ```
+    /// use polybook::pgn::Date;
+    /// assert_eq!(Date::of_tag(b"2024.02.30"), Date::of_tag(b"2024.02.??"));
+    /// assert_eq!(Date::of_tag(b"15.03.2024"), Date::default());
+    /// ```
     pub fn of_tag(value: &[u8]) -> Date {
         let mut parts = value
             .split(|byte| b".-/".contains(byte))
-            .map(|part| std::str::from_utf8(part).ok().map(str::trim));
-        let mut next = || parts.next().flatten();
-        Date {
-            year: next().and_then(|text| text.parse().ok()).filter(|y| *y > 0),
-            month: next()
-                .and_then(|text| text.parse().ok())
-                .filter(|m| (1..=12).contains(m)),
-            day: next()
-                .and_then(|text| text.parse().ok())
-                .filter(|d| (1..=31).contains(d)),
-        }
+            .map(<[u8]>::trim_ascii);
+        let year = parts.next().unwrap_or_default();
+        let Some(year) = number(year).filter(|_| year.len() == 4) else {
+            return Date::default();
+        };
+        let mut part = || {
+            let part = parts.next().and_then(number);
+            part.and_then(|part| u8::try_from(part).ok()).unwrap_or(0)
+        };
+        Date::new(year, part(), part())
     }
 
-    /// A day by its numbers, 0 for parts that are not known.
+    /// When the game with these tags was played: the first of its dates that has a year.
+    pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
+        [&b"Date"[..], b"UTCDate", b"EventDate"]
+            .into_iter()
+            .filter_map(|name| tags.get(name))
+            .map(Date::of_tag)
+            .find(|date| date.year.is_some())
+            .unwrap_or_default()
+    }
+
+    /// A day by its numbers, 0 for parts that are not known. A day that is not in its month is not known either.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -38,11 +55,13 @@ impl Date {
     /// # Ok::<(), polybook::pgn::SelectionError>(())
     /// ```
     pub fn new(year: u16, month: u8, day: u8) -> Date {
-        Date {
+        let mut date = Date {
             year: (year > 0).then_some(year),
             month: (1..=12).contains(&month).then_some(month),
-            day: (1..=31).contains(&day).then_some(day),
-        }
+            day: None,
+        };
+        date.day = (1..=date.longest_month()).contains(&day).then_some(day);
+        date
     }
 
     /// The year, if it is known.
@@ -60,15 +79,16 @@ impl Date {
         self.day
     }
 
-    /// How many days the month has, `None` if it is not known.
-    fn days_in_month(self) -> Option<u8> {
-        let year = self.year?;
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        Some(match self.month? {
-            2 => 28 + u8::from(is_leap),
-            4 | 6 | 9 | 11 => 30,
+    /// How many days the month has at most, as far as year and month are known.
+    fn longest_month(self) -> u8 {
+        let is_leap = |year: u16| {
+            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+        };
+        match self.month {
+            Some(2) => 28 + u8::from(self.year.is_none_or(is_leap)),
+            Some(4 | 6 | 9 | 11) => 30,
             _ => 31,
-        })
+        }
     }
 
     /// Whether this is certainly before `other`: parts that either does not know decide nothing.
@@ -118,14 +138,24 @@ impl FromStr for Date {
             date.day.is_some(),
         ];
         let parts: Vec<&str> = text.split(['.', '-', '/']).collect();
-        if parts.len() > 3 || known[..parts.len()].contains(&false) || parts[0].trim().len() != 4 {
+        if let [_, _, day] = parts[..]
+            && known == [true, true, false]
+            && number(day.trim().as_bytes()).is_some_and(|day| (1..=31).contains(&day))
+        {
+            return Err(malformed("a day of the calendar"));
+        }
+        if parts.len() > 3 || known[..parts.len()].contains(&false) {
             return Err(malformed(
                 "a date: write YYYY, YYYY.MM or YYYY.MM.DD, the year with four digits",
             ));
         }
-        if date.day > date.days_in_month() {
-            return Err(malformed("a day of the calendar"));
-        }
         Ok(date)
     }
+}
+
+/// A number of digits alone.
+fn number(text: &[u8]) -> Option<u16> {
+    let is_number = text.iter().all(u8::is_ascii_digit);
+    let text = str::from_utf8(text).ok().filter(|_| is_number)?;
+    text.parse().ok()
 }

@@ -12,13 +12,13 @@ pub struct EcoRange {
 }
 
 impl EcoRange {
-    /// Whether a code, further letters behind it or not, lies in the range.
+    /// Whether a code, with or without blanks around it and further letters after it, lies in the range.
     pub fn contains(&self, eco: &[u8]) -> bool {
-        let Some(code) = eco.first_chunk::<3>() else {
+        let Some(code) = eco.trim_ascii().first_chunk::<3>() else {
             return false;
         };
         let code = code.map(|byte| byte.to_ascii_uppercase());
-        (self.first..=self.last).contains(&code)
+        code[1..].iter().all(u8::is_ascii_digit) && (self.first..=self.last).contains(&code)
     }
 }
 

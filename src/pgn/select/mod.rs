@@ -8,11 +8,17 @@ mod time_control;
 
 use thiserror::Error;
 
-pub(crate) use self::text::tag_text;
-use self::text::{NameMatch, is_rated};
+#[cfg(any(test, feature = "leveldb"))]
+pub(super) use self::text::event_has_word;
+use self::text::is_rated;
+pub(crate) use self::text::{folded, tag_text};
 pub(super) use self::time_control::estimated_seconds;
 pub use self::{
-    condition::Condition, date::Date, eco::EcoRange, text::TagText, time_control::TimeControlRange,
+    condition::Condition,
+    date::Date,
+    eco::EcoRange,
+    text::{NameMatch, TagText},
+    time_control::TimeControlRange,
 };
 use super::{GameResult, Tags};
 
@@ -233,7 +239,7 @@ impl Selection {
             return true;
         }
         [&b"WhiteElo"[..], b"BlackElo"].into_iter().all(|name| {
-            match tags.get(name).and_then(rating) {
+            match tags.get(name).and_then(rating).map(u32::from) {
                 Some(elo) => {
                     self.min_elo.is_none_or(|min| min <= elo)
                         && self.max_elo.is_none_or(|max| elo <= max)
@@ -247,12 +253,7 @@ impl Selection {
         if self.since.is_none() && self.until.is_none() {
             return true;
         }
-        let date = [&b"Date"[..], b"UTCDate"]
-            .into_iter()
-            .filter_map(|name| tags.get(name))
-            .map(Date::of_tag)
-            .find(|date| date.year.is_some())
-            .unwrap_or_default();
+        let date = Date::of_tags(tags);
         self.since.is_none_or(|since| !date.is_before(since))
             && self.until.is_none_or(|until| !until.is_before(date))
     }
@@ -275,10 +276,14 @@ impl Selection {
     }
 }
 
-/// A rating; an empty value, `?`, `-` and `0` are none.
-pub(crate) fn rating(value: &[u8]) -> Option<u32> {
-    let text = std::str::from_utf8(value).ok()?;
-    text.trim().parse().ok().filter(|elo| *elo > 0)
+/// The highest number that is a rating: what is above it is a slip, such as 27000 for 2700.
+const HIGHEST_RATING: u16 = 4000;
+
+/// A rating; an empty value, `?`, `-`, `0` and numbers above 4,000 are none.
+pub(crate) fn rating(value: &[u8]) -> Option<u16> {
+    let text = str::from_utf8(value).ok()?;
+    let elo = text.trim().parse().ok();
+    elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
 #[cfg(test)]
@@ -305,7 +310,7 @@ mod tests {
         assert!(admits(&selection, &both("2000", "2500")));
         assert!(!admits(&selection, &both("1999", "2500")));
         assert!(!admits(&selection, &both("2000", "2501")));
-        for unknown in ["", "?", "-", "0"] {
+        for unknown in ["", "?", "-", "0", "4001", "27000", "99999999999"] {
             assert!(admits(&selection, &both("2100", unknown)));
             assert!(!admits(&selection, &both("1000", unknown)));
         }
@@ -330,6 +335,19 @@ mod tests {
         assert!(admits(&days, &of("1990.05.02")) && admits(&days, &of("1990.06.??")));
         assert!(!admits(&days, &of("1990.05.01")) && !admits(&days, &of("1990.07.??")));
         assert!(admits(&days, &of("????.??.??")) && admits(&days, ""));
+        // Years of another form, and a day that there was not, are unknown.
+        for odd in ["15.03.2024", "03/15/2024", "90.01.01", "19900.01.01"] {
+            assert!(admits(&days, &of(odd)), "{odd}");
+        }
+        assert!(admits(&days, &of("1990.06.31")) && !admits(&days, &of("1990.07.32")));
+        assert!(!admits(
+            &days,
+            "[Date \"????.??.??\"][EventDate \"1991.01.01\"]"
+        ));
+        assert!(admits(
+            &days,
+            "[Date \"1990.05.05\"][EventDate \"1991.01.01\"]"
+        ));
         for wrong in [
             "",
             "90.13",
@@ -398,7 +416,10 @@ mod tests {
                 ..Selection::default()
             };
             assert_eq!(admits(&selection, tags), expected, "{range}");
-            assert!(!admits(&selection, ""));
+            assert_eq!(admits(&selection, "[ECO \" B87 \"]"), expected, "{range}");
+            for none in ["", "[ECO \"B8\"]", "[ECO \"B8x\"]"] {
+                assert!(!admits(&selection, none), "{none}");
+            }
         }
         for (range, expected) in [
             ("180-480", true),
@@ -411,9 +432,29 @@ mod tests {
                 ..Selection::default()
             };
             assert_eq!(admits(&selection, tags), expected, "{range}");
-            assert!(!admits(&selection, "[TimeControl \"-\"]"));
+            for unknown in [
+                "-",
+                "G/60",
+                "1:30:00",
+                "90:00",
+                "300+4.5",
+                "40/7200,G/60",
+                "+5",
+            ] {
+                assert!(
+                    !admits(&selection, &format!("[TimeControl \"{unknown}\"]")),
+                    "{unknown}"
+                );
+            }
         }
-        assert_eq!(estimated_seconds(b"40/7200:3600"), Some(7200));
+        for (tag, seconds) in [
+            ("40/7200:3600", 7200),
+            ("40/5400+30:20/3600+30:900+30", 6600),
+            ("*180", 180),
+            (" 60 + 1 ", 100),
+        ] {
+            assert_eq!(estimated_seconds(tag.as_bytes()), Some(seconds), "{tag}");
+        }
         let two = Selection {
             eco: vec!["A".parse().unwrap(), "B8".parse().unwrap()],
             ..Selection::default()

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::SelectionError;
 use crate::pgn::Tags;
 
@@ -64,34 +66,61 @@ impl FromStr for TagText {
 /// Whether the games of a server or a club say that they are rated: `rated` is a word of the `Event` tag, as in
 /// "Rated Blitz game" and "FICS rated standard game".
 pub(super) fn is_rated(tags: &Tags<'_>) -> bool {
+    event_has_word(tags, b"rated")
+}
+
+/// Whether a word is in the `Event` tag, in any case.
+pub(in crate::pgn) fn event_has_word(tags: &Tags<'_>, wanted: &[u8]) -> bool {
     tags.get(b"Event").is_some_and(|event| {
         event
             .split(|byte| !byte.is_ascii_alphanumeric())
-            .any(|word| word.eq_ignore_ascii_case(b"rated"))
+            .any(|word| word.eq_ignore_ascii_case(wanted))
     })
 }
 
-/// How the name of a player is looked for.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum NameMatch {
-    /// Part of the name, in any case.
-    Part,
-    /// All of it, in any case.
+/// How the name of a player or an event is looked for. Names are compared in Unicode's form NFC, in any case, with
+/// single blanks.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum NameMatch {
+    /// All of it.
+    #[default]
     Whole,
+    /// Part of it.
+    Part,
 }
 
 impl NameMatch {
+    /// Whether a name matches one that is looked for, both of them [`folded`].
+    pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
+        match self {
+            NameMatch::Whole => name == wanted,
+            NameMatch::Part => name.contains(wanted),
+        }
+    }
+
     /// Whether the value of a tag matches one of some names.
     pub(super) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
-        let value = tag_text(value).to_lowercase();
-        names.iter().any(|name| {
-            let name = name.to_lowercase();
-            match self {
-                NameMatch::Part => value.contains(&name),
-                NameMatch::Whole => value.trim() == name.trim(),
-            }
-        })
+        let value = folded(&tag_text(value));
+        names.iter().any(|name| self.matches(&value, &folded(name)))
     }
+}
+
+/// A name as it is compared: in Unicode's form NFC, in lower case, with single blanks between its words and none around
+/// them.
+pub(crate) fn folded(name: &str) -> String {
+    let lower: Cow<'_, str> = match name.is_ascii() {
+        true => name.to_ascii_lowercase().into(),
+        // A letter in lower case may be one that NFC takes apart, or joins to the mark that follows.
+        false => name.nfc().flat_map(char::to_lowercase).nfc().collect(),
+    };
+    let mut folded = String::with_capacity(lower.len());
+    for word in lower.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(word);
+    }
+    folded
 }
 
 /// The text of a tag, which is UTF-8 or else Latin-1, with a blank where it is broken over lines.
@@ -138,6 +167,26 @@ mod tests {
         }
         // All behind the first sign is text.
         assert_eq!("A=b=c".parse::<TagText>().unwrap().to_string(), "A=b=c");
+    }
+
+    #[test]
+    fn names_are_the_same_however_they_are_written() {
+        for (name, other) in [
+            ("MÜLLER, Hans", "  Mu\u{308}ller,\u{a0} HANS\t"),
+            ("Ａ", "ａ"),
+            ("ΟΔΟΣ", "οδοσ"),
+            ("İstanbul", "i\u{307}stanbul"),
+            ("Nguye\u{302}\u{303}n", "NGUYỄN"),
+            ("TAL,  Mikhail", "tal, mikhail"),
+        ] {
+            assert_eq!(folded(name), folded(other), "{name}");
+            assert_eq!(folded(&folded(name)), folded(name), "{name}");
+        }
+        assert_ne!(folded("Müller"), folded("Muller"));
+        assert_ne!(folded("Tal, M"), folded("Tal,M"));
+        assert_eq!(folded(" \n "), "");
+        assert!(NameMatch::Part.matches_any(b"Mu\xcc\x88ller,  Hans", &["ÜLLER, h".to_owned()]));
+        assert!(!NameMatch::Whole.matches_any(b"M\xfcller", &["ller".to_owned()]));
     }
 
     #[test]

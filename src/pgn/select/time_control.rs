@@ -54,15 +54,49 @@ impl FromStr for TimeControlRange {
 }
 
 /// The seconds that a `TimeControl` tag gives a player for a game of 40 moves: those of the first
-/// period, and 40 increments. `-` and `?` say nothing.
+/// period, and 40 increments. `-` and `?` say nothing, nor does a value that does not have the form of the PGN
+/// standard: `G/60` and `1:30:00` are not in seconds.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(value).ok()?;
-    let first = text.split(':').next()?.trim();
-    let (base, increment) = first.split_once('+').unwrap_or((first, "0"));
-    let base = base
-        .split_once('/')
-        .map_or(base, |(_moves, seconds)| seconds);
-    let base: u64 = base.trim_start_matches('*').trim().parse().ok()?;
-    let increment: u64 = increment.trim().parse().ok()?;
-    Some(base.saturating_add(increment.saturating_mul(40)))
+    let text = str::from_utf8(value).ok()?;
+    let mut periods = text.split(':').map(|period| Period::parse(period.trim()));
+    let first = periods.next()??;
+    let mut last = first;
+    for period in periods {
+        if !last.ends_with_a_move {
+            return None;
+        }
+        last = period?;
+    }
+    Some(first.seconds)
+}
+
+/// A field of a `TimeControl` tag: `40/7200`, `300+5` or `*180`.
+#[derive(Copy, Clone)]
+struct Period {
+    seconds: u64,
+    /// Whether the period ends after some moves, not with the game.
+    ends_with_a_move: bool,
+}
+
+impl Period {
+    fn parse(text: &str) -> Option<Period> {
+        let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
+        let (moves, base) = match base.split_once('/') {
+            Some((moves, base)) => (Some(number(moves)?), base),
+            None => (None, base),
+        };
+        let base = number(base.strip_prefix('*').unwrap_or(base))?;
+        let increments = number(increment)?.saturating_mul(40);
+        Some(Period {
+            seconds: base.saturating_add(increments),
+            ends_with_a_move: moves.is_some(),
+        })
+    }
+}
+
+/// A number of digits alone.
+fn number(text: &str) -> Option<u64> {
+    let digits = text.trim();
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number)
 }

@@ -1,0 +1,181 @@
+//! Names that no game has, and those that may have been meant.
+
+use std::{cmp::Reverse, fmt};
+
+use super::{query::Filters, source::Source, sources::Sources};
+use crate::{
+    error::Result,
+    pgn::{NameMatch, folded},
+};
+
+/// How many names are offered, and how like they must be, in thousandths.
+const OFFERED: usize = 3;
+const LIKE: u32 = 600;
+
+/// A name of the [filters](Filters) that no game has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownName {
+    /// The name as it was asked for.
+    pub name: String,
+    /// Names of players, or of events, that are like it, the most alike first.
+    pub nearest: Vec<String>,
+    kind: Kind,
+    how: NameMatch,
+}
+
+/// What a name is of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    Player,
+    Event,
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = match self.kind {
+            Kind::Player => "player",
+            Kind::Event => "event",
+        };
+        match self.how {
+            NameMatch::Part => write!(f, "no {whose}'s name contains \"{}\"", self.name)?,
+            NameMatch::Whole => write!(f, "no {whose} has the whole name \"{}\"", self.name)?,
+        }
+        for (number, name) in self.nearest.iter().enumerate() {
+            let before = if number == 0 { ": did you mean" } else { " or" };
+            write!(f, "{before} \"{name}\"")?;
+        }
+        let end = if self.nearest.is_empty() { "" } else { "?" };
+        f.write_str(end)
+    }
+}
+
+impl UnknownName {
+    /// The first name of some filters that no game has, if there is one.
+    pub(super) fn of(sources: &Sources, filters: &Filters) -> Result<Option<UnknownName>> {
+        let names = [
+            (&filters.player, Kind::Player),
+            (&filters.opponent, Kind::Player),
+            (&filters.event, Kind::Event),
+        ];
+        for (name, kind) in names {
+            if let Some(name) = name
+                && !is_known(sources, filters, kind, name)?
+            {
+                return Ok(Some(UnknownName {
+                    name: name.clone(),
+                    nearest: nearest(sources, filters, kind, name)?,
+                    kind,
+                    how: filters.names,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The sources that filters ask.
+fn asked<'a>(sources: &'a Sources, filters: &'a Filters) -> impl Iterator<Item = &'a Source> {
+    let wanted = filters.source.as_ref();
+    let is_asked = move |source: &&Source| wanted.is_none_or(|name| *name == source.name);
+    sources.iter().filter(is_asked)
+}
+
+fn is_known(sources: &Sources, filters: &Filters, kind: Kind, name: &str) -> Result<bool> {
+    for source in asked(sources, filters) {
+        let used = used(source, kind);
+        let numbers = source.numbers_of(name, filters.names)?;
+        if numbers.iter().any(|number| is_used(&used, *number)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether each name of a source is that of a player, or of an event.
+fn used(source: &Source, kind: Kind) -> Vec<bool> {
+    // A game has three names.
+    let names = (source.contents.names as usize).min(3 * source.rows.len());
+    let mut used = vec![false; names];
+    let mut mark = |number: u32| {
+        if let Some(used) = used.get_mut(number as usize) {
+            *used = true;
+        }
+    };
+    match kind {
+        Kind::Player => source.rows.players.iter().flatten().for_each(|n| mark(*n)),
+        Kind::Event => source.rows.events.iter().for_each(|n| mark(*n)),
+    }
+    used
+}
+
+fn is_used(used: &[bool], number: u32) -> bool {
+    used.get(number as usize) == Some(&true)
+}
+
+/// The names that are most like one.
+fn nearest(sources: &Sources, filters: &Filters, kind: Kind, wanted: &str) -> Result<Vec<String>> {
+    let wanted = folded(wanted);
+    let mut best: Vec<(Reverse<u32>, String)> = Vec::new();
+    for source in asked(sources, filters) {
+        let used = used(source, kind);
+        source.for_each_name(|number, name| {
+            if !is_used(&used, number) {
+                return;
+            }
+            let found = (Reverse(likeness(&wanted, &folded(name))), name.to_owned());
+            if found.0.0 >= LIKE && !best.contains(&found) {
+                best.push(found);
+                best.sort();
+                best.truncate(OFFERED);
+            }
+        })?;
+    }
+    Ok(best.into_iter().map(|(_, name)| name).collect())
+}
+
+/// How like two names are in thousandths: the mean over the words of the one of how like the other's word is that is
+/// most like it.
+fn likeness(wanted: &str, name: &str) -> u32 {
+    let words =
+        |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let best = |word: &str| {
+        let alike = words(name).map(|other| strsim::normalized_damerau_levenshtein(word, other));
+        alike.fold(0.0, f64::max)
+    };
+    let of_words: Vec<f64> = words(wanted).map(best).collect();
+    let mean = of_words.iter().sum::<f64>() / of_words.len().max(1) as f64;
+    (1000.0 * mean) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_alike_by_their_words() {
+        let fischer = "fischer, robert james";
+        assert_eq!(likeness("fischer", fischer), 1000);
+        assert!(likeness("fischr", fischer) > likeness("fischr", "fine, reuben"));
+        assert!(likeness("bobby fischer", fischer) >= LIKE);
+        assert!(likeness("karpov", fischer) < LIKE);
+        assert_eq!(likeness("", fischer), 0);
+    }
+
+    #[test]
+    fn what_is_not_found_is_said_with_what_may_be_meant() {
+        let unknown = |nearest: &[&str], how| UnknownName {
+            name: "Tall".to_owned(),
+            nearest: nearest.iter().map(|name| (*name).to_owned()).collect(),
+            kind: Kind::Player,
+            how,
+        };
+        assert_eq!(
+            unknown(&["Tal, Mikhail", "Hall"], NameMatch::Part).to_string(),
+            "no player's name contains \"Tall\": did you mean \"Tal, Mikhail\" or \"Hall\"?"
+        );
+        assert_eq!(
+            unknown(&[], NameMatch::Whole).to_string(),
+            "no player has the whole name \"Tall\""
+        );
+    }
+}
