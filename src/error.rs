@@ -4,6 +4,7 @@
 //! [`source`](std::error::Error::source) gives: a program prints the chain.
 
 use std::{
+    any::Any,
     error::Error as StdError,
     io,
     path::{Path, PathBuf},
@@ -70,6 +71,12 @@ pub enum Error {
     /// The stop flag of the operation was set.
     #[error("interrupted")]
     Interrupted,
+    /// The operation panicked, on whatever thread. This is a mistake in polybook, or in a library that it uses.
+    #[error("internal error: {message}; please report it")]
+    Panicked {
+        /// The message of the panic, on one line.
+        message: String,
+    },
 }
 
 /// The result of most functions of the library.
@@ -99,6 +106,17 @@ impl Error {
             path: path.into(),
             source: Box::new(source),
         }
+    }
+
+    /// What ended a panic.
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Error {
+        let message = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+            (Some(message), _) => message,
+            (_, Some(message)) => message.as_str(),
+            _ => "no message",
+        };
+        let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        Error::Panicked { message }
     }
 
     /// The error of a format that this one carries, if it is of type `E`.

@@ -58,12 +58,21 @@ pub mod provenance;
 pub mod serve;
 mod sort;
 pub mod tally;
+mod task;
 pub mod tree;
 
 pub use self::{
     error::{Error, Result},
     make_book::{MakeBook, Report},
 };
+
+/// The commands, so that tests can let any part of them panic.
+#[cfg(all(test, feature = "cli"))]
+mod cli;
+
+/// As the commands call it.
+#[cfg(all(test, feature = "cli"))]
+extern crate self as polybook;
 
 /// The Rust code of the documents is compiled as doctests.
 #[cfg(all(doctest, feature = "cli"))]

@@ -26,6 +26,7 @@ use crate::{
         Token,
     },
     position::{BookMove, Keyed, Variant, game_start, read_move},
+    task,
 };
 
 /// About how many bytes of PGN one thread reads at once.
@@ -151,6 +152,10 @@ impl Plies {
     /// An input that cannot be read on, and with [`PlyOptions::strict`] the first game that cannot be replayed, as
     /// [`Error::Rejected`]. After [`Error::Interrupted`] games may be missing in what follows.
     pub fn next_batch(&mut self) -> Result<Option<PlyBatch>> {
+        task::caught(|| self.read_batch())
+    }
+
+    fn read_batch(&mut self) -> Result<Option<PlyBatch>> {
         loop {
             if self.options.stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
@@ -207,6 +212,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read(mut self) -> Part {
+        task::fault("plies");
         let mut games = GameReader::new(&self.batch.text);
         while games.next_game() {
             self.game(&mut games);

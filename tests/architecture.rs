@@ -103,3 +103,20 @@ fn modules_know_only_those_above_them_in_the_table() {
     }
     assert!(checked >= 100, "{checked} imports");
 }
+
+/// A test that ends early on its own is not counted as skipped.
+#[test]
+fn tests_skip_through_the_common_helpers() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for entry in fs::read_dir(tests).unwrap() {
+        let path = entry.unwrap().path();
+        let is_code = path.extension().is_some_and(|extension| extension == "rs");
+        if !is_code || path.ends_with(file!()) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for own in ["\"skipped", "\"POLYBOOK_CORPUS\"", "\"POLYBOOK_WITHOUT"] {
+            assert!(!text.contains(own), "{}: {own}", path.display());
+        }
+    }
+}

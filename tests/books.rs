@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{fails, ok, ok_json, polybook_in, program, records, sample, temp};
+use crate::common::{corpus, fails, ok, ok_json, polybook_in, program, records, sample, temp};
 
 /// Books of the samples made with several options, headed and not, and the books of `POLYBOOK_CORPUS`.
 fn books(dir: &Path) -> Vec<PathBuf> {
@@ -34,21 +34,17 @@ fn books(dir: &Path) -> Vec<PathBuf> {
         );
         books.push(dir.join(name));
     }
-    match std::env::var_os("POLYBOOK_CORPUS") {
-        Some(corpus) => {
-            let corpus = Path::new(&corpus);
-            books.push(corpus.join("performance.bin"));
-            let masters = corpus.join("masters.pgn");
-            ok(
-                dir,
-                &format!(
-                    "make-book -q --max-ply 40 --bin masters.bin {}",
-                    masters.display()
-                ),
-            );
-            books.push(dir.join("masters.bin"));
-        }
-        None => eprintln!("skipped: POLYBOOK_CORPUS is not set"),
+    if let Some(corpus) = corpus() {
+        books.push(corpus.join("performance.bin"));
+        let masters = corpus.join("masters.pgn");
+        ok(
+            dir,
+            &format!(
+                "make-book -q --max-ply 40 --bin masters.bin {}",
+                masters.display()
+            ),
+        );
+        books.push(dir.join("masters.bin"));
     }
     books
 }

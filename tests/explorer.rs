@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{fails, ok, ok_json, python, sample, short_games, temp};
+use crate::common::{corpus, fails, leave_out, ok, ok_json, python, sample, short_games, temp};
 use polybook::{
     MakeBook,
     explorer::{
@@ -247,11 +247,11 @@ fn random_games_of_variants_agree() {
 
 #[test]
 fn the_corpus_of_masters_agrees() {
-    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = corpus() else {
         return;
     };
     let Ok(options) = std::env::var("POLYBOOK_EXPLORER_OPTIONS") else {
-        return;
+        return leave_out("POLYBOOK_EXPLORER_OPTIONS is not set");
     };
     let dir = temp();
     let masters = [corpus.join("masters.pgn")];

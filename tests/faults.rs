@@ -1,5 +1,5 @@
 //! Every command with every file operation failing once: the n-th write, flush, rename, open and read, for
-//! each n until the command meets no n-th one.
+//! each n until the command meets no n-th one. And every command that writes killed at random moments.
 //!
 //! After a failure each old output is as it was, no temporary is left, and one line says what failed. A command that
 //! does not need the operation that failed must give its right answer. `faults/inject.c` fails the calls; it needs a C
@@ -11,6 +11,8 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::OnceLock,
+    thread,
+    time::Instant,
 };
 
 use crate::common::{ok, polybook_in, sample, skip};
@@ -85,6 +87,24 @@ fn files(dir: &Path) -> Files {
         }
     }
     found
+}
+
+/// The files and directories that are in no other directory.
+fn tops(files: &Files) -> impl Iterator<Item = &Path> {
+    let paths = files.keys().map(PathBuf::as_path);
+    paths.filter(|path| path.components().count() == 1)
+}
+
+/// Whether a path is that of an unfinished output, or in one.
+fn is_temporary(path: &Path) -> bool {
+    let top = path.iter().next().and_then(|top| top.to_str());
+    top.is_some_and(|top| top.starts_with('.') && top.ends_with(".part"))
+}
+
+/// How many times each command that writes is killed: `POLYBOOK_KILLS`, or a few times.
+fn kills() -> u64 {
+    let kills = std::env::var("POLYBOOK_KILLS");
+    kills.map_or(5, |kills| kills.parse().unwrap())
 }
 
 /// Those of the files that are `top` or under it.
@@ -173,6 +193,45 @@ impl Scene {
         }
     }
 
+    /// Kills the command at random moments. Each output is the old one or the new one then, and the next run removes
+    /// what is left.
+    fn outlive_kills(&self) {
+        let command = || {
+            let mut command = polybook_in(&self.dir());
+            command.args(self.line.split_whitespace());
+            command
+        };
+        self.restore();
+        let start = Instant::now();
+        assert!(command().status().unwrap().success(), "{}", self.line);
+        let whole = start.elapsed();
+        let new = files(&self.dir());
+        for number in 0..kills() {
+            self.restore();
+            let delay = whole.mul_f64(1.1 * fastrand::f64());
+            let mut child = command().spawn().unwrap();
+            thread::sleep(delay);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let case = format!("{}, kill {number} after {delay:?} of {whole:?}", self.line);
+            let found = files(&self.dir());
+            for top in tops(&found).chain(tops(&self.before)).chain(tops(&new)) {
+                let is_new = part(&found, top) == part(&new, top);
+                let is_old = part(&found, top) == part(&self.before, top);
+                let is_temporary = is_temporary(top) && !new.contains_key(top);
+                assert!(
+                    is_new || is_old || is_temporary,
+                    "{case}: {}",
+                    top.display()
+                );
+            }
+            if found != new {
+                assert!(command().status().unwrap().success(), "{case}");
+                assert_same(&case, &files(&self.dir()), &new);
+            }
+        }
+    }
+
     /// Fails every call of every kind in turn.
     fn endure(&self) {
         let Some(injector) = injector() else { return };
@@ -217,12 +276,8 @@ impl Scene {
     /// The outputs of a command that did without the call that failed. If the call was to remove the old index, which is
     /// under a temporary name by then, the next run removes it.
     fn judge_success(&self, case: &str, outcome: &Outcome, sound: &Outcome) {
-        let is_left = |path: &Path| {
-            let top = path.iter().next().and_then(|top| top.to_str());
-            top.is_some_and(|top| top.ends_with(".part"))
-        };
         let mut found = outcome.files.clone();
-        found.retain(|path, _| !is_left(path));
+        found.retain(|path, _| !is_temporary(path));
         assert_same(case, &found, &sound.files);
         if found.len() < outcome.files.len() {
             ok(&self.dir(), &self.line);
@@ -233,17 +288,13 @@ impl Scene {
     /// After a rename that fails each target is whole, the old one or the new one, and a new one that could not be put
     /// in place is kept under a name that the error tells.
     fn judge_renames(&self, case: &str, error: &str, found: &Files, new: &Files) {
-        let tops = |files: &Files| -> Vec<PathBuf> {
-            let tops = files.keys().filter(|path| path.components().count() == 1);
-            tops.cloned().collect()
-        };
         for top in tops(new) {
-            let is_new = part(found, &top) == part(new, &top);
-            let is_old = part(found, &top) == part(&self.before, &top);
+            let is_new = part(found, top) == part(new, top);
+            let is_old = part(found, top) == part(&self.before, top);
             assert!(is_new || is_old, "{case}: {} is torn", top.display());
         }
         for top in tops(found) {
-            if new.contains_key(&top) {
+            if new.contains_key(top) {
                 continue;
             }
             let name = top.to_str().unwrap();
@@ -385,6 +436,96 @@ fn changing_headers() {
 fn writing_lines_and_mended_copies() {
     endures("dump-book --bin other.bin --color white --out lines.txt -q");
     endures("verify other.bin --fix book.bin -q");
+}
+
+#[test]
+fn merging_indexes_and_writing_trees() {
+    endures("merge-index index index --out merged --threads 1 -q");
+    endures("tree other.bin --out tree.jsonl --format jsonl -q");
+}
+
+/// Each command that writes, with more games than one that meets faults.
+#[test]
+fn kills_at_random_moments() {
+    for line in [
+        &format!("make-book games.pgn {ALL_OUTPUTS}"),
+        &format!("make-book games.pgn --memory 64KiB {ALL_OUTPUTS}"),
+        "make-book games.pgn --counts counts --force -q",
+        "make-book counts other.counts --min-game 1 --bin book.bin --obs games.obs.db3 --counts more.counts --force -q",
+        "merge-book other.bin third.bin --out book.bin -q",
+        "merge-book other.obs.db3 games.obs.db3 --out merged.obs.db3 -q",
+        "merge-index index index --out merged -q",
+        "filter other.bin third.bin --out book.bin --reachable -q",
+        "edit other.bin --in-place --set a3=50% -q",
+        "convert other.obs.db3 book.bin --min-game 1 -q",
+        "convert other.obs.db3 suite.pgn --plies 2 -q",
+        "convert other.obs.db3 suite.epd --plies 2 -q",
+        "convert other.obs.db3 table.csv -q",
+        "convert other.obs.db3 table.jsonl -q",
+        "pgheader -c changed book.bin",
+        "dump-book --bin other.bin --color white --out lines.txt -q",
+        "tree other.bin --out tree.txt -q",
+        "verify other.bin --fix book.bin -q",
+    ] {
+        let scene = Scene::new(line, |dir| {
+            with_old_outputs(dir);
+            fs::copy(sample("selfplay.pgn"), dir.join("games.pgn")).unwrap();
+            ok(dir, "make-book old.pgn --counts counts -q");
+            ok(dir, "make-book games.pgn --counts other.counts -q");
+            ok(
+                dir,
+                "make-book games.pgn --min-game 1 --bin other.bin --obs other.obs.db3 --force -q",
+            );
+        });
+        scene.outlive_kills();
+    }
+}
+
+/// A database without an index is sorted where the command says.
+#[test]
+fn databases_are_sorted_in_the_directory_that_is_named() {
+    let Some(injector) = injector() else { return };
+    let dir = crate::common::temp();
+    let room = dir.path().join("room");
+    fs::create_dir(&room).unwrap();
+    fs::copy(sample("selfplay.pgn"), dir.path().join("games.pgn")).unwrap();
+    ok(
+        dir.path(),
+        "make-book games.pgn --min-game 1 --obs games.obs.db3 -q",
+    );
+    let db = rusqlite::Connection::open(dir.path().join("games.obs.db3")).unwrap();
+    db.execute_batch("DROP INDEX BookByEPD").unwrap();
+    drop(db);
+    for line in [
+        "merge-book games.obs.db3 --out merged.obs.db3 --memory 64KiB -q",
+        "convert games.obs.db3 table.csv --memory 64KiB -q",
+    ] {
+        let count = dir.path().join("count");
+        let run = Command::new(injector)
+            .arg(&count)
+            .args(["write", "0"])
+            .arg(&room)
+            .arg(env!("CARGO_BIN_EXE_polybook"))
+            .args(line.split_whitespace())
+            .arg("--temp-dir")
+            .arg(&room)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success(), "{line}: {error}");
+        let count = fs::read_to_string(&count).unwrap();
+        assert!(!count.starts_with("0 "), "{line}: sorted elsewhere");
+    }
+    let error = crate::common::fails(
+        dir.path(),
+        "merge-book games.obs.db3 --out merged.obs.db3 --temp-dir missing",
+        1,
+    );
+    assert!(
+        error.contains("missing: no directory for temporary files"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fs, io::Write, path::Path};
 
-use crate::common::{fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp};
+use crate::common::{
+    corpus, fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp,
+};
 use polybook::{
     explorer::{Explorer, Line, Page, Query, Sort, View},
     index::Index,
@@ -89,11 +91,11 @@ fn leveldb_itself_checks_and_compacts_an_index() {
 
 #[test]
 fn the_master_games_are_indexed_to_the_last() {
-    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
-        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    let Some(corpus) = corpus() else {
+        return;
     };
     let dir = temp();
-    let pgn = Path::new(&corpus).join("masters.pgn");
+    let pgn = corpus.join("masters.pgn");
     let report = ok_json(
         dir.path(),
         &format!("make-book -q --json --leveldb idx {}", pgn.display()),

@@ -9,23 +9,20 @@ use std::{
     process::Command,
 };
 
-use crate::common::{ok, program, python, records, run_python, sample, temp};
+use crate::common::{corpus, ok, program, python, records, run_python, sample, temp};
 
 /// The games to compare on: the samples, and the first 15,000 of the big corpus. (With more games,
 /// polyglot halves the counts of the first positions.)
 fn corpora(dir: &Path) -> Vec<PathBuf> {
     let mut games = vec![sample("famous.pgn"), sample("selfplay.pgn")];
-    match std::env::var_os("POLYBOOK_CORPUS") {
-        Some(corpus) => {
-            let text = fs::read(Path::new(&corpus).join("masters.pgn")).unwrap();
-            let end = memchr::memmem::find_iter(&text, b"[Event ")
-                .nth(15_000)
-                .unwrap();
-            let path = dir.join("masters15000.pgn");
-            fs::write(&path, &text[..end]).unwrap();
-            games.push(path);
-        }
-        None => eprintln!("skipped: POLYBOOK_CORPUS is not set"),
+    if let Some(corpus) = corpus() {
+        let text = fs::read(corpus.join("masters.pgn")).unwrap();
+        let end = memchr::memmem::find_iter(&text, b"[Event ")
+            .nth(15_000)
+            .unwrap();
+        let path = dir.join("masters15000.pgn");
+        fs::write(&path, &text[..end]).unwrap();
+        games.push(path);
     }
     games
 }
@@ -132,14 +129,14 @@ fn python_chess_finds_every_position_and_move() {
 
 #[test]
 fn python_chess_agrees_on_a_thousand_master_games() {
-    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
-        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    let Some(corpus) = corpus() else {
+        return;
     };
     let Some(python) = python(&["chess"]) else {
         return;
     };
     let dir = temp();
-    let text = fs::read(Path::new(&corpus).join("masters.pgn")).unwrap();
+    let text = fs::read(corpus.join("masters.pgn")).unwrap();
     let end = memchr::memmem::find_iter(&text, b"[Event ")
         .nth(1_000)
         .unwrap();
@@ -159,11 +156,11 @@ fn python_chess_agrees_on_a_thousand_master_games() {
 
 #[test]
 fn the_master_games_are_counted_to_the_last() {
-    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
-        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    let Some(corpus) = corpus() else {
+        return;
     };
     let dir = temp();
-    let pgn = Path::new(&corpus).join("masters.pgn");
+    let pgn = corpus.join("masters.pgn");
     let report = crate::common::ok_json(
         dir.path(),
         &format!("make-book -q --json --min-game 1 {}", pgn.display()),

@@ -13,6 +13,26 @@ use crate::common::{
     Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until,
 };
 
+/// The binary as a terminal starts it. Tests that run under `nohup` ignore SIGHUP, and a program inherits that.
+fn heeding_hangup(dir: &Path) -> Command {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !signals(&status, "SigIgn:").is_some_and(|ignored| ignored & 1 == 1) {
+        return polybook_in(dir);
+    }
+    let mut command = Command::new("env");
+    command
+        .current_dir(dir)
+        .arg("--default-signal=HUP")
+        .arg(env!("CARGO_BIN_EXE_polybook"));
+    command
+}
+
+/// The signals in a line of a process's status, SIGHUP in the lowest bit.
+fn signals(status: &str, line: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|text| text.strip_prefix(line))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
 /// How long the end may take. The rule is one second; a loaded machine gets more.
 const END: Duration = Duration::from_secs(5);
 
@@ -24,7 +44,7 @@ struct Running(Child);
 
 impl Running {
     fn start(dir: &Path, args: impl Arguments) -> Running {
-        Running::spawn(polybook_in(dir).args(args.list()))
+        Running::spawn(heeding_hangup(dir).args(args.list()))
     }
 
     fn spawn(command: &mut Command) -> Running {
@@ -46,10 +66,8 @@ impl Running {
         }
         until("the binary listens", || {
             let text = fs::read_to_string(&status).unwrap_or_default();
-            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-            let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
             // SIGTERM is number 15.
-            mask.is_some_and(|mask| mask >> 14 & 1 == 1)
+            signals(&text, "SigCgt:").is_some_and(|caught| caught >> 14 & 1 == 1)
         });
         // It listens before it does anything; now it does something.
         thread::sleep(Duration::from_millis(100));
@@ -675,6 +693,58 @@ fn nohup_survives_its_terminal() {
     run.signal("-HUP");
     thread::sleep(Duration::from_millis(300));
     assert!(run.0.try_wait().unwrap().is_none());
-    run.signal("-TERM");
-    assert_eq!(run.end().0, Some(143));
+    let games = fs::read(sample("famous.pgn")).unwrap();
+    let mut stdin = run.0.stdin.take().unwrap();
+    stdin.write_all(&games).unwrap();
+    drop(stdin);
+    let (code, error) = run.end();
+    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(names(dir.path()), ["book.bin"]);
+}
+
+/// The tests themselves under `nohup`: a signal ends what they start all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn tests_may_run_under_nohup() {
+    let tests = std::env::current_exe().unwrap();
+    let output = Command::new("nohup")
+        .arg(tests)
+        .args(["--exact", "interrupts::every_signal_while_reading"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+/// A file that may not grow any more is an error like a full disk.
+#[test]
+fn files_past_the_limit_of_the_shell() {
+    let old = Old::make();
+    for output in [
+        "--bin book.bin",
+        "--leveldb games.idx",
+        "--obs games.obs.db3",
+        "--counts counts",
+        "--memory 64KiB --bin book.bin",
+    ] {
+        let polybook = env!("CARGO_BIN_EXE_polybook");
+        let line = format!(
+            "ulimit -f 8 && exec {polybook} make-book -q --force --min-game 1 many.pgn {output}"
+        );
+        let run = Command::new("sh")
+            .current_dir(old.path())
+            .args(["-c", &line])
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{output}: {error}");
+        assert_eq!(error.lines().count(), 1, "{output}: {error}");
+        assert!(
+            error.starts_with("polybook: cannot write "),
+            "{output}: {error}"
+        );
+        old.is_intact();
+    }
 }

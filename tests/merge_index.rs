@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::common::{cut_games, fails, ok, ok_json, sample, short_games, temp};
+use crate::common::{corpus, cut_games, fails, ok, ok_json, sample, short_games, temp};
 
 /// The files of an index with their bytes.
 fn files(index: &Path) -> Vec<(String, Vec<u8>)> {
@@ -123,10 +123,10 @@ fn merged_indexes_have_the_sums_of_all_games() {
 
 #[test]
 fn merged_indexes_of_masters() {
-    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
-        return eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    let Some(corpus) = corpus() else {
+        return;
     };
-    let masters = Path::new(&corpus).join("masters.pgn");
+    let masters = corpus.join("masters.pgn");
     let dir = temp();
     let cut = |sevenths: &[usize]| -> Vec<[PathBuf; 1]> {
         let names = cut_games(&masters, dir.path(), sevenths.iter().copied());

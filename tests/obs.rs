@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::common::{fails, ok, ok_json, program, python, run_python, sample, temp};
+use crate::common::{corpus, fails, ok, ok_json, program, python, run_python, sample, temp};
 use rusqlite::Connection;
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
@@ -414,12 +414,11 @@ fn a_book_becomes_a_table() {
 /// The big corpus: sums, bytes and merging.
 #[test]
 fn the_masters() {
-    let Some(corpus) = std::env::var_os("POLYBOOK_CORPUS") else {
-        eprintln!("skipped: POLYBOOK_CORPUS is not set");
+    let Some(corpus) = corpus() else {
         return;
     };
     let dir = temp();
-    let masters = Path::new(&corpus).join("masters.pgn");
+    let masters = corpus.join("masters.pgn");
     let pgn = masters.display();
     let report = ok_json(
         dir.path(),

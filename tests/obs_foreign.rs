@@ -7,6 +7,7 @@ use polybook::{
     Error,
     obs::{Obs, ObsError},
     position::from_text,
+    tally::Memory,
 };
 use rusqlite::Connection;
 
@@ -286,7 +287,7 @@ fn cells_that_hold_no_text_or_number_are_counted() {
         ),
     );
     let obs = Obs::open(&path).unwrap();
-    for rows in [obs.rows(), obs.rows_by_epd()] {
+    for rows in [obs.rows(), obs.rows_by_epd(&Memory::default())] {
         let mut rows = rows.unwrap();
         let mut games: Vec<u64> = (&mut rows).map(|row| row.unwrap().stats.games()).collect();
         games.sort_unstable();
@@ -370,7 +371,7 @@ fn rows_end_with_the_first_error_and_when_they_are_dropped() {
     let obs = Obs::open(&path).unwrap();
     assert_eq!(obs.rows().unwrap().count(), 300_000);
     // Dropped while the rows are sorted, while they are read, and in between with questions.
-    drop(obs.rows_by_epd().unwrap());
+    drop(obs.rows_by_epd(&Memory::default()).unwrap());
     for _ in 0..5 {
         let mut rows = obs.rows().unwrap();
         rows.next().unwrap().unwrap();
@@ -417,7 +418,7 @@ fn a_database_that_is_replaced_goes_on_answering() {
     let obs = Obs::open(at("a.obs.db3")).unwrap();
     fs::rename(at("b.obs.db3"), at("a.obs.db3")).unwrap();
     let start = from_text(None, None).unwrap();
-    let mut rows = obs.rows_by_epd().unwrap();
+    let mut rows = obs.rows_by_epd(&Memory::default()).unwrap();
     for _ in 0..3 {
         assert_eq!(obs.moves(&start).unwrap()[0].mv, "e2e4");
     }

@@ -11,6 +11,7 @@ use crate::common::{fails, ok, run, sample, temp};
 use polybook::{
     Error,
     obs::{ObsError, ObsWriter, merge_databases},
+    tally::Memory,
 };
 use rusqlite::Connection;
 
@@ -178,7 +179,12 @@ fn merging_ends_when_it_is_told_to() {
     many_moves(&at("a.db3"), 200_000);
     fs::write(at("m.db3"), "").unwrap();
     let writer = ObsWriter::create(at("m.db3"), |_| Ok(())).unwrap();
-    let merged = merge_databases(&[at("a.db3")], writer, dir.path(), &AtomicBool::new(true));
+    let merged = merge_databases(
+        &[at("a.db3")],
+        writer,
+        &Memory::default(),
+        &AtomicBool::new(true),
+    );
     assert!(matches!(merged, Err(Error::Interrupted)));
     assert_eq!(fs::read(at("m.db3")).unwrap(), b"");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
@@ -189,7 +195,8 @@ fn nothing_cannot_be_merged() {
     let dir = temp();
     let writer = ObsWriter::create(dir.path().join("m.db3"), |_| Ok(())).unwrap();
     let inputs: [&Path; 0] = [];
-    let err = merge_databases(&inputs, writer, dir.path(), &AtomicBool::new(false)).unwrap_err();
+    let err =
+        merge_databases(&inputs, writer, &Memory::default(), &AtomicBool::new(false)).unwrap_err();
     assert_eq!(err.carried(), Some(&ObsError::NoInput));
 }
 

@@ -1,7 +1,16 @@
 //! The outputs of a run appear together or not at all, and never in the place of something else.
 
-use std::{collections::BTreeMap, fs, path::Path};
+#[cfg(unix)]
+use std::process::Stdio;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
+#[cfg(unix)]
+use crate::common::polybook_in;
 use crate::common::{fails, ok, run, sample, temp};
 use polybook::{MakeBook, pgn::Input};
 
@@ -137,6 +146,72 @@ fn an_input_that_is_named_twice_is_a_warning() {
         .unwrap();
     assert_eq!(report.totals.games.read, 90);
     assert!(report.warnings[0].contains("named twice"), "{report:?}");
+}
+
+/// Each input is looked at once: comparing each with each took minutes for so many.
+#[test]
+fn thousands_of_inputs_are_compared_in_no_time() {
+    let dir = temp();
+    let names: Vec<String> = (0..5000).map(|number| format!("{number}.pgn")).collect();
+    for name in &names {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    fs::copy(sample("famous.pgn"), dir.path().join("0.pgn")).unwrap();
+    fs::hard_link(dir.path().join("0.pgn"), dir.path().join("again.pgn")).unwrap();
+    let start = Instant::now();
+    let output = run(
+        dir.path(),
+        &format!("make-book again.pgn {}", names.join(" ")),
+    );
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let warnings: Vec<&str> = error
+        .lines()
+        .filter(|line| line.contains("twice"))
+        .collect();
+    let expected = "warning: 0.pgn: named twice, so its games count twice";
+    assert_eq!(warnings, [expected]);
+    assert!(
+        start.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+/// Standard output that is closed early ends quietly a run that writes nothing else.
+#[cfg(unix)]
+#[test]
+fn standard_output_that_closes_early() {
+    let dir = temp();
+    let games = sample("selfplay.pgn").display().to_string();
+    for (outputs, others) in [
+        ("--bin -", None),
+        ("--obs -", None),
+        ("--bin - --leveldb x.idx", Some("x.idx")),
+        ("--bin - --obs x.obs.db3", Some("x.obs.db3")),
+        ("--bin - --counts x.counts", Some("x.counts")),
+        ("--obs - --bin x.bin", Some("x.bin")),
+    ] {
+        let line = format!("make-book -q --min-game 1 {games} {outputs}");
+        let mut child = polybook_in(dir.path())
+            .args(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&ended.stderr);
+        if others.is_none() {
+            assert_eq!((ended.status.code(), &*error), (Some(0), ""), "{outputs}");
+        } else {
+            assert_eq!(ended.status.code(), Some(1), "{outputs}: {error}");
+            let expected =
+                "polybook: no output was written: cannot write standard output: Broken pipe\n";
+            assert_eq!(error, expected, "{outputs}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{outputs}");
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use crate::common::{cut_games, fails, ok, python, run_python, sample, skip, temp};
+use crate::common::{
+    corpus, cut_games, fails, is_without, ok, python, run_python, sample, skip, temp,
+};
 
 /// Games in several files of all kinds; answers their names in order.
 fn write_games(dir: &Path) -> Vec<String> {
@@ -61,12 +63,10 @@ fn assert_same(ours: &[(String, Vec<u8>)], theirs: &[(String, Vec<u8>)]) {
 
 /// A Python with an engine, unless the environment says that it cannot be had.
 fn python_with(engine: &str, modules: &[&str]) -> Option<PathBuf> {
-    let name = format!("POLYBOOK_WITHOUT_{engine}");
-    if std::env::var_os(&name).is_some() {
-        eprintln!("skipped: {name} is set");
-        return None;
+    match is_without(engine) {
+        true => None,
+        false => python(modules),
     }
-    python(modules)
 }
 
 #[test]
@@ -263,14 +263,6 @@ fn assert_same_of_masters(
             );
         }
     }
-}
-
-fn corpus() -> Option<PathBuf> {
-    let corpus = std::env::var_os("POLYBOOK_CORPUS").map(PathBuf::from);
-    if corpus.is_none() {
-        eprintln!("skipped: POLYBOOK_CORPUS is not set");
-    }
-    corpus
 }
 
 /// All games of masters, in seven counts that polybook adds up, and DuckDB if it is there.

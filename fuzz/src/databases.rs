@@ -11,6 +11,7 @@ use polybook::{
     obs::{Obs, ObsWriter, merge_databases},
     pgn::Input,
     position::Variant,
+    tally::Memory,
 };
 use rusqlite::{Connection, types::Value};
 
@@ -149,7 +150,11 @@ fn used(room: &Room, path: &Path, part: u8) {
 fn merged(room: &Room, path: &Path) {
     let merged = room.path("merged.obs.db3");
     let writer = ObsWriter::create(&merged, |_| Ok(())).unwrap();
-    let made = merge_databases(&[path], writer, room.dir(), &AtomicBool::new(false));
+    let memory = Memory {
+        temp_dir: room.dir().to_owned(),
+        ..Memory::default()
+    };
+    let made = merge_databases(&[path], writer, &memory, &AtomicBool::new(false));
     if let Ok((summary, finished)) = made {
         finished.commit().unwrap();
         let rows = Obs::open(&merged).unwrap().rows().unwrap();

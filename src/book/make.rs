@@ -16,6 +16,7 @@ use crate::{
     position::BookMove,
     provenance::Provenance,
     tally::{Counts, MoveCount, MoveFilter},
+    task,
 };
 
 /// Chooses, weighs and writes the moves of counts.
@@ -115,6 +116,7 @@ impl<'a> BookMaker<'a> {
     fn look_through(&self, shard: usize) -> Result<(BookSummary, Option<Vec<Kept>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
+        task::fault("weigh");
         self.counts.for_each_position(shard, |key, turn, moves| {
             summary.positions += 1;
             summary.counted_entries += moves.len() as u64;
@@ -220,6 +222,7 @@ impl<'a> BookMaker<'a> {
             .into_par_iter()
             .enumerate()
             .try_for_each_init(buffer, |records, (shard, place)| {
+                task::fault("write book");
                 self.records(shard, records)?;
                 out.write_at(records, place)
             })

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     progress::Meter,
+    task,
 };
 
 /// What a merge did.
@@ -51,6 +52,7 @@ pub fn merge_books(
     let mut summary = MergeSummary::default();
     let mut positions = Positions::new(&books, policy, meter);
     for position in &mut positions {
+        task::fault("merge books");
         let position = position?;
         summary.scaled += u64::from(position.is_scaled);
         summary.written += position.entries.len() as u64;

@@ -6,7 +6,10 @@ use std::{
     panic::{self, AssertUnwindSafe, PanicHookInfo},
     path::Path,
     process::ExitCode,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use clap::error::ErrorKind as ClapErrorKind;
@@ -30,32 +33,60 @@ pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> 
     }
 }
 
+/// The last panic of any thread.
+static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
+
+/// Whether panics are reported when they happen, because the command goes on after them.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
 /// Runs a command and reports how it ended. A panic, which would be our own mistake or that of a
-/// library, ends it with one line too.
+/// library, ends it with one line too, on whatever thread.
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
-    static LAST: Mutex<String> = Mutex::new(String::new());
-    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    panic::set_hook(Box::new(move |panic| *last() = described(panic)));
+    panic::set_hook(Box::new(|panic| {
+        *last_panic() = described(panic);
+        if GOES_ON.load(Ordering::Relaxed) {
+            say(&internal_error(""));
+        }
+    }));
     let ended = panic::catch_unwind(AssertUnwindSafe(command));
     signals::give_way();
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(err)) => failure(&err),
         Err(_) => {
-            say(&format!(
-                "internal error: {}; please report it with the command line",
-                last()
-            ));
+            say(&internal_error(""));
             ExitCode::FAILURE
         }
     }
 }
 
+/// Reports panics when they happen. For a server: they end one answer each.
+#[cfg(feature = "serve")]
+pub fn report_panics_at_once() {
+    GOES_ON.store(true, Ordering::Relaxed);
+}
+
+fn last_panic() -> MutexGuard<'static, String> {
+    LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The line about a panic. It says where that was, if the last panic begins with the message.
+fn internal_error(message: &str) -> String {
+    let last = last_panic();
+    let panic = if last.starts_with(message) {
+        &*last
+    } else {
+        message
+    };
+    format!("internal error: {panic}; please report it with the command line")
+}
+
 fn described(panic: &PanicHookInfo<'_>) -> String {
     let message = panic.payload_as_str().unwrap_or("no message");
+    let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     match panic.location() {
         Some(at) => format!("{message} ({}:{})", at.file(), at.line()),
-        None => message.to_owned(),
+        None => message,
     }
 }
 
@@ -64,13 +95,34 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 #[error("the answer is no")]
 pub struct Silent;
 
+/// Standard output was closed before the other outputs of a command were in place.
+#[derive(Debug, thiserror::Error)]
+#[error("no output was written")]
+struct NoOutput;
+
+/// An error of a command that writes more than standard output, so that the end of its reader is worth a line.
+pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
+    match is_broken_pipe(&err) {
+        true => err.context(NoOutput),
+        false => err,
+    }
+}
+
 /// Reports what went wrong in a command.
 fn failure(err: &anyhow::Error) -> ExitCode {
     if err.is::<Silent>() {
         return ExitCode::FAILURE;
     }
-    if is_broken_pipe(err) {
+    if is_broken_pipe(err) && !err.is::<NoOutput>() {
         return ExitCode::SUCCESS;
+    }
+    let mut causes = err.chain().filter_map(|cause| cause.downcast_ref());
+    if let Some(message) = causes.find_map(|cause| match cause {
+        Error::Panicked { message } => Some(message),
+        _ => None,
+    }) {
+        say(&internal_error(message));
+        return ExitCode::FAILURE;
     }
     say(&one_line(err));
     if err.is::<Usage>() {

@@ -15,7 +15,7 @@ use polybook::{
 use serde::Serialize;
 
 use super::{
-    Context,
+    Context, errors,
     header::HeaderArgs,
     input::refuse_document_beside,
     json,
@@ -158,11 +158,16 @@ struct Document<'a> {
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let as_json = args.json;
     let start = Instant::now();
+    let outputs = [&args.bin, &args.leveldb, &args.obs, &args.counts];
+    let has_several_outputs = outputs.into_iter().flatten().count() > 1;
     let run = configured(args)?;
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
     drop(bar);
-    let report = report?;
+    let report = report.map_err(|err| match has_several_outputs {
+        true => errors::of_several_outputs(err.into()),
+        false => err.into(),
+    })?;
     let seconds = start.elapsed().as_secs_f64();
     context.tell(&summary::of(&report, seconds));
     if as_json {

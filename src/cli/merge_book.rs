@@ -8,8 +8,8 @@ use std::{
 use polybook::{
     book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
-    output::refuse_clashes,
-    tally::MoveFilter,
+    output::{refuse_clashes, repeated},
+    tally::{Memory, MoveFilter},
 };
 use serde::Serialize;
 
@@ -19,6 +19,7 @@ use super::{
     input::{self, InputFile},
     json,
     progress::Bar,
+    resources::MemoryArgs,
     usage::Usage,
 };
 
@@ -57,6 +58,9 @@ pub struct Args {
     /// Print a JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    memory: MemoryArgs,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
@@ -111,7 +115,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     refuse_clashes(&[&out], &inputs)?;
     input::refuse_document_beside(args.json, &out)?;
     let merged = if are_databases {
-        merge_databases(&paths, &out, context)?
+        merge_databases(&paths, &out, &args.memory.memory(), context)?
     } else {
         merge_books(&paths, &out, args.policy, context)?
     };
@@ -145,11 +149,8 @@ fn merge_books(
         PolicyArg::Sum => MergePolicy::Sum,
         PolicyArg::First => MergePolicy::First,
     };
-    for (i, book) in books.iter().enumerate() {
-        let is_same = |other| same_file::is_same_file(book, other).unwrap_or(false);
-        if books[..i].iter().any(is_same) {
-            context.tell(&format!("warning: {}: given twice\n", book.display()));
-        }
+    for book in repeated(books.iter().map(PathBuf::as_path)) {
+        context.tell(&format!("warning: {}: given twice\n", book.display()));
     }
     let meter = Arc::default();
     let bar = Bar::of_phase("merging", &meter, context);
@@ -171,12 +172,17 @@ fn merge_books(
     })
 }
 
-fn merge_databases(paths: &[PathBuf], out: &Path, context: Context) -> anyhow::Result<Document> {
+fn merge_databases(
+    paths: &[PathBuf],
+    out: &Path,
+    memory: &Memory,
+    context: Context,
+) -> anyhow::Result<Document> {
     // How many rows there are is not known.
     let bar = Bar::of_phase("merging", &Arc::default(), context);
     let writer = ObsWriter::create(out, |old| obs::check_replaceable(old, true))?;
     let never = AtomicBool::new(false);
-    let (merged, database) = obs::merge_databases(paths, writer, &std::env::temp_dir(), &never)?;
+    let (merged, database) = obs::merge_databases(paths, writer, memory, &never)?;
     // Nothing may fail once the database is in place.
     let incomplete = paths.iter().map(|path| warning_of_missing_moves(path));
     let incomplete = incomplete.collect::<anyhow::Result<Vec<_>>>()?;

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use polybook::{index::MergeIndexes, output::refuse_clashes};
+use polybook::{
+    index::MergeIndexes,
+    output::{refuse_clashes, repeated},
+};
 use serde::Serialize;
 
 use super::{Context, counted::counted, json, progress::Bar, resources::ResourceArgs};
@@ -50,14 +53,11 @@ struct Document {
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&Path> = args.indexes.iter().map(PathBuf::as_path).collect();
     refuse_clashes(&[&args.out], &inputs)?;
-    for (i, index) in args.indexes.iter().enumerate() {
-        let is_same = |other| same_file::is_same_file(index, other).unwrap_or(false);
-        if args.indexes[..i].iter().any(is_same) {
-            let index = index.display();
-            context.tell(&format!(
-                "warning: {index}: named twice, so its games count twice\n"
-            ));
-        }
+    for index in repeated(inputs) {
+        let index = index.display();
+        context.tell(&format!(
+            "warning: {index}: named twice, so its games count twice\n"
+        ));
     }
     let merge = MergeIndexes::new(args.indexes)
         .force(args.force)

@@ -23,6 +23,8 @@ mod make_book;
 mod merge_book;
 mod merge_index;
 mod moves;
+#[cfg(test)]
+mod panics;
 mod pgheader;
 mod position;
 mod progress;

@@ -95,8 +95,10 @@ impl Drop for Bar {
         self.done.store(true, Ordering::Relaxed);
         if let Some(painter) = self.painter.take() {
             painter.thread().unpark();
-            // A painter that panicked changes nothing of the work.
-            let _ = painter.join();
+            // A painter that panicked changes nothing of the work, and leaves its bar.
+            if painter.join().is_err() {
+                clear();
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ use polybook::{
 };
 use tempfile::TempDir;
 
-use super::{Context, counted::counted, progress::Bar, signals, usage::Usage};
+use super::{Context, counted::counted, errors, progress::Bar, signals, usage::Usage};
 
 /// How long the end waits for answers that are under way.
 const LAST_ANSWERS: Duration = Duration::from_millis(700);
@@ -199,6 +199,7 @@ fn until_signal(listening: Listening) -> anyhow::Result<()> {
         stopping.stop();
         let _ = end.recv_timeout(LAST_ANSWERS);
     });
+    errors::report_panics_at_once();
     let served = listening.run(&stop);
     let _ = ended.send(());
     Ok(served?)

@@ -5,6 +5,7 @@
 use std::{
     fs,
     io::{self, Write},
+    panic,
     path::{Path, PathBuf},
     process,
     sync::{
@@ -33,9 +34,12 @@ type Farewell = Box<dyn FnOnce() + Send>;
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
-        consts::{SIGHUP, SIGINT, SIGTERM},
+        consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+        flag,
         iterator::Signals,
     };
+    // A write past the limit of `ulimit -f` is an error like others as soon as its signal does not end the program.
+    flag::register(SIGXFSZ, std::sync::Arc::<AtomicBool>::default())?;
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
@@ -73,17 +77,9 @@ fn hangup_is_ignored() -> bool {
 /// Removes what is unfinished and ends the program.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
-    let farewell = FAREWELL
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    if let Some(farewell) = farewell {
-        farewell();
-    }
-    discard_all();
-    for path in temporaries().drain(..) {
-        // The directory for temporary files is cleaned by the system too.
-        let _ = fs::remove_dir_all(path);
+    // Whatever panics here, the program ends: the command waits for that.
+    for step in [say_farewell, discard_all, remove_temporaries] {
+        let _ = panic::catch_unwind(step);
     }
     // A terminal that takes no text must not hold up the end.
     let (said, told) = mpsc::channel();
@@ -94,6 +90,23 @@ fn end(status: i32) -> ! {
     });
     let _ = told.recv_timeout(Duration::from_millis(200));
     process::exit(status)
+}
+
+fn say_farewell() {
+    let farewell = FAREWELL
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some(farewell) = farewell {
+        farewell();
+    }
+}
+
+fn remove_temporaries() {
+    for path in temporaries().drain(..) {
+        // The directory for temporary files is cleaned by the system too.
+        let _ = fs::remove_dir_all(path);
+    }
 }
 
 /// Waits for the end if a signal is ending the program. What fails then fails because its files were removed, and

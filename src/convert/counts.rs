@@ -9,6 +9,7 @@ use crate::{
     obs::{PassedOver, Row, legal_move},
     position::{Variant, has_inner_castling_rook, key},
     tally::{CountBatch, Counts, Memory, Tally},
+    task,
 };
 
 /// Rows that are read before they are looked at on all threads.
@@ -80,6 +81,7 @@ impl Convert {
 }
 
 fn count_rows(rows: &[Row], variant: Variant) -> Found {
+    task::fault("count rows");
     let mut found = Found::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
         let pos = match variant.parse_fen(&rows[0].epd) {

@@ -15,6 +15,7 @@ use crate::{
     output::AtomicFile,
     position::Variant,
     tally::MoveFilter,
+    task,
 };
 
 /// A row of a table.
@@ -42,7 +43,7 @@ impl Convert {
     ///
     /// A database that cannot be read or a file that cannot be written.
     pub fn to_csv(&self, path: &Path) -> Result<Converted> {
-        self.write_table(Csv::create(path, "EPD,Move,Win,Draw,Loss,Weight")?)
+        task::caught(|| self.write_table(Csv::create(path, "EPD,Move,Win,Draw,Loss,Weight")?))
     }
 
     /// Writes the rows that are selected.
@@ -64,7 +65,7 @@ impl Convert {
             converted: Converted::default(),
         };
         let mut position: Vec<Row> = Vec::new();
-        let mut rows = self.obs.rows_by_epd()?;
+        let mut rows = self.obs.rows_by_epd(&self.memory)?;
         for row in &mut rows {
             let row = row?;
             self.meter.advance(1);

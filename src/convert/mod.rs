@@ -23,11 +23,7 @@ mod source;
 mod starts;
 mod suite;
 
-use std::{
-    cell::RefCell,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{cell::RefCell, path::Path, sync::Arc};
 
 pub use self::{book::ConvertBook, starts::read_starts, suite::Suite};
 use self::{counts::Counted, source::CountedMoves, suite::SuiteOf};
@@ -39,8 +35,8 @@ use crate::{
     position::Variant,
     progress::Meter,
     tally::{Memory, MoveFilter},
+    task,
 };
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
 ///
@@ -151,6 +147,10 @@ impl Convert {
     /// A database that cannot be read or is for a variant without book, or a file that cannot be
     /// written.
     pub fn to_bin(&self, path: &Path) -> Result<Converted> {
+        task::caught(|| self.write_bin(path))
+    }
+
+    fn write_bin(&self, path: &Path) -> Result<Converted> {
         let variant = self.played_variant()?;
         if variant.number().is_none() {
             return Err(Error::file(
@@ -159,7 +159,7 @@ impl Convert {
             ));
         }
         let mut bin = begin_book(path)?;
-        let pool = self.pool()?;
+        let pool = task::pool(self.threads)?;
         let Counted {
             counts,
             passed_over,
@@ -198,7 +198,7 @@ impl Convert {
     /// A database that cannot be read, a file that cannot be written, or a suite that would be empty or beyond all
     /// measure.
     pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.with_source(suite, |suite| suite.write_lines(path))
+        task::caught(|| self.with_source(suite, |suite| suite.write_lines(path)))
     }
 
     /// Writes the positions that the lines of a suite come to, each once, one EPD a line: those that most games came to
@@ -208,7 +208,7 @@ impl Convert {
     ///
     /// As [`to_pgn`](Convert::to_pgn).
     pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.with_source(suite, |suite| suite.write_positions(path))
+        task::caught(|| self.with_source(suite, |suite| suite.write_positions(path)))
     }
 
     /// Counts the database, and makes a suite of it.
@@ -218,7 +218,7 @@ impl Convert {
         write: impl FnOnce(&SuiteOf<'_, CountedMoves<'_>>) -> Result<Converted>,
     ) -> Result<Converted> {
         let variant = self.played_variant()?;
-        let pool = self.pool()?;
+        let pool = task::pool(self.threads)?;
         let Counted {
             counts,
             starts,
@@ -270,12 +270,5 @@ impl Convert {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().selection);
         filter
-    }
-
-    fn pool(&self) -> Result<ThreadPool> {
-        ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .build()
-            .map_err(|err| Error::file(PathBuf::from("threads"), err.to_string()))
     }
 }

@@ -14,7 +14,10 @@ use super::{
     starts::{Start, read_starts},
     summed::RangeSums,
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    task,
+};
 
 /// A directory of counts.
 #[derive(Clone, Debug)]
@@ -194,6 +197,8 @@ impl Part {
     ///
     /// A file that cannot be read or does not hold what it should, which a [`CountsError`] tells, and what `f` answers.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
+        // A panic of the crate `parquet` is a damaged file, and one of `f` is not.
+        let mut f = |rows: &[Row]| task::caught(|| f(rows));
         self.read_file(|file| {
             let columns = PartColumns::find(file.schema())?;
             let (mut rows, mut batch) = (Rows::default(), Vec::new());
@@ -230,7 +235,8 @@ impl Part {
     ///
     /// As [`read`](Part::read).
     pub fn read_starts(&self, f: &mut dyn FnMut(Vec<Start>) -> Result<()>) -> Result<u64> {
-        self.read_file(|file| read_starts(file, f))
+        let mut f = |starts: Vec<Start>| task::caught(|| f(starts));
+        self.read_file(|file| read_starts(file, &mut f))
     }
 
     /// Reads the file with `read`, which answers its rows and games, and compares them with the sidecar.

@@ -4,12 +4,12 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, Write},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
 };
 
 use crc32fast::Hasher;
 
-use crate::positioned::read_exact_at;
+use crate::{positioned::read_exact_at, task};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 18;
@@ -52,18 +52,18 @@ pub(super) struct RangeSums(Mutex<BTreeMap<u64, Hasher>>);
 impl RangeSums {
     /// Sums up bytes that begin at `start`. A range that is there already stays as it was.
     pub(super) fn add(&self, start: u64, bytes: &[u8]) {
-        if bytes.is_empty() || self.lock().contains_key(&start) {
+        if bytes.is_empty() || task::lock(&self.0).contains_key(&start) {
             return;
         }
         let mut sum = Hasher::new();
         sum.update(bytes);
-        self.lock().entry(start).or_insert(sum);
+        task::lock(&self.0).entry(start).or_insert(sum);
     }
 
     /// The CRC-32 of all bytes of the file. Only those are read that were not.
     pub(super) fn crc32_of(&self, file: &File) -> io::Result<u32> {
         let mut all = Hasher::new();
-        for (&start, sum) in &*self.lock() {
+        for (&start, sum) in &*task::lock(&self.0) {
             // A range that begins in the one before is read again.
             if start >= all.total_len() {
                 update(&mut all, file, start)?;
@@ -72,10 +72,6 @@ impl RangeSums {
         }
         update(&mut all, file, file.metadata()?.len())?;
         Ok(all.finalize())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Hasher>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
     error::Result,
     output::{AtomicDir, Finished},
     progress::Meter,
+    task,
 };
 
 /// Writes counts beside their target.
@@ -64,6 +65,7 @@ impl CountsWriter {
         let target = self.directory.target();
         let parts = part_count(rows);
         let write_part = |number: usize| {
+            task::fault("write part");
             let name = part_name(number);
             let with_identities = source.has_identities();
             let directory = self.directory.path();

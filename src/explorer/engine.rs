@@ -21,6 +21,7 @@ use crate::{
     index::{GameHeader, layout::Subject},
     openings,
     position::{BookMove, Variant},
+    task,
 };
 
 /// Answers questions about positions from one or several indexes. Any number of threads may ask at the same time.
@@ -70,6 +71,11 @@ impl Explorer {
     ///
     /// A damaged index, or a source that does not exist.
     pub fn answer(&self, query: &Query) -> Result<Answer> {
+        task::caught(|| self.answer_to(query))
+    }
+
+    fn answer_to(&self, query: &Query) -> Result<Answer> {
+        task::fault("answer");
         self.sources.check(&query.filters)?;
         let sieves = Sieves::new(&self.sources, &query.filters)?;
         let is_long = query.transpositions && sieves.ask_long(subject_of(&query.line))?;

@@ -16,7 +16,7 @@ use super::{
     pieces::{Piece, scan},
     posting::Posting,
 };
-use crate::{error::Result, position::BookMove, sort::Sealed};
+use crate::{error::Result, position::BookMove, sort::Sealed, task};
 
 /// How many bytes of a long value are written at once.
 const PART: usize = 1 << 16;
@@ -84,6 +84,7 @@ pub(super) fn position_entries(
     postings: &Sealed<Posting>,
     with_stats: bool,
 ) -> Result<PositionEntries> {
+    task::fault("write positions");
     let mut maker = EntryMaker::new(piece.shard, with_stats);
     // The posting before tells whether the first position began earlier.
     let mut number = piece.range.start.saturating_sub(1);

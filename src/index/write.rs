@@ -33,6 +33,7 @@ use crate::{
     position::VariantChoice,
     progress::Meter,
     sort::{Memory, Record, SHARDS, Sealed, Shards},
+    task,
 };
 
 /// How many postings make a wave. With statistics, each may be a position with 200 bytes of entries.
@@ -195,7 +196,10 @@ impl IndexWriter {
     ) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
-            .map(|table| table.write(self.directory.path(), postings))
+            .map(|table| {
+                task::fault("write tables");
+                table.write(self.directory.path(), postings)
+            })
             .collect::<io::Result<_>>()
             .at(self.directory.target(), "write")
     }

@@ -20,6 +20,7 @@ use crate::{
     pgn::{Batch, Condition},
     position::Variant,
     tally::{CountBatch, KeyedIdentity, OrderedCounts},
+    task,
 };
 
 /// What a run would have found in the games of counts.
@@ -119,11 +120,7 @@ impl Run<'_> {
             return Ok(());
         }
         for part in directory.parts() {
-            scope.spawn(move |_| {
-                if let Err(err) = self.add_part(part, about.is_some()) {
-                    self.fail(err);
-                }
-            });
+            scope.spawn(move |_| self.watch(|| self.add_part(part, about.is_some())));
         }
         Ok(())
     }
@@ -140,7 +137,7 @@ impl Run<'_> {
 
     /// Adds what is in order to what was counted. Works on all threads of the rayon pool that it is called in.
     pub(super) fn merge_ordered(&mut self) -> Result<()> {
-        let is_wanted = self.merging.is_some() && !self.failed.load(Ordering::Relaxed);
+        let is_wanted = self.merging.is_some();
         let Some(tally) = self.tally.take_if(|_| is_wanted) else {
             return Ok(());
         };
@@ -200,9 +197,10 @@ impl Run<'_> {
             return Err(Error::format(part.path(), CountsError::NoIdentity));
         }
         let plies = part.read(&mut |rows| {
-            if self.failed.load(Ordering::Relaxed) {
+            if self.failure.is_set() {
                 return Err(Error::Interrupted);
             }
+            task::fault("add counts");
             self.options.refuse_if_stopped()?;
             self.check_space(0)?;
             self.add_rows(rows, part.path())
@@ -261,6 +259,7 @@ struct Watched<'run, 'counts> {
 
 impl OrderedCounts for Watched<'_, '_> {
     fn next(&mut self, batch: &mut CountBatch) -> Result<()> {
+        task::fault("merge counts");
         if let Some(step) = self.rows.next(batch)? {
             self.run.add_plies(step.games, step.part.path())?;
             self.run.options.progress.add_bytes(step.bytes);

@@ -41,8 +41,6 @@ mod variations;
 
 use std::sync::atomic::Ordering;
 
-use rayon::ThreadPoolBuilder;
-
 use self::counted::CountedInputs;
 pub use self::{
     options::{MakeBook, Unfinished},
@@ -51,9 +49,10 @@ pub use self::{
 };
 use crate::{
     error::{Error, Result},
-    output::commit_all,
+    output::{commit_all, repeated},
     pgn::Input,
     position::VariantChoice,
+    task,
 };
 
 impl MakeBook {
@@ -65,8 +64,10 @@ impl MakeBook {
     /// rejected game if the run is [strict](MakeBook::strict), or [`Error::Interrupted`]. No output is
     /// changed then, unless an output could not be put in place after another was, which the error says.
     pub fn run(&self) -> Result<Report> {
-        let counted = CountedInputs::open(self)?;
-        counted.adapted(self)?.run_with(&counted)
+        task::caught(|| {
+            let counted = CountedInputs::open(self)?;
+            counted.adapted(self)?.run_with(&counted)
+        })
     }
 
     /// Runs with the counts among the inputs, whose variant the options have.
@@ -74,17 +75,15 @@ impl MakeBook {
         self.begin_progress(counted);
         self.check(counted)?;
         let outputs = self.begin_outputs()?;
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .thread_name(|i| format!("replay-{i}"))
-            .build()
-            .map_err(|err| Error::file("threads", err.to_string()))?;
+        let repeated = self.repeated_inputs();
+        let pool = task::pool(self.threads)?;
         let collected = self.collect(&pool, counted)?;
         self.check_games(&collected.report)?;
         let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
         self.refuse_if_stopped()?;
+        task::fault("put in place");
         commit_all(finished)?;
-        report.warnings.splice(0..0, self.repeated_inputs());
+        report.warnings.splice(0..0, repeated);
         self.progress.end();
         Ok(report)
     }
@@ -118,22 +117,10 @@ impl MakeBook {
 
     /// A warning for each input that was named before.
     fn repeated_inputs(&self) -> Vec<String> {
-        let is_same = |a: &Input, b: &Input| {
-            let both_stdin = a.is_stdin() && b.is_stdin();
-            // Comparing opens both, which would wait for the other end of a pipe.
-            let is_file = |input: &Input| input.size().is_some() || input.path().is_dir();
-            let are_files = is_file(a) && is_file(b);
-            both_stdin
-                || (are_files && same_file::is_same_file(a.path(), b.path()).unwrap_or(false))
-        };
-        let repeated = self
-            .inputs
-            .iter()
-            .enumerate()
-            .filter(|(i, input)| self.inputs[..*i].iter().any(|other| is_same(input, other)));
+        let repeated = repeated(self.inputs.iter().map(Input::path));
         repeated
-            .map(|(_, input)| {
-                let path = input.path().display();
+            .map(|path| {
+                let path = path.display();
                 format!("{path}: named twice, so its games count twice")
             })
             .collect()

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     error::Result,
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
+    task,
 };
 
 impl MakeBook {
@@ -22,7 +23,9 @@ impl MakeBook {
         let threads = pool.current_num_threads();
         let mut run = Run::new(self, counted, threads);
         let in_flight = 2 * threads as u64;
-        pool.in_place_scope(|scope| run.read_inputs(scope, in_flight))?;
+        let read = pool.in_place_scope(|scope| run.read_inputs(scope, in_flight));
+        // If a job failed, that is why reading ended.
+        run.failure.take().and(read)?;
         pool.install(|| {
             run.merge_ordered()?;
             run.finish()
@@ -40,10 +43,12 @@ impl Run<'_> {
                 self.read_counts(scope, index, &mut number, in_flight)?;
                 continue;
             }
-            let stream = input.open(&StreamOptions {
+            let options = StreamOptions {
                 stop: Arc::clone(&self.options.stop),
                 memory: input.unpacking_memory(self.options.memory),
-            })?;
+            };
+            // A pipe that gives nothing must not hold up the end of a run that failed.
+            let stream = input.open_until(&options, self.failure.flag())?;
             let taken = Arc::clone(&stream.taken);
             let mut told = 0;
             let mut cutter = Cutter::new(stream, BATCH_SIZE);
@@ -52,7 +57,7 @@ impl Run<'_> {
                 self.options.progress.add_bytes(so_far - told);
                 told = so_far;
                 self.wait_for_place(number, in_flight);
-                if self.failed.load(Ordering::Relaxed) {
+                if self.failure.is_set() {
                     return Ok(());
                 }
                 self.options.refuse_if_stopped()?;
@@ -63,20 +68,17 @@ impl Run<'_> {
                     input: index,
                 };
                 number += 1;
-                scope.spawn(move |_| {
-                    if let Err(err) = self.replay(&job) {
-                        self.fail(err);
-                    }
-                });
+                scope.spawn(move |_| self.watch(|| self.replay(&job)));
             }
         }
         Ok(())
     }
 
     fn replay(&self, job: &Job) -> Result<()> {
-        if self.failed.load(Ordering::Relaxed) {
+        if self.failure.is_set() {
             return Ok(());
         }
+        task::fault("replay");
         let mut outcome = Replayer::new(self.options).replay(job);
         if !self.options.drop_duplicates {
             // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
@@ -91,5 +93,6 @@ impl Run<'_> {
 }
 
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
+    task::fault("cut");
     cutter.next_batch().map_err(|err| input.error(err))
 }

@@ -1,9 +1,6 @@
 //! A run: what its threads share, and what has been collected at its end.
 
-use std::sync::{
-    Condvar, Mutex,
-    atomic::{AtomicBool, AtomicU64, Ordering},
-};
+use std::sync::{Condvar, Mutex, PoisonError, atomic::AtomicU64};
 
 #[cfg(feature = "parquet")]
 use super::merging::Merging;
@@ -20,14 +17,12 @@ use super::{
     starts::Starts,
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     provenance::Provenance,
     sort::Memory,
     tally::{CountRecord, Counts, IdentityTally, Tally},
+    task::{self, Failure},
 };
-
-/// Why the locks of a run are never poisoned.
-const LOCK: &str = "a thread that panics ends the run";
 
 /// What has been collected when all inputs are read.
 pub(super) struct Collected {
@@ -56,11 +51,9 @@ pub(super) struct Run<'a> {
     postings: Option<Postings>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
-    /// Signalled when the results of a batch are in order.
+    /// Signalled when the results of a batch are in order, and when a job failed.
     placed: Condvar,
-    /// The first error of a thread.
-    failure: Mutex<Option<Error>>,
-    pub failed: AtomicBool,
+    pub failure: Failure,
     /// Half-moves of all counts among the inputs.
     #[cfg(feature = "parquet")]
     pub counted_plies: AtomicU64,
@@ -112,8 +105,7 @@ impl<'a> Run<'a> {
             space: TemporarySpace::new(options.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options)),
             placed: Condvar::new(),
-            failure: Mutex::new(None),
-            failed: AtomicBool::new(false),
+            failure: Failure::default(),
             #[cfg(feature = "parquet")]
             counted_plies: AtomicU64::new(0),
             untold_plies: AtomicU64::new(0),
@@ -122,11 +114,12 @@ impl<'a> Run<'a> {
 
     /// Waits until fewer than `in_flight` batches before batch `number` are not in order, or the run failed.
     pub(super) fn wait_for_place(&self, number: u64, in_flight: u64) {
-        let sequencer = self.sequencer.lock().expect(LOCK);
+        let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
-            number >= sequencer.in_order() + in_flight && !self.failed.load(Ordering::Relaxed)
+            number >= sequencer.in_order() + in_flight && !self.failure.is_set()
         };
-        drop(self.placed.wait_while(sequencer, is_full).expect(LOCK));
+        let waited = self.placed.wait_while(sequencer, is_full);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Ends the run early if the temporary files will not fit. `merged` bytes are there already of the sum.
@@ -139,18 +132,20 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + postings + merged, read)
     }
 
-    pub(super) fn fail(&self, err: Error) {
-        self.failure.lock().expect(LOCK).get_or_insert(err);
-        // Under the lock, so that the reader cannot miss it between its look and its wait.
-        let _sequencer = self.sequencer.lock().expect(LOCK);
-        self.failed.store(true, Ordering::Relaxed);
-        self.placed.notify_all();
+    /// Does a job. Its error or panic ends the run.
+    pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
+        self.failure.watch(job);
+        if self.failure.is_set() {
+            // Under the lock, so that the reader cannot miss it between its look and its wait.
+            let _sequencer = task::lock(&self.sequencer);
+            self.placed.notify_all();
+        }
     }
 
     /// Hands the outcome of a batch to the sequencer, and counts what had to wait for it.
     pub(super) fn submit(&self, job: &Job, outcome: Outcome) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
-        let in_order = self.sequencer.lock().expect(LOCK).submit(job, outcome)?;
+        let in_order = task::lock(&self.sequencer).submit(job, outcome)?;
         self.placed.notify_all();
         for batch in in_order {
             self.add_records(&batch.records, &batch.identity_records)?;
@@ -177,9 +172,6 @@ impl<'a> Run<'a> {
 
     /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
     pub(super) fn finish(self) -> Result<Collected> {
-        if let Some(failure) = self.failure.into_inner().expect(LOCK) {
-            return Err(failure);
-        }
         self.options.refuse_if_stopped()?;
         // Merging tells its progress as reading does, and is done.
         self.options.progress.enter(Phase::Sorting);
@@ -197,7 +189,7 @@ impl<'a> Run<'a> {
             indexed,
             first_ids,
             starts,
-        } = self.sequencer.into_inner().expect(LOCK).finish()?;
+        } = task::unlocked(self.sequencer).finish()?;
         let index = self
             .postings
             .zip(indexed)

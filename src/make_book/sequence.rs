@@ -19,6 +19,7 @@ use crate::{
     position::Variant,
     sort::{Memory, Seen},
     tally::CountRecord,
+    task,
 };
 
 /// How many names of filtered variants are counted apart.
@@ -90,6 +91,7 @@ impl<'a> Sequencer<'a> {
         let mut in_order = Vec::new();
         while let Some((input, outcome)) = self.early.remove(&self.in_order) {
             self.in_order += 1;
+            task::fault("sequence");
             in_order.push(self.place(input, outcome)?);
         }
         Ok(in_order)

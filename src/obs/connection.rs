@@ -13,13 +13,18 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 use same_file::Handle;
 
 use super::error::{ObsError, Sql};
-use crate::error::{At, Result};
+use crate::{
+    error::{At, Error, Result},
+    sort::Memory,
+    task,
+};
 
 /// More bytes than a row of any use takes.
 const LONGEST_ROW: i32 = 1 << 20;
 
-/// Why the lock of idle connections is never poisoned.
-const LOCK: &str = "moving connections does not panic";
+/// What a query that sorts may keep in memory: little is slow, and more is not faster.
+const LEAST_CACHE: usize = 1 << 16;
+const MOST_CACHE: usize = 1 << 24;
 
 /// Connections to one file.
 #[derive(Debug)]
@@ -39,7 +44,7 @@ impl Connections {
             idle: Arc::default(),
         };
         let two = vec![connections.another()?, connections.another()?];
-        *connections.idle.lock().expect(LOCK) = two;
+        *task::lock(&connections.idle) = two;
         Ok(connections)
     }
 
@@ -49,7 +54,7 @@ impl Connections {
 
     /// A connection that is not in use.
     pub(super) fn lend(&self) -> Result<Lent> {
-        let idle = self.idle.lock().expect(LOCK).pop();
+        let idle = task::lock(&self.idle).pop();
         let db = match idle {
             Some(db) => db,
             None => self.another()?,
@@ -63,16 +68,16 @@ impl Connections {
     /// A connection for long reading, such that one for questions is left if that can be.
     pub(super) fn lend_long(&self) -> Result<Lent> {
         let lent = self.lend()?;
-        let is_last = self.idle.lock().expect(LOCK).is_empty();
+        let is_last = task::lock(&self.idle).is_empty();
         if is_last && let Ok(another) = self.another() {
-            self.idle.lock().expect(LOCK).push(another);
+            task::lock(&self.idle).push(another);
         }
         Ok(lent)
     }
 
     /// Closes the connections that are idle, but for one.
     pub(super) fn keep_one(&self) {
-        self.idle.lock().expect(LOCK).truncate(1);
+        task::lock(&self.idle).truncate(1);
     }
 
     fn another(&self) -> Result<Connection> {
@@ -99,6 +104,22 @@ pub(super) struct Lent {
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
+impl Lent {
+    /// Has what a query sorts kept in `memory`, and in its directory past that.
+    pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
+        let dir = &memory.temp_dir;
+        let name = dir
+            .to_str()
+            .filter(|_| dir.is_dir())
+            .ok_or_else(|| Error::file(dir, "no directory for temporary files: name another"))?;
+        let kibibytes = memory.bytes.clamp(LEAST_CACHE, MOST_CACHE) >> 10;
+        // SQLite has one directory for all its connections. Whichever was named last, sorting works.
+        self.pragma_update(None, "temp_store_directory", name)
+            .and_then(|()| self.pragma_update(None, "cache_size", -(kibibytes as i64)))
+            .sql(dir, "make a temporary file in")
+    }
+}
+
 impl Deref for Lent {
     type Target = Connection;
 
@@ -109,6 +130,6 @@ impl Deref for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.idle.lock().expect(LOCK).extend(self.db.take());
+        task::lock(&self.idle).extend(self.db.take());
     }
 }

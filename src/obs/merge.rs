@@ -2,13 +2,10 @@
 
 use std::{
     cmp::Ordering,
-    collections::HashSet,
     iter,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
 };
-
-use same_file::Handle;
 
 use super::{
     by_games::ByGames,
@@ -22,9 +19,10 @@ use super::{
     write::{Made, ObsWriter},
 };
 use crate::{
-    error::{At, Result},
-    output::Finished,
-    sort::Merge,
+    error::Result,
+    output::{Finished, repeated},
+    sort::{Memory, Merge},
+    task,
 };
 
 /// Rows that are inserted at once, and how many bytes of them.
@@ -46,8 +44,8 @@ pub struct Merged {
 /// played comes from the first that knows it, a remark from the first that has one.
 ///
 /// Answers what became of the databases, and the new one, which is not in place yet. From databases that hold
-/// every move it is exactly the database of all the games; [`Info::selection`] of each tells. Temporary files, if
-/// any are needed, are in `temp_dir`.
+/// every move it is exactly the database of all the games; [`Info::selection`] of each tells. Databases without an
+/// index of their EPDs are sorted in `memory`.
 ///
 /// # Errors
 ///
@@ -56,10 +54,20 @@ pub struct Merged {
 pub fn merge_databases(
     inputs: &[impl AsRef<Path>],
     out: ObsWriter,
-    temp_dir: &Path,
+    memory: &Memory,
     stop: &AtomicBool,
 ) -> Result<(Merged, Finished)> {
-    let repeated = repeated(inputs)?;
+    task::caught(|| merge(inputs, out, memory, stop))
+}
+
+fn merge(
+    inputs: &[impl AsRef<Path>],
+    out: ObsWriter,
+    memory: &Memory,
+    stop: &AtomicBool,
+) -> Result<(Merged, Finished)> {
+    let repeated = repeated(inputs.iter().map(AsRef::as_ref));
+    let repeated = repeated.map(Path::to_owned).collect();
     let databases: Vec<Obs> = inputs.iter().map(Obs::open).collect::<Result<_>>()?;
     let info = joined_info(&databases)?.ok_or_else(|| ObsError::NoInput.at(out.target()))?;
     let sizes = inputs
@@ -69,7 +77,7 @@ pub fn merge_databases(
         info: &info,
         columns: Columns::All,
         size: sizes.map(|metadata| metadata.len()).sum(),
-        temp_dir,
+        temp_dir: &memory.temp_dir,
     };
     let target = out.target().to_owned();
     let mut passed_over = PassedOver::default();
@@ -77,11 +85,11 @@ pub fn merge_databases(
         let mut inserter = Inserter {
             table,
             target: &target,
-            position: ByGames::new(temp_dir),
+            position: ByGames::new(&memory.temp_dir),
             ready: Vec::new(),
             bytes: 0,
         };
-        passed_over = merge_rows(databases, &mut inserter, stop)?;
+        passed_over = merge_rows(databases, &mut inserter, memory, stop)?;
         Ok(())
     })?;
     let merged = Merged {
@@ -90,19 +98,6 @@ pub fn merge_databases(
         repeated,
     };
     Ok((merged, finished))
-}
-
-/// The inputs that are the same file as one before them.
-fn repeated(inputs: &[impl AsRef<Path>]) -> Result<Vec<PathBuf>> {
-    let mut known = HashSet::new();
-    let mut repeated = Vec::new();
-    for path in inputs {
-        let path = path.as_ref();
-        if !known.insert(Handle::from_path(path).at(path, "open")?) {
-            repeated.push(path.to_owned());
-        }
-    }
-    Ok(repeated)
 }
 
 /// What the new database says of itself.
@@ -129,11 +124,13 @@ fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
 fn merge_rows(
     databases: Vec<Obs>,
     inserter: &mut Inserter<'_, '_>,
+    memory: &Memory,
     stop: &AtomicBool,
 ) -> Result<PassedOver> {
+    let share = memory.share(databases.len());
     let mut readers: Vec<Rows> = databases
         .into_iter()
-        .map(Obs::into_rows_by_epd)
+        .map(|database| database.into_rows_by_epd(&share))
         .collect::<Result<_>>()?;
     let sources = readers.iter_mut().map(|rows| {
         iter::from_fn(|| {

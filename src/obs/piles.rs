@@ -14,10 +14,8 @@ use super::packed::{Packed, epd};
 use crate::{
     error::Result,
     sort::{Memory, Spool, SpoolReader},
+    task,
 };
-
-/// Why the locks of piles are never poisoned.
-const LOCK: &str = "a thread that panics ends the run";
 
 /// The bytes that a pile may have however little memory there is.
 const SMALLEST_QUOTA: usize = 1 << 18;
@@ -152,7 +150,8 @@ impl Piles {
     /// Takes a position.
     pub(super) fn push(&self, packed: &Packed<'_>) -> Result<()> {
         let pile = rayon::current_thread_index().unwrap_or(0) % self.piles.len();
-        let mut pile = self.piles[pile].lock().expect(LOCK);
+        let mut pile = task::lock(&self.piles[pile]);
+        task::fault("pile");
         let more = packed.bytes().len() + size_of::<Place>();
         if pile.bytes() + more > self.quota && !pile.places.is_empty() {
             pile.spill(&self.temp_dir)?;
@@ -166,7 +165,7 @@ impl Piles {
     /// Ends collecting.
     pub(super) fn into_piles(self) -> Vec<Pile> {
         let piles = self.piles.into_iter();
-        piles.map(|pile| pile.into_inner().expect(LOCK)).collect()
+        piles.map(task::unlocked).collect()
     }
 }
 

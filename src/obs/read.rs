@@ -5,7 +5,7 @@ use std::path::Path;
 use shakmaty::Position;
 
 use super::{
-    connection::Connections,
+    connection::{Connections, Lent},
     error::{ObsError, Sql},
     info::Info,
     lookup::Wanted,
@@ -13,7 +13,7 @@ use super::{
     source::{BadRow, Source, read_row},
     stream::Rows,
 };
-use crate::{book::Factors, error::Result};
+use crate::{book::Factors, error::Result, sort::Memory};
 
 /// An open database.
 ///
@@ -155,30 +155,30 @@ impl Obs {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rows(&self) -> Result<Rows> {
-        self.stream(self.source.select.clone())
+        let db = self.connections.lend_long()?;
+        Rows::of_query(db, self.source.select.clone(), self.path().to_owned())
     }
 
-    /// Every row in the order of EPDs, byte by byte, and then of moves.
+    /// Every row in the order of EPDs, byte by byte, and then of moves. A database without an index of its EPDs is
+    /// sorted in `memory`.
     ///
     /// # Errors
     ///
-    /// As [`rows`](Obs::rows).
-    pub fn rows_by_epd(&self) -> Result<Rows> {
-        let Source { select, order, .. } = &self.source;
-        self.stream(format!("{select} {order}"))
+    /// As [`rows`](Obs::rows), or a directory for temporary files that cannot be used.
+    pub fn rows_by_epd(&self, memory: &Memory) -> Result<Rows> {
+        self.sorted(self.connections.lend_long()?, memory)
     }
 
     /// Every row in the order of EPDs, for a caller that needs no more of the database: one connection is kept.
-    pub(super) fn into_rows_by_epd(self) -> Result<Rows> {
+    pub(super) fn into_rows_by_epd(self, memory: &Memory) -> Result<Rows> {
         self.connections.keep_one();
-        let Source { select, order, .. } = &self.source;
-        let query = format!("{select} {order}");
-        Rows::of_query(self.connections.lend()?, query, self.path().to_owned())
+        self.sorted(self.connections.lend()?, memory)
     }
 
-    fn stream(&self, query: String) -> Result<Rows> {
-        let db = self.connections.lend_long()?;
-        Rows::of_query(db, query, self.path().to_owned())
+    fn sorted(&self, db: Lent, memory: &Memory) -> Result<Rows> {
+        db.sort_in(memory)?;
+        let Source { select, order, .. } = &self.source;
+        Rows::of_query(db, format!("{select} {order}"), self.path().to_owned())
     }
 }
 

@@ -4,10 +4,7 @@ use std::{
     fmt,
     iter::FusedIterator,
     path::{Path, PathBuf},
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
-    },
+    sync::atomic::AtomicBool,
     thread::{self, JoinHandle},
     time::Duration,
     vec,
@@ -21,7 +18,10 @@ use super::{
     row::{PassedOver, Row},
     source::{BadRow, read_row},
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::Result,
+    task::{self, Feed, Feeder},
+};
 
 /// Rows that are handed over at once, and how many bytes of them.
 const CHUNK_ROWS: usize = 1 << 10;
@@ -30,16 +30,13 @@ const CHUNK_BYTES: usize = 1 << 17;
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;
 
-/// How often a reader that waits looks whether it is to stop.
-const PATIENCE: Duration = Duration::from_millis(50);
-
 /// Rows of a database. A thread with a connection of its own reads them ahead; it ends when the iterator is
 /// dropped. After an error the iterator is at its end.
 pub struct Rows {
     ready: vec::IntoIter<Row>,
     passed_over: PassedOver,
     /// `None` at the end.
-    chunks: Option<Receiver<Result<Chunk>>>,
+    chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
 }
@@ -67,17 +64,9 @@ impl Rows {
     /// Reads what a query answers.
     pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
-        let (sender, chunks) = sync_channel(AHEAD);
-        let name = path.clone();
-        let reader = thread::Builder::new()
-            .name("rows".to_owned())
-            .spawn(move || {
-                if let Err(err) = read(&db, &query, &path, &sender) {
-                    // Without a receiver, the error is not needed.
-                    let _ = sender.send(Err(err));
-                }
-            })
-            .at(name, "start a thread to read")?;
+        let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
+            read(&db, &query, &path, chunks)
+        })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
             passed_over: PassedOver::default(),
@@ -98,28 +87,17 @@ impl Rows {
             if let Some(row) = self.ready.next() {
                 return Some(Ok(row));
             }
-            let received = self.chunks.as_ref()?.recv_timeout(PATIENCE);
-            match received {
-                Ok(Ok(chunk)) => {
+            match self.chunks.as_mut()?.next(&[stop]) {
+                Ok(Some(chunk)) => {
                     self.ready = chunk.rows.into_iter();
                     self.passed_over.add(chunk.passed_over);
                 }
-                Ok(Err(err)) => return self.end_with(err),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
+                last => {
                     self.end();
-                    return None;
+                    return last.err().map(Err);
                 }
             }
-            if stop.load(Ordering::Relaxed) {
-                return self.end_with(Error::Interrupted);
-            }
         }
-    }
-
-    fn end_with(&mut self, err: Error) -> Option<Result<Row>> {
-        self.end();
-        Some(Err(err))
     }
 
     /// Ends the thread.
@@ -134,11 +112,8 @@ impl Rows {
             self.interrupt.interrupt();
             thread::sleep(Duration::from_millis(1));
         }
-        if let Err(panic) = reader.join()
-            && !thread::panicking()
-        {
-            std::panic::resume_unwind(panic);
-        }
+        // Its last word was its result.
+        let _ = reader.join();
     }
 }
 
@@ -171,7 +146,7 @@ impl Drop for Rows {
 }
 
 /// Sends all rows of a query, until the receiver is gone.
-fn read(db: &Lent, query: &str, path: &Path, sender: &SyncSender<Result<Chunk>>) -> Result<()> {
+fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();
@@ -181,11 +156,11 @@ fn read(db: &Lent, query: &str, path: &Path, sender: &SyncSender<Result<Chunk>>)
             Err(BadRow::Malformed(problem)) => chunk.passed_over.problem(problem),
             Err(BadRow::Impossible(err)) => return Err(err.at(path)),
         }
-        if chunk.is_full() && sender.send(Ok(std::mem::take(&mut chunk))).is_err() {
-            return Ok(());
+        if chunk.is_full() {
+            task::fault("rows");
+            chunks.send(std::mem::take(&mut chunk))?;
         }
     }
-    // Without a receiver, the last rows are not needed.
-    let _ = sender.send(Ok(chunk));
-    Ok(())
+    task::fault("last rows");
+    chunks.send(chunk)
 }

@@ -1,9 +1,6 @@
 //! The tables of a new database, and filling `Book`.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::path::Path;
 
 use rusqlite::{Connection, Statement};
 
@@ -11,6 +8,7 @@ use super::{error::Sql, row::Active};
 use crate::{
     error::{Error, Result},
     tally::Stats,
+    task::Failure,
 };
 
 /// What the standard's own tool makes, and the index that its document advises under another name, so that
@@ -85,7 +83,7 @@ pub(super) struct BookTable<'a> {
     many: Statement<'a>,
     rows: u64,
     /// Set when what was inserted is lost.
-    failed: &'a AtomicBool,
+    failure: &'a Failure,
 }
 
 impl<'a> BookTable<'a> {
@@ -93,7 +91,7 @@ impl<'a> BookTable<'a> {
         db: &'a Connection,
         target: &'a Path,
         columns: Columns,
-        failed: &'a AtomicBool,
+        failure: &'a Failure,
     ) -> Result<BookTable<'a>> {
         let many = db.prepare(&columns.insertion(AT_ONCE));
         Ok(BookTable {
@@ -102,7 +100,7 @@ impl<'a> BookTable<'a> {
             columns,
             many: many.sql(target, "write")?,
             rows: 0,
-            failed,
+            failure,
         })
     }
 
@@ -113,7 +111,7 @@ impl<'a> BookTable<'a> {
 
     /// Inserts the next rows, which should be some thousands.
     pub(super) fn insert(&mut self, rows: &[NewRow<'_>]) -> Result<()> {
-        if self.failed.load(Ordering::Relaxed) {
+        if self.failure.is_set() {
             return Err(Error::Interrupted);
         }
         let (whole, rest) = rows.as_chunks::<AT_ONCE>();

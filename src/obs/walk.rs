@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Result},
     position::{Keyed, Rules},
     tally::{Counts, Finder, Marks, MoveCount, Part, Scratch, Stats},
+    task::{self, Failure},
 };
 
 /// Positions on a stack; past so many, half of them are for another thread to take.
@@ -30,9 +31,6 @@ const TOGETHER: usize = 32;
 
 /// Starting positions that are taken at once.
 const STARTS: usize = SHARED;
-
-/// Why the locks of a walk are never poisoned.
-const LOCK: &str = "a thread that panics ends the walk";
 
 /// What a walk calls with each position and its moves, from any thread, and with a value of the task's own.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
@@ -70,16 +68,13 @@ where
         visit,
         visited: AtomicU64::new(0),
         illegal: AtomicU64::new(0),
-        failure: Mutex::new(None),
+        failure: Failure::default(),
         stop,
-        failed: AtomicBool::new(false),
     };
     let starts = Mutex::new(starts.fuse());
     rayon::scope(|scope| walk.take_starts::<P, D, _>(scope, &starts));
-    match walk.failure.into_inner().expect(LOCK) {
-        Some(err) => Err(err),
-        None => Ok(positions - walk.visited.into_inner() + walk.illegal.into_inner()),
-    }
+    walk.failure.take()?;
+    Ok(positions - walk.visited.into_inner() + walk.illegal.into_inner())
 }
 
 struct Walk<'a, F> {
@@ -90,9 +85,7 @@ struct Walk<'a, F> {
     visited: AtomicU64,
     /// Moves that belong to another position of the same key.
     illegal: AtomicU64,
-    /// The first thing that went wrong.
-    failure: Mutex<Option<Error>>,
-    failed: AtomicBool,
+    failure: Failure,
     stop: &'a AtomicBool,
 }
 
@@ -119,43 +112,23 @@ impl<F> Walk<'_, F> {
         F: Visit<P, D>,
         I: Iterator<Item = Result<Keyed<P>>> + Send,
     {
-        if self.failed.load(Ordering::Relaxed) {
-            return;
-        }
-        let next = starts.lock().expect(LOCK).by_ref().take(STARTS).collect();
-        match next {
-            Ok(stack) if Vec::is_empty(&stack) => {}
-            Ok(stack) => {
-                // A thread takes its newest task first, others the oldest.
-                scope.spawn(move |scope| self.take_starts::<P, D, I>(scope, starts));
-                self.go::<P, D>(scope, stack);
+        self.failure.watch(|| {
+            if self.failure.is_set() {
+                return Ok(());
             }
-            Err(err) => self.fail(err),
-        }
+            let stack: Result<Vec<_>> = task::lock(starts).by_ref().take(STARTS).collect();
+            let stack = stack?;
+            if stack.is_empty() {
+                return Ok(());
+            }
+            // A thread takes its newest task first, others the oldest.
+            scope.spawn(move |scope| self.take_starts::<P, D, I>(scope, starts));
+            self.go(scope, stack)
+        });
     }
 
     /// Goes on from the positions of a stack, in depth first, so that few are on it.
-    fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, stack: Vec<Keyed<P>>)
-    where
-        P: Rules + 'scope,
-        D: Default,
-        F: Visit<P, D>,
-    {
-        if let Err(err) = self.try_go(scope, stack) {
-            self.fail(err);
-        }
-    }
-
-    fn fail(&self, err: Error) {
-        self.failure.lock().expect(LOCK).get_or_insert(err);
-        self.failed.store(true, Ordering::Relaxed);
-    }
-
-    fn try_go<'scope, P, D>(
-        &'scope self,
-        scope: &Scope<'scope>,
-        mut stack: Vec<Keyed<P>>,
-    ) -> Result<()>
+    fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
         D: Default,
@@ -171,16 +144,17 @@ impl<F> Walk<'_, F> {
         loop {
             let next = stack.len().saturating_sub(TOGETHER - thread.lines.len());
             thread.lines.extend(stack.drain(next..));
-            if thread.lines.is_empty() || self.failed.load(Ordering::Relaxed) {
+            if thread.lines.is_empty() || self.failure.is_set() {
                 return Ok(());
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
+            task::fault("walk");
             self.follow(&mut thread, &mut stack)?;
             if stack.len() > SHARED {
                 let rest = stack.drain(..SHARED / 2).collect();
-                scope.spawn(|scope| self.go::<P, D>(scope, rest));
+                scope.spawn(|scope| self.failure.watch(|| self.go::<P, D>(scope, rest)));
             }
         }
     }

@@ -2,13 +2,10 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek, Write},
+    io::{Read, Seek, Write},
     ops::Range,
     path::Path,
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc::sync_channel,
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread::{self, Thread},
     time::Duration,
 };
@@ -32,6 +29,7 @@ use crate::{
     progress::Meter,
     sort::Memory,
     tally::{Counts, Stats},
+    task::{self, Failure, Feeder},
 };
 
 /// A database of at least so many bytes has large pages, which are written in less time; a small one
@@ -46,6 +44,9 @@ const METERED: u64 = 256;
 
 /// Bytes of rows that are handed over at once.
 const BLOCK: usize = 1 << 19;
+
+/// Blocks of rows that are gathered ahead.
+const AHEAD: usize = 4;
 
 /// Makes a database.
 #[derive(Debug)]
@@ -187,9 +188,9 @@ impl Made<'_> {
             .and_then(|()| db.execute_batch(TABLES))
             .and_then(|()| db.execute_batch("BEGIN"))
             .sql(path, doing)?;
-        let failed = AtomicBool::new(false);
-        let mut table = BookTable::new(&db, path, self.columns, &failed)?;
-        flushing(file, path, &failed, || insert(&mut table))?;
+        let failure = Failure::default();
+        let mut table = BookTable::new(&db, path, self.columns, &failure)?;
+        flushing(file, path, &failure, || insert(&mut table))?;
         let rows = table.rows();
         drop(table);
         if stop.load(Ordering::Relaxed) {
@@ -235,36 +236,34 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
 /// Does something while a thread sends to the disk what is written to a file. The disk has as much to do as the
 /// processor, so it is not left to the end.
 ///
-/// The system reports once that it lost what was written, so the first error is the answer. `failed` is set then.
+/// The system reports once that it lost what was written, so the first error is the answer. `failure` has it meanwhile.
 fn flushing<T>(
     file: &File,
     path: &Path,
-    failed: &AtomicBool,
+    failure: &Failure,
     act: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let ended = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let flusher = scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
-                thread::park_timeout(FLUSH_EVERY);
-                let flushed = file.sync_data();
-                failed.store(flushed.is_err(), Ordering::Relaxed);
-                flushed?;
-            }
-            io::Result::Ok(())
-        });
-        let acted = {
-            let _ended = Ended {
-                flag: &ended,
-                thread: flusher.thread(),
-            };
-            act()
+    let flush = || {
+        while !ended.load(Ordering::Relaxed) {
+            thread::park_timeout(FLUSH_EVERY);
+            task::fault("flush");
+            file.sync_data().at(path, "write")?;
+        }
+        Ok(())
+    };
+    let acted = thread::scope(|scope| {
+        let flusher = thread::Builder::new()
+            .name("flush".to_owned())
+            .spawn_scoped(scope, || failure.watch(flush))
+            .at(path, "start a thread to write")?;
+        let _ended = Ended {
+            flag: &ended,
+            thread: flusher.thread(),
         };
-        let flushed = flusher
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        flushed.at(path, "write").and(acted)
-    })
+        act()
+    });
+    failure.take().and(acted)
 }
 
 /// Ends a thread, however what it is for ends.
@@ -307,41 +306,31 @@ fn insert_sorted(
     meter: &Meter,
 ) -> Result<()> {
     let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
-    let (blocks, received) = sync_channel::<Block>(4);
-    thread::scope(|scope| {
-        let gathered = scope.spawn(move || {
-            let mut block = Block::default();
-            let mut packed_bytes = 0;
-            // An inserter that takes no more blocks has an error of its own.
-            let hand_over = |block: &mut Block, packed_bytes: usize| {
-                meter.advance((packed_bytes as f64 * steps_per_byte) as u64);
-                blocks.send(std::mem::take(block)).is_ok()
-            };
-            rows.for_each(|packed| {
-                block.push(packed);
-                packed_bytes += packed.bytes().len();
-                if packed_bytes < BLOCK {
-                    return Ok(());
-                }
-                let more = hand_over(&mut block, packed_bytes);
-                packed_bytes = 0;
-                if !more || stop.load(Ordering::Relaxed) {
-                    return Err(Error::Interrupted);
-                }
-                Ok(())
-            })?;
-            hand_over(&mut block, packed_bytes);
+    let gather = |blocks: &Feeder<Block>| {
+        let mut block = Block::default();
+        let mut packed_bytes = 0;
+        let hand_over = |block: &mut Block, packed_bytes: usize| {
+            task::fault("gather");
+            meter.advance((packed_bytes as f64 * steps_per_byte) as u64);
+            blocks.send(std::mem::take(block))
+        };
+        rows.for_each(|packed| {
+            block.push(packed);
+            packed_bytes += packed.bytes().len();
+            if packed_bytes >= BLOCK {
+                hand_over(&mut block, std::mem::take(&mut packed_bytes))?;
+            }
             Ok(())
-        });
-        let inserted = received
-            .iter()
-            .try_for_each(|block| table.insert(&block.rows()));
-        // The other thread is not to wait for an inserter that has failed.
-        drop(received);
-        let gathered = gathered
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        inserted.and(gathered)
+        })?;
+        hand_over(&mut block, packed_bytes)
+    };
+    thread::scope(|scope| {
+        let mut blocks = task::start_in(scope, "gather", AHEAD, gather)?;
+        while let Some(block) = blocks.next(&[stop])? {
+            task::fault("insert");
+            table.insert(&block.rows())?;
+        }
+        Ok(())
     })
 }
 

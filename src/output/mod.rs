@@ -12,6 +12,7 @@ mod directory;
 mod live;
 mod place;
 mod rename;
+mod repeated;
 mod target;
 mod temporary;
 
@@ -33,6 +34,7 @@ use self::{
 pub use self::{
     live::discard_all,
     place::{Finished, commit_all},
+    repeated::repeated,
     target::{check_first_line, refuse_clashes},
     temporary::IsOwnFile,
 };

@@ -7,14 +7,13 @@ use std::{
     sync::Mutex,
 };
 
+use crate::task;
+
 /// The most records that a block has. Sizes are powers of two.
 const LARGEST: usize = 1024;
 
 /// The fewest, however little memory there is.
 const SMALLEST: usize = 64;
-
-/// Why the lock of the pool is never poisoned.
-const LOCK: &str = "a thread that panics ends the run";
 
 /// Empty blocks.
 #[derive(Debug)]
@@ -34,13 +33,13 @@ impl<R: Copy> Pool<R> {
 
     /// An empty block.
     pub(super) fn take(&self) -> Vec<R> {
-        let reused = self.empty.lock().expect(LOCK).pop();
+        let reused = task::lock(&self.empty).pop();
         reused.unwrap_or_else(|| Vec::with_capacity(self.block))
     }
 
     /// Takes back blocks that are not needed any more.
     pub(super) fn give_back(&self, blocks: impl IntoIterator<Item = Vec<R>>) {
-        let mut empty = self.empty.lock().expect(LOCK);
+        let mut empty = task::lock(&self.empty);
         empty.extend(blocks.into_iter().map(|mut block| {
             block.clear();
             block

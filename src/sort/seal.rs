@@ -15,16 +15,13 @@ use super::{
     sealed::{Sealed, SealedShard},
     shard::Shard,
 };
-use crate::error::Result;
+use crate::{error::Result, task};
 
 /// How many neighbouring shards share a temporary file, so that few files are open however much spills.
 pub(super) const SHARDS_PER_FILE: usize = 8;
 
 /// How many runs are merged at once; more are merged in several rounds.
 const FAN_IN: usize = 64;
-
-/// Why the lock is never poisoned.
-const LOCK: &str = "adding numbers does not panic";
 
 /// What sealing needs.
 pub(super) struct Sealing<'a, R> {
@@ -40,7 +37,7 @@ struct Room(Mutex<usize>);
 impl Room {
     /// Takes room, if there is so much.
     fn take(&self, records: usize) -> bool {
-        let mut room = self.0.lock().expect(LOCK);
+        let mut room = task::lock(&self.0);
         let is_enough = *room >= records;
         if is_enough {
             *room -= records;
@@ -49,7 +46,7 @@ impl Room {
     }
 
     fn give_back(&self, records: usize) {
-        *self.0.lock().expect(LOCK) += records;
+        *task::lock(&self.0) += records;
     }
 }
 
@@ -84,6 +81,7 @@ impl<R: Record> Sealing<'_, R> {
         file: Option<&RunFile>,
         room: &Room,
     ) -> Result<Vec<SealedShard<R>>> {
+        task::fault("seal");
         for shard in shards.iter_mut() {
             shard.compact(self.pool);
         }

@@ -1,6 +1,6 @@
 //! Collecting records in shards.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{
     blocks::Pool,
@@ -11,7 +11,7 @@ use super::{
     sealed::Sealed,
     shard::Shard,
 };
-use crate::error::Result;
+use crate::{error::Result, task};
 
 /// The records that a shard may hold however little memory there is.
 const SMALLEST_QUOTA: usize = 64;
@@ -94,12 +94,12 @@ impl<R: Record> Shards<R> {
         for (number, shard) in self.shards.iter().enumerate() {
             match shard.try_lock() {
                 Ok(shard) => self.extend(number, shard, partition.shard(number))?,
-                Err(TryLockError::WouldBlock) => busy.push(number),
-                Err(TryLockError::Poisoned(_)) => panic!("{LOCK}"),
+                // Or its holder panicked.
+                Err(_) => busy.push(number),
             }
         }
         for number in busy {
-            let shard = self.shards[number].lock().expect(LOCK);
+            let shard = task::lock(&self.shards[number]);
             self.extend(number, shard, partition.shard(number))?;
         }
         Ok(())
@@ -117,7 +117,7 @@ impl<R: Record> Shards<R> {
         }
         for run in runs() {
             let number = run[0].shard();
-            let shard = self.shards[number].lock().expect(LOCK);
+            let shard = task::lock(&self.shards[number]);
             self.extend(number, shard, run)?;
         }
         Ok(())
@@ -129,6 +129,7 @@ impl<R: Record> Shards<R> {
         mut shard: MutexGuard<'_, Shard<R>>,
         records: &[R],
     ) -> Result<()> {
+        task::fault("tally");
         for chunk in records.chunks(self.quota / 2) {
             shard.new.extend(chunk, &self.pool);
             if shard.len() >= self.quota {
@@ -144,7 +145,7 @@ impl<R: Record> Shards<R> {
     /// Moves the sorted records of a shard to its file.
     fn spill(&self, number: usize, shard: &mut Shard<R>) -> Result<()> {
         let file = {
-            let mut file = self.files[number / SHARDS_PER_FILE].lock().expect(LOCK);
+            let mut file = task::lock(&self.files[number / SHARDS_PER_FILE]);
             match &*file {
                 Some(file) => Arc::clone(file),
                 None => {
@@ -153,6 +154,7 @@ impl<R: Record> Shards<R> {
                 }
             }
         };
+        task::fault("spill");
         let sorted = std::mem::take(&mut shard.sorted);
         shard
             .runs
@@ -164,10 +166,7 @@ impl<R: Record> Shards<R> {
     /// How many bytes are in temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         let size = |file: &Mutex<Option<Arc<RunFile>>>| {
-            file.lock()
-                .expect(LOCK)
-                .as_ref()
-                .map_or(0, |file| file.size())
+            task::lock(file).as_ref().map_or(0, |file| file.size())
         };
         self.files.iter().map(size).sum()
     }
@@ -187,16 +186,11 @@ impl<R: Record> Shards<R> {
             temp_dir: &self.memory.temp_dir,
         };
         sealing.seal(
-            shards
-                .map(|shard| shard.into_inner().expect(LOCK))
-                .collect(),
-            files.map(|file| file.into_inner().expect(LOCK)).collect(),
+            shards.map(task::unlocked).collect(),
+            files.map(task::unlocked).collect(),
         )
     }
 }
-
-/// Why the locks of shards are never poisoned.
-const LOCK: &str = "a thread that panics ends the run";
 
 #[cfg(test)]
 mod tests {

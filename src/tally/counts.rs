@@ -18,6 +18,7 @@ use crate::{
     error::Result,
     position::BookMove,
     sort::{Memory, Partition, SHARDS, Sealed, Shards},
+    task,
 };
 
 /// Counts being collected, from any number of threads.
@@ -26,9 +27,6 @@ pub struct Tally {
     shards: Shards<CountRecord>,
     large: Mutex<LargeCounts>,
 }
-
-/// Why the lock of large counts is never poisoned.
-pub(super) const LOCK: &str = "adding numbers does not panic";
 
 impl Tally {
     /// No counts yet.
@@ -55,7 +53,7 @@ impl Tally {
     /// A temporary file that cannot be written.
     pub fn add_batch(&self, batch: &CountBatch) -> Result<()> {
         if !batch.large.is_empty() {
-            self.large.lock().expect(LOCK).extend(batch);
+            task::lock(&self.large).extend(batch);
         }
         self.shards.append_runs(&batch.records)
     }
@@ -78,7 +76,7 @@ impl Tally {
     /// [`Error::File`] that names the `source` of the counts.
     #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
-        self.large.lock().expect(LOCK).refuse_many(source)
+        task::lock(&self.large).refuse_many(source)
     }
 
     /// How many bytes of counts are in temporary files.
@@ -94,7 +92,7 @@ impl Tally {
     pub fn seal(self) -> Result<Counts> {
         Ok(Counts {
             records: self.shards.seal()?,
-            large: self.large.into_inner().expect(LOCK),
+            large: task::unlocked(self.large),
             rare: RareCounts::default(),
         })
     }

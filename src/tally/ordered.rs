@@ -4,12 +4,13 @@ use std::{ops::Range, path::Path, sync::Mutex};
 
 use super::{
     batch::{CountBatch, LargeCounts},
-    counts::{Counts, LOCK, RareCounts, Tally},
+    counts::{Counts, RareCounts, Tally},
     record::CountRecord,
 };
 use crate::{
     error::Result,
     sort::{Ascending, Choice, Memory, SHARDS, merge_ordered},
+    task,
 };
 
 /// Counts of some shards of keys in the order of keys and moves.
@@ -39,7 +40,7 @@ impl<C: OrderedCounts> Ascending<CountRecord> for Records<'_, C> {
         let answer = self.counts.next(&mut self.batch);
         std::mem::swap(out, &mut self.batch.records);
         if !self.batch.large.is_empty() {
-            let mut large = self.large.lock().expect(LOCK);
+            let mut large = task::lock(&self.large);
             large.extend(&self.batch);
             self.batch.large.clear();
             large.refuse_many(self.counts.path())?;
@@ -106,7 +107,7 @@ impl Tally {
         let (merged, rare) = merge_ordered(ranges.min(SHARDS), memory, open, &choice, watch)?;
         Ok(Counts {
             records: merged,
-            large: large.into_inner().expect(LOCK),
+            large: task::unlocked(large),
             rare: RareCounts {
                 positions: rare.groups,
                 moves: rare.records,

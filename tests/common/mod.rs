@@ -7,8 +7,9 @@ pub mod served;
 use std::{
     cmp::Reverse,
     collections::BTreeMap,
+    env,
     ffi::{OsStr, OsString},
-    fs,
+    fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -253,10 +254,46 @@ pub fn python(modules: &[&str]) -> Option<PathBuf> {
 /// Says why a test is skipped, and fails it where nothing may be.
 pub fn skip(why: &str) {
     assert!(
-        std::env::var_os("POLYBOOK_REQUIRE_INTEROP").is_none(),
+        env::var_os("POLYBOOK_REQUIRE_INTEROP").is_none(),
         "{why}, and POLYBOOK_REQUIRE_INTEROP is set"
     );
+    leave_out(why);
+}
+
+/// Says why a test is skipped that runs only where it is asked for. All that are skipped are listed in the file that
+/// `POLYBOOK_SKIPPED` names, because what a test prints is not shown if it passes.
+pub fn leave_out(why: &str) {
     eprintln!("skipped: {why}");
+    let Some(list) = env::var_os("POLYBOOK_SKIPPED") else {
+        return;
+    };
+    let test = thread::current().name().unwrap_or_default().to_owned();
+    let mut list = File::options()
+        .create(true)
+        .append(true)
+        .open(list)
+        .unwrap();
+    list.write_all(format!("{test}: {why}\n").as_bytes())
+        .unwrap();
+}
+
+/// Whether the environment leaves out the tests that need something: it sets `POLYBOOK_WITHOUT_` and its name.
+pub fn is_without(what: &str) -> bool {
+    let name = format!("POLYBOOK_WITHOUT_{what}");
+    let is_set = env::var_os(&name).is_some();
+    if is_set {
+        leave_out(&format!("{name} is set"));
+    }
+    is_set
+}
+
+/// The directory of the big corpus, or the news that the test is skipped.
+pub fn corpus() -> Option<PathBuf> {
+    let corpus = env::var_os("POLYBOOK_CORPUS").map(PathBuf::from);
+    if corpus.is_none() && !is_without("CORPUS") {
+        skip("POLYBOOK_CORPUS is not set");
+    }
+    corpus
 }
 
 /// Runs one of `tests/python`, which must succeed.

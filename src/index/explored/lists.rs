@@ -17,6 +17,7 @@ use crate::{
         pieces::{Piece, scan},
     },
     sort::Sealed,
+    task,
 };
 
 /// The entries of a piece.
@@ -34,6 +35,7 @@ pub(in crate::index) fn list_entries(
     games: &ExploredGames,
     paging: Paging,
 ) -> Result<ListEntries> {
+    task::fault("write lists");
     let mut maker = PageMaker::new(paging, games);
     let mut added = Ok(());
     // The record before tells whether the first page began earlier.

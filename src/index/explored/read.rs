@@ -19,13 +19,11 @@ use crate::{
             sums_key,
         },
     },
+    task,
 };
 
 /// How many entries of names are kept.
 const KEPT_NAMES: usize = 4096;
-
-/// Why the lock of the names is never poisoned.
-const LOCK: &str = "no holder of the lock panics";
 
 impl Index {
     /// Whether the index was made for the [explorer](crate::explorer).
@@ -209,12 +207,12 @@ impl NameReader {
     /// A name of the index by its number.
     pub(crate) fn name(&self, index: &Index, number: u32) -> Result<Box<str>> {
         let (entry, place) = (number / NAMES, (number % NAMES) as usize);
-        let known = self.entries.lock().expect(LOCK).get(&entry).cloned();
+        let known = task::lock(&self.entries).get(&entry).cloned();
         let names = match known {
             Some(names) => names,
             None => {
                 let names: Arc<[Box<str>]> = index.name_entry(entry, self.names)?.into();
-                let mut entries = self.entries.lock().expect(LOCK);
+                let mut entries = task::lock(&self.entries);
                 if entries.len() >= KEPT_NAMES {
                     entries.clear();
                 }

@@ -17,7 +17,10 @@ use std::{
 };
 
 use super::{manifest::TableFile, table::Table};
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    task,
+};
 
 /// How many tables are kept open of those that are opened when they are asked for.
 const RECENT: usize = 16;
@@ -84,7 +87,7 @@ impl Tables {
     }
 
     fn recent(&self, number: u64) -> Result<Arc<Table>> {
-        let recent = || self.recent.lock().expect("no holder of the lock panics");
+        let recent = || task::lock(&self.recent);
         if let Some((_, table)) = recent().iter().find(|(other, _)| *other == number) {
             return Ok(Arc::clone(table));
         }

@@ -16,6 +16,7 @@ use crate::{
         leveldb::{Scan, ScannedTable},
         tables::TABLE_SIZE,
     },
+    task,
 };
 
 /// How many tables are read ahead, of all inputs together.
@@ -235,6 +236,7 @@ pub(super) fn entries_of(table: &ScannedTable<'_>, start: &[u8], end: &[u8]) -> 
     let is_whole = table.lies_within(start, end);
     let mut last = Vec::new();
     let mut is_in_order = true;
+    task::fault("read tables");
     table.for_each(|key, value| {
         is_in_order &= key > &last[..] || entries.len() == 0;
         last.clear();

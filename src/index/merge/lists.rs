@@ -23,6 +23,7 @@ use crate::{
         waves::Wave,
     },
     sort::SHARDS,
+    task,
 };
 
 /// The first key behind those of pages and chunks.
@@ -110,7 +111,10 @@ impl<'a> ListMerge<'a> {
             .cut(&stretch, |key| Some(align(list_subject(key)?)));
         let made = parts
             .par_iter()
-            .map(|part| PartMerge::new(inputs, &names, part).join())
+            .map(|part| {
+                task::fault("join lists");
+                PartMerge::new(inputs, &names, part).join()
+            })
             .collect::<Result<Vec<Parts>>>()?;
         self.inputs.ahead.pass(stretch);
         Ok(Some(Wave::Joined {

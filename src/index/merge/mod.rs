@@ -20,8 +20,6 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use rayon::ThreadPoolBuilder;
-
 use self::{
     entries::IndexMerge,
     games::{ExploredMerge, merged_records},
@@ -32,11 +30,7 @@ use super::{
     replace::check_replaceable,
     write::{IndexSummary, IndexWriter},
 };
-use crate::{
-    error::{Error, Result},
-    progress::Meter,
-    sort::Memory,
-};
+use crate::{error::Result, progress::Meter, sort::Memory, task};
 
 /// Makes one index of several, which is to the byte the index that [`MakeBook`](crate::MakeBook) makes of all their
 /// inputs in that order.
@@ -127,6 +121,10 @@ impl MergeIndexes {
     /// No input, one that cannot be read or was made with other options than the first, more games than an index holds,
     /// an output that cannot be written, or [`Error::Interrupted`].
     pub fn run(&self, out: &Path) -> Result<MergedIndex> {
+        task::caught(|| self.merge_into(out))
+    }
+
+    fn merge_into(&self, out: &Path) -> Result<MergedIndex> {
         let inputs = self
             .inputs
             .iter()
@@ -136,10 +134,7 @@ impl MergeIndexes {
         let writer = IndexWriter::create(out, plan.with_stats, |old| {
             check_replaceable(old, self.force)
         })?;
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .build()
-            .map_err(|err| Error::file("threads", err.to_string()))?;
+        let pool = task::pool(self.threads)?;
         let (summary, finished) = pool.install(|| self.write(&plan, writer))?;
         finished.commit()?;
         Ok(MergedIndex {

@@ -16,6 +16,7 @@ use crate::{
         layout::{GameIds, joined_stats, write_id},
         waves::Wave,
     },
+    task,
 };
 
 /// The keys of positions are numbers.
@@ -60,7 +61,10 @@ impl<'a> PositionMerge<'a> {
         let parts = self.inputs.cut(&stretch, |key| Some(key.to_vec()));
         let made = parts
             .par_iter()
-            .map(|part| PartMerge::new(self.plan, &self.inputs, part).join())
+            .map(|part| {
+                task::fault("join positions");
+                PartMerge::new(self.plan, &self.inputs, part).join()
+            })
             .collect::<Result<Vec<_>>>()?;
         self.inputs.pass(stretch);
         let mut wave = (Parts::new(), 0, 0);

@@ -153,7 +153,16 @@ impl Input {
     /// `.pgn` member, an archive that needs more than [`StreamOptions::memory`], what is certainly not
     /// PGN but another kind of file, and [`Error::Interrupted`].
     pub fn open(&self, options: &StreamOptions) -> Result<Stream> {
-        Stream::open(self.clone(), options)
+        self.open_until(options, Arc::default())
+    }
+
+    /// As [`open`](Input::open). When `failed` is set, reading ends as if it were the stop flag.
+    pub(crate) fn open_until(
+        &self,
+        options: &StreamOptions,
+        failed: Arc<AtomicBool>,
+    ) -> Result<Stream> {
+        Stream::open(self.clone(), options, failed)
     }
 
     /// What to tell of an error that reading the [`Stream`] of this input gave.

@@ -10,10 +10,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
     },
-    thread,
-    time::Duration,
 };
 
 use super::{
@@ -28,7 +25,10 @@ use super::{
     packing::refuse_large_window,
     unpack::{damaged_zip, open_zip, unpacked},
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    task::{self, Feed, Feeder},
+};
 
 /// How many bytes are handed over at once.
 const CHUNK: usize = 1 << 18;
@@ -36,16 +36,13 @@ const CHUNK: usize = 1 << 18;
 /// How many chunks may be ahead of the reader.
 const AHEAD: usize = 4;
 
-/// How often a waiting reader looks at the stop flag.
-const PATIENCE: Duration = Duration::from_millis(50);
-
 /// The unpacked bytes of an [`Input`].
 ///
 /// An error that [`read`](Read::read) gives is told in full by [`Input::error`].
 pub struct Stream {
-    chunks: Receiver<Result<Vec<u8>>>,
+    chunks: Feed<Vec<u8>>,
     chunk: Cursor<Vec<u8>>,
-    stop: Arc<AtomicBool>,
+    stop: [Arc<AtomicBool>; 2],
     /// How many bytes have been taken from the input, packed as they are.
     pub taken: Arc<AtomicU64>,
     /// Whether the input is packed.
@@ -62,36 +59,29 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    pub(super) fn open(input: Input, options: &StreamOptions) -> Result<Stream> {
+    pub(super) fn open(
+        input: Input,
+        options: &StreamOptions,
+        failed: Arc<AtomicBool>,
+    ) -> Result<Stream> {
+        let stop = [Arc::clone(&options.stop), failed];
         let taken = Arc::new(AtomicU64::new(0));
-        let (packed, is_packed) = mpsc::sync_channel(1);
-        let (sender, chunks) = mpsc::sync_channel(AHEAD);
-        let path = input.path().to_owned();
+        let is_packed = Arc::new(AtomicBool::new(false));
         let source = Source {
             input,
             taken: Arc::clone(&taken),
             memory: options.memory.max(SMALL_WINDOW),
-            packed,
-            chunks: sender,
+            is_packed: Arc::clone(&is_packed),
         };
-        thread::Builder::new()
-            .name("unpack".to_owned())
-            .spawn(move || source.run())
-            .at(path, "start a thread to read")?;
-        let is_packed = match wait(&is_packed, &options.stop)? {
-            Some(is_packed) => is_packed,
-            // It could not be opened.
-            None => match wait(&chunks, &options.stop)? {
-                Some(Err(err)) => return Err(err),
-                _ => false,
-            },
-        };
+        let (mut chunks, _) = task::start("unpack", AHEAD, move |chunks| source.send_all(chunks))?;
+        // The first chunk is empty: the input is open, and its start was looked at.
+        let start = chunks.next(&stop.each_ref().map(|flag| &**flag))?;
         Ok(Stream {
             chunks,
-            chunk: Cursor::default(),
-            stop: Arc::clone(&options.stop),
+            chunk: Cursor::new(start.unwrap_or_default()),
+            stop,
             taken,
-            is_packed,
+            is_packed: is_packed.load(Ordering::Relaxed),
         })
     }
 }
@@ -103,25 +93,11 @@ impl Read for Stream {
             if read > 0 || buf.is_empty() {
                 return Ok(read);
             }
-            match wait(&self.chunks, &self.stop) {
-                Ok(Some(Ok(chunk))) => self.chunk = Cursor::new(chunk),
-                Ok(None) => return Ok(0),
-                Ok(Some(Err(err))) | Err(err) => return Err(io::Error::other(err)),
+            let stop = self.stop.each_ref().map(|flag| &**flag);
+            match self.chunks.next(&stop).map_err(io::Error::other)? {
+                Some(chunk) => self.chunk = Cursor::new(chunk),
+                None => return Ok(0),
             }
-        }
-    }
-}
-
-/// What another thread sends next, `None` if it has ended, or an error if the flag is set before.
-fn wait<T>(receiver: &Receiver<T>, stop: &AtomicBool) -> Result<Option<T>> {
-    loop {
-        match receiver.recv_timeout(PATIENCE) {
-            Ok(sent) => return Ok(Some(sent)),
-            Err(RecvTimeoutError::Disconnected) => return Ok(None),
-            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
-                return Err(Error::Interrupted);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }
@@ -131,41 +107,15 @@ struct Source {
     input: Input,
     taken: Arc<AtomicU64>,
     memory: usize,
-    /// Takes whether the input is packed.
-    packed: SyncSender<bool>,
-    chunks: SyncSender<Result<Vec<u8>>>,
+    /// Set before the first chunk is sent.
+    is_packed: Arc<AtomicBool>,
 }
 
-/// The reader has gone, so nothing more is wanted.
-struct Unwanted;
-
-/// Why a source ends before its input does.
-enum Ended {
-    Failed(Error),
-    Unwanted,
-}
-
-impl From<Error> for Ended {
-    fn from(err: Error) -> Ended {
-        Ended::Failed(err)
-    }
-}
-
-impl From<Unwanted> for Ended {
-    fn from(_: Unwanted) -> Ended {
-        Ended::Unwanted
-    }
-}
+/// Where the bytes go.
+type Chunks = Feeder<Vec<u8>>;
 
 impl Source {
-    fn run(self) {
-        if let Err(Ended::Failed(err)) = self.send_all() {
-            // A reader that has gone need not know.
-            let _ = self.chunks.send(Err(err));
-        }
-    }
-
-    fn send_all(&self) -> Result<(), Ended> {
+    fn send_all(&self, chunks: &Chunks) -> Result<()> {
         let path = self.input.path();
         let mut source: Box<dyn Read> = if self.input.is_stdin() {
             Box::new(Counting::new(io::stdin(), &self.taken))
@@ -174,75 +124,79 @@ impl Source {
         };
         let start = read_start(&mut source).at(path, "read")?;
         let packing = Packing::detect(&start);
-        let _ = self.packed.send(packing != Packing::None);
+        self.is_packed
+            .store(packing != Packing::None, Ordering::Relaxed);
+        chunks.send(Vec::new())?;
         if packing == Packing::None {
-            return self.send_text(Cursor::new(start).chain(source), true);
+            return self.send_text(chunks, Cursor::new(start).chain(source), true);
         }
-        self.send_packed(packing, start, source)
+        self.send_packed(chunks, packing, start, source)
     }
 
     #[cfg(not(feature = "compression"))]
-    fn send_packed(&self, _: Packing, _: Vec<u8>, _: Box<dyn Read>) -> Result<(), Ended> {
+    fn send_packed(&self, _: &Chunks, _: Packing, _: Vec<u8>, _: Box<dyn Read>) -> Result<()> {
         let problem = "packed, and this program was built to read plain PGN only: unpack it";
-        Err(Error::file(self.input.path(), problem).into())
+        Err(Error::file(self.input.path(), problem))
     }
 
     #[cfg(feature = "compression")]
     fn send_packed(
         &self,
+        chunks: &Chunks,
         packing: Packing,
         start: Vec<u8>,
         source: Box<dyn Read>,
-    ) -> Result<(), Ended> {
+    ) -> Result<()> {
         let path = self.input.path();
         if packing == Packing::Zip {
-            return self.send_zip(start, source);
+            return self.send_zip(chunks, start, source);
         }
         refuse_large_window(path, &start, self.memory)?;
         let source = Cursor::new(start).chain(source);
         let reader = unpacked(packing, source, self.memory).at(path, "unpack")?;
-        self.send_text(reader, true)
+        self.send_text(chunks, reader, true)
     }
 
     #[cfg(feature = "compression")]
-    fn send_zip(&self, start: Vec<u8>, source: Box<dyn Read>) -> Result<(), Ended> {
+    fn send_zip(&self, chunks: &Chunks, start: Vec<u8>, source: Box<dyn Read>) -> Result<()> {
         let path = self.input.path();
         if self.input.is_stdin() {
             // The table of contents of a zip archive stands at its end.
             let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
             io::copy(&mut Cursor::new(start).chain(source), &mut spool)
                 .at(path, "copy to a temporary file")?;
-            return self.send_members(path, spool);
+            return self.send_members(chunks, path, spool);
         }
         drop(source);
         self.taken.store(0, Ordering::Relaxed);
-        self.send_members(path, Counting::new(open(path)?, &self.taken))
+        self.send_members(chunks, path, Counting::new(open(path)?, &self.taken))
     }
 
     /// The members of a zip archive one after the other, a line break between two.
     #[cfg(feature = "compression")]
     fn send_members(
         &self,
+        chunks: &Chunks,
         path: &std::path::Path,
         archive: impl Read + io::Seek,
-    ) -> Result<(), Ended> {
+    ) -> Result<()> {
         let (mut archive, members) = open_zip(path, archive)?;
         let mut is_first = true;
         for member in members {
             if !is_first {
-                self.send(b"\n".to_vec())?;
+                chunks.send(b"\n".to_vec())?;
             }
             let member = archive
                 .by_index(member)
                 .map_err(|err| damaged_zip(path, &err))?;
-            self.send_text(member, is_first)?;
+            self.send_text(chunks, member, is_first)?;
             is_first = false;
         }
         Ok(())
     }
 
     /// Sends all that a reader gives. The start of the whole is looked at first.
-    fn send_text(&self, mut reader: impl Read, is_start: bool) -> Result<(), Ended> {
+    fn send_text(&self, chunks: &Chunks, mut reader: impl Read, is_start: bool) -> Result<()> {
         let mut size = if is_start { LOOKED_AT } else { CHUNK };
         let mut is_start = is_start;
         loop {
@@ -254,12 +208,13 @@ impl Source {
             if std::mem::take(&mut is_start)
                 && let Some(what) = foreign(&chunk)
             {
-                return Err(Error::file(self.input.path(), what).into());
+                return Err(Error::file(self.input.path(), what));
             }
             if chunk.is_empty() {
                 return Ok(());
             }
-            self.send(chunk)?;
+            task::fault("unpack");
+            chunks.send(chunk)?;
             size = CHUNK;
         }
     }
@@ -276,10 +231,6 @@ impl Source {
                 self.memory >> 20
             ),
         ))
-    }
-
-    fn send(&self, chunk: Vec<u8>) -> Result<(), Unwanted> {
-        self.chunks.send(Ok(chunk)).map_err(|_| Unwanted)
     }
 }
 

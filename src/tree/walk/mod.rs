@@ -19,6 +19,7 @@ use crate::{
     error::Result,
     position::Keyed,
     progress::{Meter, Portions},
+    task,
 };
 
 /// In which order moves are met.
@@ -133,8 +134,9 @@ impl<'a, S: Source> Tree<'a, S> {
             f,
         };
         // Games may defer others. The last goes first, so that few wait.
-        while let Some(task) = walk.deferred.pop() {
-            walk.game(task)?;
+        while let Some(next) = walk.deferred.pop() {
+            task::fault("tree");
+            walk.game(next)?;
         }
         walk.done.finish();
         Ok(())

@@ -1,0 +1,304 @@
+//! A panic in any stage of any command is the command's error.
+//!
+//! The test is its own program: started with a command line in its environment, it is the command.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{self, Child, Command, ExitCode, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use polybook::{
+    pgn::Input,
+    plies::{Plies, PlyOptions},
+};
+
+/// After this time a command counts as one that never ends.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What separates arguments in the environment.
+const BETWEEN: &str = "\u{1f}";
+
+const MAKE_ALL: &str = "make-book games.pgn --bin new.bin --leveldb new.idx --explorer --obs new.obs.db3 \
+    --counts new.counts --min-game 1 --memory 1MiB --threads 2 --force";
+const MAKE_BOOK: &str = "make-book long.pgn --bin new.bin --threads 2";
+const ADD_UP: &str = "make-book counts --bin new.bin --min-game 1";
+const ADD_UP_SORTED: &str = "make-book counts --bin new.bin --min-game 1 --memory 1MiB";
+const MERGE_INDEX: &str = "merge-index a.idx b.idx --out new.idx --force";
+const MERGE_OBS: &str = "merge-book a.obs.db3 b.obs.db3 --out new.obs.db3";
+const MERGE_BOOK: &str = "merge-book a.bin b.bin --out new.bin";
+const CONVERT: &str = "convert a.obs.db3 new.bin";
+const TO_CSV: &str = "convert a.obs.db3 new.csv";
+const TREE: &str = "tree a.bin --out new.pgn";
+const PLIES: &str = "plies games.pgn";
+
+/// Each stage, when it panics, and a command that comes to it.
+const FAULTS: &[(&str, &str, &str)] = &[
+    ("unpack", "0", MAKE_ALL),
+    ("unpack", "1", PLIES),
+    ("unpack", "40", MAKE_BOOK),
+    ("cut", "0", MAKE_ALL),
+    ("cut", "40", MAKE_BOOK),
+    ("replay", "0", MAKE_BOOK),
+    ("replay", "3", MAKE_BOOK),
+    ("replay", "40", MAKE_BOOK),
+    ("replay", "3+", MAKE_BOOK),
+    ("sequence", "0", MAKE_ALL),
+    ("sequence", "3", MAKE_BOOK),
+    ("tally", "0", MAKE_ALL),
+    ("tally", "1000+", MAKE_BOOK),
+    ("spill", "3", MAKE_ALL),
+    ("seal", "3", MAKE_ALL),
+    ("walk", "0", MAKE_ALL),
+    ("walk", "40", MAKE_ALL),
+    ("pile", "40", MAKE_ALL),
+    ("flush", "0", MAKE_ALL),
+    ("gather", "0", MAKE_ALL),
+    ("insert", "0", MAKE_ALL),
+    ("write part", "0", MAKE_ALL),
+    ("write positions", "0", MAKE_ALL),
+    ("write tables", "0", MAKE_ALL),
+    ("write lists", "0", MAKE_ALL),
+    ("weigh", "3", MAKE_ALL),
+    ("write book", "3", MAKE_ALL),
+    ("put in place", "0", MAKE_ALL),
+    ("add counts", "0", ADD_UP_SORTED),
+    ("merge counts", "0", ADD_UP),
+    ("read tables", "0", MERGE_INDEX),
+    ("join positions", "0", MERGE_INDEX),
+    ("join lists", "0", MERGE_INDEX),
+    ("write tables", "0", MERGE_INDEX),
+    ("rows", "0", MERGE_OBS),
+    ("last rows", "1", MERGE_OBS),
+    ("merge books", "3", MERGE_BOOK),
+    ("rows", "0", CONVERT),
+    ("count rows", "0", CONVERT),
+    ("write book", "0", CONVERT),
+    ("last rows", "0", TO_CSV),
+    ("tree", "0", TREE),
+    ("plies", "0", PLIES),
+];
+
+/// The stages of `serve`, which goes on.
+const ANSWERING: &[&str] = &["answer"];
+
+/// This program as a command, in a directory.
+fn command(test: &str, line: &str, dir: &Path) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    let line: Vec<&str> = line.split_whitespace().collect();
+    command
+        .args([&*format!("cli::panics::{test}"), "--exact", "--nocapture"])
+        .env("POLYBOOK_COMMAND", line.join(BETWEEN))
+        .env("TMPDIR", dir.join("tmp"))
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Is the command, if this program was started as one.
+fn become_command() {
+    let Ok(line) = env::var("POLYBOOK_COMMAND") else {
+        return;
+    };
+    let mut args = line.split(BETWEEN);
+    let status = match line.strip_prefix("plies\u{1f}") {
+        Some(path) => super::errors::without_backtraces(|| {
+            let mut plies = Plies::open(Input::file(path), PlyOptions::default())?;
+            while plies.next_batch()?.is_some() {}
+            Ok(())
+        }),
+        None => {
+            let name = OsString::from("polybook");
+            super::run([name].into_iter().chain(args.by_ref().map(OsString::from)))
+        }
+    };
+    process::exit(if status == ExitCode::SUCCESS { 0 } else { 1 });
+}
+
+/// Waits for the end of a command; answers its status and what it wrote to standard error.
+fn ended(mut child: Child, what: &str) -> (Option<i32>, String) {
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if start.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("{what}: did not end");
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let mut errors = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut errors).unwrap();
+    (status.code(), errors)
+}
+
+/// Every file below a directory, with its content.
+fn content(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.insert(path.clone(), Vec::new());
+            found.extend(content(&path));
+        } else {
+            found.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    found
+}
+
+/// A directory with inputs and old outputs.
+fn prepared(test: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::create_dir(path("tmp")).unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let games = fs::read(data.join("selfplay.pgn")).unwrap();
+    fs::write(path("games.pgn"), &games).unwrap();
+    // More than 41 batches.
+    fs::write(path("long.pgn"), games.repeat(50)).unwrap();
+    fs::copy(data.join("famous.pgn"), path("old.pgn")).unwrap();
+    for line in [
+        "make-book games.pgn --bin a.bin --leveldb a.idx --explorer --obs a.obs.db3 --counts counts --min-game 1",
+        "make-book old.pgn --bin b.bin --leveldb b.idx --explorer --obs b.obs.db3 --min-game 1",
+        "make-book old.pgn --bin new.bin --leveldb new.idx --obs new.obs.db3 --counts new.counts --min-game 1",
+        "convert new.obs.db3 new.csv",
+        "tree new.bin --out new.pgn",
+    ] {
+        let child = command(test, line, dir.path()).spawn().unwrap();
+        let (status, errors) = ended(child, line);
+        assert_eq!(status, Some(0), "{line}: {errors}");
+    }
+    dir
+}
+
+#[test]
+fn a_panic_in_any_stage_ends_the_command_with_one_line() {
+    become_command();
+    let test = "a_panic_in_any_stage_ends_the_command_with_one_line";
+    let dir = prepared(test);
+    let before = content(dir.path());
+    for (stage, time, line) in FAULTS {
+        let what = format!("{stage}:{time} in {line}");
+        let mut command = command(test, line, dir.path());
+        command.env("POLYBOOK_FAULT", format!("{stage}:{time}"));
+        let (status, errors) = ended(command.spawn().unwrap(), &what);
+        assert_eq!(status, Some(1), "{what}: {errors}");
+        let start = format!("polybook: internal error: a fault in {stage} (");
+        assert!(errors.starts_with(&start), "{what}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{what}: {errors}");
+        assert!(
+            errors.ends_with("please report it with the command line\n"),
+            "{what}: {errors}"
+        );
+        let after = content(dir.path());
+        let changed: Vec<_> = before
+            .keys()
+            .chain(after.keys())
+            .filter(|path| before.get(*path) != after.get(*path))
+            .collect();
+        assert!(changed.is_empty(), "{what}: {changed:?}");
+    }
+}
+
+#[test]
+fn a_pipe_that_gives_nothing_does_not_hold_up_the_end() {
+    become_command();
+    let test = "a_pipe_that_gives_nothing_does_not_hold_up_the_end";
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("tmp")).unwrap();
+    let games = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/selfplay.pgn")).unwrap();
+    let mut child = command(test, "make-book - --bin new.bin", dir.path())
+        .env("POLYBOOK_FAULT", "replay:0")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut open = child.stdin.take().unwrap();
+    // It need not take all of it.
+    let _ = open.write_all(&games.repeat(3));
+    let (status, errors) = ended(child, test);
+    drop(open);
+    assert_eq!(status, Some(1), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}
+
+#[test]
+fn a_panic_ends_one_answer_of_a_server() {
+    become_command();
+    let test = "a_panic_ends_one_answer_of_a_server";
+    let dir = prepared(test);
+    for stage in ANSWERING {
+        let mut child = command(test, "serve a.idx --listen 127.0.0.1:0", dir.path())
+            .env("POLYBOOK_FAULT", format!("{stage}:0"))
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines
+            .map(|line| line.unwrap())
+            .find_map(|line| {
+                Some(
+                    line.strip_prefix("http://")?
+                        .trim_end_matches('/')
+                        .to_owned(),
+                )
+            })
+            .unwrap();
+        let status = || {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let request =
+                format!("GET /lichess HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer.split_whitespace().nth(1).map(str::to_owned)
+        };
+        let answers = [status(), status()];
+        child.kill().unwrap();
+        let (_, errors) = ended(child, stage);
+        assert_eq!(answers, [Some("503".to_owned()), Some("200".to_owned())]);
+        let start = format!("polybook: internal error: a fault in {stage} (");
+        assert!(errors.starts_with(&start), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+}
+
+/// The stages that the sources name.
+fn stages(dir: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            stages(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = fs::read_to_string(&path).unwrap();
+            let named = source.split("task::fault(\"").skip(1);
+            found.extend(named.map(|rest| rest.split('"').next().unwrap_or_default().to_owned()));
+        }
+    }
+}
+
+#[test]
+fn every_stage_is_tested() {
+    let mut found = BTreeSet::new();
+    stages(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
+    let listed = FAULTS
+        .iter()
+        .map(|(stage, ..)| *stage)
+        .chain(ANSWERING.iter().copied());
+    let listed: BTreeSet<String> = listed.map(str::to_owned).collect();
+    assert_eq!(found, listed);
+}

@@ -1,0 +1,338 @@
+//! Threads and jobs that hand results on.
+//!
+//! A panic is an error of the operation, wherever it happens: [`caught`] makes it one. A thread that hands on items
+//! feeds a [`Feed`], which ends with the last word of that thread: complete, or failed. Jobs of a thread pool report to
+//! one [`Failure`]. So nothing waits for a thread that is gone, and nothing takes its silence for the end.
+//!
+//! Panics that rayon carries to its caller, from `join` and parallel iterators, need nothing of this but [`caught`]
+//! around the operation.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread::{Builder, JoinHandle, Scope},
+    time::Duration,
+};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::{At, Error, Result};
+
+/// How often a receiver that waits looks at the flags.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What an operation answers; a panic in it as [`Error::Panicked`].
+///
+/// The operation must own what it changes, or not use it again: a panic leaves it half done.
+pub(crate) fn caught<T>(operation: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
+}
+
+/// Locks a mutex, also after a holder of the lock panicked: that panic is the error of the operation already, and what
+/// the others still do comes to nothing.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is in a mutex, as [`lock`].
+pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first error of the jobs of an operation.
+#[derive(Default, Debug)]
+pub(crate) struct Failure {
+    first: Mutex<Option<Error>>,
+    is_set: Arc<AtomicBool>,
+}
+
+impl Failure {
+    /// Does a job. Its error or panic ends the operation.
+    pub(crate) fn watch(&self, job: impl FnOnce() -> Result<()>) {
+        if let Err(err) = caught(job) {
+            self.set(err);
+        }
+    }
+
+    /// Ends the operation with this error, if it is the first one.
+    pub(crate) fn set(&self, err: Error) {
+        lock(&self.first).get_or_insert(err);
+        self.is_set.store(true, Ordering::Release);
+    }
+
+    /// Whether a job failed, so that the others need not go on.
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    /// What says whether a job failed.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_set)
+    }
+
+    /// What became of the jobs, when all have ended: the first error, which this takes out.
+    pub(crate) fn take(&self) -> Result<()> {
+        lock(&self.first).take().map_or(Ok(()), Err)
+    }
+}
+
+/// A pool of so many threads, 0 for one per core.
+pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|err| Error::file("threads", err.to_string()))
+}
+
+/// Starts a thread that sends items, of which at most `ahead` wait to be received.
+pub(crate) fn start<T: Send + 'static>(
+    name: &str,
+    ahead: usize,
+    work: impl FnOnce(&Feeder<T>) -> Result<()> + Send + 'static,
+) -> Result<(Feed<T>, JoinHandle<()>)> {
+    let (feeder, feed) = channel(ahead);
+    let thread = Builder::new().name(name.to_owned());
+    let started = thread.spawn(move || feeder.feed(work));
+    Ok((feed, started.at(name, "start the thread")?))
+}
+
+/// As [`start`], in a scope. It waits for the thread, which ends when the feed is dropped.
+pub(crate) fn start_in<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    ahead: usize,
+    work: impl FnOnce(&Feeder<T>) -> Result<()> + Send + 'scope,
+) -> Result<Feed<T>> {
+    let (feeder, feed) = channel(ahead);
+    let thread = Builder::new().name(name.to_owned());
+    let started = thread.spawn_scoped(scope, move || feeder.feed(work));
+    started.at(name, "start the thread")?;
+    Ok(feed)
+}
+
+fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
+    let (sender, receiver) = sync_channel(ahead);
+    (Feeder { sender }, Feed::Open(receiver))
+}
+
+/// What a thread sends.
+#[derive(Debug)]
+pub(crate) enum Message<T> {
+    Item(T),
+    /// The last word.
+    Complete,
+    /// The last word.
+    Failed(Error),
+}
+
+/// The end of a channel that sends.
+#[derive(Debug)]
+pub(crate) struct Feeder<T> {
+    sender: SyncSender<Message<T>>,
+}
+
+impl<T> Feeder<T> {
+    /// Sends an item, when there is room for it.
+    ///
+    /// # Errors
+    ///
+    /// The receiver is gone. The error only ends the work: nobody sees it.
+    pub(crate) fn send(&self, item: T) -> Result<()> {
+        let sent = self.sender.send(Message::Item(item));
+        sent.map_err(|_| Error::Interrupted)
+    }
+
+    fn feed(self, work: impl FnOnce(&Feeder<T>) -> Result<()>) {
+        let last = match caught(|| work(&self)) {
+            Ok(()) => Message::Complete,
+            Err(err) => Message::Failed(err),
+        };
+        // A receiver that is gone needs no last word.
+        let _ = self.sender.send(last);
+    }
+}
+
+/// The end of a channel that receives.
+#[derive(Debug)]
+pub(crate) enum Feed<T> {
+    /// More may come.
+    Open(Receiver<Message<T>>),
+    /// All was received.
+    Complete,
+    /// The error was received.
+    Failed,
+}
+
+impl<T> Feed<T> {
+    /// The next item, when it is there; `None` after the last one.
+    ///
+    /// # Errors
+    ///
+    /// That of the thread that sends, which may be its panic, or [`Error::Interrupted`] when one of the flags is set.
+    /// After an error there is nothing more.
+    pub(crate) fn next(&mut self, stop: &[&AtomicBool]) -> Result<Option<T>> {
+        let receiver = match self {
+            Feed::Open(receiver) => receiver,
+            Feed::Complete => return Ok(None),
+            Feed::Failed => return Err(Error::Interrupted),
+        };
+        let err = loop {
+            if stop.iter().any(|flag| flag.load(Ordering::Relaxed)) {
+                break Error::Interrupted;
+            }
+            match receiver.recv_timeout(PATIENCE) {
+                Ok(Message::Item(item)) => return Ok(Some(item)),
+                Ok(Message::Complete) => {
+                    *self = Feed::Complete;
+                    return Ok(None);
+                }
+                Ok(Message::Failed(err)) => break err,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Error::Panicked {
+                        message: "a thread ended without a last word".to_owned(),
+                    };
+                }
+            }
+        };
+        *self = Feed::Failed;
+        Err(err)
+    }
+}
+
+/// A place where tests let a thread panic. Programs have nothing there.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) fn fault(_stage: &str) {}
+
+#[cfg(test)]
+pub(crate) use self::tests::fault;
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        env,
+        sync::{
+            LazyLock,
+            atomic::AtomicU64,
+            mpsc::{Sender, channel as unbounded},
+        },
+        thread,
+    };
+
+    use super::*;
+
+    /// Panics where the environment says so: `POLYBOOK_FAULT=replay:3` is the fourth time that a thread comes to
+    /// `fault("replay")`, and `replay:3+` every time from then on.
+    pub(crate) fn fault(stage: &str) {
+        static WANTED: LazyLock<Option<(String, u64, bool)>> = LazyLock::new(|| {
+            let wanted = env::var("POLYBOOK_FAULT").ok()?;
+            let (stage, time) = wanted.split_once(':')?;
+            let first = time.trim_end_matches('+').parse().ok()?;
+            Some((stage.to_owned(), first, time.ends_with('+')))
+        });
+        static PASSED: AtomicU64 = AtomicU64::new(0);
+        if let Some((wanted, first, again)) = &*WANTED
+            && wanted == stage
+        {
+            let passed = PASSED.fetch_add(1, Ordering::Relaxed);
+            assert!(
+                passed < *first || (passed > *first && !again),
+                "a fault in {stage}"
+            );
+        }
+    }
+
+    fn message<T>(result: Result<T>) -> String {
+        match result {
+            Err(Error::Panicked { message }) => message,
+            Err(err) => panic!("{err}"),
+            Ok(_) => panic!("no error"),
+        }
+    }
+
+    #[test]
+    fn a_panic_is_an_error_with_its_message() {
+        assert_eq!(
+            message(caught::<()>(|| panic!("two\n  lines"))),
+            "two lines"
+        );
+        assert_eq!(message(caught::<()>(|| panic!("{} lines", 2))), "2 lines");
+        let other = || std::panic::panic_any(7);
+        assert_eq!(message(caught::<()>(other)), "no message");
+        let err = caught::<()>(|| panic!("why")).unwrap_err();
+        assert_eq!(err.to_string(), "internal error: why; please report it");
+    }
+
+    #[test]
+    fn a_feed_ends_with_the_last_word_of_its_thread() {
+        let (mut feed, _) = start("numbers", 1, |feeder| {
+            (0..3).try_for_each(|number| feeder.send(number))
+        })
+        .unwrap();
+        for number in 0..3 {
+            assert_eq!(feed.next(&[]).unwrap(), Some(number));
+        }
+        assert_eq!(feed.next(&[]).unwrap(), None);
+        assert_eq!(feed.next(&[]).unwrap(), None);
+
+        let (mut feed, _) = start("numbers", 1, |feeder| {
+            feeder.send(0)?;
+            panic!("at one")
+        })
+        .unwrap();
+        assert_eq!(feed.next(&[]).unwrap(), Some(0));
+        assert_eq!(message(feed.next(&[])), "at one");
+        assert!(matches!(feed.next(&[]), Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn silence_is_not_the_end() {
+        let (feeder, mut feed) = channel::<()>(1);
+        drop(feeder);
+        let message = message(feed.next(&[]));
+        assert_eq!(message, "a thread ended without a last word");
+    }
+
+    #[test]
+    fn a_feed_that_is_dropped_ends_its_thread() {
+        let (ended, end): (Sender<()>, _) = unbounded();
+        let (feed, _) = start("numbers", 1, move |feeder| {
+            let _ended = ended;
+            (0..).try_for_each(|number: u64| feeder.send(number))
+        })
+        .unwrap();
+        drop(feed);
+        assert!(end.recv_timeout(Duration::from_secs(10)).is_err());
+        let result = thread::scope(|scope| {
+            let mut feed = start_in(scope, "numbers", 1, |feeder| {
+                (0..).try_for_each(|number: u64| feeder.send(number))
+            })?;
+            feed.next(&[&AtomicBool::new(true)])
+        });
+        assert!(matches!(result, Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn the_first_failure_of_the_jobs_is_the_result() {
+        let failure = Failure::default();
+        failure.watch(|| Ok(()));
+        assert!(!failure.is_set());
+        let shared = Mutex::new(0);
+        failure.watch(|| {
+            let _held = lock(&shared);
+            panic!("first")
+        });
+        assert!(failure.is_set());
+        failure.watch(|| {
+            *lock(&shared) += 1;
+            Err(Error::Interrupted)
+        });
+        assert_eq!(message(failure.take()), "first");
+        assert_eq!(unlocked(shared), 1);
+    }
+}
