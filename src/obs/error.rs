@@ -85,6 +85,8 @@ fn io_error(err: rusqlite::Error) -> io::Error {
             io::ErrorKind::InvalidData,
             "a row has more than a megabyte of text",
         ),
+        // Its own words name the unfinished file.
+        Some(ErrorCode::CannotOpen) => io::Error::other("SQLite cannot open it"),
         // The error itself says what it says once more as its own source.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             io::Error::new(io::ErrorKind::InvalidData, err.to_string())

@@ -32,8 +32,8 @@
 
 enum { UNSUPPORTED = 77, MOST_CALLS = 16 };
 
-/* Which argument names the file. */
-enum names { BY_FD, BY_PATH, BY_PATH_AT };
+/* Which argument names the file. Calls without one are all counted. */
+enum names { BY_FD, BY_PATH, BY_PATH_AT, NO_FILE };
 
 struct call {
     int number;
@@ -108,6 +108,58 @@ static const struct kind KINDS[] = {
          {SYS_readv, BY_FD},
          {SYS_preadv, BY_FD},
          {SYS_getdents64, BY_FD},
+         {-1, BY_FD},
+     }},
+    {"remove",
+     EBUSY,
+     {
+#ifdef SYS_unlink
+         {SYS_unlink, BY_PATH},
+         {SYS_rmdir, BY_PATH},
+#endif
+         {SYS_unlinkat, BY_PATH_AT},
+         {-1, BY_FD},
+     }},
+    {"status",
+     EIO,
+     {
+#ifdef SYS_stat
+         {SYS_stat, BY_PATH},
+         {SYS_lstat, BY_PATH},
+         {SYS_readlink, BY_PATH},
+         {SYS_access, BY_PATH},
+#endif
+         {SYS_fstat, BY_FD},
+         {SYS_lseek, BY_FD},
+         {SYS_newfstatat, BY_PATH_AT},
+         {SYS_statx, BY_PATH_AT},
+         {SYS_readlinkat, BY_PATH_AT},
+         {SYS_faccessat, BY_PATH_AT},
+         {-1, BY_FD},
+     }},
+    {"change",
+     EPERM,
+     {
+#ifdef SYS_chmod
+         {SYS_chmod, BY_PATH},
+         {SYS_chown, BY_PATH},
+#endif
+         {SYS_fchmod, BY_FD},
+         {SYS_fchown, BY_FD},
+         {SYS_fchmodat, BY_PATH_AT},
+         {SYS_fchownat, BY_PATH_AT},
+         {SYS_fsetxattr, BY_FD},
+         {SYS_utimensat, BY_PATH_AT},
+         {-1, BY_FD},
+     }},
+    {"lock", ENOLCK, {{SYS_flock, BY_FD}, {-1, BY_FD}}},
+    {"thread",
+     EAGAIN,
+     {
+         {SYS_clone, NO_FILE},
+#ifdef SYS_clone3
+         {SYS_clone3, NO_FILE},
+#endif
          {-1, BY_FD},
      }},
 };
@@ -196,8 +248,9 @@ static int is_fd_ours(int pid, int fd, const char *dir) {
     return is_under(path, dir);
 }
 
-/* A path under the directory, or one that does not begin at the root: programs are run in the directory. */
-static int is_path_ours(int pid, unsigned long long address, const char *dir) {
+/* A path under the directory, or one that does not begin at the root: programs are run in the directory. An empty one
+ * names an open file. */
+static int is_path_ours(int pid, int fd, unsigned long long address, const char *dir) {
     char name[64], path[PATH_MAX];
     snprintf(name, sizeof name, "/proc/%d/mem", pid);
     int memory = open(name, O_RDONLY);
@@ -206,6 +259,8 @@ static int is_path_ours(int pid, unsigned long long address, const char *dir) {
     if (length <= 0)
         return 0;
     path[length] = 0;
+    if (path[0] == 0)
+        return is_fd_ours(pid, fd, dir);
     return path[0] != '/' || is_under(path, dir);
 }
 
@@ -217,9 +272,11 @@ static int is_ours(const struct kind *kind, const struct seccomp_notif *asked, c
         case BY_FD:
             return is_fd_ours((int)asked->pid, (int)asked->data.args[0], dir);
         case BY_PATH:
-            return is_path_ours((int)asked->pid, asked->data.args[0], dir);
+            return is_path_ours((int)asked->pid, -1, asked->data.args[0], dir);
         case BY_PATH_AT:
-            return is_path_ours((int)asked->pid, asked->data.args[1], dir);
+            return is_path_ours((int)asked->pid, (int)asked->data.args[0], asked->data.args[1], dir);
+        case NO_FILE:
+            return 1;
         }
     }
     return 0;
