@@ -197,13 +197,13 @@ impl Made<'_> {
             file.sync_data().at(path, "write")
         };
         task::while_repeating("flush", FLUSH_EVERY, flush, &failure, || insert(&mut table))?;
-        let rows = table.rows();
+        let (rows, checksum) = (table.rows(), table.checksum());
         drop(table);
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         self.info
-            .write(&db, rows)
+            .write(&db, rows, checksum)
             .and_then(|()| db.execute_batch("COMMIT"))
             .and_then(|()| db.close().map_err(|(_, err)| err))
             .sql(path, doing)?;

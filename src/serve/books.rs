@@ -79,7 +79,7 @@ impl BookFile {
     pub(super) fn moves(&self, pos: &VariantPosition) -> Result<BookMoves> {
         let weighed: Vec<(BookMove, u16)> = match &self.format {
             Format::Polyglot(book) => {
-                let entries = book.moves_of(pos)?;
+                let entries = book.moves_of(pos)?.into_iter();
                 entries.map(|entry| (entry.mv, entry.weight)).collect()
             }
             Format::Oobs(obs, scaling) => {
