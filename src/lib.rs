@@ -34,7 +34,6 @@
 )]
 
 pub mod book;
-mod checksum;
 #[cfg(feature = "obs")]
 pub mod convert;
 #[cfg(feature = "parquet")]
@@ -58,6 +57,7 @@ pub mod provenance;
 #[cfg(feature = "serve")]
 pub mod serve;
 mod sort;
+pub mod suite;
 pub mod tally;
 mod task;
 pub mod tree;

@@ -1,6 +1,12 @@
-//! Suites and tables that `polybook convert` makes of books and databases.
+//! Suites and tables that `polybook convert` makes of books and databases, and suites that `polybook make-book` makes
+//! of games.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::common::{fails, ok, ok_json, python, records, refused, run_python, sample, temp};
 
@@ -20,6 +26,11 @@ fn lines(dir: &Path, line: &str, out: &str) -> Vec<String> {
     ok(dir, &format!("convert -q {line}"));
     let text = fs::read_to_string(dir.join(out)).unwrap();
     text.lines().map(str::to_owned).collect()
+}
+
+/// An EPD without its operations.
+fn position(epd: &str) -> &str {
+    epd.split(" c0").next().unwrap()
 }
 
 #[test]
@@ -89,7 +100,7 @@ fn balanced_lines_have_scores_in_the_range() {
             shakmaty::Position::play_unchecked(&mut after, mv);
             let mut text = Vec::new();
             polybook::position::write_epd(&after, &mut text);
-            if text == epd.as_bytes() {
+            if text == position(epd).as_bytes() {
                 let number = |at: usize| fields[at].parse::<f64>().unwrap();
                 let (wins, draws, losses) = (number(2), number(3), number(4));
                 games += wins + draws + losses;
@@ -123,8 +134,8 @@ fn a_book_makes_suites_as_a_database_does() {
     let of_database = lines(dir, "games.obs.db3 a.epd --plies 3 --min-game 1", "a.epd");
     let of_book = lines(dir, "book.bin b.epd --plies 3", "b.epd");
     assert_eq!(
-        of_book.iter().collect::<BTreeSet<_>>(),
-        of_database.iter().collect()
+        of_book.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        of_database.iter().map(|epd| position(epd)).collect()
     );
     let pgn = lines(dir, "book.bin b.pgn --plies 3 --limit 3", "b.pgn").join("\n");
     assert_eq!(pgn.matches("[Event \"Opening suite\"]").count(), 3);
@@ -140,6 +151,259 @@ fn a_book_makes_suites_as_a_database_does() {
     };
     assert!(started.len() >= after_two("e4") && started.len() < of_book.len());
     assert!(started.iter().all(|epd| of_book.contains(epd)));
+}
+
+/// The movetext of a suite's games, with the comments.
+fn movetexts(pgn: &str) -> Vec<String> {
+    let games = pgn.split("\n\n").filter(|text| !text.starts_with('['));
+    let texts = games.map(|text| text.trim().replace('\n', " "));
+    texts.filter(|text| !text.is_empty()).collect()
+}
+
+#[test]
+fn no_line_goes_in_a_circle() {
+    let dir = temp();
+    let dir = dir.path();
+    // Knights go out and back, in two ways.
+    let games =
+        "1. Nf3 Nf6 2. Ng1 Ng8 3. e4 e5 *\n\n1. Nc3 Nf6 2. Nb1 Ng8 *\n\n1. Nf3 Nc6 2. Ng1 Nb8 *\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3 --bin book.bin --uniform",
+    );
+    for source in ["games.obs.db3 --min-game 1", "book.bin"] {
+        for format in ["pgn", "epd"] {
+            for plies in [4, 30, 400] {
+                let started = Instant::now();
+                let line = format!("convert {source} out.{format} --plies {plies} --limit 1");
+                let error = fails(dir, &line, 1);
+                assert!(error.contains("longest line kept has 3"), "{error}");
+                assert!(started.elapsed() < Duration::from_secs(20));
+                assert!(!dir.join(format!("out.{format}")).exists());
+            }
+        }
+        lines(dir, &format!("{source} three.pgn --plies 3"), "three.pgn");
+        let pgn = fs::read_to_string(dir.join("three.pgn")).unwrap();
+        let without_comments = movetexts(&pgn).into_iter().map(|text| {
+            let moves = text.split(" {").next().unwrap();
+            moves.trim_end_matches(" *").to_owned()
+        });
+        assert_eq!(
+            without_comments.collect::<BTreeSet<_>>(),
+            [
+                "1. Nc3 Nf6 2. Nb1",
+                "1. Nf3 Nc6 2. Ng1",
+                "1. Nf3 Nf6 2. Ng1"
+            ]
+            .map(str::to_owned)
+            .into(),
+        );
+        let epd = lines(dir, &format!("{source} three.epd --plies 3"), "three.epd");
+        assert_eq!(epd.len(), 2, "{epd:?}");
+    }
+}
+
+/// A position may be reached by one line that repeats nothing although another would have to.
+#[test]
+fn a_position_that_one_way_repeats_is_reached_by_another() {
+    let dir = temp();
+    let dir = dir.path();
+    // After 1. Nf3 Nf6 2. Ng1, the way by Nf3 must not go back there, but that by Nh3 may.
+    let games = "1. Nf3 Nf6 2. Ng1 *\n\n1. Nh3 Nf6 2. Ng1 *\n\n[FEN \"rnbqkb1r/pppppppp/5n2/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 3 2\"]\n\n\
+        2... Ng8 3. Nc3 *\n\n[FEN \"rnbqkb1r/pppppppp/5n2/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 3 2\"]\n\n2... Nd5 3. Nf3 Nf6 *\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
+    );
+    let epd = |plies: usize| {
+        let line = format!("games.obs.db3 out.epd --plies {plies} --min-game 1");
+        let found = lines(dir, &line, "out.epd");
+        let positions = found.iter().map(|epd| position(epd).to_owned());
+        positions.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        epd(6),
+        ["rnbqkb1r/pppppppp/5n2/8/8/5N2/PPPPPPPP/RNBQKB1R w KQkq -"]
+    );
+    let pgn = lines(
+        dir,
+        "games.obs.db3 out.pgn --plies 6 --min-game 1",
+        "out.pgn",
+    );
+    let pgn = movetexts(&pgn.join("\n"));
+    assert_eq!(pgn.len(), 1, "{pgn:?}");
+    assert!(
+        pgn[0].starts_with("1. Nh3 Nf6 2. Ng1 Nd5 3. Nf3 Nf6 {"),
+        "{pgn:?}"
+    );
+}
+
+#[test]
+fn the_most_played_lines_are_the_first_of_all() {
+    let dir = made();
+    let dir = dir.path();
+    for options in ["", "--unique", "--balance 40-60"] {
+        let pgn = |more: &str| {
+            let line = format!("games.obs.db3 s.pgn --plies 6 --min-game 1 {options} {more}");
+            movetexts(&lines(dir, &line, "s.pgn").join("\n"))
+        };
+        let all = pgn("");
+        assert!(all.len() > 300, "{}", all.len());
+        for limit in [1, 2, 5, 40, 200] {
+            assert_eq!(pgn(&format!("--limit {limit}")), all[..limit], "{options}");
+        }
+    }
+}
+
+/// Suites of these games, by the options.
+fn games_suite(dir: &Path, options: &str, out: &str) -> Vec<String> {
+    ok(dir, &format!("make-book -q {options} --suite {out}"));
+    let text = fs::read_to_string(dir.join(out)).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn suites_of_games_have_the_lines_that_were_played() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "[Result \"1-0\"]\n\n1. d4 d5 2. c4 e6 3. Nc3 1-0\n\n[Result \"1/2-1/2\"]\n\n1. d4 d5 2. c4 e6 1/2-1/2\n\n\
+        1. c4 d5 2. d4 e6 0-1\n\n1. d4 d5 2. c4 *\n\n1. c4 e6 2. d4 d5 (2... f5) 1-0\n\n\
+        [FEN \"rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq - 0 2\"]\n\n2. c4 e6 3. Nc3 Nf6 1-0\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let pgn = games_suite(dir, "games.pgn --plies 4 --min-game 1", "s.pgn");
+    assert_eq!(
+        movetexts(&pgn.join("\n")),
+        [
+            "1. d4 d5 2. c4 e6 {2 games, White scored 75.0%; by all ways to the position 4 games, White scored 62.5%} *",
+            "1. c4 d5 2. d4 e6 {1 game, White scored 0.0%; by all ways to the position 4 games, White scored 62.5%} *",
+            "1. c4 e6 2. d4 d5 {1 game, White scored 100.0%; by all ways to the position 4 games, White scored 62.5%} *",
+        ]
+    );
+    assert!(!dir.join("book.bin").exists());
+    let epd = games_suite(dir, "games.pgn --plies 4 --min-game 4", "s.epd");
+    let end = "rnbqkbnr/ppp2ppp/4p3/3p4/2PP4/8/PP2PPPP/RNBQKBNR w KQkq -";
+    assert_eq!(epd, [format!("{end} c0 \"4 games, White scored 62.5%\";")]);
+    // Of a position that games come to in any way, the smallest counters.
+    let epd = games_suite(
+        dir,
+        "games.pgn --plies 4 --min-game 2 --opcodes --balance 60-65",
+        "s.epd",
+    );
+    assert_eq!(
+        epd,
+        [format!(
+            "{end} hmvc 0; fmvn 3; c0 \"4 games, White scored 62.5%\";"
+        )]
+    );
+    // From a position that games come to, and one where a game starts.
+    fs::write(
+        dir.join("from.epd"),
+        "rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq - 0 2\n",
+    )
+    .unwrap();
+    let pgn = games_suite(
+        dir,
+        "games.pgn --plies 2 --min-game 3 --from from.epd",
+        "s.pgn",
+    );
+    let text = pgn.join("\n");
+    assert_eq!(
+        movetexts(&text),
+        ["2. c4 e6 {3 games, White scored 83.3%} *"],
+        "{text}"
+    );
+    assert!(text.contains(
+        "[SetUp \"1\"]\n[FEN \"rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq - 0 "
+    ));
+    // Other outputs of the run, and what became of it.
+    let report = ok_json(
+        dir,
+        "make-book games.pgn --plies 2 --min-game 1 --suite s.epd --bin b.bin --json",
+    );
+    assert_eq!(
+        report["suite"],
+        serde_json::json!({"path": "s.epd", "lines": 3})
+    );
+    assert!(report["book"]["entries"].as_u64() > Some(0));
+    let games = "games.pgn games.pgn --drop-duplicates --plies 2 --min-game 3";
+    assert_eq!(
+        games_suite(dir, games, "s.pgn"),
+        games_suite(dir, "games.pgn --plies 2", "t.pgn")
+    );
+}
+
+#[test]
+fn suites_of_games_depend_on_the_games_alone() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
+    let games = games.join(" ");
+    for name in ["s.pgn", "s.epd"] {
+        let suite = |options: &str| {
+            let line = format!("{games} --min-game 1 --plies 10 {options}");
+            games_suite(dir, &line, name)
+        };
+        let all = suite("");
+        assert!(all.len() > 100);
+        assert_eq!(suite("--threads 1 --memory 64KiB"), all);
+        assert_eq!(suite("--threads 3 --memory 64KiB --bin b.bin"), all);
+        assert_eq!(
+            suite("--drop-duplicates --threads 2 --memory 64KiB").is_empty(),
+            false
+        );
+        let shuffled = suite("--seed 7 --limit 9 --unique");
+        assert_eq!(
+            suite("--seed 7 --limit 9 --unique --threads 1 --memory 64KiB"),
+            shuffled
+        );
+        assert_ne!(shuffled, suite("--seed 8 --limit 9 --unique"));
+    }
+}
+
+#[test]
+fn suites_of_games_of_variants() {
+    let dir = temp();
+    let dir = dir.path();
+    let fen = "bqnb1rkr/pppppppp/8/8/8/8/PPPPPPPP/BQNB1RKR w HFhf - 0 1";
+    let games = format!(
+        "[Variant \"Chess960\"]\n[FEN \"{fen}\"]\n\n1. f4 d5 1-0\n\n[Variant \"Atomic\"]\n\n1. Nf3 f6 1-0\n\n1. e4 e5 0-1\n"
+    );
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let of = |options: &str, out: &str| {
+        games_suite(
+            dir,
+            &format!("games.pgn --plies 2 --min-game 1 {options}"),
+            out,
+        )
+    };
+    let chess960 = of("--variant fischerandom", "s.pgn").join("\n");
+    assert!(chess960.contains("[Variant \"Chess960\"]"), "{chess960}");
+    assert!(
+        chess960.contains("[FEN \"bqnb1rkr/pppppppp/8/8/8/8/PPPPPPPP/BQNB1RKR w KQkq - 0 1\"]")
+    );
+    assert_eq!(
+        movetexts(&chess960),
+        ["1. f4 d5 {1 game, White scored 100.0%} *"]
+    );
+    let atomic = of("--variant atomic", "s.epd");
+    assert_eq!(
+        atomic,
+        [
+            "rnbqkbnr/ppppp1pp/5p2/8/8/5N2/PPPPPPPP/RNBQKB1R w KQkq - c0 \"1 game, White scored 100.0%\";"
+        ]
+    );
+    let all = of("--variant auto", "s.pgn").join("\n");
+    assert_eq!(movetexts(&all).len(), 3, "{all}");
+    assert!(all.contains("[Variant \"Atomic\"]") && all.contains("[Variant \"Chess960\"]"));
+    let error = fails(
+        dir,
+        "make-book games.pgn --variant auto --plies 2 --min-game 1 --suite t.epd",
+        1,
+    );
+    assert!(error.contains("for one variant"), "{error}");
+    assert!(!dir.join("t.epd").exists());
 }
 
 #[test]
@@ -213,6 +477,8 @@ fn what_cannot_be() {
     let dir = dir.path();
     fs::write(dir.join("bad.epd"), "\nnot a position\n").unwrap();
     fs::write(dir.join("none.epd"), "# none\n").unwrap();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    ok(dir, "make-book -q games.pgn --counts counts");
     let lines = [
         ("convert book.bin s.epd --balance 45-55", 1, "no scores"),
         ("convert book.bin s.epd --balance 55-45", 2, "45-55"),
@@ -243,6 +509,34 @@ fn what_cannot_be() {
             2,
             "--limit is for suites",
         ),
+        ("make-book none.epd --plies 4", 2, "--plies is for --suite"),
+        (
+            "make-book none.epd --suite s.txt",
+            2,
+            "end the name in .pgn",
+        ),
+        (
+            "make-book games.pgn --suite s.pgn --plies 20 --max-ply 10",
+            1,
+            "--max-ply 10 ends games sooner",
+        ),
+        ("make-book counts --suite s.pgn", 1, "counts have none"),
+        ("make-book games.pgn --suite games.pgn", 1, "games.pgn"),
+        (
+            "make-book games.pgn --suite s.pgn --json --plies 9",
+            1,
+            "no game has 9",
+        ),
+        (
+            "make-book games.pgn --suite s.pgn --plies 2",
+            1,
+            "has 1 of the 3 games",
+        ),
+        (
+            "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
+            1,
+            "balanced",
+        ),
         (
             "convert games.obs.db3 t.csv --from bad.epd",
             2,
@@ -251,6 +545,40 @@ fn what_cannot_be() {
         ("convert book.bin t.txt", 2, ".jsonl"),
     ];
     refused(dir, &lines);
+}
+
+#[test]
+fn python_chess_counts_the_same_suites() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let samples = ["famous.pgn", "selfplay.pgn"].map(sample);
+    let games = samples.each_ref().map(|path| path.display().to_string());
+    let games = games.join(" ");
+    ok(
+        dir,
+        &format!("make-book -q {games} --min-game 1 --obs games.obs.db3"),
+    );
+    for (plies, min_game) in [(2, 3), (7, 2), (12, 1)] {
+        let options = format!("--plies {plies} --min-game {min_game}");
+        let numbers = [plies, min_game].map(|number: i32| number.to_string());
+        for kind in ["games", "database"] {
+            for format in ["pgn", "epd"] {
+                let line = match kind {
+                    "games" => format!("make-book -q {games} {options} --suite s.{format}"),
+                    _ => format!("convert -q games.obs.db3 s.{format} {options}"),
+                };
+                ok(dir, &line);
+            }
+            let [pgn, epd] = ["s.pgn", "s.epd"].map(|name| dir.join(name));
+            let [plies, min_game] = numbers.each_ref().map(Path::new);
+            let mut arguments = vec![Path::new(kind), &pgn, &epd, plies, min_game];
+            arguments.extend(samples.iter().map(|path| path.as_path()));
+            run_python(&python, "suites.py", &arguments);
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! `polybook convert`: other things made of a book.
 
-mod suite;
-
 use std::path::PathBuf;
 
 use polybook::{
@@ -14,7 +12,6 @@ use polybook::{
 };
 use serde::Serialize;
 
-use self::suite::SuiteArgs;
 use super::{
     Context,
     counted::counted,
@@ -23,6 +20,7 @@ use super::{
     json,
     progress::Bar,
     resources::ResourceArgs,
+    suite::SuiteArgs,
     usage::Usage,
     weighting::WeightingArgs,
 };
@@ -33,10 +31,14 @@ use super::{
 What is made is told by the name of the file. Of an OOBS database (.obs.db3) or a Polyglot book (.bin):
   .bin    the Polyglot book that make-book would have made of the same games; of a database alone
   .pgn    an opening suite: each line of --plies half-moves, the commonest first
-  .epd    an opening suite: each position after --plies half-moves, the commonest first
+  .epd    an opening suite: each position that such a line leads to, the commonest first
   .csv    a table: of the moves of a database with their games and weights, of the records of a book
   .jsonl  the same, a JSON document for each move with its FEN, SAN and UCI
 Rows of a database that are not active are passed over. The options that need games are for databases.
+
+A line of a suite is made of moves that are in the input. No line has a position twice, but nobody need have
+played it as it is: make-book --suite has the lines that were. Each line or position of a database says how
+many games came to its position, and White's score in them.
 
 Examples:
   polybook convert games.obs.db3 book.bin
@@ -61,11 +63,15 @@ pub struct Args {
     #[command(flatten)]
     suite: SuiteArgs,
 
+    /// Leave moves of weight 0, which no book has, out of a suite
+    #[arg(long, help_heading = "Opening suites")]
+    weighted: bool,
+
     #[command(flatten)]
     weighting: WeightingArgs,
 
     /// Take the positions for those of this variant, whatever the input says
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 
     #[command(flatten)]
@@ -78,6 +84,9 @@ pub struct Args {
     #[arg(long, help_heading = "Options")]
     json: bool,
 }
+
+/// What options of suites are for.
+const SUITES: &str = "suites, .pgn and .epd";
 
 /// What can be made.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
@@ -144,7 +153,7 @@ fn of_database(
     let obs = Obs::open(file.path())?;
     let variant = args.variant.or(obs.info().variant.parse().ok());
     if !format.is_suite() {
-        args.suite.refuse("a suite")?;
+        args.suite.refuse(SUITES)?;
     }
     let suite = args
         .suite
@@ -178,7 +187,7 @@ fn of_book(
     let book = Book::open_within(file.path(), input::in_memory(&memory))?;
     let variant = args.variant.or(book.variant()).unwrap_or_default();
     if !format.is_suite() {
-        args.suite.refuse_but_starts()?;
+        args.suite.refuse_but_starts(SUITES)?;
     }
     let suite = args.suite.suite(variant, &memory)?;
     let convert = ConvertBook::new(&book, variant).memory(Memory {
@@ -232,7 +241,7 @@ fn configured(args: &Args, format: Format, obs: Obs) -> Convert {
     };
     let mut convert = Convert::new(obs)
         .move_filter(args.weighting.move_filter(&default))
-        .only_weighted(args.suite.weighted)
+        .only_weighted(args.weighted)
         .weights((&args.weighting).into())
         .with_header(!args.header.no_header)
         .threads(args.resources.threads())
@@ -267,6 +276,11 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
             "{} left out by the options\n",
             counted(converted.left_out, "row")
         ));
+    }
+    if converted.is_cut {
+        text.push_str(
+            "warning: more lines may be as long: too many lead to so many half-moves to look at all\n",
+        );
     }
     text.push_str(&format!(
         "{}: {}\n",

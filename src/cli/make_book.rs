@@ -10,6 +10,7 @@ use polybook::{
     make_book::Unfinished,
     pgn::{Input, Selection},
     position::{PieceLetters, VariantChoice},
+    suite::SuiteFormat,
     tally::MoveFilter,
 };
 use serde::Serialize;
@@ -22,6 +23,7 @@ use super::{
     progress::Bar,
     resources::ResourceArgs,
     selection::{GAMES, SelectionArgs},
+    suite::SuiteArgs,
     summary,
     usage::Usage,
     weighting::WeightingArgs,
@@ -47,6 +49,8 @@ Examples:
   polybook make-book 2024.pgn --counts 2024.counts
   polybook make-book 2023.counts 2024.counts --bin book.bin
       count each year once, and make books of the counts
+  polybook make-book games.pgn --suite openings.epd --plies 12 --limit 500 --balance 45-55
+      the openings that were played most, for matches between engines
   polybook make-book --variant crazyhouse lichess.pgn.zst --bin zh.bin
       the games of a variant; auto takes every game as what its Variant tag says
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
@@ -84,6 +88,11 @@ pub struct Args {
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
 
+    /// Write a suite for matches between engines: the lines that at least --min-game games began with (.pgn), or the
+    /// positions to which so many came after --plies half-moves (.epd); - is standard output, with lines
+    #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
+    suite: Option<PathBuf>,
+
     /// Replace an index, an OOBS database or counts that exist, and any file where the book goes
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
@@ -99,12 +108,15 @@ pub struct Args {
     #[command(flatten)]
     weighting: WeightingArgs,
 
+    #[command(flatten)]
+    in_suite: SuiteArgs,
+
     /// Leave out a game with the same moves, players and result as an earlier one
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 
     /// Count the games of this variant; auto counts each game as the variant that its tag names
-    #[arg(long, value_name = "NAME|auto", default_value = "standard", help_heading = GAMES)]
+    #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = super::variant::name_or_auto(), help_heading = GAMES)]
     variant: VariantChoice,
 
     /// Games without a result count as a draw, or are left out
@@ -210,7 +222,10 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .threads(args.resources.threads())
         .temp_dir(memory.temp_dir);
     // A book is what is made if nothing else is asked for.
-    let nothing = args.leveldb.is_none() && args.obs.is_none() && args.counts.is_none();
+    let nothing = args.leveldb.is_none()
+        && args.obs.is_none()
+        && args.counts.is_none()
+        && args.suite.is_none();
     let bin = args.bin.or_else(|| nothing.then(|| "book.bin".into()));
     if let Some(bin) = bin {
         run = run.bin(bin);
@@ -224,6 +239,13 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
     if let Some(counts) = args.counts {
         run = run.counts(counts);
     }
+    if let Some(path) = args.suite {
+        let variant = args.variant.only().unwrap_or_default();
+        let suite = args.in_suite.suite(variant, &args.resources.memory())?;
+        run = run.suite(&path, suite_format(&path)?, suite);
+    } else {
+        args.in_suite.refuse("--suite")?;
+    }
     if let Some(comment) = args.header.comment {
         run = run.comment(comment);
     }
@@ -236,10 +258,24 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
         let usage = "--leveldb - cannot be: an index is a directory; name one";
         return Err(Usage(usage.to_owned()));
     }
-    for out in args.bin.iter().chain(&args.obs) {
+    for out in args.bin.iter().chain(&args.obs).chain(&args.suite) {
         refuse_document_beside(args.json, out)?;
     }
     Ok(())
+}
+
+/// The format of a suite, by the name of its file.
+fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
+    let extension = path.extension().unwrap_or_default();
+    match extension.to_string_lossy().to_ascii_lowercase().as_str() {
+        "pgn" => Ok(SuiteFormat::Pgn),
+        "epd" => Ok(SuiteFormat::Epd),
+        _ if path == Path::new("-") => Ok(SuiteFormat::Pgn),
+        _ => Err(Usage(format!(
+            "--suite {}: end the name in .pgn for lines or in .epd for positions",
+            path.display()
+        ))),
+    }
 }
 
 /// The files to read. Polyglot reads `book.pgn` when it is told none, and so do we if it is there.

@@ -35,9 +35,11 @@ mod serve;
 mod show;
 mod signals;
 mod size;
+mod suite;
 mod summary;
 mod tree;
 mod usage;
+mod variant;
 mod verify;
 mod weighting;
 

@@ -60,7 +60,7 @@ fn games(text: &mut String, report: &Report) {
     if report.book.is_some()
         || report.obs.is_some()
         || report.counts.is_some()
-        || report.index.is_none()
+        || (report.index.is_none() && report.suite.is_none())
     {
         let _ = writeln!(
             text,
@@ -114,5 +114,14 @@ fn outputs(text: &mut String, report: &Report) {
             counted(rows, "row"),
             counted(parts as u64, "part")
         );
+    }
+    if let Some(suite) = &report.suite {
+        let name = output_name(&suite.path);
+        let is_epd = suite
+            .path
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("epd"));
+        let thing = if is_epd { "position" } else { "line" };
+        let _ = writeln!(text, "{name}: {}", counted(suite.lines, thing));
     }
 }

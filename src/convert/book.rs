@@ -8,7 +8,6 @@ use super::{
     Converted,
     csv::{Csv, RowWriter},
     source::PlayedMoves,
-    suite::{Suite, SuiteOf},
 };
 use crate::{
     book::{Book, Entry},
@@ -16,6 +15,7 @@ use crate::{
     position::Variant,
     progress::Meter,
     sort::{Memory, Seen},
+    suite::{self, Suite, SuiteFormat, SuiteOf},
     tree::{Event, Limits, LinesOf, Order, Replies, Source, Tree},
 };
 
@@ -84,7 +84,7 @@ impl<'a> ConvertBook<'a> {
     /// A book that cannot be read, a file that cannot be written, a suite that would be empty or beyond all measure, or
     /// one that is to be balanced: a book has no scores.
     pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.with_source(suite, |suite| suite.write_lines(path))
+        self.to_suite(path, suite, SuiteFormat::Pgn)
     }
 
     /// Writes positions, the heaviest first, as [`Convert::to_epd`](super::Convert::to_epd) does.
@@ -93,7 +93,7 @@ impl<'a> ConvertBook<'a> {
     ///
     /// As [`to_pgn`](ConvertBook::to_pgn).
     pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.with_source(suite, |suite| suite.write_positions(path))
+        self.to_suite(path, suite, SuiteFormat::Epd)
     }
 
     /// Writes the records as a table: key (16 hex digits), FEN, SAN and UCI of the move, weight and learn. Positions
@@ -207,22 +207,21 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    fn with_source(
-        &self,
-        suite: &Suite,
-        write: impl FnOnce(&SuiteOf<'_, PlayedMoves<'_>>) -> Result<Converted>,
-    ) -> Result<Converted> {
+    fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
         if suite.balance.is_some() {
             let problem = "a Polyglot book has no scores, so no suite of it can be balanced: make it of a database";
             return Err(Error::file(self.book.path(), problem));
         }
-        write(&SuiteOf {
+        let file = suite::begin(path, format)?;
+        let suite = SuiteOf {
             source: &PlayedMoves(self.book),
+            results: &|_| Ok(None),
             starts: &self.starts(&suite.starts),
             suite,
             memory: self.memory.clone(),
             meter: &self.meter,
-        })
+        };
+        Ok(suite.write(file, format)?.into())
     }
 }
 

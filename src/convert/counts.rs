@@ -7,7 +7,8 @@ use super::Convert;
 use crate::{
     error::Result,
     obs::{PassedOver, Row, legal_move},
-    position::{Variant, has_inner_castling_rook, key},
+    position::{BookMove, Keyed, Variant, has_inner_castling_rook},
+    suite::is_chess960_start,
     tally::{CountBatch, Counts, Memory, Tally},
     task,
 };
@@ -33,10 +34,12 @@ struct Found {
 
 impl Convert {
     /// Counts the active rows by the keys of their positions. They are read by this thread, and looked at
-    /// by those of the pool.
+    /// by those of the pool. With `arrivals`, the games that came to each position are counted too: under its identity,
+    /// as games of [no move](BookMove::NONE) of the side that moved there.
     pub(super) fn count(
         &self,
         variant: Variant,
+        arrivals: bool,
         pool: &ThreadPool,
         memory: Memory,
     ) -> Result<Counted> {
@@ -50,7 +53,9 @@ impl Convert {
             let size = batch.len().div_ceil(pool.current_num_threads()).max(1);
             let parts: Vec<Found> = pool.install(|| {
                 let parts = batch.par_chunks(size);
-                parts.map(|rows| count_rows(rows, variant)).collect()
+                parts
+                    .map(|rows| count_rows(rows, variant, arrivals))
+                    .collect()
             });
             for part in parts {
                 tally.add_batch(&part.counts)?;
@@ -80,7 +85,7 @@ impl Convert {
     }
 }
 
-fn count_rows(rows: &[Row], variant: Variant) -> Found {
+fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> Found {
     task::fault("count rows");
     let mut found = Found::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
@@ -93,26 +98,27 @@ fn count_rows(rows: &[Row], variant: Variant) -> Found {
                 continue;
             }
         };
-        let key = key(&pos);
-        let in_book = !has_inner_castling_rook(&pos);
+        let pos = Keyed::new(pos);
+        let turn = pos.position().turn();
+        let in_book = !has_inner_castling_rook(pos.position());
         for row in rows {
-            let Some(mv) = legal_move(&pos, &row.mv) else {
+            let Some(mv) = legal_move(pos.position(), &row.mv) else {
                 found.passed_over.row(row, "not a legal move there");
                 continue;
             };
             if in_book {
-                found.counts.push(key, mv, pos.turn(), row.stats);
+                found.counts.push(pos.key(), mv, turn, row.stats);
+            }
+            if let (true, Some(mv)) = (arrivals, mv.to_move(pos.position())) {
+                let mut after = pos.clone();
+                after.play(mv);
+                let identity = after.identity();
+                found.counts.push(identity, BookMove::NONE, turn, row.stats);
             }
         }
-        if variant == Variant::Chess960 && is_start(&rows[0].epd) {
-            found.starts.push(pos);
+        if variant == Variant::Chess960 && is_chess960_start(&rows[0].epd) {
+            found.starts.push(pos.position().clone());
         }
     }
     found
-}
-
-/// Whether games of Chess960 start like this: all pawns at home, the same pieces behind them, and all
-/// castling rights.
-fn is_start(epd: &str) -> bool {
-    epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }

@@ -20,22 +20,24 @@ mod csv;
 mod jsonl;
 mod replace;
 mod source;
-mod starts;
-mod suite;
 
 use std::{cell::RefCell, path::Path, sync::Arc};
 
-pub use self::{book::ConvertBook, starts::read_starts, suite::Suite};
-use self::{counts::Counted, source::CountedMoves, suite::SuiteOf};
-pub use crate::obs::PassedOver;
+pub use self::book::ConvertBook;
+use self::{counts::Counted, source::CountedMoves};
 use crate::{
     book::{BookMaker, BookSummary, Weights, begin_book},
     error::{Error, Result},
     obs::Obs,
     position::Variant,
     progress::Meter,
+    suite::{self, SuiteFormat, SuiteOf, Written},
     tally::{Memory, MoveFilter},
     task,
+};
+pub use crate::{
+    obs::PassedOver,
+    suite::{Suite, read_starts},
 };
 
 /// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
@@ -67,6 +69,18 @@ pub struct Converted {
     pub passed_over: PassedOver,
     /// Rows that are active but that the move filter left out of a table.
     pub left_out: u64,
+    /// Whether a suite may have fewer lines than it should, because too many would have to be looked at.
+    pub is_cut: bool,
+}
+
+impl From<Written> for Converted {
+    fn from(written: Written) -> Converted {
+        Converted {
+            entries: written.entries,
+            is_cut: written.is_cut,
+            ..Converted::default()
+        }
+    }
 }
 
 impl Convert {
@@ -164,7 +178,7 @@ impl Convert {
             counts,
             passed_over,
             ..
-        } = self.count(variant, &pool, self.memory.clone())?;
+        } = self.count(variant, false, &pool, self.memory.clone())?;
         let filter = self.narrowed(MoveFilter::default());
         let weights = &self.weights;
         let maker = pool.install(|| BookMaker::new(&counts, &filter, weights))?;
@@ -183,47 +197,45 @@ impl Convert {
             entries: summary.entries,
             book: Some(summary),
             passed_over,
-            left_out: 0,
+            ..Converted::default()
         })
     }
 
     /// Writes the lines of a suite, each once, as games without result: those that most games can have followed
-    /// first.
+    /// first. A comment has the number of games that came to the position after the line, by any moves, and White's
+    /// score in them.
     ///
-    /// Every move of a line is one that a book of the database would have. In Chess960 the lines start from all
-    /// starting positions that the database knows, unless the suite has its own.
+    /// Every move of a line is one that a book of the database would have, and no line has a position twice. In
+    /// Chess960 the lines start from all starting positions that the database knows, unless the suite has its own.
     ///
     /// # Errors
     ///
     /// A database that cannot be read, a file that cannot be written, or a suite that would be empty or beyond all
     /// measure.
     pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        task::caught(|| self.with_source(suite, |suite| suite.write_lines(path)))
+        task::caught(|| self.to_suite(path, suite, SuiteFormat::Pgn))
     }
 
     /// Writes the positions that the lines of a suite come to, each once, one EPD a line: those that most games came to
-    /// first.
+    /// first. The operation `c0` has the number of games and White's score.
     ///
     /// # Errors
     ///
     /// As [`to_pgn`](Convert::to_pgn).
     pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        task::caught(|| self.with_source(suite, |suite| suite.write_positions(path)))
+        task::caught(|| self.to_suite(path, suite, SuiteFormat::Epd))
     }
 
     /// Counts the database, and makes a suite of it.
-    fn with_source(
-        &self,
-        suite: &Suite,
-        write: impl FnOnce(&SuiteOf<'_, CountedMoves<'_>>) -> Result<Converted>,
-    ) -> Result<Converted> {
+    fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
+        let file = suite::begin(path, format)?;
         let variant = self.played_variant()?;
         let pool = task::pool(self.threads)?;
         let Counted {
             counts,
             starts,
             passed_over,
-        } = self.count(variant, &pool, self.memory.share(2))?;
+        } = self.count(variant, true, &pool, self.memory.share(2))?;
         let starts = match (variant, &suite.starts[..]) {
             (_, [_, ..]) => suite.starts.clone(),
             (Variant::Chess960, _) if !starts.is_empty() => starts,
@@ -238,6 +250,7 @@ impl Convert {
         };
         let suite = SuiteOf {
             source: &source,
+            results: &|pos| source.results(pos),
             starts: &starts,
             suite,
             memory: self.memory.share(2),
@@ -245,7 +258,7 @@ impl Convert {
         };
         Ok(Converted {
             passed_over,
-            ..write(&suite)?
+            ..suite.write(file, format)?.into()
         })
     }
 

@@ -7,8 +7,9 @@ use shakmaty::{Position, variant::VariantPosition};
 use crate::{
     book::{Book, Weights},
     error::Result,
-    position::Keyed,
-    tally::{Finder, MoveFilter, Scratch},
+    position::{BookMove, Keyed},
+    suite::for_white,
+    tally::{Finder, MoveFilter, Scratch, Stats},
     tree::{Source, TreeMove},
 };
 
@@ -20,6 +21,21 @@ pub(super) struct CountedMoves<'a> {
     /// Whether moves of weight 0 are left out.
     pub only_weighted: bool,
     pub scratch: RefCell<Scratch>,
+}
+
+impl CountedMoves<'_> {
+    /// White's results in all games that came to a position, if some did.
+    pub(super) fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Stats>> {
+        let part = self.finder.part(pos.identity());
+        let mut scratch = self.scratch.borrow_mut();
+        let found = self.finder.find(part, &mut scratch)?;
+        let arrivals = found.and_then(|found| {
+            let mut moves = found.moves.iter();
+            moves.find(|count| count.mv == BookMove::NONE)
+        });
+        let stats = arrivals.map(|count| for_white(count.stats, !pos.position().turn()));
+        Ok(stats)
+    }
 }
 
 impl Source for CountedMoves<'_> {

@@ -65,9 +65,15 @@ impl CountedInputs {
             };
             run.variant = about.variant.parse::<VariantChoice>().map_err(unknown)?;
         }
-        if let (Some(path), true) = (&run.leveldb, self.present().next().is_some()) {
+        let has_counts = self.present().next().is_some();
+        if let (Some(path), true) = (&run.leveldb, has_counts) {
             let problem = "an index is made of games, and counts have none: name the PGN files";
             return Err(Error::file(path, problem));
+        }
+        if let (Some(output), true) = (&run.suite, has_counts) {
+            let problem =
+                "a suite is made of the lines of games, and counts have none: name the PGN files";
+            return Err(Error::file(&output.path, problem));
         }
         Ok(run)
     }

@@ -114,6 +114,8 @@ pub(super) fn leave_out_duplicates(outcome: &mut Outcome, seen: &mut Seen) -> Re
     retain_stretches(&mut outcome.records, records);
     let records = judged().map(|(candidate, keep)| (candidate.identity_records, keep));
     retain_stretches(&mut outcome.identity_records, records);
+    let lines = judged().map(|(candidate, keep)| (candidate.lines, keep));
+    retain_stretches(&mut outcome.lines, lines);
     let mut left_out = Vec::new();
     for (candidate, is_new) in judged() {
         if is_new {

@@ -144,7 +144,7 @@ impl MainLine {
             mv: BookMove::from(mv),
             in_book,
         });
-        if options.counts_identities() || options.explores() {
+        if options.notes_identities() {
             self.identities.push(pos.identity());
         }
         if options.variations {

@@ -18,6 +18,7 @@ mod explored_game;
 #[cfg_attr(not(feature = "leveldb"), path = "without/indexing.rs")]
 mod indexing;
 mod job;
+mod line_starts;
 mod main_line;
 #[cfg(feature = "parquet")]
 mod merging;
@@ -37,6 +38,7 @@ mod space;
     path = "without/starts.rs"
 )]
 mod starts;
+mod suite;
 mod variations;
 
 use std::sync::atomic::Ordering;
@@ -45,7 +47,9 @@ use self::counted::CountedInputs;
 pub use self::{
     options::{MakeBook, Unfinished},
     progress::{Phase, Progress},
-    report::{BookReport, CountsReport, IndexReport, ObsReport, Rejection, Report, Totals},
+    report::{
+        BookReport, CountsReport, IndexReport, ObsReport, Rejection, Report, SuiteReport, Totals,
+    },
 };
 use crate::{
     error::{Error, Result},

@@ -11,6 +11,7 @@ use crate::{
     pgn::{Input, Selection},
     position::{PieceLetters, Variant, VariantChoice},
     sort::Memory,
+    suite::{Suite, SuiteFormat},
     tally::MoveFilter,
 };
 
@@ -22,6 +23,14 @@ pub enum Unfinished {
     Draw,
     /// Not at all.
     Skip,
+}
+
+/// A suite of the lines that games begin with.
+#[derive(Clone, Debug)]
+pub(super) struct SuiteOutput {
+    pub path: PathBuf,
+    pub format: SuiteFormat,
+    pub suite: Suite,
 }
 
 /// Makes books from games: inputs and options, then [`run`](MakeBook::run).
@@ -46,6 +55,7 @@ pub struct MakeBook {
     pub(super) explorer: bool,
     pub(super) obs: Option<PathBuf>,
     pub(super) counts: Option<PathBuf>,
+    pub(super) suite: Option<SuiteOutput>,
     pub(super) force: bool,
     pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
@@ -82,6 +92,7 @@ impl MakeBook {
             explorer: false,
             obs: None,
             counts: None,
+            suite: None,
             force: false,
             allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
@@ -143,6 +154,24 @@ impl MakeBook {
     #[cfg(feature = "parquet")]
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.counts = Some(path.into());
+        self
+    }
+
+    /// Writes a [suite](crate::suite) to this file: the lines that at least [`min_game`](MakeBook::min_game) games begin
+    /// with, or the positions to which so many come after these half-moves. The lines are counted as they were played,
+    /// with the results of their games; variations are not. If the suite has starts of its own, lines begin where a
+    /// game first comes to one of them; else where games start, if that is the usual place.
+    pub fn suite(
+        mut self,
+        path: impl Into<PathBuf>,
+        format: SuiteFormat,
+        suite: Suite,
+    ) -> MakeBook {
+        self.suite = Some(SuiteOutput {
+            path: path.into(),
+            format,
+            suite,
+        });
         self
     }
 
@@ -287,7 +316,10 @@ impl MakeBook {
 
     /// Whether the run writes something.
     pub(super) fn has_outputs(&self) -> bool {
-        self.bin.is_some() || self.leveldb.is_some() || self.counts_for_others()
+        self.bin.is_some()
+            || self.leveldb.is_some()
+            || self.suite.is_some()
+            || self.counts_for_others()
     }
 
     /// Whether the run writes counts, into a database or as they are.
@@ -307,6 +339,11 @@ impl MakeBook {
     /// the keys.
     pub(super) fn counts_identities(&self) -> bool {
         self.counts_for_others() && self.distinguishes_variants()
+    }
+
+    /// Whether the identities of the positions of each game are needed.
+    pub(super) fn notes_identities(&self) -> bool {
+        self.counts_identities() || self.explores() || self.suite.is_some()
     }
 
     /// Whether the report tells how many half-moves no book can have.

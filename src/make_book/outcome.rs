@@ -6,7 +6,10 @@ use super::{
     indexing::BatchIndex,
     report::{FilteredVariant, Rejection, Totals},
 };
-use crate::tally::{CountRecord, KeyedIdentity};
+use crate::{
+    suite::GameLine,
+    tally::{CountRecord, KeyedIdentity},
+};
 
 /// What came out of a batch.
 #[derive(Default)]
@@ -19,6 +22,8 @@ pub(super) struct Outcome {
     pub identity_records: Vec<CountRecord>,
     /// The key of each position, 0 if it is not for books, and its identity, if the run pairs them.
     pub pairs: Vec<KeyedIdentity>,
+    /// The lines of games that count, if there is to be a suite.
+    pub lines: Vec<GameLine>,
     /// Positions other than the usual one in which games started that may count, if the run needs to know: the EPD of
     /// each, and how many games.
     pub starts: Vec<(Vec<u8>, u64)>,
@@ -49,4 +54,6 @@ pub(super) struct Candidate {
     /// How many records it added to the outcome of its batch, by keys and by identities.
     pub records: usize,
     pub identity_records: usize,
+    /// How many lines of a suite.
+    pub lines: usize,
 }

@@ -21,15 +21,17 @@ pub(super) struct Outputs {
     index: Option<indexing::Writer>,
     obs: Option<database::Writer>,
     counts: Option<counts::Writer>,
+    suite: Option<AtomicFile>,
 }
 
 impl MakeBook {
     /// Begins the outputs, so that what cannot be written is known before games are read.
     pub(super) fn begin_outputs(&self) -> Result<Outputs> {
+        let suite = self.suite.as_ref().map(|output| output.path.as_path());
         let outputs: Vec<&Path> = [&self.bin, &self.leveldb, &self.obs, &self.counts]
             .into_iter()
-            .flatten()
-            .map(|path| path.as_path())
+            .filter_map(|path| path.as_deref())
+            .chain(suite)
             .collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(|input| input.path()).collect();
         refuse_clashes(&outputs, &inputs)?;
@@ -40,6 +42,7 @@ impl MakeBook {
             index: self.begin_index()?,
             obs: self.begin_obs()?,
             counts: self.begin_counts()?,
+            suite: self.begin_suite()?,
         })
     }
 
@@ -55,6 +58,7 @@ impl MakeBook {
             provenance,
             starts,
             index: indexed,
+            lines,
             mut report,
         } = collected;
         // A book counts by keys. A run without one may have counts by identities only.
@@ -76,6 +80,11 @@ impl MakeBook {
         self.refuse_if_stopped()?;
 
         let mut finished = Vec::new();
+        if let (Some(file), Some(lines)) = (outputs.suite, lines) {
+            let (written, suite) = self.write_suite(file, lines)?;
+            report.suite = Some(written);
+            finished.push(suite);
+        }
         if let Some(writer) = outputs.obs {
             let has_index = indexed.is_some();
             let obs = self.write_obs(

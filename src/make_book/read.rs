@@ -84,6 +84,7 @@ impl Run<'_> {
             // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
             let records = std::mem::take(&mut outcome.records);
             self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
+            self.add_lines(&std::mem::take(&mut outcome.lines))?;
         }
         if let Some(pairs) = &self.pairs {
             pairs.add(&std::mem::take(&mut outcome.pairs))?;

@@ -9,6 +9,7 @@ use super::{
     duplicates::fingerprint,
     explored_game::ExploredGame,
     job::{BATCH_SIZE, Job},
+    line_starts::LineStarts,
     main_line::{MainLine, Problem},
     options::Unfinished,
     outcome::{Candidate, Outcome},
@@ -28,6 +29,8 @@ pub(super) struct Replayer<'a> {
     explored: Vec<(u64, BookMove)>,
     /// The places of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
+    /// Where lines of a suite begin, if there is to be one.
+    lines: Option<LineStarts>,
     outcome: Outcome,
 }
 
@@ -38,6 +41,7 @@ impl<'a> Replayer<'a> {
             line: MainLine::default(),
             explored: Vec::new(),
             started: HashMap::new(),
+            lines: options.suite.as_ref().map(LineStarts::new),
             outcome: Outcome::default(),
         }
     }
@@ -235,6 +239,9 @@ impl<'a> Replayer<'a> {
     ) {
         let first_turn = pos.position().turn();
         let start = pos.identity();
+        if let Some(lines) = &mut self.lines {
+            lines.begin(variant, &pos);
+        }
         let ending = self.line.play(self.options, &mut pos, games);
         self.outcome.recognised |= !self.line.plies.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
@@ -275,6 +282,11 @@ impl<'a> Replayer<'a> {
             .count(self.options, &self.line, result, first_turn);
         self.outcome
             .count_variations(self.options, &self.line.variations);
+        if let Some(lines) = &self.lines {
+            let line = &self.line;
+            let found = lines.lines(variant, result, line, pos.identity());
+            self.outcome.lines.extend(found);
+        }
         if self.options.leveldb.is_some() {
             if tag_result.is_none() {
                 self.outcome.index.set_result(result);
@@ -305,6 +317,7 @@ impl<'a> Replayer<'a> {
                 totals: std::mem::take(&mut self.outcome.totals),
                 records: self.outcome.records.len(),
                 identity_records: self.outcome.identity_records.len(),
+                lines: self.outcome.lines.len(),
             }
         })
     }
@@ -315,12 +328,14 @@ impl<'a> Replayer<'a> {
             totals,
             records,
             identity_records,
+            lines,
             candidates,
             ..
         } = &mut self.outcome;
         std::mem::swap(totals, &mut candidate.totals);
         candidate.records = records.len() - candidate.records;
         candidate.identity_records = identity_records.len() - candidate.identity_records;
+        candidate.lines = lines.len() - candidate.lines;
         candidates.push(candidate);
     }
 

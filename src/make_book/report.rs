@@ -140,6 +140,9 @@ pub struct Report {
     /// The counts, if they were written.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub counts: Option<CountsReport>,
+    /// The suite, if one was made.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub suite: Option<SuiteReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// Warnings of the inputs, a line each.
@@ -204,6 +207,17 @@ pub struct CountsReport {
     pub rows: u64,
     /// Its files of rows.
     pub parts: usize,
+}
+
+/// A suite that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct SuiteReport {
+    /// The file.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    pub path: PathBuf,
+    /// Its lines, or its positions.
+    pub lines: u64,
 }
 
 /// A variant whose games were filtered.

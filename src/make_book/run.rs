@@ -20,6 +20,7 @@ use crate::{
     error::Result,
     provenance::Provenance,
     sort::Memory,
+    suite::{GameLine, GameLines},
     tally::{CountRecord, Counts, IdentityTally, Tally},
     task::{self, Failure},
 };
@@ -33,6 +34,8 @@ pub(super) struct Collected {
     pub starts: Starts,
     /// What goes into the index, if there is to be one.
     pub index: Option<CollectedIndex>,
+    /// The lines of games, if there is to be a suite.
+    pub lines: Option<GameLines>,
     pub report: Report,
 }
 
@@ -49,6 +52,7 @@ pub(super) struct Run<'a> {
     /// What the tally by keys and the ordered counts came to.
     pub merged: Option<Counts>,
     postings: Option<Postings>,
+    lines: Option<GameLines>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
     /// Signalled when the results of a batch are in order, and when a job failed.
@@ -76,7 +80,8 @@ impl<'a> Run<'a> {
         ];
         // Each kind of record that is collected gets its share.
         let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1)
-            + usize::from(options.explores());
+            + usize::from(options.explores())
+            + usize::from(options.suite.is_some());
         let unpacking = options.inputs.iter();
         let unpacking = unpacking.map(|input| input.unpacking_memory(options.memory));
         let other = unpacking.max().unwrap_or(0) + options.duplicates_memory();
@@ -102,6 +107,7 @@ impl<'a> Run<'a> {
             identities: identities.then(|| Tally::new(memory.clone())),
             pairs: pairs.then(|| IdentityTally::new(memory.clone())),
             postings: postings.then(|| Postings::new(options, postings_memory)),
+            lines: options.suite.is_some().then(|| GameLines::new(&memory)),
             space: TemporarySpace::new(options.temp_dir.clone()),
             sequencer: Mutex::new(Sequencer::new(options)),
             placed: Condvar::new(),
@@ -127,9 +133,11 @@ impl<'a> Run<'a> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
         let postings = self.postings.as_ref().map_or(0, Postings::spilled_bytes);
+        let lines = self.lines.as_ref().map_or(0, GameLines::spilled_bytes);
         let read = self.options.progress.phase_fraction();
         let pairs = self.pairs.as_ref().map_or(0, IdentityTally::spilled_bytes);
-        self.space.check(counts + pairs + postings + merged, read)
+        self.space
+            .check(counts + pairs + postings + lines + merged, read)
     }
 
     /// Does a job. Its error or panic ends the run.
@@ -149,6 +157,7 @@ impl<'a> Run<'a> {
         self.placed.notify_all();
         for batch in in_order {
             self.add_records(&batch.records, &batch.identity_records)?;
+            self.add_lines(&batch.lines)?;
             if let (Some(postings), Some(batch)) = (&self.postings, batch.postings) {
                 postings.add(batch)?;
             }
@@ -168,6 +177,10 @@ impl<'a> Run<'a> {
             tally.add_records(identities)?;
         }
         Ok(())
+    }
+
+    pub(super) fn add_lines(&self, added: &[GameLine]) -> Result<()> {
+        self.lines.as_ref().map_or(Ok(()), |lines| lines.add(added))
     }
 
     /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
@@ -200,6 +213,7 @@ impl<'a> Run<'a> {
             provenance: self.counted.provenance(self.options, report.totals.games),
             starts,
             index,
+            lines: self.lines,
             report,
         })
     }

@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Result},
     position::Variant,
     sort::{Memory, Seen},
+    suite::{GameLine, SuiteFormat},
     tally::CountRecord,
     task,
 };
@@ -47,6 +48,8 @@ pub(super) struct InOrder {
     /// Records by keys and by identities, if they had to wait for their turn.
     pub records: Vec<CountRecord>,
     pub identity_records: Vec<CountRecord>,
+    /// Lines of a suite that had to.
+    pub lines: Vec<GameLine>,
     pub postings: Option<Placed>,
 }
 
@@ -114,8 +117,14 @@ impl<'a> Sequencer<'a> {
         state.has_text |= outcome.has_text;
         state.stray_text = state.stray_text.or(outcome.stray_text);
         self.report.totals += &outcome.totals;
+        let met = &self.report.totals.variants;
         if let Some(path) = &self.options.obs {
-            refuse_several_variants(path, &self.report.totals.variants)?;
+            refuse_several_variants(path, "an OOBS database", met)?;
+        }
+        if let Some(output) = &self.options.suite
+            && output.format == SuiteFormat::Epd
+        {
+            refuse_several_variants(&output.path, "a suite of EPDs", met)?;
         }
         for (epd, games) in outcome.starts {
             self.starts.add(&epd, games)?;
@@ -124,6 +133,7 @@ impl<'a> Sequencer<'a> {
         Ok(InOrder {
             records: outcome.records,
             identity_records: outcome.identity_records,
+            lines: outcome.lines,
             postings,
         })
     }
@@ -205,15 +215,15 @@ pub(super) struct Sequenced {
     pub starts: Starts,
 }
 
-/// A position of an OOBS database does not say by which rules it is played.
-fn refuse_several_variants(path: &Path, met: &BTreeMap<Variant, u64>) -> Result<()> {
+/// An EPD does not say by which rules it is played.
+fn refuse_several_variants(path: &Path, output: &str, met: &BTreeMap<Variant, u64>) -> Result<()> {
     let mut variants = met.keys();
     let first = variants.next();
     match variants.find(|other| first.is_some_and(|first| !first.is_played_like(**other))) {
         Some(other) => Err(Error::file(
             path,
             format!(
-                "an OOBS database is for one variant, and the games are of {} and {other}: choose one",
+                "{output} is for one variant, and the games are of {} and {other}: choose one",
                 first.expect("the other one is the second")
             ),
         )),

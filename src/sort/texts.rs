@@ -43,12 +43,16 @@ impl TextSorter {
     }
 
     /// Of texts that begin with the same `prefix` bytes, keeps the first alone. No text is shorter.
-    #[cfg(any(test, feature = "obs"))]
     pub(crate) fn unique(memory: Memory, prefix: usize) -> TextSorter {
         TextSorter {
             unique: Some(prefix),
             ..TextSorter::new(memory, None)
         }
+    }
+
+    /// How many bytes are in temporary files.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.runs.iter().map(Spool::len).sum()
     }
 
     /// Adds a text.

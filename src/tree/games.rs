@@ -79,8 +79,12 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n\n")
     }
 
+    /// What it writes to, between games.
+    pub(crate) fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Hands back what it wrote to.
-    #[cfg(feature = "obs")]
     pub(crate) fn into_inner(self) -> W {
         self.out
     }

@@ -32,8 +32,9 @@ mod source;
 mod text;
 mod walk;
 
-#[cfg(feature = "obs")]
 pub(crate) use self::games::{GameWriter, move_number};
+#[cfg(feature = "leveldb")]
+pub use self::source::Explored;
 pub use self::{
     find::{FoundPositions, Wanted},
     replace::{Format, check_replaceable},

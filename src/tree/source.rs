@@ -1,8 +1,15 @@
 //! What knows the moves of positions.
 
+#[cfg(feature = "leveldb")]
+use shakmaty::uci::UciMove;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use crate::{book::Book, error::Result, position::Keyed, tally::Stats};
+use crate::{
+    book::Book,
+    error::Result,
+    position::{BookMove, Keyed},
+    tally::Stats,
+};
 
 /// A move of a tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,17 +39,25 @@ pub trait Source {
 /// The records of the position whose move is legal, those of weight 0 among them, the heaviest first.
 impl Source for Book {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let entries = self.moves_of(pos.position())?.into_iter();
-        let legal = entries.filter_map(|entry| {
-            Some(TreeMove {
-                mv: entry.mv.to_move(pos.position())?,
-                weight: entry.weight.into(),
-                stats: None,
-                learn: entry.learn,
-                is_known: true,
-            })
-        });
-        Ok(legal.collect())
+        let mut moves: Vec<TreeMove> = Vec::new();
+        for entry in Book::moves(self, pos.key())? {
+            // Castling counts only as the format writes it.
+            let legal = entry.mv.to_move(pos.position());
+            let Some(mv) = legal.filter(|mv| BookMove::from(*mv) == entry.mv) else {
+                continue;
+            };
+            if !moves.iter().any(|other| other.mv == mv) {
+                moves.push(TreeMove {
+                    mv,
+                    weight: entry.weight.into(),
+                    stats: None,
+                    learn: entry.learn,
+                    is_known: true,
+                });
+            }
+        }
+        moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+        Ok(moves)
     }
 }
 
@@ -111,6 +126,48 @@ impl Source for crate::index::Index {
     }
 }
 
+/// The games of an index that was made for the explorer, by the rules of a variant.
+#[cfg(feature = "leveldb")]
+#[derive(Debug)]
+pub struct Explored(pub crate::explorer::Explorer, pub crate::position::Variant);
+
+/// The moves that games played in the position, with these games; the most games first.
+#[cfg(feature = "leveldb")]
+impl Source for Explored {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        use crate::explorer::{Line, Query, View};
+        let Explored(explorer, variant) = self;
+        let line = Line::at(*variant, pos.position().clone());
+        let query = Query {
+            moves: None,
+            top_games: 0,
+            ..Query::new(line, View::Masters)
+        };
+        let played = explorer.answer(&query)?.moves.into_iter();
+        let is_white = pos.position().turn().is_white();
+        let moves = played.filter_map(|played| {
+            let uci: UciMove = played.uci.parse().ok()?;
+            let (wins, losses) = if is_white {
+                (played.white, played.black)
+            } else {
+                (played.black, played.white)
+            };
+            Some(TreeMove {
+                mv: uci.to_move(pos.position()).ok()?,
+                weight: played.games(),
+                stats: Some(Stats {
+                    wins,
+                    draws: played.draws,
+                    losses,
+                }),
+                learn: 0,
+                is_known: true,
+            })
+        });
+        Ok(moves.collect())
+    }
+}
+
 /// A source that also has a move where the other has none: each after which the other knows one. So the book of one
 /// side goes on behind the replies of the other.
 #[derive(Debug)]
@@ -120,7 +177,7 @@ impl<S: Source> Source for Replies<S> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let known = self.0.moves(pos)?;
         if known.is_empty() {
-            answered(&self.0, pos)
+            answered(&self.0, pos, &[])
         } else {
             Ok(known)
         }
@@ -138,35 +195,43 @@ impl<S: Source> Source for LinesOf<S> {
         if pos.position().turn() == *side {
             return Ok(known);
         }
-        let mut replies = answered(source, pos)?;
-        // What is known of a reply is said, and the best come first.
-        for reply in &mut replies {
-            if let Some(mv) = known.iter().find(|mv| mv.mv == reply.mv) {
-                reply.clone_from(mv);
-            }
-        }
-        replies.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
-        Ok(replies)
+        answered(source, pos, &known)
     }
 }
 
-/// The legal moves after which a source knows a move.
-fn answered(source: &impl Source, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+/// The legal moves after which a source knows a move, with what is known of them; those that were played most come
+/// first. Of a move that is not known, that is seen by how often it was answered.
+fn answered(
+    source: &impl Source,
+    pos: &Keyed<VariantPosition>,
+    known: &[TreeMove],
+) -> Result<Vec<TreeMove>> {
+    let played = |mv: &TreeMove| mv.stats.map_or(mv.weight, Stats::games);
     let mut replies = Vec::new();
     for mv in pos.position().legal_moves() {
         let mut after = pos.clone();
         after.play(mv);
-        if !source.moves(&after)?.is_empty() {
-            replies.push(TreeMove {
-                mv,
-                weight: 0,
-                stats: None,
-                learn: 0,
-                is_known: false,
-            });
+        let answers = source.moves(&after)?;
+        if answers.is_empty() {
+            continue;
         }
+        let reply = match known.iter().find(|known| known.mv == mv) {
+            Some(known) => (played(known), known.clone()),
+            None => {
+                let reply = TreeMove {
+                    mv,
+                    weight: 0,
+                    stats: None,
+                    learn: 0,
+                    is_known: false,
+                };
+                (answers.iter().map(played).sum(), reply)
+            }
+        };
+        replies.push(reply);
     }
-    Ok(replies)
+    replies.sort_by_key(|(played, _)| std::cmp::Reverse(*played));
+    Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
 /// The moves of two sources.

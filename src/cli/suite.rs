@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use polybook::{
     Error,
-    convert::{Suite, read_starts},
     position::Variant,
+    suite::{Suite, read_starts},
     tally::Memory,
 };
 
-use crate::cli::{input, usage::Usage};
+use super::{input, usage::Usage};
 
 /// How many times the bytes of a file of positions these take at most.
 const POSITIONS: usize = 16;
@@ -18,9 +18,9 @@ const POSITIONS: usize = 16;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
 pub struct SuiteArgs {
-    /// Half-moves of each line of a suite
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
-    plies: u16,
+    /// Half-moves of each line of a suite [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    plies: Option<u16>,
 
     /// At most N lines or positions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -30,7 +30,7 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Lines after which White's score in percent lies from LOW to HIGH
+    /// Lines to positions in which White's score over all games that came there is from LOW to HIGH percent
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
@@ -45,10 +45,6 @@ pub struct SuiteArgs {
     /// Write the counters of moves into EPDs: hmvc and fmvn
     #[arg(long)]
     opcodes: bool,
-
-    /// Leave moves of weight 0, which no book has, out of a suite
-    #[arg(long)]
-    pub weighted: bool,
 }
 
 /// A range of scores in percent.
@@ -66,8 +62,9 @@ impl SuiteArgs {
         let limit = self
             .limit
             .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let default = Suite::default();
         Ok(Suite {
-            plies: self.plies.into(),
+            plies: self.plies.map_or(default.plies, usize::from),
             limit,
             seed: self.seed,
             balance: self.balance,
@@ -99,17 +96,18 @@ impl SuiteArgs {
         Ok(starts)
     }
 
-    /// Refuses options that only a suite has.
-    pub fn refuse(&self, of: &str) -> Result<(), Usage> {
+    /// Refuses options that only a suite has, such as `suites`.
+    pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         match self.from {
-            Some(_) => Err(Usage(format!("--from is for {of}"))),
-            None => self.refuse_but_starts(),
+            Some(_) => Err(Usage(format!("--from is for {suites}"))),
+            None => self.refuse_but_starts(suites),
         }
     }
 
     /// Refuses options that only a suite has, other than where lines start.
-    pub fn refuse_but_starts(&self) -> Result<(), Usage> {
+    pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
         let given = [
+            (self.plies.is_some(), "--plies"),
             (self.limit.is_some(), "--limit"),
             (self.seed.is_some(), "--seed"),
             (self.balance.is_some(), "--balance"),
@@ -117,7 +115,7 @@ impl SuiteArgs {
             (self.opcodes, "--opcodes"),
         ];
         match given.iter().find(|(is_given, _)| *is_given) {
-            Some((_, option)) => Err(Usage(format!("{option} is for suites, .pgn and .epd"))),
+            Some((_, option)) => Err(Usage(format!("{option} is for {suites}"))),
             None => Ok(()),
         }
     }

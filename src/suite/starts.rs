@@ -15,7 +15,7 @@ const FIELDS: [usize; 3] = [6, 5, 4];
 /// The number of the first line that is no position, from 1, and what is wrong with it.
 ///
 /// ```
-/// use polybook::{convert::read_starts, position::Variant};
+/// use polybook::{suite::read_starts, position::Variant};
 ///
 /// let text = "# after 1. e4\nrnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - hmvc 0; fmvn 1;\n";
 /// assert_eq!(read_starts(text, Variant::Standard).unwrap().len(), 1);
@@ -49,4 +49,9 @@ pub(super) fn read_start(line: &str, variant: Variant) -> Result<VariantPosition
         }
     }
     Err(problem.expect("something was read"))
+}
+
+/// Whether games of Chess960 start from an EPD: all pawns at home, the pieces behind them, and all castling rights.
+pub(crate) fn is_chess960_start(epd: &str) -> bool {
+    epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }

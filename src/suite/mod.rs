@@ -1,25 +1,34 @@
 //! Opening suites: the lines or positions that games begin with, for matches between engines.
+//!
+//! Of a database or a book, a [`SuiteOf`] walks the moves that are known. Of games, [`GameLines`] counts the lines as
+//! they were played. Both rank what they find, and write it in the same way.
 
+mod games;
 mod lines;
 mod positions;
 mod ranking;
+mod starts;
+mod write;
 
-use std::{io::BufWriter, path::Path};
+use std::path::Path;
 
 use shakmaty::{Color, variant::VariantPosition};
 
-use self::ranking::Ranking;
-use super::{
-    Converted,
-    replace::{Kind, check_replaceable},
+pub(crate) use self::{
+    games::{GameLine, GameLines},
+    starts::is_chess960_start,
+    write::begin,
 };
+use self::{ranking::Ranking, write::none};
+pub use self::{starts::read_starts, write::SuiteFormat};
 use crate::{
-    error::{At, Error, Result},
+    error::{Error, Result},
     output::AtomicFile,
+    position::Keyed,
     progress::Meter,
     sort::Memory,
     tally::Stats,
-    tree::TreeMove,
+    tree::{Source, TreeMove},
 };
 
 /// What a suite has in it.
@@ -32,7 +41,8 @@ pub struct Suite {
     /// Puts them into an order that looks random, which this number and the moves alone decide. Default: the commonest
     /// first.
     pub seed: Option<u64>,
-    /// White's score in percent in the games that came there, from the one to the other, both among them.
+    /// White's score in percent in all games that came to the position after a line, from the one to the other, both
+    /// among them.
     pub balance: Option<(f64, f64)>,
     /// Leaves lines out that lead to the position of one before them.
     pub unique: bool,
@@ -57,18 +67,38 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// Whether the games that came somewhere are balanced as asked; `stats` are White's.
-    fn is_balanced(&self, stats: Stats) -> bool {
+    /// Whether the commonest are wanted of all, and not others.
+    fn takes_the_commonest(&self) -> bool {
+        self.limit.is_some() && self.seed.is_none()
+    }
+
+    /// Whether the games of a position are balanced as asked; `stats` are White's.
+    fn is_balanced(&self, stats: Option<Stats>) -> bool {
         self.balance.is_none_or(|(low, high)| {
-            let score = stats.score() * 100.0;
-            stats.games() > 0 && (low..=high).contains(&score)
+            stats.is_some_and(|stats| {
+                let score = stats.score() * 100.0;
+                stats.games() > 0 && (low..=high).contains(&score)
+            })
         })
     }
 }
 
-/// A suite that is made of what a source knows behind some positions, of which there is at least one.
-pub(super) struct SuiteOf<'a, S> {
+/// What making a suite came to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Written {
+    /// Its lines or positions.
+    pub entries: u64,
+    /// Whether lines were left that nobody looked at.
+    pub is_cut: bool,
+}
+
+/// White's results in all games that came to a position, `None` where games are not counted.
+pub(crate) type Results<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
+
+/// A suite that is made of the moves that a source has after some positions, of which there is at least one.
+pub(crate) struct SuiteOf<'a, S> {
     pub source: &'a S,
+    pub results: Results<'a>,
     pub starts: &'a [VariantPosition],
     pub suite: &'a Suite,
     /// For the lines and positions on the way.
@@ -76,9 +106,18 @@ pub(super) struct SuiteOf<'a, S> {
     pub meter: &'a Meter,
 }
 
-/// Statistics of a move for White.
-fn for_white(mv: &TreeMove, turn: Color) -> Stats {
-    let stats = mv.stats.unwrap_or_default();
+impl<S: Source> SuiteOf<'_, S> {
+    /// Writes the suite, and puts it in place.
+    pub(crate) fn write(&self, file: AtomicFile, format: SuiteFormat) -> Result<Written> {
+        match format {
+            SuiteFormat::Pgn => self.write_lines(file),
+            SuiteFormat::Epd => self.write_positions(file),
+        }
+    }
+}
+
+/// Results of the side to move, for White.
+pub(crate) fn for_white(stats: Stats, turn: Color) -> Stats {
     match turn {
         Color::White => stats,
         Color::Black => Stats {
@@ -94,21 +133,6 @@ fn games(mv: &TreeMove) -> u64 {
     mv.stats.map_or(mv.weight, Stats::games)
 }
 
-fn begin(path: &Path, kind: Kind) -> Result<AtomicFile> {
-    AtomicFile::create_over(path, |old| check_replaceable(old, kind))
-}
-
-fn end(out: BufWriter<AtomicFile>, path: &Path, entries: u64) -> Result<Converted> {
-    let file = out
-        .into_inner()
-        .map_err(std::io::IntoInnerError::into_error);
-    file.at(path, "write")?.commit()?;
-    Ok(Converted {
-        entries,
-        ..Converted::default()
-    })
-}
-
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     Error::file(
@@ -119,18 +143,4 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
             Ranking::MOST
         ),
     )
-}
-
-fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
-    let plies = suite.plies;
-    let why = match longest {
-        0 => format!(
-            "no line has {plies} half-moves; no move of the starting position is kept: keep moves of fewer games"
-        ),
-        longest if longest < plies => format!(
-            "no line has {plies} half-moves; the longest line kept has {longest}: choose fewer half-moves"
-        ),
-        _ => "no line is balanced as asked: choose a wider range".to_owned(),
-    };
-    Error::file(path, format!("would be empty, {why}"))
 }

@@ -15,11 +15,20 @@ use crate::{
 pub(super) struct Candidate<'a> {
     /// Its text, by which it is known. No byte of it is null.
     pub text: &'a str,
-    /// Which starting position it starts from.
-    pub start: u32,
+    /// The starting position that it starts from, as whoever ranks it names that.
+    pub start: &'a [u8],
     /// The identity of the position that it leads to.
     pub identity: u64,
     pub games: u64,
+    /// What is said of it.
+    pub note: &'a str,
+}
+
+/// What a candidate became.
+pub(super) struct Ranked {
+    pub text: String,
+    pub start: Vec<u8>,
+    pub note: String,
 }
 
 /// Puts candidates into their order: as many as are wanted, past its memory in temporary files.
@@ -37,6 +46,9 @@ const IDENTITY: usize = size_of::<u64>();
 
 /// Bytes of the rank before a candidate.
 const RANK: usize = size_of::<u64>();
+
+/// Bytes of the length of its start.
+const LENGTH: usize = size_of::<u16>();
 
 impl Ranking {
     /// The most lines of a suite. No match plays more of them, so more are taken for a mistake.
@@ -63,7 +75,11 @@ impl Ranking {
     pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<bool> {
         let rank = self.rank(candidate).to_be_bytes();
         let text = candidate.text.as_bytes();
-        let ranked = [&rank, text, &[0], &candidate.start.to_be_bytes()].concat();
+        let start = candidate.start;
+        let length = u16::try_from(start.len()).expect("starts are short");
+        let length = length.to_be_bytes();
+        let note = candidate.note.as_bytes();
+        let ranked = [&rank, text, &[0], &length, start, note].concat();
         match &mut self.by_position {
             Some(positions) => {
                 positions.push(&[&candidate.identity.to_be_bytes(), &*ranked].concat())?;
@@ -76,26 +92,21 @@ impl Ranking {
         Ok(self.all.is_none_or(|all| all <= Ranking::MOST))
     }
 
-    /// The texts of the candidates in their order, and where they start.
+    /// The candidates in their order.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written or read.
-    pub(super) fn ranked(&mut self) -> Result<impl Iterator<Item = Result<(String, usize)>>> {
+    pub(super) fn ranked(&mut self) -> Result<impl Iterator<Item = Result<Ranked>>> {
         if let Some(mut positions) = self.by_position.take() {
             for candidate in positions.sorted() {
                 self.ranked.push(&candidate?[IDENTITY..])?;
             }
         }
-        Ok(self.ranked.sorted().map(|ranked| {
-            let ranked = ranked?;
-            let (text, start) = ranked[RANK..]
-                .split_last_chunk()
-                .expect("the start is last");
-            let text = text.strip_suffix(&[0]).expect("a null byte is before it");
-            let text = String::from_utf8_lossy(text).into_owned();
-            Ok((text, u32::from_be_bytes(*start) as usize))
-        }))
+        Ok(self
+            .ranked
+            .sorted()
+            .map(|ranked| Ok(read(&ranked?[RANK..]))))
     }
 
     /// What the order goes by first: the most games, or a number that is spread as evenly as chance would.
@@ -104,11 +115,27 @@ impl Ranking {
             None => u64::MAX - candidate.games,
             Some(seed) => {
                 let mut hasher = SipHasher13::new_with_keys(seed, 0);
-                hasher.write(&u64::from(candidate.start).to_le_bytes());
+                hasher.write(candidate.start);
                 hasher.write(candidate.text.as_bytes());
                 hasher.finish()
             }
         }
+    }
+}
+
+/// A candidate behind its rank.
+fn read(ranked: &[u8]) -> Ranked {
+    let mut parts = ranked.splitn(2, |byte| *byte == 0);
+    let (text, rest) = (parts.next(), parts.next());
+    let (length, rest) = rest
+        .and_then(|rest| rest.split_first_chunk::<LENGTH>())
+        .expect("a length follows the text");
+    let (start, note) = rest.split_at(usize::from(u16::from_be_bytes(*length)));
+    let string = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    Ranked {
+        text: string(text.unwrap_or_default()),
+        start: start.to_vec(),
+        note: string(note),
     }
 }
 
@@ -127,14 +154,15 @@ mod tests {
         for (number, (identity, games)) in candidates.iter().enumerate() {
             let candidate = Candidate {
                 text: &format!("{number:03}"),
-                start: 0,
+                start: &[0; 8],
                 identity: *identity,
                 games: *games,
+                note: "a note",
             };
             assert!(ranking.add(&candidate).unwrap());
         }
         let ranked = ranking.ranked().unwrap();
-        ranked.map(|candidate| candidate.unwrap().0).collect()
+        ranked.map(|candidate| candidate.unwrap().text).collect()
     }
 
     #[test]

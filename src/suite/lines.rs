@@ -1,0 +1,314 @@
+//! Suites of lines of a database or a book.
+
+use std::path::Path;
+
+use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
+
+use super::{
+    Suite, SuiteOf, Written, games, none,
+    ranking::{Candidate, Ranking},
+    too_many,
+    write::{SuiteFormat, note, write_ranked},
+};
+use crate::{
+    error::{Error, Result},
+    output::AtomicFile,
+    position::Keyed,
+    progress::Portions,
+    sort::Seen,
+    tree::{Source, TreeMove, move_number},
+};
+
+/// The most lines that are gone on from. Moves that go in circles make more lines than anyone can wait for.
+const MOST_LOOKED_AT: u64 = 8_000_000;
+
+/// A line of moves.
+struct Line {
+    pos: Keyed<VariantPosition>,
+    /// The last move with its number, if it must be said.
+    last: String,
+    plies: usize,
+    /// The fewest games that any of its moves has: no more can have been played all of it.
+    games: u64,
+    /// How much of all lines is likely to begin with it, from 0 to 1.
+    portion: f64,
+}
+
+impl Line {
+    fn then(&self, mv: &TreeMove, portion: f64) -> Line {
+        let pos = self.pos.position();
+        let mut last = String::new();
+        if self.plies == 0 || pos.turn().is_white() {
+            last.push_str(&move_number(pos));
+            last.push(' ');
+        }
+        last.push_str(&SanPlus::from_move(pos.clone(), mv.mv).to_string());
+        let mut after = self.pos.clone();
+        after.play(mv.mv);
+        Line {
+            pos: after,
+            last,
+            plies: self.plies + 1,
+            games: games(mv).min(self.games),
+            portion,
+        }
+    }
+}
+
+impl<S: Source> SuiteOf<'_, S> {
+    /// Writes the lines as games without result.
+    pub(super) fn write_lines(&self, file: AtomicFile) -> Result<Written> {
+        let path = file.target().to_owned();
+        let mut lines = Lines {
+            of: self,
+            ranking: Ranking::new(self.suite, &self.memory),
+            ends: (self.suite.unique).then(|| Seen::new(self.memory.share(4))),
+            found: 0,
+            longest: 0,
+            looked_at: 0,
+            band: Band::ALL,
+            next: None,
+            done: Portions::new(self.meter),
+        };
+        let end = lines.find()?;
+        lines.done.finish();
+        match end {
+            End::TooMany => return Err(too_many(&path, self.suite)),
+            End::Cut if !self.suite.takes_the_commonest() || lines.found == 0 => {
+                return Err(cut(&path, self.suite, lines.longest));
+            }
+            End::All | End::Cut => {}
+        }
+        if lines.found == 0 {
+            return Err(none(&path, self.suite, lines.longest));
+        }
+        let start_of = |start: &[u8]| {
+            let number = start.try_into().map_or(0, u64::from_le_bytes);
+            self.starts[number as usize].clone()
+        };
+        let ranking = &mut lines.ranking;
+        let (file, entries) = write_ranked(file, SuiteFormat::Pgn, self.suite, ranking, start_of)?;
+        file.commit()?;
+        Ok(Written {
+            entries,
+            is_cut: end == End::Cut,
+        })
+    }
+}
+
+/// The error of a suite for which more lines would have to be looked at than can be.
+fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
+    let plies = suite.plies;
+    let other = match suite.takes_the_commonest() {
+        true => "",
+        false => ", or take the most played lines by a limit without a seed",
+    };
+    let problem = format!(
+        "of {MOST_LOOKED_AT} lines, the longest has {longest} of {plies} half-moves without a repeated position, and there \
+         are more lines: choose fewer half-moves, or keep only moves of more games{other}"
+    );
+    Error::file(path, problem)
+}
+
+/// How going through lines ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum End {
+    /// All that are wanted were found, or all that there are.
+    All,
+    /// There are more than a suite may have.
+    TooMany,
+    /// Too many were looked at.
+    Cut,
+}
+
+/// How many games the lines have that are looked for.
+#[derive(Copy, Clone, Debug)]
+struct Band {
+    /// The fewest.
+    least: u64,
+    /// Lines of so many, or more, were looked for before.
+    below: Option<u64>,
+    /// Whether all of them have the same number.
+    is_one_number: bool,
+}
+
+impl Band {
+    /// All lines.
+    const ALL: Band = Band {
+        least: 0,
+        below: None,
+        is_one_number: false,
+    };
+
+    /// No line that has a move.
+    const NONE: Band = Band {
+        least: u64::MAX,
+        ..Band::ALL
+    };
+
+    /// The band after this one, if `next` games are the most that a line has below it. It has more numbers than that one
+    /// if they are large, because each band is looked for from the start.
+    fn after(self, next: u64) -> Band {
+        let least = match self.least {
+            u64::MAX => next,
+            least => next.min(least - least / 8),
+        };
+        Band {
+            least,
+            below: Some(self.least),
+            is_one_number: least == next,
+        }
+    }
+
+    fn contains(self, games: u64) -> bool {
+        games >= self.least && self.below.is_none_or(|below| games < below)
+    }
+}
+
+/// Goes through the lines.
+struct Lines<'a, S> {
+    of: &'a SuiteOf<'a, S>,
+    ranking: Ranking,
+    /// The positions that lines lead to, if they are to be unique.
+    ends: Option<Seen>,
+    /// How many lines were found, or how many ends if these are unique.
+    found: u64,
+    /// How many half-moves the longest line has.
+    longest: usize,
+    looked_at: u64,
+    band: Band,
+    /// The most games that a line below the band has.
+    next: Option<u64>,
+    done: Portions<'a>,
+}
+
+impl<S: Source> Lines<'_, S> {
+    /// Finds the lines that are wanted.
+    fn find(&mut self) -> Result<End> {
+        let suite = self.of.suite;
+        let limit = match suite.limit {
+            Some(limit) if suite.takes_the_commonest() => limit as u64,
+            _ => return self.find_in_band(u64::MAX),
+        };
+        self.band = Band::NONE;
+        loop {
+            let end = self.find_in_band(limit - self.found)?;
+            if end != End::All || self.found >= limit {
+                return Ok(end);
+            }
+            match self.next.take() {
+                Some(next) => self.band = self.band.after(next),
+                None => return Ok(End::All),
+            }
+        }
+    }
+
+    /// Finds those of the present band, of which so many are `wanted`.
+    fn find_in_band(&mut self, wanted: u64) -> Result<End> {
+        let starts = self.of.starts;
+        let portion = 1.0 / starts.len() as f64;
+        for (number, start) in (0u64..).zip(starts) {
+            match self.find_from(&number.to_le_bytes(), start, portion, wanted)? {
+                End::All => {}
+                end => return Ok(end),
+            }
+        }
+        Ok(End::All)
+    }
+
+    /// Finds the lines from a position, which are a portion of all.
+    fn find_from(
+        &mut self,
+        number: &[u8],
+        start: &VariantPosition,
+        portion: f64,
+        wanted: u64,
+    ) -> Result<End> {
+        let plies = self.of.suite.plies;
+        let found_before = self.found;
+        let mut stack = vec![Line {
+            pos: Keyed::new(start.clone()),
+            last: String::new(),
+            plies: 0,
+            games: u64::MAX,
+            portion,
+        }];
+        let (mut text, mut ends, mut positions) = (String::new(), Vec::new(), Vec::new());
+        while let Some(line) = stack.pop() {
+            // The line before shares all but the last moves with this one.
+            ends.truncate(line.plies.saturating_sub(1));
+            text.truncate(ends.last().copied().unwrap_or(0));
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(&line.last);
+            if line.plies > 0 {
+                ends.push(text.len());
+            }
+            positions.truncate(line.plies);
+            positions.push(line.pos.identity());
+            self.longest = self.longest.max(line.plies);
+            if line.plies < plies {
+                if self.looked_at == MOST_LOOKED_AT {
+                    return Ok(End::Cut);
+                }
+                self.looked_at += 1;
+                self.go_on(&line, &positions, &mut stack)?;
+                continue;
+            }
+            self.done.add(line.portion);
+            if self.band.contains(line.games) && !self.take(number, &line, &text)? {
+                return Ok(End::TooMany);
+            }
+            // Of equal games, those of the smallest texts are wanted, and they come first.
+            if self.band.is_one_number && self.found - found_before >= wanted {
+                break;
+            }
+        }
+        Ok(End::All)
+    }
+
+    /// Adds what a line goes on with, that of the smallest text last. `positions` are those on its way.
+    fn go_on(&mut self, line: &Line, positions: &[u64], stack: &mut Vec<Line>) -> Result<()> {
+        let moves = self.of.source.moves(&line.pos)?;
+        let portion = line.portion / moves.len() as f64;
+        let first = stack.len();
+        for mv in &moves {
+            let least = games(mv).min(line.games);
+            if least < self.band.least {
+                self.next = self.next.max(Some(least));
+                continue;
+            }
+            let next = line.then(mv, portion);
+            if !positions.contains(&next.pos.identity()) {
+                stack.push(next);
+            }
+        }
+        if stack.len() == first {
+            self.done.add(line.portion);
+        }
+        stack[first..].sort_by(|a, b| b.last.cmp(&a.last));
+        Ok(())
+    }
+
+    /// Takes a line of the wanted length, if it is balanced; answers whether there is room for more.
+    fn take(&mut self, start: &[u8], line: &Line, text: &str) -> Result<bool> {
+        let results = (self.of.results)(&line.pos)?;
+        if !self.of.suite.is_balanced(results) {
+            return Ok(true);
+        }
+        let identity = line.pos.identity();
+        let is_new = match &mut self.ends {
+            Some(ends) => ends.insert(u128::from(identity) << 64)?,
+            None => true,
+        };
+        self.found += u64::from(is_new);
+        self.ranking.add(&Candidate {
+            text,
+            start,
+            identity,
+            games: line.games,
+            note: &results.map(note).unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! Writing suites.
+
+use std::{
+    io::{BufWriter, Write},
+    path::Path,
+};
+
+use shakmaty::variant::VariantPosition;
+
+use super::{
+    Suite,
+    ranking::{Ranked, Ranking},
+    starts::read_start,
+    too_many,
+};
+use crate::{
+    error::{At, Error, Result},
+    output::{AtomicFile, check_first_line},
+    position::{Variant, write_epd},
+    tally::Stats,
+    tree::GameWriter,
+};
+
+/// What games of a suite are called.
+const EVENT: &str = "Opening suite";
+
+/// The first line of a suite of lines.
+const FIRST_LINE: &[u8] = b"[Event \"Opening suite\"]";
+
+/// How a suite is written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum SuiteFormat {
+    /// Lines, as games without result.
+    Pgn,
+    /// Positions, an EPD a line.
+    Epd,
+}
+
+impl SuiteFormat {
+    /// Whether a file may be one of this format, by its first line.
+    fn begins_with(self, line: &[u8]) -> bool {
+        match self {
+            SuiteFormat::Pgn => line.trim_ascii_end() == FIRST_LINE,
+            SuiteFormat::Epd => std::str::from_utf8(line).is_ok_and(|epd| {
+                Variant::ALL
+                    .into_iter()
+                    .any(|variant| read_start(epd, variant).is_ok())
+            }),
+        }
+    }
+}
+
+/// Begins a file that replaces an empty one or a suite of the same format.
+pub(crate) fn begin(path: &Path, format: SuiteFormat) -> Result<AtomicFile> {
+    AtomicFile::create_over(path, |old| {
+        check_first_line(old, |line| format.begins_with(line))
+    })
+}
+
+/// Writes the entries in their order; answers how many there are. `start_of` has the position that the text of a start
+/// means.
+pub(super) fn write_ranked(
+    file: AtomicFile,
+    format: SuiteFormat,
+    suite: &Suite,
+    ranking: &mut Ranking,
+    start_of: impl Fn(&[u8]) -> VariantPosition,
+) -> Result<(AtomicFile, u64)> {
+    let path = file.target().to_owned();
+    let mut games = GameWriter::new(BufWriter::with_capacity(1 << 16, file));
+    let mut count = 0;
+    for entry in ranking.ranked()? {
+        let Ranked { text, start, note } = entry?;
+        count += 1;
+        if count > Ranking::MOST as u64 && suite.limit.is_none() {
+            return Err(too_many(&path, suite));
+        }
+        let written = match format {
+            SuiteFormat::Pgn => games
+                .begin(EVENT, count, &start_of(&start))
+                .and_then(|()| games.words(&text))
+                .and_then(|()| match &*note {
+                    "" => Ok(()),
+                    note => games.words(&format!("{{{note}}}")),
+                })
+                .and_then(|()| games.end()),
+            SuiteFormat::Epd => {
+                let note = match &*note {
+                    "" => note,
+                    note => format!(" c0 \"{note}\";"),
+                };
+                writeln!(games.get_mut(), "{text}{note}")
+            }
+        };
+        written.at(&path, "write")?;
+    }
+    let file = games.into_inner().into_inner();
+    let file = file.map_err(std::io::IntoInnerError::into_error);
+    Ok((file.at(&path, "write")?, count))
+}
+
+/// The text of an EPD, with the counters of moves if they are wanted.
+pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
+    use shakmaty::Position;
+    let mut epd = Vec::new();
+    write_epd(pos, &mut epd);
+    let mut epd = String::from_utf8(epd).expect("an EPD is ASCII");
+    if opcodes {
+        let (halfmoves, fullmoves) = (pos.halfmoves(), pos.fullmoves());
+        epd.push_str(&format!(" hmvc {halfmoves}; fmvn {fullmoves};"));
+    }
+    epd
+}
+
+/// How many games there were, and White's score in them.
+pub(super) fn note(stats: Stats) -> String {
+    let (games, score) = (stats.games(), stats.score() * 100.0);
+    let s = if games == 1 { "" } else { "s" };
+    format!("{games} game{s}, White scored {score:.1}%")
+}
+
+/// The error of a suite without entries, of which the longest line had so many half-moves.
+pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
+    let plies = suite.plies;
+    let why = match longest {
+        0 => format!(
+            "no line has {plies} half-moves; no move of the starting position is kept: keep moves of fewer games"
+        ),
+        longest if longest < plies => format!(
+            "no line has {plies} half-moves without a repeated position; the longest line kept has {longest}: choose \
+             fewer half-moves"
+        ),
+        _ => "no line is balanced as asked: choose a wider range".to_owned(),
+    };
+    Error::file(path, format!("would be empty, {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_suites_of_the_same_format_are_replaced() {
+        let epd = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - c0 \"1 game\";";
+        for (line, is_pgn, is_epd) in [
+            ("[Event \"Opening suite\"]\r", true, false),
+            ("[Event \"Casual\"]", false, false),
+            (epd, false, true),
+            ("my notes", false, false),
+        ] {
+            assert_eq!(
+                SuiteFormat::Pgn.begins_with(line.as_bytes()),
+                is_pgn,
+                "{line}"
+            );
+            assert_eq!(
+                SuiteFormat::Epd.begins_with(line.as_bytes()),
+                is_epd,
+                "{line}"
+            );
+        }
+    }
+}
