@@ -272,6 +272,62 @@ fn what_is_written_over_and_what_is_not() {
 }
 
 #[test]
+fn replies_come_in_the_order_of_how_often_they_are_played() {
+    let dir = temp();
+    let dir = dir.path();
+    // The reply that is played most loses, and others come first by their squares and by their weights.
+    let games =
+        "1. e4 e5 2. Nf3 1-0\n\n".repeat(3) + "1. e4 b6 2. d4 1/2-1/2\n\n1. e4 a6 2. d4 0-1\n";
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --loss-factor 1 --only-white --bin white.bin",
+    );
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
+    );
+    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    for tree in [
+        "white.bin --color white",
+        "games.obs.db3 --color white",
+        "games.obs.db3 --color black",
+        "games.obs.db3",
+        "games.idx --color white",
+        "games.idx",
+    ] {
+        let text = ok(dir, &format!("tree {tree} --format pgn")).replace('\n', " ");
+        let reply = text.find("1... e5");
+        let others = ["1... a6", "1... b6"].map(|other| text.find(other));
+        let is_first = |other: &Option<usize>| *other > reply;
+        assert!(
+            reply.is_some() && others.iter().all(is_first),
+            "{tree}: {text}"
+        );
+    }
+}
+
+#[test]
+fn an_index_for_the_explorer_has_the_games_of_each_move() {
+    let dir = made("--max-ply 6 --explorer");
+    let moves = |source: &str| -> BTreeSet<String> {
+        let text = ok(dir.path(), &format!("tree {source} --format jsonl"));
+        let moves = documents(&text).into_iter().flat_map(|line| {
+            let key = line["key"].clone();
+            let moves = line["moves"].as_array().unwrap().clone();
+            moves.into_iter().map(move |mv| {
+                let numbers = [&mv["wins"], &mv["draws"], &mv["losses"]];
+                format!("{key} {} {numbers:?}", mv["uci"])
+            })
+        });
+        moves.collect()
+    };
+    let explored = moves("games.idx");
+    assert!(explored.len() > 300);
+    assert_eq!(explored, moves("games.obs.db3"));
+}
+
+#[test]
 fn python_chess_reads_the_moves_of_the_book() {
     let Some(python) = python(&["chess"]) else {
         return;

@@ -8,13 +8,14 @@ use std::{
 
 use polybook::{
     book::Book,
+    explorer::Explorer,
     index::Index,
     obs::{self, Obs},
     output::{AtomicFile, refuse_clashes},
     position::Variant,
     progress::Meter,
     tally::Memory,
-    tree::{self, Limits, LinesOf, Source, Tree, check_replaceable},
+    tree::{self, Explored, Limits, LinesOf, Source, Tree, check_replaceable},
 };
 use serde::Serialize;
 
@@ -34,7 +35,7 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The moves of a book have weights; those of an OOBS database, and of an index that was made with
---index-stats, have wins, draws and losses of the side that moves. Where a move leads to a position that
+--explorer or --index-stats, have wins, draws and losses of the side that moves. Where a move leads to a position that
 the tree came to before, it says \"transposition\" and goes on elsewhere.
 
 Examples:
@@ -131,7 +132,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     refuse_clashes(&[&args.out], &[file.path()])?;
     input::refuse_document_beside(args.json, &args.out)?;
     let memory = args.memory.memory();
-    let (source, variant) = opened(file.path(), &memory)?;
+    let (source, variant) = opened(args, file.path(), &memory)?;
     let is_file = args.out != Path::new("-");
     let meter = Arc::default();
     // Beside a tree on the terminal there is no room for a bar.
@@ -152,10 +153,20 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// What knows the moves, and the variant that it is for.
-fn opened(path: &Path, memory: &Memory) -> anyhow::Result<(Box<dyn Source>, Option<Variant>)> {
+fn opened(
+    args: &Args,
+    path: &Path,
+    memory: &Memory,
+) -> anyhow::Result<(Box<dyn Source>, Option<Variant>)> {
     if path.is_dir() {
         let index = Index::open(path)?;
         let variant = index.variant().only();
+        if index.is_explored()? {
+            drop(index);
+            let explorer = Explorer::open([(String::new(), path.to_owned())])?;
+            let rules = args.position.variant_of(variant);
+            return Ok((Box::new(Explored(explorer, rules)), variant));
+        }
         return Ok((Box::new(index), variant));
     }
     if obs::is_database(path)? {

@@ -33,8 +33,8 @@ struct LineMove {
     uci: String,
     san: String,
     weight: u64,
-    /// The share of the weights of the position.
-    percent: f64,
+    /// The share of the weights of the position, in percent.
+    probability: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     wins: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ impl LineMove {
             uci: uci(pos, branch.mv.mv),
             san: SanPlus::from_move(pos.clone(), branch.mv.mv).to_string(),
             weight: branch.mv.weight,
-            percent: branch.share,
+            probability: branch.share,
             wins: stats.map(|stats| stats.wins),
             draws: stats.map(|stats| stats.draws),
             losses: stats.map(|stats| stats.losses),
