@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{corpus, fails, ok, ok_json, polybook_in, program, records, run, sample, temp};
+use crate::common::{corpus, fails, ok, ok_json, polybook_in, program, records, sample, temp};
 
 /// Books of the samples made with several options, headed and not, and the books of `POLYBOOK_CORPUS`.
 fn books(dir: &Path) -> Vec<PathBuf> {
@@ -306,69 +306,6 @@ fn books_are_verified_and_mended() {
 }
 
 #[test]
-fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
-    let dir = temp();
-    let games = sample("famous.pgn");
-    ok(
-        dir.path(),
-        args![
-            "make-book",
-            "-q",
-            games,
-            "--min-game",
-            "1",
-            "--bin",
-            "book.bin"
-        ],
-    );
-    let verified = ok_json(dir.path(), "verify book.bin --json");
-    assert_eq!(verified["checksum"], "matches");
-    let book = dir.path().join("book.bin");
-    let good = fs::read(&book).unwrap();
-    let headers = good.len() - records(&book).len() * 16;
-    let mut rng = fastrand::Rng::with_seed(7);
-    for _ in 0..40 {
-        let mut bytes = good.clone();
-        let at = rng.usize(headers..bytes.len());
-        bytes[at] ^= rng.u8(1..);
-        fs::write(dir.path().join("bad.bin"), &bytes).unwrap();
-        fails(dir.path(), "verify bad.bin", 1);
-    }
-    // Each way of changing a book, to a file and to a pipe.
-    for line in [
-        "edit book.bin --set e4=7 --out new.bin",
-        "merge-book book.bin book.bin --out new.bin",
-        "filter book.bin --best 1 --out new.bin",
-        "filter book.bin --reachable --out new.bin",
-    ] {
-        ok(dir.path(), line);
-        let verified = ok_json(dir.path(), "verify new.bin --json");
-        assert_eq!(verified["checksum"], "matches", "{line}");
-        let piped = run(dir.path(), &line.replace("new.bin", "-")).stdout;
-        assert_eq!(
-            piped,
-            fs::read(dir.path().join("new.bin")).unwrap(),
-            "{line}"
-        );
-    }
-    let piped = run(
-        dir.path(),
-        args!["make-book", "-q", games, "--min-game", "1", "--bin", "-"],
-    );
-    assert_eq!(piped.stdout, good);
-    ok(dir.path(), "pgheader -v atomic book.bin");
-    assert_eq!(
-        ok_json(dir.path(), "verify book.bin --json")["checksum"],
-        "matches"
-    );
-    // Another program changes a weight, or the comment.
-    fs::write(&book, &good).unwrap();
-    ok(dir.path(), args!["pgheader", "-c", "mine", "book.bin"]);
-    let verified = ok_json(dir.path(), "verify book.bin --json");
-    assert_eq!(verified["checksum"], serde_json::Value::Null);
-}
-
-#[test]
 fn numbers_for_programs_and_lines_to_standard_output() {
     let dir = temp();
     books(dir.path());
@@ -404,6 +341,48 @@ fn file_knows_headed_books() {
         text,
         "book0.bin: Polyglot chess opening book (version 1.0)\n"
     );
+}
+
+/// What bash completes the last word of a line to.
+fn completed(dir: &Path, line: &[&str]) -> Vec<String> {
+    let script = ok(dir, "completions bash");
+    let words = line.iter().map(|word| format!("'{word}'"));
+    let words = words.collect::<Vec<_>>().join(" ");
+    let (last, before) = (line[line.len() - 1], line[line.len() - 2]);
+    let number = line.len() - 1;
+    let ask = format!(
+        "{script}\nCOMP_WORDS=({words}); COMP_CWORD={number}; _polybook polybook '{last}' '{before}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let output = Command::new("bash").arg("-c").arg(ask).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.lines().filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_files_and_variants() {
+    if program(&["bash"]).is_none() {
+        return;
+    }
+    let dir = temp();
+    let dir = dir.path();
+    // Where the script has nothing, bash lists files.
+    for command in ["make-book", "show", "convert", "verify"] {
+        assert_eq!(
+            completed(dir, &["polybook", command, ""]),
+            [""; 0],
+            "{command}"
+        );
+    }
+    fs::write(dir.join("games.pgn"), "").unwrap();
+    assert!(completed(dir, &["polybook", "make-book", "--exp"]).contains(&"--explorer".to_owned()));
+    assert!(completed(dir, &["polybook", "make-b"]).contains(&"make-book".to_owned()));
+    for command in ["make-book", "show", "convert"] {
+        let found = completed(dir, &["polybook", command, "a", "--variant", "cr"]);
+        assert_eq!(found, ["crazyhouse"], "{command}");
+    }
+    let auto = completed(dir, &["polybook", "make-book", "a", "-variant", "a"]);
+    assert_eq!(auto, ["atomic", "auto"]);
 }
 
 #[test]

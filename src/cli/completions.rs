@@ -40,6 +40,9 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
         command = command.mut_subcommand(name, with_old_spellings);
     }
     clap_complete::generate(args.shell, &mut command, "polybook", &mut script);
+    if args.shell == Shell::Bash {
+        script = with_files(&String::from_utf8(script)?).into_bytes();
+    }
     if args.shell == Shell::Bash || args.shell == Shell::Zsh || args.shell == Shell::Fish {
         let text = String::from_utf8(script)?;
         return super::print(&legacy::single_dashes(&text));
@@ -47,33 +50,46 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     super::print_bytes(&script)
 }
 
+/// A completion script for bash that completes files where a command takes them. The one that is made lists options there,
+/// which keeps bash from listing files.
+fn with_files(script: &str) -> String {
+    const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
+    const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
+    let mut takes_files = false;
+    let lines = script.lines().map(|line| {
+        if let Some(words) = line.trim_start().strip_prefix("opts=") {
+            // Commands and other words that are known come last.
+            let last = words.trim_matches('"').split(' ').next_back();
+            takes_files = last.is_some_and(|word| word.starts_with('-'));
+        }
+        match takes_files {
+            true if line == NO_OPTION => String::new(),
+            true => line.replace(FIRST_WORD, "]]") + "\n",
+            false => line.to_owned() + "\n",
+        }
+    });
+    lines.collect()
+}
+
 /// A command with a second option for each long one, under a name that
 /// [`single_dashes`](legacy::single_dashes) turns into the old spelling.
 fn with_old_spellings(command: Command) -> Command {
-    let longs: Vec<(String, bool, Option<String>)> = command
-        .get_arguments()
-        .filter_map(|arg| {
-            let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
-            let help = arg.get_help().map(|help| help.to_string());
-            Some((arg.get_long()?.to_owned(), takes_value, help))
+    let old = |arg: &Arg| {
+        let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);
+        let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+        let old = Arg::new(name.clone())
+            .long(name)
+            .help(arg.get_help().map(ToString::to_string).unwrap_or_default());
+        Some(match takes_value {
+            true => old
+                .action(ArgAction::Set)
+                .value_parser(arg.get_value_parser().clone())
+                .value_hint(arg.get_value_hint()),
+            false => old.action(ArgAction::SetTrue),
         })
-        .collect();
-    longs
-        .into_iter()
-        .fold(command, |command, (long, takes_value, help)| {
-            let name = format!("{}{long}", legacy::OLD_SPELLING);
-            let action = if takes_value {
-                ArgAction::Set
-            } else {
-                ArgAction::SetTrue
-            };
-            command.arg(
-                Arg::new(name.clone())
-                    .long(name)
-                    .action(action)
-                    .help(help.unwrap_or_default()),
-            )
-        })
+    };
+    let old: Vec<Arg> = command.get_arguments().filter_map(old).collect();
+    command.args(old)
 }
 
 pub fn man(args: &ManArgs) -> anyhow::Result<()> {

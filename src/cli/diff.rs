@@ -51,7 +51,7 @@ pub struct Args {
     json: bool,
 
     /// Lines start as in this variant [default: the one that the first book is for]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 
     #[command(flatten)]

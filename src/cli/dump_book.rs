@@ -25,8 +25,7 @@ use polybook::{
 #[command(after_help = "\
 The side's moves come in the order of the book, with how often each would be chosen; the opponent's in
 the order of their UCI text. A line ends where the book does, in a {cycle} to an earlier position of
-its own, or in a {trans}position to a line above. As in polyglot, castling counts where it is spelled as
-king takes rook.
+its own, or in a {trans}position to a line above.
 
 Examples:
   polybook dump-book --bin book.bin --color white               writes book_white.txt
@@ -41,7 +40,7 @@ pub struct Args {
     color: ColorArg,
 
     /// Play by the rules of this variant [default: the one that the book's header names]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 
     /// Where to write the lines; - is standard output [default: book_white.txt or book_black.txt]

@@ -26,8 +26,7 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Several books are merged first, as merge-book merges them. A move that is left out leads nowhere, so
---reachable and --max-ply leave out what only it led to. Records are told apart by their bytes, not by
-the position: a book that spells castling in two ways (e1g1 and e1h1) has two moves here.
+--reachable and --max-ply leave out what only it led to.
 
 Examples:
   polybook filter book.bin --out narrow.bin --min-share 10 --best 3
@@ -68,7 +67,7 @@ pub struct Args {
     normalize: bool,
 
     /// Lines start as in this variant [default: the one that the first book is for]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 
     /// Print a JSON document
