@@ -395,6 +395,7 @@ fn names_of_any_bytes() {
 fn what_is_no_book_is_named() {
     let dir = made();
     for (line, said) in [
+        ("verify games.obs.db3", "OOBS database"),
         ("verify famous.pgn", "PGN"),
         ("show famous.pgn", "make-book"),
         ("convert famous.pgn a.csv", "make-book"),
@@ -407,6 +408,46 @@ fn what_is_no_book_is_named() {
         assert_eq!(error.lines().count(), 1, "{line}: {error}");
         assert!(error.contains(said), "{line}: {error}");
     }
+}
+
+#[test]
+fn one_word_for_one_thing_and_null_for_what_is_not_known() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 *\n").unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --bin book.bin --leveldb games.idx --explorer",
+    );
+    let moves = ok_json(dir, "moves --leveldb games.idx --json");
+    let rating = moves["moves"][0].get("average_rating");
+    assert_eq!(rating, Some(&Value::Null), "{moves}");
+    let tree: Value =
+        serde_json::from_str(ok(dir, "tree book.bin --format jsonl --max-ply 1").trim()).unwrap();
+    let shown = ok_json(dir, "show book.bin --json");
+    for document in [tree, shown] {
+        assert_eq!(
+            document["moves"][0]["probability"],
+            json!(100.0),
+            "{document}"
+        );
+    }
+}
+
+#[test]
+fn advice_names_only_options_that_the_command_has() {
+    let dir = temp();
+    fs::write(dir.path().join("empty.pgn"), "").unwrap();
+    let error = fails(
+        dir.path(),
+        "serve empty.pgn --no-cache --listen 127.0.0.1:0",
+        1,
+    );
+    assert!(
+        error.contains("empty.pgn") && error.contains("nothing to show"),
+        "{error}"
+    );
+    assert!(!error.contains("allow-empty"), "{error}");
 }
 
 #[test]

@@ -479,7 +479,7 @@ fn listed(document: &Value) -> Vec<(String, u64, u64)> {
             (
                 san,
                 number(played, "games"),
-                number(played, "average_rating"),
+                played["average_rating"].as_u64().unwrap_or(0),
             )
         })
         .collect()

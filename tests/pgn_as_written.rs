@@ -74,7 +74,6 @@ impl Made {
         self.book
             .moves_of(&before)
             .unwrap()
-            .into_iter()
             .find(|entry| entry.mv == last.into())
             .map(|entry| entry.weight)
     }

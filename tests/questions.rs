@@ -94,6 +94,53 @@ fn what_is_no_book() {
 /// In Chess960 a rook may castle that is not the outermost of its side. A key does not tell which, so books leave
 /// such positions out, and a database does not.
 #[test]
+fn what_is_shown_is_a_book_and_a_position() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = sample("famous.pgn");
+    ok(dir, args!["make-book", "-q", "--min-game", "1", &games]);
+    ok(
+        dir,
+        args![
+            "make-book",
+            "-q",
+            &games,
+            "--leveldb",
+            "x.idx",
+            "--explorer"
+        ],
+    );
+    // Moves need no quotes.
+    let quoted = ok(dir, &["show", "book.bin", "e4 e5"]);
+    assert_eq!(ok(dir, "show book.bin e4 e5"), quoted);
+    assert_eq!(ok(dir, "show book.bin 1. e4 e5"), quoted);
+    // Records in any order, and bytes that are no moves.
+    let book = std::fs::read(dir.join("book.bin")).unwrap();
+    let mut records: Vec<[u8; 16]> = book.as_chunks().0.to_vec();
+    records.retain(|record| record[..8] != [0; 8]);
+    records.reverse();
+    std::fs::write(dir.join("unsorted.bin"), records.as_flattened()).unwrap();
+    std::fs::write(dir.join("other.bin"), [0xff; 160]).unwrap();
+    for name in ["unsorted.bin", "other.bin"] {
+        let error = fails(dir, &format!("show {name}"), 1);
+        assert!(
+            error.contains(name) && error.contains("polybook verify"),
+            "{error}"
+        );
+    }
+    let error = fails(dir, "show x.idx", 1);
+    assert!(error.contains("polybook moves --leveldb"), "{error}");
+    let board = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";
+    for (fen, missing) in [
+        (board.to_owned(), "side to move"),
+        (format!("{board} w"), "castling rights"),
+    ] {
+        let error = fails(dir, &["show", "book.bin", "--fen", &fen], 1);
+        assert!(error.contains(missing), "{error}");
+    }
+}
+
+#[test]
 fn positions_without_a_key() {
     let dir = temp();
     let dir = dir.path();

@@ -294,7 +294,10 @@ fn books_stand_beside_the_counts() {
                 .any(|mv| mv["uci"] == "e1h1" && mv["san"] == "O-O"),
             "{moves:?}"
         );
-        let percent: f64 = moves.iter().map(|mv| mv["percent"].as_f64().unwrap()).sum();
+        let percent: f64 = moves
+            .iter()
+            .map(|mv| mv["probability"].as_f64().unwrap())
+            .sum();
         assert!((percent - 100.0).abs() < 0.01);
     }
 }

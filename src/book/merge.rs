@@ -1,12 +1,14 @@
 //! Merging books.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
 
 use super::{
     entry::write_entries,
-    file::BookFile,
     foreign::begin_book,
-    header::{self, HeaderError, with_checksum},
+    header::{self, HeaderError},
     open::Book,
     positions::{MergePolicy, Positions},
 };
@@ -44,8 +46,9 @@ pub fn merge_books(
     let mut file = begin_book(out)?;
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = joined_header(&books, "Merged", "", out)?;
-    let temp_dir = std::env::temp_dir();
-    let mut writer = BookFile::begin(&mut file, Some(&header), &temp_dir)?;
+    let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
+    let written = writer.write_all(&header::create_raw(&header));
+    written.at(out, "write")?;
     let mut summary = MergeSummary::default();
     let mut positions = Positions::new(&books, policy, meter);
     for position in &mut positions {
@@ -56,7 +59,8 @@ pub fn merge_books(
         write_entries(&position.entries, &mut writer).at(out, "write")?;
     }
     summary.read = positions.read;
-    writer.finish()?;
+    writer.flush().at(out, "write")?;
+    drop(writer);
     file.commit()?;
     Ok(summary)
 }
@@ -97,7 +101,7 @@ pub(super) fn joined_header(
     if !options.is_empty() {
         comment.push_str(&format!("\nOptions: {options}"));
     }
-    header::create(&united, &with_checksum(&comment)).map_err(|source| Error::format(out, source))
+    header::create(&united, &comment).map_err(|source| Error::format(out, source))
 }
 
 /// The variants that a book's header names. A book without a header is for normal chess.

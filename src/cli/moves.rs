@@ -111,7 +111,8 @@ struct MoveDocument {
 
 #[derive(Serialize)]
 struct ExploredDocument {
-    average_rating: u64,
+    /// `None` if nobody who played it has one.
+    average_rating: Option<u64>,
     opening: Option<Opening>,
 }
 
@@ -160,7 +161,7 @@ fn document(answer: &Answer, pos: &VariantPosition) -> Document {
         draws: played.draws,
         black: played.black,
         explored: Some(ExploredDocument {
-            average_rating: played.average_rating.unwrap_or(0),
+            average_rating: played.average_rating.filter(|rating| *rating > 0),
             opening: played.opening,
         }),
     };

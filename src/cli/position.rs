@@ -15,12 +15,12 @@ pub struct PositionArgs {
     moves: Option<String>,
 
     /// Play by the rules of this variant [default: the one that the file is for]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 
     /// The same without an option: a FEN, or moves
     #[arg(value_name = "POSITION", conflicts_with_all = ["fen", "moves"])]
-    position: Option<String>,
+    position: Vec<String>,
 }
 
 impl PositionArgs {
@@ -37,11 +37,13 @@ impl PositionArgs {
     /// The position that the options name, of their variant or else of that of the file.
     pub fn position_of(&self, variant: Option<Variant>) -> Result<VariantPosition, LineError> {
         let variant = self.variant_of(variant);
-        match &self.position {
+        match self.position.join(" ") {
+            text if text.is_empty() => {
+                variant.from_text(self.fen.as_deref(), self.moves.as_deref())
+            }
             // No move holds a slash, every FEN seven.
-            Some(text) if text.contains('/') => variant.from_text(Some(text), None),
-            Some(text) => variant.from_text(None, Some(text)),
-            None => variant.from_text(self.fen.as_deref(), self.moves.as_deref()),
+            text if text.contains('/') => variant.from_text(Some(&text), None),
+            text => variant.from_text(None, Some(&text)),
         }
     }
 }

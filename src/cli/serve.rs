@@ -124,7 +124,7 @@ fn indexes(args: &Args, context: Context) -> anyhow::Result<(Vec<PathBuf>, Optio
         }
         let (cache, _) = place.as_ref().expect("it has just been made");
         let index = cache.of(source)?;
-        make(&index, args, context)?;
+        make(&index, source, args, context)?;
         indexes.push(index.path().to_owned());
     }
     Ok((indexes, place.and_then(|(_, temporary)| temporary)))
@@ -145,7 +145,7 @@ fn cache(temporary: bool) -> anyhow::Result<(Cache, Option<TempDir>)> {
     Ok((Cache::new(directory.join("polybook"))?, None))
 }
 
-fn make(index: &CachedIndex, args: &Args, context: Context) -> anyhow::Result<()> {
+fn make(index: &CachedIndex, source: &Path, args: &Args, context: Context) -> anyhow::Result<()> {
     if index.is_made() {
         return Ok(());
     }
@@ -156,6 +156,11 @@ fn make(index: &CachedIndex, args: &Args, context: Context) -> anyhow::Result<()
     match made {
         // Another process was faster.
         Err(Error::Exists { .. }) if index.is_made() => {}
+        Err(Error::Empty { reason }) => {
+            let problem = format!("there is nothing to show: {reason}");
+            let path = source.to_owned();
+            return Err(Error::File { path, problem }.into());
+        }
         made => {
             let games = made?.totals.games;
             let rejected = games.rejected;

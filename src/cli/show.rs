@@ -3,7 +3,8 @@
 use std::{fmt::Write, path::PathBuf};
 
 use polybook::{
-    book::{Book, Scaling, Weights},
+    Error,
+    book::{Book, Scaling, Weights, is_book_or_empty},
     obs::{self, Obs},
     tally::Stats,
 };
@@ -17,6 +18,7 @@ use super::{input::InputFile, json, key, position::PositionArgs};
 #[command(after_help = "\
 Examples:
   polybook show book.bin
+  polybook show book.bin e4 c5
   polybook show book.bin --moves \"1. e4 c5\"
   polybook show --json book.bin --fen \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1\"")]
 pub struct Args {
@@ -34,6 +36,10 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let file = InputFile::of(&args.book)?;
+    if file.path().is_dir() {
+        let problem = "a directory: polybook moves --leveldb lists the moves of an index";
+        return Err(problem_of(&file, problem).into());
+    }
     let shown = if obs::is_database(file.path())? {
         of_database(args, &file)?
     } else {
@@ -84,11 +90,24 @@ struct Games {
     active: bool,
 }
 
+fn problem_of(file: &InputFile, problem: &str) -> Error {
+    Error::File {
+        path: file.path().to_owned(),
+        problem: problem.to_owned(),
+    }
+}
+
 fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
     let book = Book::open(file.path())?;
+    // What is not in order is not found.
+    if file.path().is_file() && !is_book_or_empty(file.path())? {
+        let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has moves that are none; \
+                       polybook verify says more";
+        return Err(problem_of(file, problem).into());
+    }
     let pos = args.position.position_of(book.variant())?;
     let key = key::book_key(&pos)?;
-    let moves = book.moves_of(&pos)?.into_iter().map(|entry| ShownMove {
+    let moves = book.moves_of(&pos)?.map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
         weight: entry.weight,

@@ -1,10 +1,9 @@
-//! `polybook verify`: whether a book or a database is in order.
+//! `polybook verify`: whether a book is in order.
 
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    book::{self, Fault, fix},
-    obs,
+    book::{Book, faults, fix},
     output::refuse_clashes,
     tally::Memory,
 };
@@ -17,23 +16,20 @@ use super::{
     json,
 };
 
-/// Check a book or an OOBS database: its records, their order, its header and its checksum
+/// Check a book: its size, the order of its keys, its moves and its header
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases that \
-polybook made have a checksum, which differs when a byte was damaged or another program changed the file. Without one, \
-a changed move or weight cannot be noticed.
+Exit status 1 means that the book has faults and --fix did not write a copy without them.
 
 Examples:
   polybook verify book.bin
-  polybook verify games.obs.db3
   polybook verify old.bin --fix new.bin")]
 pub struct Args {
-    /// The book or database; - is standard input
+    /// The book; - is standard input
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
-    /// Write a sorted copy of a book without repeated moves and other faults; - is standard output
+    /// Write a sorted copy without repeated moves and other faults; - is standard output
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
@@ -42,41 +38,13 @@ pub struct Args {
     json: bool,
 }
 
-/// What was found.
+/// What was found, for programs.
 #[derive(Serialize)]
-struct Document {
+struct Document<'a> {
     path: String,
-    /// Whole records of a book, those of the header among them, or rows of a database.
+    /// Whole records, those of the header among them.
     records: u64,
-    faults: Vec<String>,
-    /// Whether the checksum is that of the records; `None` if there is none.
-    checksum: Option<&'static str>,
-}
-
-impl Document {
-    fn of(file: &Path, name: String) -> anyhow::Result<Document> {
-        let (records, faults, checksum) = if obs::is_database(file)? {
-            let found = obs::verify(file)?;
-            let differs = found.faults.contains(&obs::Fault::Checksum);
-            let checksum = found.has_checksum.then_some(differs);
-            (found.rows, texts(&found.faults), checksum)
-        } else {
-            let found = book::verify(file, &Memory::default())?;
-            let differs = found.faults.contains(&Fault::Checksum);
-            let checksum = found.has_checksum.then_some(differs);
-            (found.records, texts(&found.faults), checksum)
-        };
-        Ok(Document {
-            path: name,
-            records,
-            faults,
-            checksum: checksum.map(|differs| if differs { "differs" } else { "matches" }),
-        })
-    }
-}
-
-fn texts(faults: &[impl ToString]) -> Vec<String> {
-    faults.iter().map(ToString::to_string).collect()
+    faults: &'a [String],
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -86,35 +54,45 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         refuse_clashes(&[out], &[file.path()])?;
         input::refuse_document_beside(args.json, out)?;
     }
-    let found = Document::of(file.path(), name.clone())?;
+    let memory = Memory::default();
+    let faults: Vec<String> = faults(file.path(), &memory)?
+        .iter()
+        .map(|fault| fault.to_string())
+        .collect();
+    let records = records(file.path())?;
     if args.json {
-        json::print(&found)?;
+        json::print(&Document {
+            path: name.clone(),
+            records,
+            faults: &faults,
+        })?;
     }
     if let Some(out) = &args.fix {
-        fix(file.path(), out, &Memory::default())?;
-        for fault in &found.faults {
+        fix(file.path(), out, &memory)?;
+        for fault in &faults {
             context.tell(&format!("{name}: {fault}\n"));
         }
         let out = input::output_name(out);
         context.tell(&format!("{out}: a copy of {name} without faults\n"));
         return Ok(());
     }
-    let faults = found.faults.join("; ");
     anyhow::ensure!(
-        found.faults.is_empty(),
-        match obs::is_database(file.path())? {
-            true => format!("{name}: {faults}; make the database again, or take a copy of it"),
-            false =>
-                format!("{name}: {faults}; verify --fix OUT writes a copy without these faults"),
-        }
+        faults.is_empty(),
+        "{name}: {}; verify --fix OUT writes a copy without these faults",
+        faults.join("; ")
     );
-    let checked = match found.checksum {
-        Some(_) => "its checksum matches",
-        None => "no checksum, so changed moves and numbers cannot be noticed",
-    };
     context.tell(&format!(
-        "{name}: in order, {}, {checked}\n",
-        counted(found.records, "record")
+        "{name}: in order, {}\n",
+        counted(records, "record")
     ));
     Ok(())
+}
+
+/// How many whole records a file has.
+fn records(path: &Path) -> anyhow::Result<u64> {
+    match Book::open(path) {
+        Ok(book) => Ok(book.len()),
+        // A book that was cut short has a size all the same.
+        Err(_) => Ok(std::fs::metadata(path)?.len() / 16),
+    }
 }

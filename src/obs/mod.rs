@@ -33,7 +33,6 @@ mod sorted;
 mod source;
 mod stream;
 mod table;
-mod verify;
 mod walk;
 mod write;
 
@@ -46,7 +45,6 @@ pub use self::{
     read::Obs,
     row::{Active, PassedOver, Row, legal_move},
     stream::Rows,
-    verify::{Fault, Verified, verify},
     write::{ObsWriter, Written},
 };
 use crate::error::{At, Error, Result};

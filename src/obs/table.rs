@@ -6,7 +6,6 @@ use rusqlite::{Connection, Statement};
 
 use super::{error::Sql, row::Active};
 use crate::{
-    checksum::Checksum,
     error::{Error, Result},
     tally::Stats,
     task::Failure,
@@ -49,30 +48,6 @@ pub(super) struct NewRow<'a> {
     pub comment: Option<&'a str>,
 }
 
-impl NewRow<'_> {
-    /// Replaces `text` with the fields in the order of the table, a tab after each but the last.
-    fn write_text(&self, text: &mut Vec<u8>) {
-        let mut number = itoa::Buffer::new();
-        text.clear();
-        text.extend_from_slice(self.epd.as_bytes());
-        text.push(b'\t');
-        text.extend_from_slice(self.mv.as_bytes());
-        text.push(b'\t');
-        text.extend_from_slice(number.format(self.active.bits()).as_bytes());
-        let Stats {
-            wins,
-            draws,
-            losses,
-        } = self.stats;
-        for games in [wins, draws, losses] {
-            text.push(b'\t');
-            text.extend_from_slice(number.format(games).as_bytes());
-        }
-        text.push(b'\t');
-        text.extend_from_slice(self.comment.unwrap_or_default().as_bytes());
-    }
-}
-
 /// The columns of new rows that are not left to their defaults.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Columns {
@@ -107,9 +82,6 @@ pub(super) struct BookTable<'a> {
     /// Inserts [`AT_ONCE`] rows.
     many: Statement<'a>,
     rows: u64,
-    checksum: Checksum,
-    /// A row as the checksum has it.
-    text: Vec<u8>,
     /// Set when what was inserted is lost.
     failure: &'a Failure,
 }
@@ -128,8 +100,6 @@ impl<'a> BookTable<'a> {
             columns,
             many: many.sql(target, "write")?,
             rows: 0,
-            checksum: Checksum::default(),
-            text: Vec::new(),
             failure,
         })
     }
@@ -137,11 +107,6 @@ impl<'a> BookTable<'a> {
     /// How many rows were inserted.
     pub(super) fn rows(&self) -> u64 {
         self.rows
-    }
-
-    /// The checksum of the rows that were inserted.
-    pub(super) fn checksum(&self) -> Checksum {
-        self.checksum
     }
 
     /// Inserts the next rows, which should be some thousands.
@@ -160,10 +125,6 @@ impl<'a> BookTable<'a> {
                 .sql(self.target, "write")?;
         }
         self.rows += rows.len() as u64;
-        for row in rows {
-            row.write_text(&mut self.text);
-            self.checksum.add(&self.text);
-        }
         Ok(())
     }
 }

@@ -151,6 +151,19 @@ impl Variant {
     /// [`LineError::Fen`] if it is malformed or its position impossible, [`LineError::Chess960`] if it is
     /// one of standard chess only but for its castling rights.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
+        let missing = match text.split_ascii_whitespace().count() {
+            1 => {
+                "the side to move and the castling rights are missing: write w or b and KQkq or - after the board"
+            }
+            2 => "the castling rights are missing: write KQkq or - after the side to move",
+            _ => "",
+        };
+        if !missing.is_empty() {
+            return Err(LineError::Fen {
+                fen: text.to_owned(),
+                reason: missing.to_owned(),
+            });
+        }
         match self.game_start(text)? {
             (pos, false) => Ok(pos),
             (_, true) => Err(LineError::Fen {

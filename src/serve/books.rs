@@ -40,7 +40,7 @@ struct WeighedMove {
     uci: String,
     san: String,
     weight: u16,
-    percent: f64,
+    probability: f64,
 }
 
 impl BookFile {
@@ -79,7 +79,7 @@ impl BookFile {
     pub(super) fn moves(&self, pos: &VariantPosition) -> Result<BookMoves> {
         let weighed: Vec<(BookMove, u16)> = match &self.format {
             Format::Polyglot(book) => {
-                let entries = book.moves_of(pos)?.into_iter();
+                let entries = book.moves_of(pos)?;
                 entries.map(|entry| (entry.mv, entry.weight)).collect()
             }
             Format::Oobs(obs, scaling) => {
@@ -100,7 +100,7 @@ impl BookFile {
                 uci: BookMove::from(legal).to_string(),
                 san: mv.san(pos)?,
                 weight,
-                percent: f64::from(weight) * 100.0 / sum.max(1) as f64,
+                probability: f64::from(weight) * 100.0 / sum.max(1) as f64,
             })
         });
         Ok(BookMoves {

@@ -20,8 +20,7 @@ pub use self::{
 };
 use super::{
     entry::{Entry, write_entries},
-    file::BookFile,
-    header::{self, HeaderError, split_checksum, with_checksum},
+    header::{self, HeaderError},
     lines::{AscendingKeys, Knowledge, Reached, Way},
     open::Book,
 };
@@ -79,7 +78,7 @@ pub fn edit_book(
     book: &Book,
     edits: &[PositionEdit],
     variant: Variant,
-    mut out: AtomicFile,
+    out: AtomicFile,
     memory: &Memory,
     meter: &Meter,
 ) -> Result<EditSummary> {
@@ -102,8 +101,11 @@ pub fn edit_book(
         positions.insert(key, after);
     }
     summary.removed_positions = removed.len() as u64;
+    let mut writer = BufWriter::with_capacity(1 << 16, out);
     let header = edited_header(book)?;
-    let mut writer = BookFile::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
+    writer
+        .write_all(header.as_deref().unwrap_or_default())
+        .at(&target, "write")?;
     let first = Rewrite {
         positions,
         orphans: None,
@@ -128,8 +130,8 @@ pub fn edit_book(
         summary.removed_positions += written.orphans;
         summary.entries = written.records;
     }
-    writer.finish()?;
-    out.commit()?;
+    let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
+    file.at(target, "write")?.commit()?;
     Ok(summary)
 }
 
@@ -158,7 +160,7 @@ impl Rewrite<'_> {
         mut self,
         book: &Book,
         path: &Path,
-        out: &mut impl Write,
+        out: &mut BufWriter<impl Write>,
         meter: &Meter,
     ) -> Result<Written> {
         meter.expect(book.len());
@@ -285,23 +287,20 @@ impl Orphans<'_> {
 /// What begins the last line of the comment of a book that was edited.
 const EDITED: &str = "Edited by polybook ";
 
-/// The text of a book's header with a comment that says that the book was edited, and with a checksum. `None` if the
-/// book has no header, a malformed one, or one without room for that and without a checksum, which stays as it is.
-fn edited_header(book: &Book) -> Result<Option<String>> {
+/// The header of a book with a comment that tells of the edit, where there is one and room for it.
+fn edited_header(book: &Book) -> Result<Option<Vec<u8>>> {
     let old = match book.header() {
         Ok(old) => old,
         // There is none, or it is malformed: it stays as it is.
         Err(err) if err.carried::<HeaderError>().is_some() => return Ok(None),
         Err(err) => return Err(err),
     };
-    let (comment, checksum) = split_checksum(&old.comment);
     let line = format!("{EDITED}{}", env!("CARGO_PKG_VERSION"));
-    let mut lines: Vec<&str> = comment.lines().collect();
+    let mut lines: Vec<&str> = old.comment.lines().collect();
     lines.retain(|line| !line.starts_with(EDITED));
     lines.push(&line);
-    let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
+    let text = header::create(&old.variants, &lines.join("\n")).ok();
     // The null byte counts.
-    let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
-    // A checksum that is there already has its room.
-    Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
+    let text = text.filter(|text| text.len() < header::PORTABLE_LENGTH);
+    Ok(text.as_deref().map(header::create_raw))
 }

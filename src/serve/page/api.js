@@ -46,7 +46,7 @@
  * @property {Board} polybook
  */
 /** @typedef {{ total: number, games: Game[] }} GameList */
-/** @typedef {{ uci: string, san: string, weight: number, percent: number }} BookMove */
+/** @typedef {{ uci: string, san: string, weight: number, probability: number }} BookMove */
 /** @typedef {{ name: string, moves: BookMove[] }} Book */
 /** @typedef {{ variant: string, start: string | null, moves: WrittenMove[], problem: string | null, tags: [string, string][] }} Moves */
 /** @typedef {Game & Moves} OpenGame */

@@ -106,7 +106,7 @@ function nameCell(opening, above) {
 function bookCell(book, uci) {
   const move = book.moves.find((other) => other.uci === uci);
   const title = move ? `weight ${move.weight}` : "";
-  return make("td", { class: "number book", title }, move ? percent(move.percent / 100) : "");
+  return make("td", { class: "number book", title }, move ? percent(move.probability / 100) : "");
 }
 
 /**
