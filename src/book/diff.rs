@@ -21,10 +21,19 @@ pub struct PositionDifference {
 pub struct MoveDifference {
     /// The move.
     pub mv: BookMove,
-    /// The first book's record, if it has one.
-    pub first: Option<Entry>,
-    /// The second book's.
-    pub second: Option<Entry>,
+    /// What the first book has of it, if it has the move.
+    pub first: Option<MoveRecords>,
+    /// What the second book has.
+    pub second: Option<MoveRecords>,
+}
+
+/// The records of a move in a position, of which a book may have several.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct MoveRecords {
+    /// The sum of their weights, as they are in the book. That of several may be more than a record can have.
+    pub weight: u64,
+    /// `learn` of the first record.
+    pub learn: u32,
 }
 
 /// The positions that differ, in the order of their keys.
@@ -80,7 +89,7 @@ impl Differences<'_> {
         };
         let take = |next: &mut Option<PositionEntries>| {
             let taken = next.take_if(|next| next.key == key);
-            taken.map_or_else(Vec::new, |taken| taken.entries)
+            taken.map_or_else(Vec::new, |taken| taken.sums)
         };
         let first = take(&mut self.next_first);
         let moves = compared(&first, &take(&mut self.next_second));
@@ -102,11 +111,18 @@ impl Iterator for Differences<'_> {
 }
 
 /// The moves of a position that differ.
-fn compared(first: &[Entry], second: &[Entry]) -> Vec<MoveDifference> {
-    let mut moves: Vec<BookMove> = first.iter().chain(second).map(|entry| entry.mv).collect();
+fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
+    let all = first.iter().chain(second);
+    let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();
     moves.sort_unstable();
     moves.dedup();
-    let of = |entries: &[Entry], mv| entries.iter().find(|entry| entry.mv == mv).copied();
+    let of = |sums: &[(Entry, u64)], mv| {
+        let (entry, sum) = sums.iter().find(|(entry, _)| entry.mv == mv)?;
+        Some(MoveRecords {
+            weight: *sum,
+            learn: entry.learn,
+        })
+    };
     let pairs = moves.into_iter().map(|mv| MoveDifference {
         mv,
         first: of(first, mv),
@@ -125,6 +141,32 @@ mod tests {
 
     /// Keys and moves with their weights.
     type Weights = BTreeMap<(u64, u16), u16>;
+
+    #[test]
+    fn weights_of_repeated_records_are_not_scaled() {
+        let record = |mv, weight| Entry {
+            key: 1,
+            mv: BookMove(mv),
+            weight,
+            learn: 0,
+        };
+        let book = |records: &[Entry]| {
+            let bytes = records.iter().flat_map(|record| record.to_bytes());
+            Book::from_bytes(bytes.collect()).unwrap()
+        };
+        let repeated = book(&[record(7, 40_000), record(7, 40_000), record(8, 100)]);
+        // Where the repeated records are scaled down, these are the same.
+        let single = book(&[record(7, 65_535), record(8, 81)]);
+        let meter = Meter::default();
+        let found: Vec<_> = differences(&repeated, &single, &meter).collect();
+        let [Ok(position)] = &found[..] else {
+            panic!("{found:?}");
+        };
+        let weight = |records: Option<MoveRecords>| records.unwrap().weight;
+        let moves = position.moves.iter();
+        let weights = moves.map(|mv| (weight(mv.first), weight(mv.second)));
+        assert_eq!(weights.collect::<Vec<_>>(), [(80_000, 65_535), (100, 81)]);
+    }
 
     fn book(weights: &Weights) -> Book {
         let entry = |((key, mv), weight): (&(u64, u16), &u16)| Entry {
@@ -152,8 +194,8 @@ mod tests {
                 let difference = difference.unwrap();
                 for mv in difference.moves {
                     let place = (difference.key, mv.mv.0);
-                    prop_assert_eq!(mended.remove(&place), mv.first.map(|entry| entry.weight));
-                    mended.extend(mv.second.map(|entry| (place, entry.weight)));
+                    prop_assert_eq!(mended.remove(&place), mv.first.map(|found| found.weight as u16));
+                    mended.extend(mv.second.map(|found| (place, found.weight as u16)));
                 }
             }
             prop_assert_eq!(mended, b);

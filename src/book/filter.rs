@@ -133,7 +133,7 @@ pub fn filter_books(
         let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
         let mut kept = BufWriter::with_capacity(1 << 16, copy);
         for position in &mut positions {
-            let mut entries = position?.entries;
+            let (mut entries, _) = position?.into_entries();
             filter.apply(&mut entries);
             let written = write_entries(&entries, &mut kept);
             written.at(temp_dir, "write a temporary file in")?;
@@ -148,7 +148,7 @@ pub fn filter_books(
         (summary.positions, summary.written) = written;
     } else {
         for position in &mut positions {
-            let mut entries = position?.entries;
+            let (mut entries, _) = position?.into_entries();
             filter.apply(&mut entries);
             write_entries(&entries, &mut writer).at(out, "write")?;
             summary.positions += u64::from(!entries.is_empty());

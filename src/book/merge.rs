@@ -53,10 +53,10 @@ pub fn merge_books(
     let mut positions = Positions::new(&books, policy, meter);
     for position in &mut positions {
         task::fault("merge books");
-        let position = position?;
-        summary.scaled += u64::from(position.is_scaled);
-        summary.written += position.entries.len() as u64;
-        write_entries(&position.entries, &mut writer).at(out, "write")?;
+        let (entries, is_scaled) = position?.into_entries();
+        summary.scaled += u64::from(is_scaled);
+        summary.written += entries.len() as u64;
+        write_entries(&entries, &mut writer).at(out, "write")?;
     }
     summary.read = positions.read;
     writer.flush().at(out, "write")?;

@@ -33,7 +33,7 @@ mod weight;
 
 pub(crate) use self::foreign::check_replaceable;
 pub use self::{
-    diff::{Differences, MoveDifference, PositionDifference, differences},
+    diff::{Differences, MoveDifference, MoveRecords, PositionDifference, differences},
     edit::{
         Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
     },

@@ -174,6 +174,17 @@ impl Book {
         }
     }
 
+    /// Whether the header says that the book is for a variant. A book without a header is for standard chess. Positions
+    /// of several variants can have the same key.
+    pub fn is_for(&self, variant: Variant) -> bool {
+        let header = self.header().ok();
+        let named = header.filter(|header| !header.variants.is_empty());
+        named.map_or(variant == Variant::Standard, |header| {
+            let mut names = header.variants.iter();
+            names.any(|name| Ok(true) == name.parse().map(|own| variant.is_played_like(own)))
+        })
+    }
+
     /// The records of a position.
     ///
     /// # Errors

@@ -18,13 +18,29 @@ pub enum MergePolicy {
     First,
 }
 
-/// A position and its moves, each once, the heaviest first and those of one weight in the order of their numbers.
+/// A position and its moves, each once, in the order of their numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PositionEntries {
     pub key: u64,
-    pub entries: Vec<Entry>,
-    /// Whether sums of weights were too large and all weights were scaled down.
-    pub is_scaled: bool,
+    /// The first record of each move, and the sum of the weights of all.
+    pub sums: Vec<(Entry, u64)>,
+}
+
+impl PositionEntries {
+    /// The records of a book that has the position so, the heaviest first, and whether sums were too large and all
+    /// weights were scaled down.
+    pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
+        let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
+        let scaling = Scaling::new(largest);
+        let scaled = self.sums.into_iter().map(|(entry, sum)| Entry {
+            // A move that is never to be played stays so.
+            weight: if sum == 0 { 0 } else { scaling.apply(sum) },
+            ..entry
+        });
+        let mut entries: Vec<Entry> = scaled.collect();
+        entries.sort_by_key(|entry| Reverse(entry.weight));
+        (entries, largest > u64::from(u16::MAX))
+    }
 }
 
 /// The positions of books whose records are read once from start to end. A move that several records of a
@@ -90,11 +106,9 @@ impl<'a> Positions<'a> {
                 self.joined.add(record);
             }
         }
-        let (entries, is_scaled) = self.joined.take_entries();
         Ok(Some(PositionEntries {
             key: first.entry.key,
-            entries,
-            is_scaled,
+            sums: self.joined.take_sums(),
         }))
     }
 }
@@ -139,20 +153,11 @@ impl Joined {
         self.folded = self.sums.len();
     }
 
-    /// The records of the merged book in its order, and whether their weights had to be scaled.
-    fn take_entries(&mut self) -> (Vec<Entry>, bool) {
+    /// The moves and their sums, in the order of moves.
+    fn take_sums(&mut self) -> Vec<(Entry, u64)> {
         self.fold();
         self.folded = 0;
-        let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
-        let scaling = Scaling::new(largest);
-        let scaled = self.sums.drain(..).map(|(entry, sum)| Entry {
-            // A move that is never to be played stays so.
-            weight: if sum == 0 { 0 } else { scaling.apply(sum) },
-            ..entry
-        });
-        let mut entries: Vec<Entry> = scaled.collect();
-        entries.sort_by_key(|entry| Reverse(entry.weight));
-        (entries, largest > u64::from(u16::MAX))
+        self.sums.drain(..).collect()
     }
 }
 
@@ -244,7 +249,8 @@ mod tests {
             });
             assert!(joined.sums.len() <= 1024);
         }
-        let (entries, is_scaled) = joined.take_entries();
+        let sums = joined.take_sums();
+        let (entries, is_scaled) = PositionEntries { key: 1, sums }.into_entries();
         let expected = [entry(0, 65_535), entry(1, 65_535), entry(2, 65_534)];
         assert_eq!((&entries[..], is_scaled), (&expected[..], true));
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use polybook::{
-    book::{Book, Entry, PositionDifference, differences},
+    book::{Book, MoveRecords, PositionDifference, differences},
     position::Variant,
     progress::Meter,
     tally::Memory,
@@ -30,8 +30,9 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Each position that differs is printed with its FEN, or with its key if no line of the books comes to it
-from the starting position; then the moves: - only in A, + only in B, * with another weight. Headers and
-the order of the moves of a position do not count. Exit status 1 means that the books differ.
+from the starting position; then the moves: - only in A, + only in B, * with another weight. A move that
+a book has several times has the sum of their weights. Headers and the order of the moves of a position do
+not count. Exit status 1 means that the books differ.
 
 Examples:
   polybook diff old.bin new.bin
@@ -78,21 +79,21 @@ struct MoveDocument {
     uci: String,
     /// `None` where the position is not known, or the move is not legal there.
     san: Option<String>,
-    first: Option<EntryDocument>,
-    second: Option<EntryDocument>,
+    first: Option<RecordsDocument>,
+    second: Option<RecordsDocument>,
 }
 
 #[derive(Serialize)]
-struct EntryDocument {
-    weight: u16,
+struct RecordsDocument {
+    weight: u64,
     learn: u32,
 }
 
-impl EntryDocument {
-    fn of(entry: Entry) -> EntryDocument {
-        EntryDocument {
-            weight: entry.weight,
-            learn: entry.learn,
+impl RecordsDocument {
+    fn of(records: MoveRecords) -> RecordsDocument {
+        RecordsDocument {
+            weight: records.weight,
+            learn: records.learn,
         }
     }
 }
@@ -176,8 +177,8 @@ fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> P
     let moves = difference.moves.iter().map(|mv| MoveDocument {
         uci: pos.map_or_else(|| mv.mv.to_string(), |pos| mv.mv.uci(pos)),
         san: pos.and_then(|pos| mv.mv.san(pos)),
-        first: mv.first.map(EntryDocument::of),
-        second: mv.second.map(EntryDocument::of),
+        first: mv.first.map(RecordsDocument::of),
+        second: mv.second.map(RecordsDocument::of),
     });
     PositionDocument {
         key: super::key::text(difference.key),
