@@ -158,6 +158,7 @@ fn positions_without_a_key() {
     );
     let famous = sample("famous.pgn");
     ok(dir, args!["make-book", "-q", famous, "--bin", "b.bin"]);
+    ok(dir, "pgheader b.bin -v fischerandom");
     let question = ["--variant", "chess960", "--fen", fen];
     for asked in [vec!["key"], vec!["show", "b.bin"]] {
         let error = fails(dir, &[&asked[..], &question].concat(), 1);

@@ -577,3 +577,106 @@ fn standard_books_know_no_drops() {
     let output = run(dir.path(), "verify a.bin");
     assert_eq!(output.status.code(), Some(1));
 }
+
+/// Four games with the same moves, in variants three of which have the same keys.
+const SAME_MOVES: &str = r#"[White "Standard"]
+[Result "1-0"]
+
+1. e4 e5 1-0
+
+[White "Hill"]
+[Variant "King of the Hill"]
+[Result "1-0"]
+
+1. e4 e5 1-0
+
+[White "Random"]
+[Variant "Chess960"]
+[FEN "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"]
+[Result "1-0"]
+
+1. e4 e5 1-0
+
+[White "Atomic"]
+[Variant "Atomic"]
+[Result "1-0"]
+
+1. e4 e5 1-0
+"#;
+
+#[test]
+fn games_of_other_variants_are_not_listed() {
+    let dir = temp();
+    write(dir.path(), "a.pgn", SAME_MOVES);
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --variant auto --leveldb auto.idx --explorer",
+    );
+    for (variant, white) in [
+        ("standard", "Standard"),
+        ("kingofthehill", "Hill"),
+        ("fischerandom", "Random"),
+        ("atomic", "Atomic"),
+    ] {
+        let ask = format!("games --leveldb auto.idx --variant {variant} --moves e4");
+        let listed = ok_json(dir.path(), &format!("{ask} --json"));
+        assert_eq!(listed["total"], 1, "{variant}");
+        assert_eq!(listed["games"][0]["white"], white);
+        let pgn = ok(dir.path(), &format!("{ask} --pgn"));
+        assert_eq!(pgn.matches("[White ").count(), 1, "{pgn}");
+        assert!(pgn.contains(&format!("[White \"{white}\"]")), "{pgn}");
+    }
+    // Without the explorer's data, keys alone tell the games of some variants.
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --variant auto --leveldb plain.idx",
+    );
+    let atomic = "games --leveldb plain.idx --variant atomic --moves e4 --json";
+    assert_eq!(ok_json(dir.path(), atomic)["total"], 1);
+    let error = fails(dir.path(), "games --leveldb plain.idx --moves e4", 1);
+    assert!(error.contains("--explorer"), "{error}");
+    for options in ["", "--explorer"] {
+        ok(
+            dir.path(),
+            &format!("make-book -q a.pgn --leveldb one.idx --force {options}"),
+        );
+        for (variant, total) in [("standard", 1), ("kingofthehill", 0)] {
+            let ask = format!("games --leveldb one.idx --variant {variant} --moves e4 --json");
+            assert_eq!(
+                ok_json(dir.path(), &ask)["total"],
+                total,
+                "{options} {variant}"
+            );
+        }
+    }
+}
+
+#[test]
+fn books_and_databases_answer_for_their_own_variants_only() {
+    let dir = temp();
+    write(dir.path(), "a.pgn", SAME_MOVES);
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --min-game 1 --bin a.bin --obs a.obs.db3",
+    );
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --min-game 1 --no-header --bin bare.bin",
+    );
+    for name in ["a.bin", "bare.bin", "a.obs.db3"] {
+        let shown = ok_json(dir.path(), &format!("show {name} --json"));
+        assert_eq!(shown["moves"][0]["uci"], "e2e4");
+        for variant in ["kingofthehill", "fischerandom", "horde"] {
+            let ask = format!("show {name} --json --variant {variant}");
+            let error = fails(dir.path(), &ask, 1);
+            assert!(error.contains(&format!("not for {variant}")), "{error}");
+        }
+    }
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --min-game 1 --variant fischerandom --bin random.bin",
+    );
+    let error = fails(dir.path(), "show random.bin --variant standard", 1);
+    assert!(error.contains("is for fischerandom"), "{error}");
+    ok(dir.path(), "show random.bin");
+}

@@ -9,8 +9,8 @@ use std::{
 
 use polybook::{
     explorer::{Explorer, Line, Page, Query, Sort, View},
-    index::{GameHeader, Index},
-    position,
+    index::{GameHeader, GameIds, Index},
+    position::{self, Variant},
 };
 use serde::{
     Serialize, Serializer,
@@ -72,16 +72,30 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         && args.filters.are_none()
         && args.sort == Sort::Id
     {
-        return run_plain(args, &Index::open(path)?);
+        let index = Index::open(path)?;
+        // The explorer's data say more of a position than its key does, but in standard chess that is nothing.
+        if index.variant().only() == Some(Variant::Standard) || !index.is_explored()? {
+            return run_plain(args, &index);
+        }
     }
     run_explored(args)
 }
 
-/// All games of a position, in the order of the index.
+/// All games of a position by its key, in the order of the index.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
-    let pos = args.position.position_of(index.variant().only())?;
+    let own = index.variant().only();
+    let variant = args.position.variant_of(own);
+    let pos = args.position.position_of(own)?;
     let key = position::key(&pos);
-    let ids = index.games(key)?;
+    let ids = match own {
+        Some(own) if !own.is_played_like(variant) => GameIds::default(),
+        None if variant.number().is_none_or(|number| number == 0) => anyhow::bail!(
+            "{}: has games of several variants whose positions share keys: make it again with --explorer, which keeps \
+             them apart",
+            index.path().display()
+        ),
+        _ => index.games(key)?,
+    };
     let wanted = ids
         .iter()
         .skip(args.skip)

@@ -6,6 +6,7 @@ use polybook::{
     Error,
     book::{Book, Scaling, Weights, is_book_or_empty},
     obs::{self, Obs},
+    position::Variant,
     tally::Stats,
 };
 use serde::Serialize;
@@ -105,6 +106,12 @@ fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
                        polybook verify says more";
         return Err(problem_of(file, problem).into());
     }
+    let variant = args.position.variant_of(book.variant());
+    if !book.is_for(variant) {
+        let own = book.header().map(|header| header.variants.join(", "));
+        let own = own.unwrap_or_else(|_| Variant::Standard.name().to_owned());
+        return Err(of_another_variant(args, &own, variant));
+    }
     let pos = args.position.position_of(book.variant())?;
     let key = key::book_key(&pos)?;
     let moves = book.moves_of(&pos)?.map(|entry| ShownMove {
@@ -121,7 +128,12 @@ fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
 /// The rows of a database, with the weights that the moves would have in a book of all of it.
 fn of_database(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
     let obs = Obs::open(file.path())?;
-    let pos = args.position.position_of(obs.info().variant.parse().ok())?;
+    let own = obs.info().variant.parse().ok();
+    let variant = args.position.variant_of(own);
+    if !obs.info().is_for(variant) {
+        return Err(of_another_variant(args, &obs.info().variant, variant));
+    }
+    let pos = args.position.position_of(own)?;
     let rows = obs.moves(&pos)?;
     let weights = Weights::default();
     let scaling = Scaling::new(obs.largest_weight(weights.factors)?);
@@ -159,6 +171,15 @@ fn of_database(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
         has_games: true,
         ..Shown::new(&pos, key, moves)
     })
+}
+
+/// Positions of several variants can have the same key, but not the same moves.
+fn of_another_variant(args: &Args, own: &str, asked: Variant) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{}: is for {own}, not for {}: ask with --variant about a variant that it is for",
+        args.book.display(),
+        asked.name()
+    )
 }
 
 impl Shown {

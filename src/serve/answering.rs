@@ -156,11 +156,11 @@ impl Answering {
     /// What each book plays in a position.
     pub(super) fn book(&self, asked: &Asked) -> Result<Content, Refusal> {
         let request = Request::parse(Route::Book, &asked.query)?;
-        let pos = request.query.line.position();
+        let line = &request.query.line;
         let books = self
             .books
             .iter()
-            .map(|book| book.moves(pos).map_err(failed));
+            .map(|book| book.moves(line).map_err(failed));
         Content::json(&Books {
             books: books.collect::<Result<_, _>>()?,
         })

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde::Serialize;
-use shakmaty::variant::VariantPosition;
 
 use crate::{
     book::{Book, Scaling, Weights},
     error::{At, Result},
+    explorer::Line,
     obs::{self, Obs},
     position::BookMove,
 };
@@ -75,9 +75,16 @@ impl BookFile {
         (&self.name, self.identity)
     }
 
-    /// The moves that are legal in a position, as the book orders them.
-    pub(super) fn moves(&self, pos: &VariantPosition) -> Result<BookMoves> {
+    /// The moves that are legal in the last position of a line, as the book orders them. A book of another variant has
+    /// none.
+    pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
+        let pos = line.position();
+        let is_for = match &self.format {
+            Format::Polyglot(book) => book.is_for(line.variant()),
+            Format::Oobs(obs, _) => obs.info().is_for(line.variant()),
+        };
         let weighed: Vec<(BookMove, u16)> = match &self.format {
+            _ if !is_for => Vec::new(),
             Format::Polyglot(book) => {
                 let entries = book.moves_of(pos)?;
                 entries.map(|entry| (entry.mv, entry.weight)).collect()
@@ -140,9 +147,14 @@ mod tests {
         run.bin(&bin).obs(&db).run().unwrap();
         let (bin, db) = (BookFile::open(bin).unwrap(), BookFile::open(db).unwrap());
         assert_eq!((bin.name(), db.name()), ("a", "b"));
-        let pos = Variant::Standard.from_text(None, Some("e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6"));
-        let pos = pos.unwrap();
-        let (mut one, mut other) = (bin.moves(&pos).unwrap(), db.moves(&pos).unwrap());
+        let line = |variant| Line::parse(variant, None, "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6").unwrap();
+        let standard = line(Variant::Standard);
+        let (mut one, mut other) = (bin.moves(&standard).unwrap(), db.moves(&standard).unwrap());
+        // The position has the same key and the same EPD there.
+        let hill = line(Variant::KingOfTheHill);
+        for book in [&bin, &db] {
+            assert!(book.moves(&hill).unwrap().moves.is_empty());
+        }
         for moves in [&mut one.moves, &mut other.moves] {
             moves.sort_by(|a, b| a.uci.cmp(&b.uci));
         }
