@@ -501,3 +501,45 @@ fn a_missing_column_is_an_error_to_match_on() {
     assert!(matches!(err, Error::Format { .. }));
     assert_eq!(err.carried(), Some(&ObsError::MissingColumn("Loss")));
 }
+
+/// `python-chess` writes an en passant square only if the capture is legal; keys have it if a pawn stands ready.
+#[test]
+fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
+    let dir = temp();
+    let before = "4k3/3p4/8/r3P2K/8/8/8/8 b - -";
+    let after = "4k3/8/8/r2pP2K/8/8/8/8 w - -";
+    let table = "CREATE TABLE Book (EPD TEXT, Move TEXT, Win INTEGER, Draw INTEGER, Loss INTEGER);";
+    let row = |epd: &str, mv: &str| format!("INSERT INTO Book VALUES ('{epd}', '{mv}', 5, 0, 0);");
+    let by_step = [table, &row(before, "d7d5"), &row(after, "h5g6")].concat();
+    database(&dir.path().join("step.db3"), &by_step);
+    // No step leads to the position here.
+    let without = [table, &row(after, "h5g6")].concat();
+    database(&dir.path().join("without.db3"), &without);
+    let stepped = format!("{} d6 0 2", after.trim_end_matches(" -"));
+    let unstepped = format!("{after} 0 2");
+    for (name, has_stepped) in [("step", true), ("without", false)] {
+        let moves = |file: &str, fen: &str| {
+            let found = ok_json(dir.path(), &["show", file, "--json", "--fen", fen]);
+            found["moves"].as_array().unwrap().len()
+        };
+        assert_eq!(moves(&format!("{name}.db3"), &stepped), 1);
+        assert_eq!(moves(&format!("{name}.db3"), &unstepped), 1);
+        ok(
+            dir.path(),
+            &format!("convert -q {name}.db3 {name}.bin --min-game 1"),
+        );
+        let book = format!("{name}.bin");
+        assert_eq!(moves(&book, &stepped), usize::from(has_stepped));
+        assert_eq!(moves(&book, &unstepped), usize::from(!has_stepped));
+    }
+    // A database that names such squares elsewhere means what it leaves out.
+    let exact = [&by_step[..], &row("4k3/8/8/r1p1P2K/8/8/8/8 w - -", "h5g6")].concat();
+    let named = row("4k3/8/8/r3PpK1/8/8/8/8 w - f6", "g5f5");
+    database(&dir.path().join("exact.db3"), &[exact, named].concat());
+    ok(dir.path(), "convert -q exact.db3 exact.bin --min-game 1");
+    let found = ok_json(
+        dir.path(),
+        &["show", "exact.bin", "--json", "--fen", &unstepped],
+    );
+    assert_eq!(found["moves"].as_array().unwrap().len(), 1);
+}

@@ -3,7 +3,7 @@
 use rayon::{ThreadPool, prelude::*};
 use shakmaty::{Position, variant::VariantPosition};
 
-use super::Convert;
+use super::{Convert, pinned};
 use crate::{
     error::Result,
     obs::{PassedOver, Row, legal_move},
@@ -28,6 +28,10 @@ pub(super) struct Counted {
 #[derive(Default)]
 struct Found {
     counts: CountBatch,
+    /// Those of positions that may hide a step, and the steps.
+    hidden: CountBatch,
+    /// Whether a row names the square of a pinned pawn.
+    names_pinned: bool,
     starts: Vec<VariantPosition>,
     passed_over: PassedOver,
 }
@@ -44,7 +48,10 @@ impl Convert {
         memory: Memory,
     ) -> Result<Counted> {
         self.meter.expect(self.obs.about_rows());
+        let hidden = Tally::new(memory.share(8));
         let tally = Tally::new(memory);
+        let is_own = self.obs.info().is_own;
+        let mut is_exact = is_own;
         let mut starts = Vec::new();
         let mut passed_over = PassedOver::default();
         let mut batch = Vec::with_capacity(BATCH);
@@ -54,11 +61,13 @@ impl Convert {
             let parts: Vec<Found> = pool.install(|| {
                 let parts = batch.par_chunks(size);
                 parts
-                    .map(|rows| count_rows(rows, variant, arrivals))
+                    .map(|rows| count_rows(rows, variant, arrivals, is_own))
                     .collect()
             });
             for part in parts {
                 tally.add_batch(&part.counts)?;
+                hidden.add_batch(&part.hidden)?;
+                is_exact |= part.names_pinned;
                 starts.extend(part.starts);
                 passed_over.add(part.passed_over);
             }
@@ -77,6 +86,8 @@ impl Convert {
         }
         take(&mut batch)?;
         passed_over.add(rows.passed_over().clone());
+        let hidden = pool.install(|| hidden.seal())?;
+        pinned::add_hidden(&hidden, is_exact, &tally)?;
         Ok(Counted {
             counts: pool.install(|| tally.seal())?,
             starts,
@@ -85,7 +96,7 @@ impl Convert {
     }
 }
 
-fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> Found {
+fn count_rows(rows: &[Row], variant: Variant, arrivals: bool, is_own: bool) -> Found {
     task::fault("count rows");
     let mut found = Found::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
@@ -101,13 +112,22 @@ fn count_rows(rows: &[Row], variant: Variant, arrivals: bool) -> Found {
         let pos = Keyed::new(pos);
         let turn = pos.position().turn();
         let in_book = !has_inner_castling_rook(pos.position());
+        let hides = !is_own && pinned::may_hide_a_step(pos.position());
+        found.names_pinned |= pinned::pinned_square(pos.position()).is_some();
         for row in rows {
             let Some(mv) = legal_move(pos.position(), &row.mv) else {
                 found.passed_over.row(row, "not a legal move there");
                 continue;
             };
+            if !is_own {
+                pinned::note_step(pos.position(), mv, &mut found.hidden);
+            }
             if in_book {
-                found.counts.push(pos.key(), mv, turn, row.stats);
+                let counts = match hides {
+                    true => &mut found.hidden,
+                    false => &mut found.counts,
+                };
+                counts.push(pos.key(), mv, turn, row.stats);
             }
             if let (true, Some(mv)) = (arrivals, mv.to_move(pos.position())) {
                 let mut after = pos.clone();

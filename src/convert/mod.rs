@@ -18,6 +18,7 @@ mod counts;
 mod csv;
 #[cfg(feature = "serde")]
 mod jsonl;
+mod pinned;
 mod replace;
 mod source;
 

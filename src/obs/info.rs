@@ -38,6 +38,8 @@ pub struct Info {
     pub provenance: Provenance,
     /// Which moves are there.
     pub selection: MoveFilter,
+    /// Whether polybook wrote it, which gives EPDs the en passant square of a pawn that is pinned.
+    pub(crate) is_own: bool,
 }
 
 impl Info {
@@ -50,7 +52,14 @@ impl Info {
             },
             provenance,
             selection: selection.clone(),
+            is_own: true,
         }
+    }
+
+    /// Whether a database that says this is for a variant; for standard chess, if the name is not known. The EPDs of
+    /// several variants can be the same.
+    pub fn is_for(&self, variant: Variant) -> bool {
+        variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
 
     pub(super) fn write(&self, db: &Connection, rows: u64) -> rusqlite::Result<()> {
@@ -100,6 +109,7 @@ impl Info {
                     ..Provenance::default()
                 },
                 selection: MoveFilter::every_move(),
+                is_own: false,
             });
         }
         let own = || -> Result<Info, ObsError> {
@@ -107,6 +117,7 @@ impl Info {
                 variant,
                 provenance: rows.provenance()?,
                 selection: rows.selection()?,
+                is_own: true,
             })
         };
         own().map_err(|err| err.at(path))

@@ -4,7 +4,7 @@
 //! operations behind, and empty brackets where nothing is held. The board they all write alike. So a position is
 //! looked for by its board, and the few EPDs that are found are compared in the rest.
 
-use shakmaty::{Board, CastlingSide, Color, Position, Role, Square, attacks};
+use shakmaty::{Board, CastlingSide, Color, EnPassantMode, Position, Role, Square, attacks};
 
 use crate::position::write_epd;
 
@@ -16,6 +16,8 @@ pub(super) struct Wanted {
     board: Board,
     turn: Color,
     has_pockets: bool,
+    /// Whether a pawn may take en passant, and not only stands ready.
+    may_take: bool,
     /// Each castling right as the EPD has it, and the letter of its rook's file.
     castling: Vec<(u8, u8)>,
 }
@@ -63,6 +65,7 @@ impl Wanted {
             board: pos.board().clone(),
             turn: pos.turn(),
             has_pockets: pos.pockets().is_some(),
+            may_take: pos.ep_square(EnPassantMode::Legal).is_some(),
             epd,
         }
     }
@@ -81,15 +84,30 @@ impl Wanted {
         if epd == self.epd {
             return true;
         }
-        let (Some(theirs), ours) = (Fields::of(epd), self.fields()) else {
+        let Some(theirs) = Fields::of(epd) else {
             return false;
         };
+        self.is_named_but_for_en_passant(&theirs)
+            && self.is_en_passant(theirs.en_passant, self.fields().en_passant)
+    }
+
+    /// Whether an EPD names the position in the way of programs that write no en passant square where all pawns that stand
+    /// ready to take are pinned. It may be that of another position, where no pawn has just advanced.
+    pub(super) fn is_named_without_pinned(&self, epd: &str) -> bool {
+        let is_pinned = !self.may_take && self.fields().en_passant != "-";
+        let names = |theirs: Fields<'_>| {
+            theirs.en_passant == "-" && self.is_named_but_for_en_passant(&theirs)
+        };
+        is_pinned && Fields::of(epd).is_some_and(names)
+    }
+
+    fn is_named_but_for_en_passant(&self, theirs: &Fields<'_>) -> bool {
+        let ours = self.fields();
         theirs.board == ours.board
             && theirs.turn == ours.turn
             && (self.has_pockets || theirs.held.is_empty())
             && sorted(theirs.held) == sorted(ours.held)
             && self.is_castling(theirs.castling)
-            && self.is_en_passant(theirs.en_passant, ours.en_passant)
             && theirs.rest.starts_with(&ours.rest)
     }
 
@@ -207,6 +225,18 @@ mod tests {
             &["4k3/8/8/8/3pP3/8/8/4K3 b - e3"],
             &["4k3/8/8/8/3pP3/8/8/4K3 b - -"],
         );
+    }
+
+    #[test]
+    fn the_square_of_a_pinned_pawn_may_be_left_out() {
+        let wanted = |fen: &str| Wanted::new(&Variant::Standard.parse_fen(fen).unwrap());
+        let pinned = wanted("4k3/8/8/r2pP2K/8/8/8/8 w - d6 0 1");
+        assert!(pinned.epd.ends_with("d6"));
+        assert!(!pinned.is_named_by("4k3/8/8/r2pP2K/8/8/8/8 w - -"));
+        assert!(pinned.is_named_without_pinned("4k3/8/8/r2pP2K/8/8/8/8 w - - 0 1"));
+        assert!(!pinned.is_named_without_pinned("4k3/8/8/r2pP2K/8/8/8/8 b - -"));
+        let free = wanted("4k3/8/8/3pP2K/8/8/8/8 w - d6 0 1");
+        assert!(!free.is_named_without_pinned("4k3/8/8/3pP2K/8/8/8/8 w - -"));
     }
 
     #[test]

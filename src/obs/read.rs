@@ -63,7 +63,8 @@ impl Obs {
     /// The moves of a position, those not to be played among them, the most games first.
     ///
     /// A position that stands in the database under several EPDs, which differ in what does not belong to the
-    /// position, has the games of all of them. The rows have the EPD that
+    /// position, has the games of all of them. Where another program may have left out the en passant square of pinned
+    /// pawns, it is found without. The rows have the EPD that
     /// [`write_epd`](crate::position::write_epd) writes.
     ///
     /// # Errors
@@ -80,6 +81,7 @@ impl Obs {
         let mut statement = db.prepare_cached(&query).sql(path, doing)?;
         let mut found = statement.query(wanted.range()).sql(path, doing)?;
         let mut rows: Vec<Row> = Vec::new();
+        let mut without_pinned = Vec::new();
         while let Some(row) = found.next().sql(path, doing)? {
             let mut row = match read_row(row).sql(path, doing)? {
                 Ok(row) => row,
@@ -88,10 +90,18 @@ impl Obs {
                 }
                 Err(BadRow::Impossible(err)) => return Err(err.at(path)),
             };
-            if wanted.is_named_by(&row.epd) {
-                row.epd.clone_from(&wanted.epd);
-                rows.push(row);
-            }
+            let named = if wanted.is_named_by(&row.epd) {
+                &mut rows
+            } else if !self.info.is_own && wanted.is_named_without_pinned(&row.epd) {
+                &mut without_pinned
+            } else {
+                continue;
+            };
+            row.epd.clone_from(&wanted.epd);
+            named.push(row);
+        }
+        if rows.is_empty() {
+            rows = without_pinned;
         }
         rows.sort_by(|a, b| a.mv.cmp(&b.mv));
         rows.dedup_by(|row, first| {

@@ -60,6 +60,12 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
         .wrapping_add(holdings_key(pos))
 }
 
+/// The part that a pawn ready to take en passant on a square contributes, by exclusive or where no pieces are in hand.
+#[cfg(feature = "obs")]
+pub(crate) fn en_passant_part(square: Square) -> u64 {
+    Zobrist64::zobrist_for_en_passant_file(square.file()).0
+}
+
 /// The key without en passant and holdings.
 fn board_key<P: Rules>(pos: &P) -> u64 {
     let mut key = pos.number() ^ if pos.turn().is_white() { turn_key() } else { 0 };
