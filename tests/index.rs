@@ -90,6 +90,49 @@ fn leveldb_itself_checks_and_compacts_an_index() {
 }
 
 #[test]
+fn tables_of_leveldb_that_share_a_key_are_read() {
+    let Some(python) = python(&["plyvel"]) else {
+        return;
+    };
+    let dir = temp();
+    let path = dir.path().join("idx");
+    let pgn = sample("famous.pgn").display().to_string();
+    ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
+    let keys = keys_of_two_games();
+    let expected = answers(&path, &keys).unwrap();
+    let game = "game --leveldb idx 0";
+    let text = ok(dir.path(), game);
+    run_python(&python, "snapshots.py", &[&path]);
+    assert_eq!(answers(&path, &keys).unwrap(), expected);
+    assert_eq!(ok(dir.path(), game), text);
+    // Its old values are in the way of a merge, which says so.
+    let error = fails(dir.path(), "merge-index idx --out all.idx", 1);
+    assert!(
+        error.contains("another program has written to it"),
+        "{error}"
+    );
+}
+
+#[test]
+fn explorer_data_of_another_version_are_named() {
+    let dir = temp();
+    let pgn = sample("famous.pgn").display().to_string();
+    ok(
+        dir.path(),
+        &format!("make-book -q --leveldb idx --explorer {pgn}"),
+    );
+    let mut db = rusty_leveldb::DB::open(dir.path().join("idx"), Default::default()).unwrap();
+    let value = db.get(b"xz").unwrap();
+    let rest = value.strip_prefix(b"3").unwrap();
+    db.put(b"xz", &[b"2", rest].concat()).unwrap();
+    db.close().unwrap();
+    let error = fails(dir.path(), "moves --leveldb idx --player Tal", 1);
+    assert!(error.contains("another version of polybook"), "{error}");
+    // What front-ends read is the same in all versions.
+    ok(dir.path(), "games --leveldb idx");
+}
+
+#[test]
 fn the_master_games_are_indexed_to_the_last() {
     let Some(corpus) = corpus() else {
         return;

@@ -390,3 +390,24 @@ fn few_open_files_are_enough() {
     assert!(output.status.success(), "{error}");
     ok(dir.path(), "verify book.bin -q");
 }
+
+#[test]
+fn an_index_merged_of_many_games_of_one_line() {
+    const GAMES: u32 = 600_000;
+    let dir = temp();
+    file(dir.path(), "games.pgn", |out| {
+        (0..GAMES).try_for_each(|_| out.write_all(b"[White \"A\"]\n\n1. e4 e5 *\n\n"))
+    });
+    ok(dir.path(), "make-book -q games.pgn --leveldb one.idx");
+    // Each of three positions has all games: lists of 30 megabytes.
+    succeeds_within(
+        dir.path(),
+        "merge-index one.idx one.idx one.idx one.idx one.idx one.idx --out all.idx --memory 1MiB -q",
+        1,
+    );
+    let index = polybook::index::Index::open(dir.path().join("all.idx")).unwrap();
+    let games = index
+        .games(polybook::position::key(&Chess::default()))
+        .unwrap();
+    assert!(games.iter().eq(0..6 * GAMES));
+}

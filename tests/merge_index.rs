@@ -222,3 +222,28 @@ fn what_cannot_be_merged_is_refused() {
     assert!(error.contains("--force"), "{error}");
     fails(dir.path(), "merge-index --out new", 2);
 }
+
+#[test]
+fn lists_that_are_not_held_are_merged_to_the_byte() {
+    const GAMES: usize = 60_000;
+    let dir = temp();
+    let write = |name: &str, games: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, games).unwrap();
+        path
+    };
+    // Nearly half a megabyte of ids for each of two positions, and few for another.
+    let many = write("many.pgn", &"[White \"A\"]\n\n1. e4 1-0\n\n".repeat(GAMES));
+    let few = write("few.pgn", &"[White \"B\"]\n\n1. e4 e5 0-1\n\n".repeat(10));
+    for options in ["", "--index-stats", "--explorer"] {
+        merges(
+            &[
+                &[few.clone()],
+                &[many.clone(), few.clone()],
+                &[many.clone()],
+            ],
+            options,
+        );
+        merges(&[&[many.clone()], &[few.clone()]], options);
+    }
+}

@@ -117,6 +117,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     errors::without_backtraces(|| {
         signals::watch().context("cannot watch for signals")?;
+        resources::raise_file_limit();
         let cli = parsed(&args).and_then(|matches| Cli::from_arg_matches(&matches));
         match cli {
             Ok(cli) => dispatch(cli.command, Context { quiet: cli.quiet }),

@@ -12,6 +12,10 @@ const LEAST_MEMORY: Size = Size(64 << 10);
 /// More threads than this only take memory from the counts.
 const MOST_THREADS: i64 = 512;
 
+/// The most files that a command has open, more than any has.
+#[cfg(unix)]
+const MOST_FILES: u64 = 1 << 20;
+
 /// What a command may use.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
@@ -58,6 +62,14 @@ impl MemoryArgs {
             temp_dir: temp_dir.unwrap_or_else(std::env::temp_dir),
         }
     }
+}
+
+/// Lets the process have as many open files as the system allows: an index holds its tables open, and a server its
+/// connections. Some systems allow 256 by default.
+pub fn raise_file_limit() {
+    // Few files will do; what needs more than there may be says so.
+    #[cfg(unix)]
+    let _ = rlimit::increase_nofile_limit(MOST_FILES);
 }
 
 fn memory(text: &str) -> Result<Size, String> {

@@ -1,6 +1,8 @@
 //! Entries on their way into tables.
 
-use std::{ops::Range, sync::Arc};
+use std::{io, ops::Range, sync::Arc};
+
+use super::leveldb::StoredValue;
 
 /// Entries in order, as parts of others.
 pub(super) type Parts = Vec<(Arc<Entries>, Range<usize>)>;
@@ -18,11 +20,38 @@ pub(super) struct Entries {
 /// The ids of a position that are read again when they are written, because there are so many.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LongValue {
-    /// Where the postings of the position are.
-    pub shard: usize,
-    pub postings: Range<usize>,
+    /// Where they are.
+    pub ids: LongIds,
     /// How many bytes the value has.
     pub len: usize,
+}
+
+/// Where many ids are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum LongIds {
+    /// In the postings of a position.
+    Postings { shard: usize, range: Range<usize> },
+    /// In the indexes that are merged.
+    Stored(Vec<StoredIds>),
+}
+
+/// Some of the ids of a merged position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum StoredIds {
+    /// As they are to be written.
+    Held(Vec<u8>),
+    /// A value of an input, by its number.
+    Long(usize, StoredValue),
+}
+
+/// Reads ids again that were too many to be held.
+pub(super) trait ReadIds: Sync {
+    /// Hands the bytes of a value to `out`, in parts.
+    fn read_ids(
+        &self,
+        ids: &LongIds,
+        out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()>;
 }
 
 /// The value of an entry.
@@ -55,6 +84,19 @@ impl Entries {
     /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The values of some entries that are not held.
+    pub(super) fn long_values(&self, some: &Range<usize>) -> impl Iterator<Item = &LongValue> {
+        let place = |at| self.long_values.partition_point(|(number, _)| *number < at);
+        let (start, end) = (place(some.start), place(some.end));
+        self.long_values[start..end].iter().map(|(_, value)| value)
+    }
+
+    /// Adds an entry whose value is not held.
+    pub(super) fn push_long(&mut self, key: &[u8], value: LongValue) {
+        self.begin(key);
+        self.end_long(key.len(), value);
     }
 
     /// Adds an entry behind all others.
@@ -186,8 +228,10 @@ mod tests {
     #[test]
     fn entries_come_back() {
         let long = LongValue {
-            shard: 7,
-            postings: 3..12,
+            ids: LongIds::Postings {
+                shard: 7,
+                range: 3..12,
+            },
             len: 1000,
         };
         let mut entries = Entries::default();
@@ -202,6 +246,8 @@ mod tests {
         assert_eq!(entries.value(0), Value::Bytes(b"1"));
         assert_eq!(entries.value(1), Value::Long(&long));
         assert_eq!(entries.value(2), Value::Bytes(b""));
+        assert!(entries.long_values(&(0..3)).eq([&long]));
+        assert_eq!(entries.long_values(&(2..3)).count(), 0);
         assert_eq!(entries.last_key(), Some(&b"c"[..]));
         assert_eq!(Entries::default().last_key(), None);
         assert_eq!(entries.find(0, |key| key < &b"bc"[..]), 2);

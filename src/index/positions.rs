@@ -11,7 +11,7 @@ use std::{io, ops::ControlFlow};
 use shakmaty::Color;
 
 use super::{
-    entries::{Entries, LongValue},
+    entries::{Entries, LongIds, LongValue, ReadIds},
     layout::{self, PositionStats},
     pieces::{Piece, scan},
     posting::Posting,
@@ -115,33 +115,37 @@ pub(super) fn position_entries(
     Ok(maker.made)
 }
 
-/// Writes a value that was not held, in parts.
-pub(super) fn write_long_value(
-    postings: &Sealed<Posting>,
-    value: &LongValue,
-    out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut left = value.postings.len();
-    let mut last_id = None;
-    let mut part = Vec::new();
-    let mut written = Ok(());
-    scan(postings, value.shard, value.postings.start, |posting| {
-        if left == 0 || written.is_err() {
-            return ControlFlow::Break(());
-        }
-        left -= 1;
-        if last_id != Some(posting.id()) {
-            last_id = Some(posting.id());
-            layout::write_id(&mut part, posting.id());
-        }
-        if part.len() >= PART {
-            written = out(&part);
-            part.clear();
-        }
-        ControlFlow::Continue(())
-    })
-    .map_err(io::Error::other)?;
-    written.and_then(|()| out(&part))
+impl ReadIds for Sealed<Posting> {
+    fn read_ids(
+        &self,
+        ids: &LongIds,
+        out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let LongIds::Postings { shard, range } = ids else {
+            unreachable!("these ids are made of postings");
+        };
+        let mut left = range.len();
+        let mut last_id = None;
+        let mut part = Vec::new();
+        let mut written = Ok(());
+        scan(self, *shard, range.start, |posting| {
+            if left == 0 || written.is_err() {
+                return ControlFlow::Break(());
+            }
+            left -= 1;
+            if last_id != Some(posting.id()) {
+                last_id = Some(posting.id());
+                layout::write_id(&mut part, posting.id());
+            }
+            if part.len() >= PART {
+                written = out(&part);
+                part.clear();
+            }
+            ControlFlow::Continue(())
+        })
+        .map_err(io::Error::other)?;
+        written.and_then(|()| out(&part))
+    }
 }
 
 /// Makes entries of postings that come in order.
@@ -257,8 +261,10 @@ impl EntryMaker {
             self.made.entries.end(key_len);
         } else {
             let value = LongValue {
-                shard: self.shard,
-                postings: self.first_posting..at,
+                ids: LongIds::Postings {
+                    shard: self.shard,
+                    range: self.first_posting..at,
+                },
                 len: self.not_held,
             };
             self.made.entries.end_long(key_len, value);

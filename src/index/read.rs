@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     layout::{self, GameHeader, GameIds, PositionStats, StatsKeys},
-    leveldb::{Database, Scan},
+    leveldb::{Database, Scan, StoredValue},
     replace::{holds_database, is_empty_directory},
     waves::IndexedFile,
 };
@@ -21,7 +21,8 @@ use crate::{
 ///
 /// It is never changed, and other programs may read it at the same time. The index goes on answering
 /// when it is replaced or removed: its files are held open. Only an index of more tables (of a megabyte
-/// each) than half the process may have open files can give an error then.
+/// each) than half the process may have open files can give an error then. Opening one leaves the limit of open files
+/// as it is.
 ///
 /// Everything read is covered by checksums, which are verified. A damaged index is an error, never an
 /// answer that leaves something out.
@@ -134,6 +135,15 @@ impl Index {
         Ok(files)
     }
 
+    /// Calls `f` with the parts of a value that a scan did not hold.
+    pub(super) fn read_long(
+        &self,
+        value: &StoredValue,
+        f: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.database.read_long(value, f)
+    }
+
     /// All entries in order.
     pub(super) fn scan(&self) -> Result<Scan<'_>> {
         self.database.scan()
@@ -145,7 +155,7 @@ impl Index {
         let mut scan = self.scan()?;
         let mut found = None;
         if let Some(table) = scan.next_table() {
-            table.for_each(|key, _| {
+            table.for_each(0, |key, _| {
                 if found.is_none() && first(key) {
                     found = layout::parse_number(key);
                 }

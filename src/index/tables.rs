@@ -12,12 +12,11 @@ use std::{
 };
 
 use super::{
-    entries::{Entries, Parts, Value},
+    entries::{Entries, Parts, ReadIds, Value},
+    layout,
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
-    positions::{PositionEntries, Waiting, write_long_value},
-    posting::Posting,
+    positions::{PositionEntries, Waiting},
 };
-use crate::sort::Sealed;
 
 /// How many bytes of keys and values end a table.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
@@ -134,11 +133,7 @@ impl TableCutter {
 
 impl Table {
     /// Writes the table into a directory.
-    pub(super) fn write(
-        self,
-        directory: &Path,
-        postings: &Sealed<Posting>,
-    ) -> io::Result<TableFile> {
+    pub(super) fn write(self, directory: &Path, ids: &dyn ReadIds) -> io::Result<TableFile> {
         let path = directory.join(TableFile::name(self.number));
         let file = BufWriter::with_capacity(1 << 16, File::create(path)?);
         let mut table = TableBuilder::new(file);
@@ -147,11 +142,51 @@ impl Table {
                 let key = entries.key(number);
                 match entries.value(number) {
                     Value::Bytes(value) => table.add(key, value)?,
-                    Value::Long(value) => table
-                        .add_long(key, value.len, |out| write_long_value(postings, value, out))?,
+                    Value::Long(value) if value.len as u64 > layout::LONGEST => {
+                        return Err(io::Error::other(layout::TOO_LONG));
+                    }
+                    Value::Long(value) => {
+                        table.add_long(key, value.len, |out| ids.read_ids(&value.ids, out))?;
+                    }
                 }
             }
         }
         table.finish(self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::entries::{LongIds, LongValue},
+        *,
+    };
+
+    /// Nothing is read of it.
+    struct NoIds;
+
+    impl ReadIds for NoIds {
+        fn read_ids(
+            &self,
+            _: &LongIds,
+            _: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+        ) -> io::Result<()> {
+            unreachable!("the list is refused before it is read");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_for_leveldb_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut entries = Entries::default();
+        let len = layout::LONGEST as usize + 1;
+        let ids = LongIds::Stored(Vec::new());
+        entries.push_long(b"1", LongValue { ids, len });
+        let table = Table {
+            number: FIRST_TABLE,
+            parts: vec![(Arc::new(entries), 0..1)],
+        };
+        let err = table.write(dir.path(), &NoIds).unwrap_err().to_string();
+        assert!(err.contains("440 million"), "{err}");
     }
 }

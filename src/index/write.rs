@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    entries::Entries,
+    entries::{Entries, ReadIds},
     explored::{ExploredGames, GameEntries, Played, list_entries},
     games::GameWalk,
     layout::played::Paging,
@@ -32,7 +32,7 @@ use crate::{
     output::{AtomicDir, Finished},
     position::VariantChoice,
     progress::Meter,
-    sort::{Memory, Record, SHARDS, Sealed, Shards},
+    sort::{Record, SHARDS, Sealed},
     task,
 };
 
@@ -105,26 +105,15 @@ impl IndexWriter {
         meter.expect(record_count(from.postings));
         meter.expect(from.games.len());
         let source = Source::new(&from, self.with_stats, meter);
-        self.write_all(source, from.postings, from.games.len(), stop, meter)
+        self.write_waves(source, from.postings, from.games.len(), stop, meter)
     }
 
-    /// The same of entries whose values are held, of an index of so many games.
+    /// The same of entries, of an index of so many games. Values that are not held are read from `ids`.
+    // One loop over waves: its arms change the same five values.
     pub(super) fn write_waves(
         self,
-        source: impl Waves,
-        games: u64,
-        stop: &AtomicBool,
-        meter: &Meter,
-    ) -> Result<(IndexSummary, Finished)> {
-        let none = Shards::new(Memory::default()).seal()?;
-        self.write_all(source, &none, games, stop, meter)
-    }
-
-    // One loop over waves: its arms change the same five values.
-    fn write_all(
-        self,
         mut source: impl Waves,
-        postings: &Sealed<Posting>,
+        ids: &dyn ReadIds,
         games: u64,
         stop: &AtomicBool,
         meter: &Meter,
@@ -140,10 +129,8 @@ impl IndexWriter {
                 return Err(Error::Interrupted);
             }
             let tables = cutter.take_tables();
-            let (files, wave) = rayon::join(
-                || self.write_tables(tables, postings),
-                || source.next_wave(),
-            );
+            let (files, wave) =
+                rayon::join(|| self.write_tables(tables, ids), || source.next_wave());
             written.extend(files?);
             match wave? {
                 Wave::Positions(made) => {
@@ -184,21 +171,17 @@ impl IndexWriter {
             cutter.push(last);
         }
         cutter.finish();
-        written.extend(self.write_tables(cutter.take_tables(), postings)?);
+        written.extend(self.write_tables(cutter.take_tables(), ids)?);
         manifest::write(self.directory.path(), &written).at(self.directory.target(), "write")?;
         Ok((summary, self.directory.finish()?))
     }
 
-    fn write_tables(
-        &self,
-        tables: Vec<Table>,
-        postings: &Sealed<Posting>,
-    ) -> Result<Vec<TableFile>> {
+    fn write_tables(&self, tables: Vec<Table>, ids: &dyn ReadIds) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
             .map(|table| {
                 task::fault("write tables");
-                table.write(self.directory.path(), postings)
+                table.write(self.directory.path(), ids)
             })
             .collect::<io::Result<_>>()
             .at(self.directory.target(), "write")

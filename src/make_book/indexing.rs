@@ -17,7 +17,7 @@ use crate::{
     },
     output::Finished,
     pgn::{GameResult, Tags},
-    position::BookMove,
+    position::{self, BookMove},
     sort::{Memory, Partition, Shards},
 };
 
@@ -31,6 +31,8 @@ pub(super) struct BatchIndex {
     /// The records of all games, joined, and the length of each.
     records: Vec<u8>,
     record_lengths: Vec<u32>,
+    /// The first positions of games that count: ids and keys.
+    starts: Vec<(u32, u64)>,
     /// What the explorer needs of all games, if it is wanted, and what they played where.
     facts: GameFacts,
     played: Vec<Played>,
@@ -112,8 +114,12 @@ impl BatchIndex {
         moves: impl Iterator<Item = (u64, BookMove)>,
         last_key: u64,
     ) {
+        let first = self.postings.len();
         let postings = moves.map(|(key, mv)| Posting::new(key, id, mv, winner));
         self.postings.extend(postings);
+        let start = self.postings.get(first);
+        self.starts
+            .push((id, start.map_or(last_key, |posting| posting.key())));
         let last = Posting::new(last_key, id, BookMove::NONE, winner);
         self.postings.push(last);
     }
@@ -124,6 +130,7 @@ impl BatchIndex {
             let stays = |id: u32| ids.binary_search(&id).is_err();
             self.postings.retain(|posting| stays(posting.id()));
             self.played.retain(|played| stays(played.id()));
+            self.starts.retain(|(id, _)| stays(*id));
             self.facts.leave_out(ids);
         }
     }
@@ -141,6 +148,9 @@ pub(super) struct IndexedGames {
     records: GameRecords,
     /// What the explorer needs of them, if it is wanted.
     explored: Option<ExploredGames>,
+    /// The key of the position that most games start from, and how many bytes the list of these takes.
+    start: u64,
+    start_len: u64,
 }
 
 impl IndexedGames {
@@ -154,6 +164,8 @@ impl IndexedGames {
                 run.temp_dir.clone(),
             ),
             explored: run.explores().then(explored),
+            start: position::key(&run.variant.only().unwrap_or_default().start()),
+            start_len: 0,
         })
     }
 
@@ -167,6 +179,14 @@ impl IndexedGames {
                 input,
                 "an index holds at most 4294967295 games: make several",
             ));
+        }
+        let from_start = batch.starts.iter().filter(|(_, key)| *key == self.start);
+        let len: u64 = from_start
+            .map(|(id, _)| layout::id_len(first_id as u32 + id))
+            .sum();
+        self.start_len += len;
+        if self.start_len > layout::LONGEST {
+            return Err(Error::file(input, layout::TOO_LONG));
         }
         let lists = match &mut self.explored {
             Some(explored) => explored.push_all(batch.facts)?,
@@ -319,5 +339,37 @@ impl MakeBook {
                 })
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgn::Input;
+
+    #[test]
+    fn games_that_no_list_can_hold_are_refused_when_they_come() {
+        let run = MakeBook::new([Input::file("games.pgn")]).leveldb("idx");
+        let mut games = IndexedGames::new(&run).unwrap();
+        let batch = |start: u64| {
+            let mut batch = BatchIndex::default();
+            batch.add_postings(0, None, [(start, BookMove(7))].into_iter(), 5);
+            batch.record_lengths.push(0);
+            batch
+        };
+        let start = games.start;
+        assert_eq!(start, 0x463b_9618_1691_fc9c);
+        let mut place = |start| games.place(batch(start), "games.pgn".as_ref());
+        place(start).unwrap();
+        games.start_len = layout::LONGEST - 2;
+        let mut place = |start| games.place(batch(start), "games.pgn".as_ref());
+        // Other positions have lists of their own.
+        place(1).unwrap();
+        place(start).unwrap();
+        let err = place(start).err().unwrap().to_string();
+        assert!(
+            err.contains("games.pgn") && err.contains("440 million"),
+            "{err}"
+        );
     }
 }

@@ -51,8 +51,6 @@ pub(super) async fn serve(
     stop: &Stop,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    // Some systems allow 256 open files by default.
-    let _ = raise_file_limit();
     let routes = limited(routes::routes(answering), log);
     let connections = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -79,16 +77,6 @@ pub(super) async fn serve(
     }
     let _ = timeout(LAST_ANSWERS, connections.shutdown()).await;
     Ok(())
-}
-
-#[cfg(unix)]
-fn raise_file_limit() -> io::Result<u64> {
-    rlimit::increase_nofile_limit(2 * MOST_CONNECTIONS as u64)
-}
-
-#[cfg(not(unix))]
-fn raise_file_limit() -> io::Result<u64> {
-    Ok(0)
 }
 
 type Connection = http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>>;

@@ -41,10 +41,12 @@ impl Index {
             return Ok(None);
         };
         Contents::parse(&value).map(Some).ok_or_else(|| {
-            Error::file(
-                self.path(),
-                "has explorer data of another version or damaged ones: make the index again",
-            )
+            if Contents::is_of_other_version(&value) {
+                let problem =
+                    "has explorer data of another version of polybook: make the index again";
+                return Error::file(self.path(), problem);
+            }
+            self.malformed(layout::CONTENTS)
         })
     }
 

@@ -39,6 +39,14 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}").into_bytes()
     }
 
+    /// Whether the value is of another version of the layout, which has other subjects.
+    pub fn is_of_other_version(value: &[u8]) -> bool {
+        let version = value.split(|byte| *byte == b'|').next();
+        version
+            .and_then(parse_number)
+            .is_some_and(|version: u64| version != VERSION)
+    }
+
     /// Reads the value; `None` if it is malformed or of another version.
     pub fn parse(value: &[u8]) -> Option<Contents> {
         let mut fields = value.split(|byte| *byte == b'|');
@@ -78,6 +86,9 @@ mod tests {
             "3|16|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
+        }
+        for (value, is_other) in [("2|16|1|1|1", true), ("3|16|1|1|x", false), ("x", false)] {
+            assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
         }
     }
 }

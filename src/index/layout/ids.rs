@@ -4,6 +4,19 @@ use std::iter::FusedIterator;
 
 use super::put_number;
 
+/// The most bytes that the ids of a position may have: LevelDB's values, and what is in a block before them, have less than
+/// 4 GiB.
+pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
+
+/// What is wrong with more.
+pub const TOO_LONG: &str =
+    "an index lists at most some 440 million games of one position: make several";
+
+/// How many bytes an id takes in the value of a position.
+pub fn id_len(id: u32) -> u64 {
+    u64::from(id.checked_ilog10().unwrap_or(0)) + 2
+}
+
 /// Appends an id to the value of a position.
 #[inline]
 pub fn write_id(out: &mut Vec<u8>, id: u32) {
@@ -91,6 +104,40 @@ impl ExactSizeIterator for GameIdsIter<'_> {}
 
 impl FusedIterator for GameIdsIter<'_> {}
 
+/// Reads the value of a position that comes in parts.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct IdReader {
+    /// The digits of an id whose comma has not come.
+    open: Option<u32>,
+    last: Option<u32>,
+}
+
+impl IdReader {
+    /// Calls `f` with the ids that are complete with the next part; `None` if the value is malformed or `f` says so.
+    #[inline]
+    pub fn read(&mut self, part: &[u8], mut f: impl FnMut(u32) -> Option<()>) -> Option<()> {
+        for byte in part {
+            match (byte, self.open) {
+                (b'0'..=b'9', open) => {
+                    let tens = open.unwrap_or(0).checked_mul(10)?;
+                    self.open = Some(tens.checked_add(u32::from(byte - b'0'))?);
+                }
+                (b',', Some(id)) if self.last.is_none_or(|last| last < id) => {
+                    f(id)?;
+                    self.last = self.open.take();
+                }
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// Whether the value may end here.
+    pub fn is_done(&self) -> bool {
+        self.open.is_none()
+    }
+}
+
 /// Takes an id and its comma off the front; `None` if there is none.
 #[inline]
 fn next_id(rest: &mut &[u8]) -> Option<u32> {
@@ -139,6 +186,7 @@ mod tests {
         fn ids_come_back(ids in proptest::collection::btree_set(any::<u32>(), 0..50)) {
             let mut value = Vec::new();
             ids.iter().for_each(|id| write_id(&mut value, *id));
+            prop_assert_eq!(value.len() as u64, ids.iter().map(|id| id_len(*id)).sum::<u64>());
             let found = GameIds::parse(value).unwrap();
             prop_assert_eq!(found.len(), ids.len());
             prop_assert_eq!(found.iter().len(), ids.len());
@@ -146,7 +194,18 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read(bytes in "[0-9,x]{0,30}") {
+        fn any_bytes_are_read(bytes in "[0-9,x]{0,30}", cut in 0..31usize) {
+            // In parts they are the same.
+            let (mut reader, mut ids) = (IdReader::default(), Vec::new());
+            let (first, second) = bytes.as_bytes().split_at(cut.min(bytes.len()));
+            let mut read = |part| reader.read(part, |id| {
+                ids.push(id);
+                Some(())
+            });
+            let is_read = read(first).is_some() && read(second).is_some() && reader.is_done();
+            let found = GameIds::parse(bytes.clone().into_bytes());
+            prop_assert_eq!(is_read, found.is_some());
+            prop_assert!(found.is_none_or(|found| found.iter().eq(ids)));
             if let Some(ids) = GameIds::parse(bytes.into_bytes()) {
                 prop_assert_eq!(ids.iter().count(), ids.len());
             }

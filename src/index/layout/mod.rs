@@ -39,7 +39,7 @@ pub mod sums;
 pub use self::{
     contents::Contents,
     game::{GameHeader, NO_OFFSET, write_game, write_result},
-    ids::{GameIds, GameIdsIter, write_id},
+    ids::{GameIds, GameIdsIter, IdReader, LONGEST, TOO_LONG, id_len, write_id},
     rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,
     subject::Subject,

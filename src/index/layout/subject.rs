@@ -1,19 +1,28 @@
 //! What a list of the explorer is about, as 64 bits.
 
 use shakmaty::Color;
+use siphasher::sip::SipHasher24;
 
 use super::SiteId;
 use crate::position::Variant;
 
 /// What a list of games is about. Those of positions are the [identities](crate::position::Keyed::identity) of the
-/// positions; the others are hashes, spread over all bits so that they meet none of them in practice.
+/// positions. The others are hashes that nobody can calculate back, each kind with its own key: a name that meets a given
+/// position is found only by trying some 2^64 of them.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Subject(pub u64);
 
-/// What is added to the hash of what is not a position.
-const PLAYER: [u64; 2] = [0x5851_f42d_4c95_7f2d, 0x1405_7b7e_f767_814f];
-const NAME: u64 = 0x2545_f491_4f6c_dd1d;
-const SITE_ID: u64 = 0xd6e8_feb8_6659_fd93;
+/// What is hashed, as a half of the key.
+#[derive(Copy, Clone)]
+enum Kind {
+    White = 1,
+    Black = 2,
+    Name = 3,
+    SiteId = 4,
+}
+
+/// The other half: "polybook".
+const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl Subject {
     /// A position of a variant, by its identity. Not all variants have a number in the Polyglot format that would
@@ -37,27 +46,23 @@ impl Subject {
 
     /// The games of a player with a colour, by the player's name as it is [compared](crate::pgn::NameMatch).
     pub fn player(folded: &str, color: Color) -> Subject {
-        Subject(mixed(
-            hash(folded.as_bytes()).wrapping_add(PLAYER[color as usize]),
-        ))
+        let kind = color.fold_wb(Kind::White, Kind::Black);
+        Subject::hashed(kind, folded.as_bytes())
     }
 
     /// The numbers of the names that compare the same.
     pub fn name(folded: &str) -> Subject {
-        Subject(mixed(hash(folded.as_bytes()).wrapping_add(NAME)))
+        Subject::hashed(Kind::Name, folded.as_bytes())
     }
 
     /// The games with an id at Lichess.
     pub fn site_id(id: SiteId) -> Subject {
-        Subject(mixed(id.number().wrapping_add(SITE_ID)))
+        Subject::hashed(Kind::SiteId, &id.number().to_le_bytes())
     }
-}
 
-/// FNV-1a of 64 bits.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    fn hashed(kind: Kind, bytes: &[u8]) -> Subject {
+        Subject(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
+    }
 }
 
 /// The last step of the generator SplitMix64, which spreads a number over all bits and loses none.
@@ -86,5 +91,20 @@ mod tests {
         for (i, subject) in all.iter().enumerate() {
             assert!(!all[..i].contains(subject));
         }
+    }
+
+    #[test]
+    fn names_are_hashed_with_siphash() {
+        // As the reference implementation of SipHash-2-4 has them.
+        let name = "tal, mikhail";
+        assert_eq!(
+            Subject::player(name, Color::White),
+            Subject(0xdbab_543c_e669_9258)
+        );
+        assert_eq!(
+            Subject::player(name, Color::Black),
+            Subject(0xf2bd_9ee7_3a34_4944)
+        );
+        assert_eq!(Subject::name(name), Subject(0xa9ac_843b_e848_b864));
     }
 }

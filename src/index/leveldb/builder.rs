@@ -166,9 +166,10 @@ impl<W: Write> TableBuilder<W> {
         Ok(TableFile {
             number,
             size: self.file.offset + FOOTER as u64,
-            entries: self.entries,
             first_key: self.first_key,
             last_key,
+            first_sequence: 1,
+            last_sequence: self.entries,
         })
     }
 }
@@ -230,7 +231,7 @@ struct CompressedBlock<'a, W> {
 }
 
 /// What Snappy compresses by itself.
-const STRETCH: usize = 1 << 16;
+pub(super) const STRETCH: usize = 1 << 16;
 
 impl<'a, W: Write> CompressedBlock<'a, W> {
     /// Begins a block of `len` bytes.

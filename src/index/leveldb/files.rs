@@ -2,9 +2,9 @@
 //!
 //! A table that is open goes on answering when its database is replaced or removed, so tables are
 //! opened with the database and held. A database may have more tables than a process may
-//! have open files: the soft limit is raised as far as the system lets us, and half of it is for tables. Those
-//! past that are opened when they are asked for, and refused when they are not the files any more
-//! that they were.
+//! have open files: half of the limit is for tables. Those past that are opened when they are asked for, and
+//! refused when they are not the files any more that they were. The limit belongs to the program, which may raise
+//! it before it opens a database.
 
 use std::{
     collections::VecDeque,
@@ -46,8 +46,7 @@ impl Tables {
         files: impl Iterator<Item = &'a TableFile>,
     ) -> Result<Tables> {
         let files: Vec<&TableFile> = files.collect();
-        let limit = limit_for(files.len());
-        Tables::open_up_to(limit, directory, files)
+        Tables::open_up_to(most_held(), directory, files)
     }
 
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
@@ -134,24 +133,16 @@ fn hold(limit: usize) -> bool {
     false
 }
 
-/// How many tables all databases may hold when one of `tables` comes to them.
+/// How many tables all databases of the process may hold.
 #[cfg(unix)]
-fn limit_for(tables: usize) -> usize {
-    let Ok((soft, _)) = rlimit::Resource::NOFILE.get() else {
-        return 0;
-    };
-    let wanted = (HELD.load(Ordering::Relaxed) + tables) as u64 * 2;
-    let limit = if wanted > soft {
-        rlimit::increase_nofile_limit(wanted).unwrap_or(soft)
-    } else {
-        soft
-    };
-    usize::try_from(limit / 2).unwrap_or(usize::MAX)
+fn most_held() -> usize {
+    let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
+    usize::try_from(soft / 2).unwrap_or(usize::MAX)
 }
 
 /// Elsewhere the system has no limit that matters.
 #[cfg(not(unix))]
-fn limit_for(_tables: usize) -> usize {
+fn most_held() -> usize {
     usize::MAX
 }
 
@@ -207,6 +198,40 @@ mod tests {
             .with(number, |table| table.get(b"key"))?
             .unwrap()
             .unwrap())
+    }
+
+    /// Runs this test again in a process that may have fewer open files than the database has tables.
+    #[test]
+    fn opening_leaves_the_limit_of_open_files_as_it_is() {
+        const LIMIT: u64 = TABLES + 20;
+        const INNER: &str = "POLYBOOK_TEST_FEW_FILES";
+        if std::env::var_os(INNER).is_none() {
+            let name =
+                "index::leveldb::files::tests::opening_leaves_the_limit_of_open_files_as_it_is";
+            let again = std::process::Command::new("sh")
+                .args(["-c", &format!("ulimit -S -n {LIMIT} && exec \"$@\"")])
+                .arg("sh")
+                .arg(std::env::current_exe().unwrap())
+                .args(["--exact", name])
+                .env(INNER, "1")
+                .output()
+                .unwrap();
+            let output = String::from_utf8_lossy(&again.stdout);
+            assert!(
+                again.status.success() && output.contains("1 passed"),
+                "{output}"
+            );
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let files = tables_in(&path, b"value");
+        let tables = Tables::open(&path, files.iter()).unwrap();
+        assert_eq!(tables.held.len() as u64, LIMIT / 2);
+        for number in 0..TABLES {
+            assert_eq!(value_in(&tables, number).unwrap(), b"value");
+        }
+        assert_eq!(rlimit::Resource::NOFILE.get().unwrap().0, LIMIT);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A manifest is a log of edits. Ours has one; LevelDB's own have one for each change, and what they
 //! say together is the database. The file `CURRENT` names the manifest.
 
-use std::{fs, io, path::Path};
+use std::{cmp::Reverse, fs, io, path::Path};
 
 use super::{
     Damage,
@@ -49,17 +49,28 @@ pub(in crate::index) struct TableFile {
     pub number: u64,
     /// Its bytes.
     pub size: u64,
-    /// How many entries we put into it.
-    pub entries: u64,
     /// The keys of the first and the last entry.
     pub first_key: Vec<u8>,
     pub last_key: Vec<u8>,
+    /// The sequence numbers of these entries.
+    pub first_sequence: u64,
+    pub last_sequence: u64,
 }
 
 impl TableFile {
     /// The name of its file.
     pub(in crate::index) fn name(number: u64) -> String {
         format!("{number:06}.ldb")
+    }
+
+    /// The place of its first entry in the order of entries: of one key, the newest comes first.
+    fn first(&self) -> (&[u8], Reverse<u64>) {
+        (&self.first_key, Reverse(self.first_sequence))
+    }
+
+    /// The place of its last entry.
+    fn last(&self) -> (&[u8], Reverse<u64>) {
+        (&self.last_key, Reverse(self.last_sequence))
     }
 
     /// The name that older versions of LevelDB gave it.
@@ -79,14 +90,14 @@ pub(in crate::index) fn write(directory: &Path, tables: &[TableFile]) -> io::Res
 fn edit(tables: &[TableFile]) -> Vec<u8> {
     let mut edit = Vec::new();
     let last_number = tables.iter().map(|table| table.number).max();
-    let last_sequence = tables.iter().map(|table| table.entries).max().unwrap_or(0);
+    let last_sequence = tables.iter().map(|table| table.last_sequence).max();
     put_varint(&mut edit, tag::COMPARATOR);
     put_string(&mut edit, COMPARATOR);
     for (tag, number) in [
         (tag::LOG_NUMBER, LOG_NUMBER),
         (tag::PREVIOUS_LOG_NUMBER, 0),
         (tag::NEXT_NUMBER, last_number.unwrap_or(LOG_NUMBER) + 1),
-        (tag::LAST_SEQUENCE, last_sequence),
+        (tag::LAST_SEQUENCE, last_sequence.unwrap_or(0)),
     ] {
         put_varint(&mut edit, tag);
         put_varint(&mut edit, number);
@@ -96,7 +107,10 @@ fn edit(tables: &[TableFile]) -> Vec<u8> {
         for number in [tag::NEW_TABLE, LAST_LEVEL, table.number, table.size] {
             put_varint(&mut edit, number);
         }
-        for (key, sequence) in [(&table.first_key, 1), (&table.last_key, table.entries)] {
+        for (key, sequence) in [
+            (&table.first_key, table.first_sequence),
+            (&table.last_key, table.last_sequence),
+        ] {
             internal.clear();
             key::put(&mut internal, key, sequence);
             put_string(&mut edit, &internal);
@@ -166,13 +180,15 @@ impl Version {
             tag::NEW_TABLE => {
                 let level = self.levels.get_mut(fields.size()?)?;
                 let (number, size) = (fields.varint()?, fields.varint()?);
-                let mut user_key = || Some(key::parse(fields.string()?)?.0.to_vec());
+                let (first_key, first_sequence, _) = key::parse(fields.string()?)?;
+                let (last_key, last_sequence, _) = key::parse(fields.string()?)?;
                 level.push(TableFile {
                     number,
                     size,
-                    entries: 0,
-                    first_key: user_key()?,
-                    last_key: user_key()?,
+                    first_key: first_key.to_vec(),
+                    last_key: last_key.to_vec(),
+                    first_sequence,
+                    last_sequence,
                 });
             }
             _ => return None,
@@ -187,19 +203,20 @@ impl Version {
         if self.log_number.is_none() || self.next_number.is_none() || self.last_sequence.is_none() {
             return Err("the manifest is not complete");
         }
-        // In the first level the newest come first, in the others there is at most one for a key.
+        // In the first level the newest come first. In the others, entries of one key may go on in the next table,
+        // where LevelDB kept old ones for a snapshot: the newest is in the first of these tables.
         let [first, others @ ..] = &mut self.levels;
-        first.sort_by_key(|table| std::cmp::Reverse(table.number));
+        first.sort_by_key(|table| Reverse(table.number));
         for level in others {
-            level.sort_by(|a, b| a.first_key.cmp(&b.first_key));
+            level.sort_by(|a, b| a.first().cmp(&b.first()));
             let overlap = level
                 .windows(2)
-                .any(|pair| pair[0].last_key >= pair[1].first_key);
+                .any(|pair| pair[0].last() >= pair[1].first());
             if overlap {
                 return Err("tables of a level overlap");
             }
         }
-        if self.tables().any(|table| table.first_key > table.last_key) {
+        if self.tables().any(|table| table.first() > table.last()) {
             return Err("a table ends before it begins");
         }
         Ok(())
@@ -252,9 +269,10 @@ mod tests {
         let table = |number: u64, first: &str, last: &str| TableFile {
             number,
             size: 1000 + number,
-            entries: 0,
             first_key: first.into(),
             last_key: last.into(),
+            first_sequence: 9,
+            last_sequence: 9,
         };
         vec![table(3, "a", "b"), table(4, "c", "c"), table(5, "d", "x")]
     }
@@ -283,6 +301,19 @@ mod tests {
         let mut other_order = edit(&[]);
         other_order[5] ^= 1;
         assert!(Version::parse(&log::of_record(&other_order)).is_err());
+    }
+
+    #[test]
+    fn versions_of_a_key_may_go_on_in_the_next_table() {
+        let mut tables = tables();
+        tables[0].last_key = b"c".to_vec();
+        for (last, first, is_legal) in [(9, 8, true), (8, 8, false), (8, 9, false)] {
+            tables[0].last_sequence = last;
+            tables[1].first_sequence = first;
+            tables[1].last_sequence = 1;
+            let version = Version::parse(&log::of_record(&edit(&tables)));
+            assert_eq!(version.is_ok(), is_legal, "{last} before {first}");
+        }
     }
 
     #[test]

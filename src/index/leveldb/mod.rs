@@ -16,6 +16,7 @@ mod files;
 mod filter;
 mod key;
 mod log;
+mod long;
 pub(super) mod manifest;
 mod memtable;
 #[cfg(test)]
@@ -26,8 +27,9 @@ mod table;
 pub(super) use self::{
     builder::TableBuilder,
     database::{Database, is_file_of_database},
+    long::StoredValue,
     manifest::{FIRST_TABLE, TableFile},
-    scan::{Scan, ScannedTable},
+    scan::{Scan, ScannedTable, TableValue},
 };
 
 /// What is wrong with a file, and where in it.

@@ -8,7 +8,7 @@ use rusty_leveldb::{
     env::Env,
 };
 
-use super::{Database, FIRST_TABLE, TableBuilder, TableFile, manifest, table::Table};
+use super::{Database, FIRST_TABLE, TableBuilder, TableFile, TableValue, manifest, table::Table};
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -208,14 +208,15 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
     let file = TableFile {
         number: 3,
         size: bytes.len() as u64,
-        entries: 0,
+        first_sequence: 1,
+        last_sequence: 0,
         first_key: vec![],
         last_key: vec![0xff],
     };
     fs::write(dir.path().join(TableFile::name(3)), bytes).unwrap();
     let table = Table::open(dir.path(), &file).unwrap();
     let _ = table.get(key);
-    let _ = table.for_each(|_, _| ());
+    let _ = table.for_each(3, 0, |_, _| ());
 }
 
 #[test]
@@ -242,9 +243,70 @@ fn every_entry_of_a_table_is_passed() {
     let table = Table::open(dir.path(), &file).unwrap();
     let mut found = Entries::new();
     table
-        .for_each(|key, value| {
+        .for_each(3, usize::MAX, |key, value| {
+            let TableValue::Held(value) = value else {
+                unreachable!("all are held");
+            };
             found.insert(key.to_vec(), value.to_vec());
         })
         .unwrap();
     assert_eq!(found, entries);
+}
+
+#[test]
+fn long_values_are_read_in_parts() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut long = |len: usize| -> Vec<u8> { (0..len).map(|_| random.u8(b'0'..=b'9')).collect() };
+    let entries: Entries = [
+        ("a", 3),
+        ("b", 900_000),
+        ("c", 20),
+        ("d", 200_000),
+        ("e", 131_072),
+        ("f", 1),
+    ]
+    .map(|(key, len)| (key.as_bytes().to_vec(), long(len)))
+    .into();
+    let dir = our_database(&entries, usize::MAX);
+    let database = Database::open(dir.path()).unwrap();
+    let mut found = Entries::new();
+    let mut parts = Vec::new();
+    let table = database.scan().unwrap().next_table().unwrap();
+    table
+        .for_each(10_000, |key, value| match value {
+            TableValue::Held(value) => {
+                found.insert(key.to_vec(), value.to_vec());
+            }
+            TableValue::Long(value) => parts.push((key.to_vec(), value)),
+        })
+        .unwrap();
+    assert_eq!(parts.len(), 3);
+    for (key, value) in &parts {
+        let mut bytes = Vec::new();
+        let mut add = |part: &[u8]| {
+            assert!(part.len() <= 1 << 16);
+            bytes.extend_from_slice(part);
+            Ok(())
+        };
+        database.read_long(value, &mut add).unwrap();
+        assert_eq!(bytes.len(), value.len);
+        found.insert(key.clone(), bytes);
+    }
+    assert_eq!(found, entries);
+
+    // A changed byte is seen, at the latest behind the last part.
+    let path = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "ldb"))
+        .unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[200_000] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let (_, value) = &parts[0];
+    let err = database
+        .read_long(value, |_| Ok(()))
+        .unwrap_err()
+        .to_string();
+    assert!(err.contains("damaged"), "{err}");
 }

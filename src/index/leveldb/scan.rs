@@ -1,6 +1,8 @@
 //! Going through all entries of a database in order, a table at a time.
 
-use super::{Damage, database::Database, key::Kind, manifest::TableFile, table::Table};
+use super::{
+    Damage, database::Database, key::Kind, long::StoredValue, manifest::TableFile, table::Table,
+};
 use crate::error::{Error, Result};
 
 /// The tables of a database in the order of their keys.
@@ -105,16 +107,34 @@ impl ScannedTable<'_> {
         )
     }
 
-    /// Calls `f` with the key and the value of each entry.
-    pub(in crate::index) fn for_each(&self, f: impl FnMut(&[u8], &[u8])) -> Result<()> {
-        let read = |table: &Table| table.for_each(f);
-        self.database.tables.with(self.file.number, read)
+    /// Calls `f` with the key and the value of each entry. Values in blocks of more than `longest` bytes are not held, if
+    /// they are long themselves.
+    pub(in crate::index) fn for_each(
+        &self,
+        longest: usize,
+        f: impl FnMut(&[u8], TableValue<'_>),
+    ) -> Result<()> {
+        let number = self.file.number;
+        let read = |table: &Table| table.for_each(number, longest, f);
+        self.database.tables.with(number, read)
     }
 }
 
+/// A value of a table that is gone through.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::index) enum TableValue<'a> {
+    Held(&'a [u8]),
+    Long(StoredValue),
+}
+
 impl Table {
-    /// Calls `f` with the key and value of each entry.
-    pub(super) fn for_each(&self, mut f: impl FnMut(&[u8], &[u8])) -> Result<()> {
+    /// Calls `f` with the key and value of each entry of the table `number`.
+    pub(super) fn for_each(
+        &self,
+        number: u64,
+        longest: usize,
+        mut f: impl FnMut(&[u8], TableValue<'_>),
+    ) -> Result<()> {
         let in_file = |damage: Damage| self.of(damage);
         // Each table is read once here, so keeping its index in memory would help nobody.
         let index = self.read_index()?;
@@ -129,6 +149,10 @@ impl Table {
                 return Err(self.damaged(handle.offset, "blocks overlap"));
             }
             behind = handle.offset.saturating_add(handle.size);
+            if let Some(block) = self.long_block(handle, longest)? {
+                self.for_each_in_long(number, block, &mut f)?;
+                continue;
+            }
             let block = match &file {
                 Some(file) => self.block_of(file, handle, room)?,
                 None => self.block(handle)?,
@@ -137,7 +161,7 @@ impl Table {
             while entries.advance().map_err(in_file)? {
                 let (key, _, kind) = entries.parts().map_err(in_file)?;
                 if kind == Kind::Value {
-                    f(key, entries.value());
+                    f(key, TableValue::Held(entries.value()));
                 }
             }
             room = block.into_bytes();

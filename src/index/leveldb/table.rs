@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The most that a byte of Snappy's output can stand for, and a little more.
-const MOST_EXPANSION: usize = 64;
+pub(super) const MOST_EXPANSION: usize = 64;
 
 /// The most bytes of a table that are read at once. Ours have a mebibyte before they are compressed, unless a value is
 /// longer.
@@ -147,6 +147,11 @@ impl Table {
         self.unpacked(&stored, handle, Vec::new())
     }
 
+    /// Reads bytes of the file.
+    pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        read_exact_at(&self.file, bytes, offset).at(&self.path, "read")
+    }
+
     /// Reads all of the file, so that blocks can be read with [`Table::block_of`]; `None` if it is larger than a table
     /// need be.
     pub(super) fn read_whole(&self) -> Result<Option<Vec<u8>>> {
@@ -166,7 +171,7 @@ impl Table {
     }
 
     /// How many bytes a block takes in the file, all of which are there.
-    fn stored_len(&self, handle: Handle) -> Result<usize> {
+    pub(super) fn stored_len(&self, handle: Handle) -> Result<usize> {
         let outside = || self.damaged(handle.offset, "a block lies outside of the file");
         let len = handle.size.checked_add(BLOCK_TRAILER as u64);
         let len = len.ok_or_else(outside)?;

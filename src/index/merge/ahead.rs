@@ -12,8 +12,8 @@ use crate::{
     error::Result,
     index::{
         Index,
-        entries::Entries,
-        leveldb::{Scan, ScannedTable},
+        entries::{Entries, LongIds, LongValue, StoredIds},
+        leveldb::{Scan, ScannedTable, TableValue},
         tables::TABLE_SIZE,
     },
     task,
@@ -22,6 +22,9 @@ use crate::{
 /// How many tables are read ahead, of all inputs together.
 const FEWEST_TABLES: usize = 8;
 const MOST_TABLES: usize = 64;
+
+/// The longest value that is held.
+const LONGEST_HELD: usize = 256 << 10;
 
 /// What an entry takes beside its bytes.
 const PLACE: usize = 16;
@@ -135,7 +138,10 @@ impl<'a> ReadAhead<'a> {
         }
         let read = tables
             .par_iter()
-            .map(|(_, table)| entries_of(table, &self.start, self.end))
+            .map(|(number, table)| {
+                let longest = (LONGEST_HELD, *number);
+                entries_of(table, &self.start, self.end, Some(longest))
+            })
             .collect::<Result<Vec<_>>>()?;
         for ((number, table), entries) in tables.iter().zip(read) {
             self.bytes_left -= table.size();
@@ -228,8 +234,15 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The entries of a table whose keys are not less than `start` and less than `end`.
-pub(super) fn entries_of(table: &ScannedTable<'_>, start: &[u8], end: &[u8]) -> Result<Entries> {
+/// The entries of a table whose keys are not less than `start` and less than `end`. Values that are longer than a length
+/// are named by the number of the input.
+pub(super) fn entries_of(
+    table: &ScannedTable<'_>,
+    start: &[u8],
+    end: &[u8],
+    longest: Option<(usize, usize)>,
+) -> Result<Entries> {
+    let (longest, input) = longest.unwrap_or((usize::MAX, 0));
     // As many as a table has of single games.
     let room = TABLE_SIZE.min(4 * table.size() as usize);
     let mut entries = Entries::with_room(room / 32, room + room / 8);
@@ -237,12 +250,19 @@ pub(super) fn entries_of(table: &ScannedTable<'_>, start: &[u8], end: &[u8]) -> 
     let mut last = Vec::new();
     let mut is_in_order = true;
     task::fault("read tables");
-    table.for_each(|key, value| {
+    table.for_each(longest, |key, value| {
         is_in_order &= key > &last[..] || entries.len() == 0;
         last.clear();
         last.extend_from_slice(key);
         if is_whole || (key >= start && key < end) {
-            entries.push(key, value);
+            match value {
+                TableValue::Held(value) => entries.push(key, value),
+                TableValue::Long(value) => {
+                    let len = value.len;
+                    let ids = LongIds::Stored(vec![StoredIds::Long(input, value)]);
+                    entries.push_long(key, LongValue { ids, len });
+                }
+            }
         }
     })?;
     let is_within = entries.len() == 0 || !is_whole || table.spans(entries.key(0), &last);

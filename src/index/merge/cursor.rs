@@ -38,11 +38,17 @@ impl<'r> EntryCursor<'r> {
 
     /// The value of the present entry, empty behind the last.
     #[inline]
-    pub(super) fn value(&self) -> &'r [u8] {
-        match self.tables.first().map(|table| table.value(self.at)) {
-            Some(Value::Bytes(value)) => value,
-            Some(Value::Long(_)) => unreachable!("what is read from a table is held"),
-            None => &[],
+    pub(super) fn value(&self) -> Value<'r> {
+        let value = self.tables.first().map(|table| table.value(self.at));
+        value.unwrap_or(Value::Bytes(&[]))
+    }
+
+    /// The same of an entry whose value is held.
+    #[inline]
+    pub(super) fn held_value(&self) -> &'r [u8] {
+        match self.value() {
+            Value::Bytes(value) => value,
+            Value::Long(_) => unreachable!("only lists of ids are that long"),
         }
     }
 
@@ -127,12 +133,12 @@ mod tests {
         let mut cursor = EntryCursor::from_key(&tables, b"b");
         let mut keys = Vec::new();
         while let Some(key) = cursor.key() {
-            assert_eq!(cursor.value(), key);
+            assert_eq!(cursor.held_value(), key);
             keys.push(key);
             cursor.advance();
         }
         assert_eq!(keys, [b"c", b"e", b"g", b"i"]);
-        assert!(cursor.value().is_empty());
+        assert!(cursor.held_value().is_empty());
         let cursor = EntryCursor::from_key(&tables, b"d");
         assert_eq!(cursor.key_before(b"f"), Some(&b"e"[..]));
         assert_eq!(cursor.key_before(b"e"), None);

@@ -154,7 +154,7 @@ impl<'p> ListStream<'p> {
             }
             match list_key(key).ok_or_else(malformed)? {
                 ListKey::Chunk(subject) if self.has(subject) => {
-                    self.chunks.push_back((subject, self.cursor.value()));
+                    self.chunks.push_back((subject, self.cursor.held_value()));
                 }
                 ListKey::Page(last) => {
                     let read = self.read_page(last);
@@ -174,7 +174,7 @@ impl<'p> ListStream<'p> {
 
     /// Finds the lists of the page that are of the part; `None` if something is malformed.
     fn read_page(&mut self, last: Subject) -> Option<()> {
-        let page = self.cursor.value();
+        let page = self.cursor.held_value();
         let chunks = mem::take(&mut self.chunks);
         let mut chunks = chunks.into_iter().peekable();
         let mut start = 0;

@@ -156,6 +156,6 @@ impl MergeIndexes {
             .map(|contents| ExploredMerge::new(plan, contents, &self.memory, &self.stop))
             .transpose()?;
         let merge = IndexMerge::new(plan, &records, explored.as_ref(), &self.meter)?;
-        writer.write_waves(merge, plan.games, &self.stop, &self.meter)
+        writer.write_waves(merge, plan, plan.games, &self.stop, &self.meter)
     }
 }

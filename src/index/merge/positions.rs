@@ -1,19 +1,19 @@
 //! Joining the entries of positions: their games, and their statistics.
 
-use std::ops::Range;
+use std::{io, ops::Range};
 
 use rayon::prelude::*;
 
 use super::{
     ahead::{KeyRange, ReadAhead},
     cursor::{EntryCursor, Joined},
-    plan::Plan,
+    plan::{Part, Plan},
 };
 use crate::{
     error::Result,
     index::{
-        entries::{Entries, Parts, Value},
-        layout::{GameIds, joined_stats, write_id},
+        entries::{Entries, LongIds, LongValue, Parts, ReadIds, StoredIds, Value},
+        layout::{IdReader, joined_stats, write_id},
         waves::Wave,
     },
     task,
@@ -83,6 +83,87 @@ impl<'a> PositionMerge<'a> {
     }
 }
 
+/// How many ids a value has.
+fn count(value: &[u8]) -> u64 {
+    memchr::memchr_iter(b',', value).count() as u64
+}
+
+/// Appends the ids of an input under their new numbers; `None` if they are malformed.
+fn shift(part: &Part<'_>, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    if part.first_id == 0 {
+        out.extend_from_slice(value);
+        return Some(());
+    }
+    let mut ids = IdReader::default();
+    shift_some(part, &mut ids, value, out)?;
+    ids.is_done().then_some(())
+}
+
+/// The same of a part of a value.
+fn shift_some(part: &Part<'_>, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let games = part.index.game_count();
+    ids.read(value, |id| {
+        // All games of all inputs have ids.
+        (u64::from(id) < games).then(|| write_id(out, id + part.first_id))
+    })
+}
+
+impl Plan<'_> {
+    /// Hands the ids of a position's key to `out` as they are to be written, in parts.
+    fn ids_of(
+        &self,
+        ids: &LongIds,
+        key: &[u8],
+        out: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let LongIds::Stored(parts) = ids else {
+            unreachable!("what is read from a table is stored there");
+        };
+        for part in parts {
+            let (part, value) = match part {
+                StoredIds::Held(ids) => {
+                    out(ids)?;
+                    continue;
+                }
+                StoredIds::Long(input, value) => (&self.inputs[*input], value),
+            };
+            if part.first_id == 0 {
+                part.index.read_long(value, &mut *out)?;
+                continue;
+            }
+            let malformed = || part.index.malformed(key);
+            let (mut ids, mut shifted) = (IdReader::default(), Vec::new());
+            part.index.read_long(value, |bytes| {
+                shifted.clear();
+                shift_some(part, &mut ids, bytes, &mut shifted).ok_or_else(malformed)?;
+                out(&shifted)
+            })?;
+            if !ids.is_done() {
+                return Err(malformed());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReadIds for Plan<'_> {
+    fn read_ids(
+        &self,
+        ids: &LongIds,
+        out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut written = Ok(());
+        // They were read before, so they are well-formed.
+        let read = self.ids_of(ids, START, &mut |bytes| {
+            if written.is_ok() {
+                written = out(bytes);
+            }
+            Ok(())
+        });
+        written.and(read.map_err(io::Error::other))
+    }
+}
+
 /// What was joined.
 #[derive(Default)]
 struct Counted {
@@ -119,7 +200,7 @@ impl<'p> PartMerge<'p> {
             let next = others
                 .filter_map(|(_, input)| input.key_before(self.end))
                 .min();
-            self.pass_base(next.unwrap_or(self.end));
+            self.pass_base(next.unwrap_or(self.end))?;
             let Some(key) = next else {
                 return Ok((self.joined.finish(self.made), self.counted));
             };
@@ -137,58 +218,83 @@ impl<'p> PartMerge<'p> {
     }
 
     /// Takes the entries of the first games that come before `end` as they stand.
-    fn pass_base(&mut self, end: &[u8]) {
+    fn pass_base(&mut self, end: &[u8]) -> Result<()> {
         while let Some((read, some)) = self.inputs[self.plan.base].pass_until(end) {
-            self.count(read, some.clone());
+            self.count(read, some.clone())?;
             self.joined.pass(self.made.len(), read, some);
         }
+        Ok(())
     }
 
     /// Counts the positions and postings of some entries.
-    fn count(&mut self, read: &Entries, some: Range<usize>) {
+    fn count(&mut self, read: &Entries, some: Range<usize>) -> Result<()> {
+        for value in read.long_values(&some) {
+            self.plan.ids_of(&value.ids, START, &mut |ids| {
+                self.counted.postings += count(ids);
+                Ok(())
+            })?;
+        }
         if !self.plan.with_stats {
             // No key has a comma.
-            let bytes = read.bytes_of(some.clone());
             self.counted.positions += some.len() as u64;
-            self.counted.postings += memchr::memchr_iter(b',', bytes).count() as u64;
-            return;
+            self.counted.postings += count(read.bytes_of(some));
+            return Ok(());
         }
-        for entry in some {
-            if is_of_games(read.key(entry))
-                && let Value::Bytes(ids) = read.value(entry)
-            {
-                self.counted.positions += 1;
-                self.counted.postings += memchr::memchr_iter(b',', ids).count() as u64;
+        for entry in some.filter(|entry| is_of_games(read.key(*entry))) {
+            self.counted.positions += 1;
+            if let Value::Bytes(ids) = read.value(entry) {
+                self.counted.postings += count(ids);
             }
         }
+        Ok(())
     }
 
     /// Joins the games of a position, those of each input behind those of the one before.
     fn join_ids(&mut self, key: &[u8]) -> Result<()> {
+        self.counted.positions += 1;
+        let has_key = |input: &&EntryCursor<'_>| input.key() == Some(key);
+        let mut values = self.inputs.iter().filter(has_key).map(EntryCursor::value);
+        if values.any(|value| matches!(value, Value::Long(_))) {
+            return self.join_long_ids(key);
+        }
         let bytes = self.made.begin(key);
         let start = bytes.len();
         for (part, input) in self.plan.inputs.iter().zip(&self.inputs) {
-            if input.key() != Some(key) {
-                continue;
-            }
-            if part.first_id == 0 {
-                bytes.extend_from_slice(input.value());
-                continue;
-            }
-            let ids = GameIds::parse(input.value().to_vec());
-            let ids = ids.ok_or_else(|| part.index.malformed(key))?;
-            for id in &ids {
-                // All games of all inputs have ids.
-                if u64::from(id) >= part.index.game_count() {
-                    return Err(part.index.malformed(key));
-                }
-                write_id(bytes, id + part.first_id);
+            if has_key(&input) {
+                let shifted = shift(part, input.held_value(), bytes);
+                shifted.ok_or_else(|| part.index.malformed(key))?;
             }
         }
-        let ids = memchr::memchr_iter(b',', &bytes[start..]).count();
+        self.counted.postings += count(&bytes[start..]);
         self.made.end(key.len());
-        self.counted.positions += 1;
-        self.counted.postings += ids as u64;
+        Ok(())
+    }
+
+    /// The same where an input has so many that they are not held.
+    fn join_long_ids(&mut self, key: &[u8]) -> Result<()> {
+        let mut stored = Vec::new();
+        for (part, input) in self.plan.inputs.iter().zip(&self.inputs) {
+            match input.value() {
+                _ if input.key() != Some(key) => {}
+                Value::Long(LongValue {
+                    ids: LongIds::Stored(ids),
+                    ..
+                }) => stored.extend(ids.iter().cloned()),
+                _ => {
+                    let mut shifted = Vec::new();
+                    let read = shift(part, input.held_value(), &mut shifted);
+                    read.ok_or_else(|| part.index.malformed(key))?;
+                    stored.push(StoredIds::Held(shifted));
+                }
+            }
+        }
+        let (ids, mut len) = (LongIds::Stored(stored), 0);
+        self.plan.ids_of(&ids, key, &mut |bytes| {
+            self.counted.postings += count(bytes);
+            len += bytes.len();
+            Ok(())
+        })?;
+        self.made.push_long(key, LongValue { ids, len });
         Ok(())
     }
 
@@ -197,7 +303,7 @@ impl<'p> PartMerge<'p> {
             let parts = self.plan.inputs.iter().zip(&self.inputs);
             parts.filter(|(_, input)| input.key() == Some(key))
         };
-        let values: Vec<&[u8]> = present().map(|(_, input)| input.value()).collect();
+        let values: Vec<&[u8]> = present().map(|(_, input)| input.held_value()).collect();
         let joined = match values[..] {
             [only] => Some(only.to_vec()),
             _ => joined_stats(key, &values),

@@ -1,0 +1,293 @@
+//! Values that are too long to be held: where they are, and reading them some of it at a time.
+
+use crate::error::Result;
+
+use super::{
+    builder::{BLOCK_TRAILER, Handle, SNAPPY, STRETCH, UNCOMPRESSED},
+    coding::{Fields, masked, put_varint},
+    database::Database,
+    key::{self, Kind},
+    scan::TableValue,
+    table::{MOST_EXPANSION, Table},
+};
+
+/// How many bytes of a block are read at once, and more than a compressed stretch can have.
+const READ: usize = 2 * STRETCH;
+const LONGEST_STRETCH: usize = STRETCH + STRETCH / 4;
+
+/// Where a table has a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::index) struct StoredValue {
+    table: u64,
+    block: Handle,
+    /// Where it begins in the block.
+    start: usize,
+    /// How many bytes it has.
+    pub len: usize,
+}
+
+impl Database {
+    /// Calls `f` with the parts of a value. What is damaged may be seen only after the last.
+    pub(in crate::index) fn read_long(
+        &self,
+        value: &StoredValue,
+        mut f: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.tables.with(value.table, |table| {
+            let mut block = BlockStream::new(table, value.block)?;
+            let (start, end) = (value.start, value.start + value.len);
+            let mut at = 0;
+            while let Some(part) = block.next_part()? {
+                let within = |place: usize| place.clamp(at, at + part.len()) - at;
+                f(&part[within(start)..within(end)])?;
+                at += part.len();
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Table {
+    /// The stream of a block that has more than `longest` bytes and two parts, `None` if it has not.
+    pub(super) fn long_block(
+        &self,
+        handle: Handle,
+        longest: usize,
+    ) -> Result<Option<BlockStream<'_>>> {
+        let longest = longest.max(2 * STRETCH);
+        if handle.size <= (longest / MOST_EXPANSION) as u64 {
+            return Ok(None);
+        }
+        let block = BlockStream::new(self, handle)?;
+        Ok((block.left > longest).then_some(block))
+    }
+
+    /// Calls `f` with the entries of a long block of the table `number`. The last is the long one, because a block ends when
+    /// it has a few kilobytes.
+    pub(super) fn for_each_in_long(
+        &self,
+        number: u64,
+        mut block: BlockStream<'_>,
+        f: &mut impl FnMut(&[u8], TableValue<'_>),
+    ) -> Result<()> {
+        let (handle, size) = (block.handle, block.left);
+        let malformed = || self.damaged(handle.offset, "a long block is malformed");
+        let Some(part) = block.next_part()? else {
+            return Err(malformed());
+        };
+        let mut fields = Fields::new(part);
+        let mut key = Vec::new();
+        for entry in 0.. {
+            let mut next = || {
+                let (shared, unshared, len) = (fields.size()?, fields.size()?, fields.size()?);
+                (shared <= key.len()).then(|| key.truncate(shared))?;
+                key.extend_from_slice(fields.bytes(unshared)?);
+                Some(len)
+            };
+            let len = next().ok_or_else(malformed)?;
+            let (key, _, kind) = key::parse(&key).ok_or_else(malformed)?;
+            if let Some(value) = fields.bytes(len) {
+                if kind == Kind::Value {
+                    f(key, TableValue::Held(value));
+                }
+                continue;
+            }
+            let start = part.len() - fields.rest().len();
+            // Where every sixteenth entry is follows, and how many these are.
+            let restarts = size
+                .checked_sub(start)
+                .and_then(|rest| rest.checked_sub(len));
+            if kind != Kind::Value || restarts != Some(4 * (entry / 16 + 2)) {
+                return Err(malformed());
+            }
+            let value = StoredValue {
+                table: number,
+                block: handle,
+                start,
+                len,
+            };
+            f(key, TableValue::Long(value));
+            return Ok(());
+        }
+        Err(malformed())
+    }
+}
+
+/// Reads a block some of it at a time.
+///
+/// Snappy compresses stretches of 64 KiB, each by itself, after the length of all.
+pub(super) struct BlockStream<'t> {
+    table: &'t Table,
+    handle: Handle,
+    is_compressed: bool,
+    /// What the trailer says.
+    checksum: u32,
+    /// The checksum of what was read, and how much that is.
+    read_checksum: u32,
+    read: u64,
+    /// What was read and is not yet unpacked, from a place on.
+    stored: Vec<u8>,
+    at: usize,
+    /// How many bytes have yet to be unpacked.
+    left: usize,
+    part: Vec<u8>,
+}
+
+impl<'t> BlockStream<'t> {
+    fn new(table: &'t Table, handle: Handle) -> Result<BlockStream<'t>> {
+        table.stored_len(handle)?;
+        let mut trailer = [0; BLOCK_TRAILER];
+        table.read_at(&mut trailer, handle.offset + handle.size)?;
+        let [compression, checksum @ ..] = trailer;
+        let mut block = BlockStream {
+            table,
+            handle,
+            is_compressed: compression == SNAPPY,
+            checksum: u32::from_le_bytes(checksum),
+            read_checksum: 0,
+            read: 0,
+            stored: Vec::new(),
+            at: 0,
+            left: handle.size as usize,
+            part: Vec::new(),
+        };
+        match compression {
+            UNCOMPRESSED => {}
+            SNAPPY => {
+                block.fill()?;
+                let mut header = Fields::new(&block.stored);
+                let len = header.size().filter(|len| {
+                    // No more than there can be.
+                    (len / MOST_EXPANSION) as u64 <= handle.size
+                });
+                block.left = len.ok_or_else(|| block.damaged("a block cannot be decompressed"))?;
+                block.at = block.stored.len() - header.rest().len();
+            }
+            _ => return Err(block.damaged("a block is compressed in an unknown way")),
+        }
+        Ok(block)
+    }
+
+    fn damaged(&self, problem: &'static str) -> crate::Error {
+        self.table.damaged(self.handle.offset, problem)
+    }
+
+    /// Reads on, if little is left of what was read.
+    fn fill(&mut self) -> Result<()> {
+        self.stored.drain(..self.at);
+        self.at = 0;
+        let held = self.stored.len();
+        let some = (READ - held.min(READ)).min((self.handle.size - self.read) as usize);
+        self.stored.resize(held + some, 0);
+        let new = &mut self.stored[held..];
+        self.table.read_at(new, self.handle.offset + self.read)?;
+        self.read += some as u64;
+        self.read_checksum = crc32c::crc32c_append(self.read_checksum, new);
+        Ok(())
+    }
+
+    /// The next part, `None` after the last.
+    ///
+    /// # Errors
+    ///
+    /// A block that is damaged; that its checksum does not match is seen after the last part.
+    pub(super) fn next_part(&mut self) -> Result<Option<&[u8]>> {
+        if self.stored.len() - self.at < LONGEST_STRETCH {
+            self.fill()?;
+        }
+        let len = self.left.min(STRETCH);
+        if len == 0 {
+            let kind = if self.is_compressed {
+                SNAPPY
+            } else {
+                UNCOMPRESSED
+            };
+            let checksum = crc32c::crc32c_append(self.read_checksum, &[kind]);
+            let is_whole = self.at == self.stored.len() && self.read == self.handle.size;
+            if !is_whole || masked(checksum) != self.checksum {
+                return Err(self.damaged("the checksum of a block does not match"));
+            }
+            return Ok(None);
+        }
+        let stored = &self.stored[self.at..];
+        let unpacked = match self.is_compressed {
+            true => unpack(stored, len, &mut self.part),
+            false => stored.get(..len).map(|stored| {
+                self.part.clear();
+                self.part.extend_from_slice(stored);
+                len
+            }),
+        };
+        self.at += unpacked.ok_or_else(|| self.damaged("a block cannot be decompressed"))?;
+        self.left -= len;
+        Ok(Some(&self.part))
+    }
+}
+
+/// Unpacks the first `len` bytes that Snappy compressed by themselves. Answers how many bytes they take.
+fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
+    let taken = stored_len(stored, len)?;
+    let mut whole = Vec::with_capacity(taken + 5);
+    put_varint(&mut whole, len as u64);
+    whole.extend_from_slice(&stored[..taken]);
+    out.resize(len, 0);
+    let written = snap::raw::Decoder::new().decompress(&whole, out).ok()?;
+    (written == len).then_some(taken)
+}
+
+/// How many bytes the first `len` bytes take that Snappy compressed; `None` if an element goes on after them.
+fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
+    let (mut taken, mut made) = (0, 0);
+    while made < len {
+        let tag = *stored.get(taken)?;
+        let short = usize::from(tag >> 2);
+        let (element, bytes) = match tag & 3 {
+            // Bytes as they are: up to 60, or as many as the next bytes say.
+            0 if short < 60 => (1 + short + 1, short + 1),
+            0 => {
+                let digits = stored.get(taken + 1..)?.get(..short - 59)?;
+                let fold = |len: usize, digit: &u8| len << 8 | usize::from(*digit);
+                let bytes = digits.iter().rev().fold(0, fold) + 1;
+                (1 + digits.len() + bytes, bytes)
+            }
+            // Copies, with a distance in one, two or four bytes.
+            1 => (2, 4 + (short & 7)),
+            2 => (3, 1 + short),
+            _ => (5, 1 + short),
+        };
+        taken += element;
+        made += bytes;
+    }
+    (made == len && taken <= stored.len()).then_some(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn stretches_are_unpacked_by_themselves(seed: u64, kinds in 1..200u64, len in 0..300_000usize) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            // From what is hard to compress to what is easy.
+            let bytes: Vec<u8> = (0..len).map(|at| random.u64(..kinds) as u8 ^ (at % 7) as u8).collect();
+            let stored = snap::raw::Encoder::new().compress_vec(&bytes).unwrap();
+            let mut rest = Fields::new(&stored);
+            prop_assert_eq!(rest.size(), Some(len));
+            let (mut rest, mut part) = (rest.rest(), Vec::new());
+            for expected in bytes.chunks(STRETCH) {
+                let taken = unpack(rest, expected.len(), &mut part).unwrap();
+                prop_assert!(part == expected);
+                rest = &rest[taken..];
+            }
+            prop_assert!(rest.is_empty());
+        }
+
+        #[test]
+        fn any_bytes_are_unpacked(bytes: Vec<u8>, len in 0..STRETCH) {
+            let _ = unpack(&bytes, len, &mut Vec::new());
+        }
+    }
+}
