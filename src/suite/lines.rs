@@ -5,10 +5,11 @@ use std::path::Path;
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
-    Suite, SuiteOf, Written, games, none,
+    Suite,
+    known::{SuiteOf, Written, games},
     ranking::{Candidate, Ranking},
     too_many,
-    write::{SuiteFormat, note, write_ranked},
+    write::{SuiteFormat, none, note, write_ranked},
 };
 use crate::{
     error::{Error, Result},

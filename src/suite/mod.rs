@@ -4,7 +4,11 @@
 //! they were played. Both rank what they find, and write it in the same way.
 
 mod games;
+#[cfg(feature = "obs")]
+mod known;
+#[cfg(feature = "obs")]
 mod lines;
+#[cfg(feature = "obs")]
 mod positions;
 mod ranking;
 mod starts;
@@ -12,24 +16,18 @@ mod write;
 
 use std::path::Path;
 
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
+#[cfg(feature = "obs")]
+pub(crate) use self::known::{SuiteOf, Written, for_white};
+use self::ranking::Ranking;
 pub(crate) use self::{
     games::{GameLine, GameLines},
     starts::is_chess960_start,
     write::begin,
 };
-use self::{ranking::Ranking, write::none};
 pub use self::{starts::read_starts, write::SuiteFormat};
-use crate::{
-    error::{Error, Result},
-    output::AtomicFile,
-    position::Keyed,
-    progress::Meter,
-    sort::Memory,
-    tally::Stats,
-    tree::{Source, TreeMove},
-};
+use crate::{error::Error, tally::Stats};
 
 /// What a suite has in it.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,11 +65,6 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// Whether the commonest are wanted of all, and not others.
-    fn takes_the_commonest(&self) -> bool {
-        self.limit.is_some() && self.seed.is_none()
-    }
-
     /// Whether the games of a position are balanced as asked; `stats` are White's.
     fn is_balanced(&self, stats: Option<Stats>) -> bool {
         self.balance.is_none_or(|(low, high)| {
@@ -81,56 +74,6 @@ impl Suite {
             })
         })
     }
-}
-
-/// What making a suite came to.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Written {
-    /// Its lines or positions.
-    pub entries: u64,
-    /// Whether lines were left that nobody looked at.
-    pub is_cut: bool,
-}
-
-/// White's results in all games that came to a position, `None` where games are not counted.
-pub(crate) type Results<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
-
-/// A suite that is made of the moves that a source has after some positions, of which there is at least one.
-pub(crate) struct SuiteOf<'a, S> {
-    pub source: &'a S,
-    pub results: Results<'a>,
-    pub starts: &'a [VariantPosition],
-    pub suite: &'a Suite,
-    /// For the lines and positions on the way.
-    pub memory: Memory,
-    pub meter: &'a Meter,
-}
-
-impl<S: Source> SuiteOf<'_, S> {
-    /// Writes the suite, and puts it in place.
-    pub(crate) fn write(&self, file: AtomicFile, format: SuiteFormat) -> Result<Written> {
-        match format {
-            SuiteFormat::Pgn => self.write_lines(file),
-            SuiteFormat::Epd => self.write_positions(file),
-        }
-    }
-}
-
-/// Results of the side to move, for White.
-pub(crate) fn for_white(stats: Stats, turn: Color) -> Stats {
-    match turn {
-        Color::White => stats,
-        Color::Black => Stats {
-            wins: stats.losses,
-            draws: stats.draws,
-            losses: stats.wins,
-        },
-    }
-}
-
-/// How many games a move has; of a book, its weight.
-fn games(mv: &TreeMove) -> u64 {
-    mv.stats.map_or(mv.weight, Stats::games)
 }
 
 fn too_many(path: &Path, suite: &Suite) -> Error {

@@ -5,10 +5,10 @@ use std::path::Path;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    SuiteOf, Written, games, none,
+    known::{SuiteOf, Written, games},
     ranking::{Candidate, Ranking},
     too_many,
-    write::{SuiteFormat, epd, note, write_ranked},
+    write::{SuiteFormat, epd, none, note, write_ranked},
 };
 use crate::{
     error::Result,

@@ -14,7 +14,7 @@ use super::{
     too_many,
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Result},
     output::{AtomicFile, check_first_line},
     position::{Variant, write_epd},
     tally::Stats,
@@ -120,7 +120,8 @@ pub(super) fn note(stats: Stats) -> String {
 }
 
 /// The error of a suite without entries, of which the longest line had so many half-moves.
-pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
+#[cfg(feature = "obs")]
+pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> crate::Error {
     let plies = suite.plies;
     let why = match longest {
         0 => format!(
@@ -132,7 +133,7 @@ pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
         ),
         _ => "no line is balanced as asked: choose a wider range".to_owned(),
     };
-    Error::file(path, format!("would be empty, {why}"))
+    crate::Error::file(path, format!("would be empty, {why}"))
 }
 
 #[cfg(test)]
