@@ -754,7 +754,10 @@ fn names_match_in_part_on_the_command_line() {
         }
     }
     let nothing = ok(dir.path(), "moves --leveldb a.idx --player tal --moves a3");
-    assert_eq!(nothing, "no games continue from this position\n");
+    assert_eq!(
+        nothing,
+        "A00 Anderssen's Opening\nno games continue from this position\n"
+    );
 }
 
 #[test]
