@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let position = from_text(None, args.next().as_deref())?;
 
     let book = Book::open(path)?;
-    let entries: Vec<Entry> = book.moves_of(&position)?.collect();
+    let entries: Vec<Entry> = book.moves_of(&position)?;
     let total: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
     for entry in entries {
         // A book may hold a move that is not legal here: two positions may share a key.

@@ -34,6 +34,7 @@
 )]
 
 pub mod book;
+mod checksum;
 #[cfg(feature = "obs")]
 pub mod convert;
 #[cfg(feature = "parquet")]

@@ -14,7 +14,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
-    thread::{Builder, JoinHandle, Scope},
+    thread::{Builder, JoinHandle},
     time::Duration,
 };
 
@@ -101,8 +101,9 @@ pub(crate) fn start<T: Send + 'static>(
 }
 
 /// As [`start`], in a scope. It waits for the thread, which ends when the feed is dropped.
+#[cfg(feature = "obs")]
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
+    scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
     ahead: usize,
     work: impl FnOnce(&Feeder<T>) -> Result<()> + Send + 'scope,
@@ -112,6 +113,34 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
     let started = thread.spawn_scoped(scope, move || feeder.feed(work));
     started.at(name, "start the thread")?;
     Ok(feed)
+}
+
+/// Does something, and meanwhile `repeated` on another thread, each time after a pause. The first error or panic of
+/// `repeated` is the result; `failure` has it meanwhile.
+#[cfg(feature = "obs")]
+pub(crate) fn while_repeating<T>(
+    name: &str,
+    pause: Duration,
+    mut repeated: impl FnMut() -> Result<()> + Send,
+    failure: &Failure,
+    act: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let (sender, acted) = sync_channel::<()>(0);
+    let repeat = move || {
+        while acted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            repeated()?;
+        }
+        repeated()
+    };
+    let result = std::thread::scope(|scope| {
+        let thread = Builder::new().name(name.to_owned());
+        let started = thread.spawn_scoped(scope, move || failure.watch(repeat));
+        started.at(name, "start the thread")?;
+        // The thread ends when this is dropped, also by a panic.
+        let _acting = sender;
+        act()
+    });
+    failure.take().and(result)
 }
 
 fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
@@ -221,7 +250,6 @@ mod tests {
             atomic::AtomicU64,
             mpsc::{Sender, channel as unbounded},
         },
-        thread,
     };
 
     use super::*;
@@ -308,7 +336,36 @@ mod tests {
         .unwrap();
         drop(feed);
         assert!(end.recv_timeout(Duration::from_secs(10)).is_err());
-        let result = thread::scope(|scope| {
+    }
+
+    #[cfg(feature = "obs")]
+    #[test]
+    fn what_is_repeated_ends_with_the_work_and_can_end_it() {
+        let failure = Failure::default();
+        let mut times = 0;
+        let count = || {
+            times += 1;
+            Ok(())
+        };
+        let hour = Duration::from_secs(3600);
+        while_repeating("count", hour, count, &failure, || Ok(())).unwrap();
+        assert_eq!(times, 1);
+
+        let failing = || panic!("lost");
+        let wait = || {
+            while !failure.is_set() {
+                std::thread::yield_now();
+            }
+            Err::<(), _>(Error::Interrupted)
+        };
+        let failed = while_repeating("fail", Duration::ZERO, failing, &failure, wait);
+        assert_eq!(message(failed), "lost");
+    }
+
+    #[cfg(feature = "obs")]
+    #[test]
+    fn a_thread_in_a_scope_ends_with_its_feed() {
+        let result = std::thread::scope(|scope| {
             let mut feed = start_in(scope, "numbers", 1, |feeder| {
                 (0..).try_for_each(|number: u64| feeder.send(number))
             })?;

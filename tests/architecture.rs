@@ -61,6 +61,49 @@ fn members(group: &str) -> Vec<String> {
     found
 }
 
+/// What starts threads, joins them, waits for them or gives up because one of them panicked.
+const SUPERVISED: [&str; 6] = [
+    "thread::spawn",
+    "thread::Builder",
+    "mpsc",
+    "catch_unwind",
+    ".lock().expect",
+    ".lock().unwrap()",
+];
+
+#[test]
+fn one_module_of_the_library_starts_threads() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let mut checked = 0;
+    for file in files {
+        let path = file.strip_prefix(&src).unwrap();
+        // Nobody waits for the results of those of the command line and the server: signals, the bar, the log.
+        let is_other = path.starts_with("cli") || path.starts_with("serve");
+        if is_other || path == Path::new("task.rs") || path.ends_with("tests.rs") {
+            continue;
+        }
+        let source = fs::read_to_string(&file).unwrap();
+        let code = source.split("\nmod tests {").next().unwrap();
+        for (number, line) in code.lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            let found = SUPERVISED.iter().find(|name| line.contains(**name));
+            // Panics of the crate `parquet` are damaged files.
+            let is_parquet = path == Path::new("counts/file.rs") && found == Some(&"catch_unwind");
+            if let (Some(found), false, false) = (found, is_comment, is_parquet) {
+                panic!(
+                    "{}:{}: {found}, which `task` has",
+                    path.display(),
+                    number + 1
+                );
+            }
+        }
+        checked += 1;
+    }
+    assert!(checked >= 100, "{checked} files");
+}
+
 #[test]
 fn imports_are_found() {
     let source = "use crate::{\n    error::{At, Error},\n    pgn::Tags, tally,\n};\n// crate::book\nfn f() { crate::obs::g() }\n\

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{corpus, fails, ok, ok_json, polybook_in, program, records, sample, temp};
+use crate::common::{corpus, fails, ok, ok_json, polybook_in, program, records, run, sample, temp};
 
 /// Books of the samples made with several options, headed and not, and the books of `POLYBOOK_CORPUS`.
 fn books(dir: &Path) -> Vec<PathBuf> {
@@ -303,6 +303,69 @@ fn books_are_verified_and_mended() {
     assert_eq!(records(&dir.path().join("good.bin")), good);
     ok(dir.path(), "verify good.bin");
     fails(dir.path(), "verify missing.bin", 1);
+}
+
+#[test]
+fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    ok(
+        dir.path(),
+        args![
+            "make-book",
+            "-q",
+            games,
+            "--min-game",
+            "1",
+            "--bin",
+            "book.bin"
+        ],
+    );
+    let verified = ok_json(dir.path(), "verify book.bin --json");
+    assert_eq!(verified["checksum"], "matches");
+    let book = dir.path().join("book.bin");
+    let good = fs::read(&book).unwrap();
+    let headers = good.len() - records(&book).len() * 16;
+    let mut rng = fastrand::Rng::with_seed(7);
+    for _ in 0..40 {
+        let mut bytes = good.clone();
+        let at = rng.usize(headers..bytes.len());
+        bytes[at] ^= rng.u8(1..);
+        fs::write(dir.path().join("bad.bin"), &bytes).unwrap();
+        fails(dir.path(), "verify bad.bin", 1);
+    }
+    // Each way of changing a book, to a file and to a pipe.
+    for line in [
+        "edit book.bin --set e4=7 --out new.bin",
+        "merge-book book.bin book.bin --out new.bin",
+        "filter book.bin --best 1 --out new.bin",
+        "filter book.bin --reachable --out new.bin",
+    ] {
+        ok(dir.path(), line);
+        let verified = ok_json(dir.path(), "verify new.bin --json");
+        assert_eq!(verified["checksum"], "matches", "{line}");
+        let piped = run(dir.path(), &line.replace("new.bin", "-")).stdout;
+        assert_eq!(
+            piped,
+            fs::read(dir.path().join("new.bin")).unwrap(),
+            "{line}"
+        );
+    }
+    let piped = run(
+        dir.path(),
+        args!["make-book", "-q", games, "--min-game", "1", "--bin", "-"],
+    );
+    assert_eq!(piped.stdout, good);
+    ok(dir.path(), "pgheader -v atomic book.bin");
+    assert_eq!(
+        ok_json(dir.path(), "verify book.bin --json")["checksum"],
+        "matches"
+    );
+    // Another program changes a weight, or the comment.
+    fs::write(&book, &good).unwrap();
+    ok(dir.path(), args!["pgheader", "-c", "mine", "book.bin"]);
+    let verified = ok_json(dir.path(), "verify book.bin --json");
+    assert_eq!(verified["checksum"], serde_json::Value::Null);
 }
 
 #[test]

@@ -395,7 +395,6 @@ fn names_of_any_bytes() {
 fn what_is_no_book_is_named() {
     let dir = made();
     for (line, said) in [
-        ("verify games.obs.db3", "OOBS database"),
         ("verify famous.pgn", "PGN"),
         ("show famous.pgn", "make-book"),
         ("convert famous.pgn a.csv", "make-book"),

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::common::{corpus, fails, ok, ok_json, program, python, run_python, sample, temp};
+use crate::common::{corpus, fails, ok, ok_json, program, python, run, run_python, sample, temp};
 use rusqlite::Connection;
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
@@ -31,6 +31,64 @@ fn rows(db: &Path) -> Vec<Row> {
         })
         .unwrap();
     rows.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn damage_in_a_database_is_noticed() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    ok(
+        dir.path(),
+        args![
+            "make-book",
+            "-q",
+            games,
+            "--min-game",
+            "1",
+            "--obs",
+            "a.obs.db3"
+        ],
+    );
+    let of = |path: &str| ok_json(dir.path(), args!["verify", path, "--json"]);
+    assert_eq!(of("a.obs.db3")["checksum"], "matches");
+    ok(dir.path(), "merge-book a.obs.db3 a.obs.db3 --out b.obs.db3");
+    assert_eq!(of("b.obs.db3")["checksum"], "matches");
+    let good = fs::read(dir.path().join("a.obs.db3")).unwrap();
+    let bad = dir.path().join("bad.obs.db3");
+    let mut rng = fastrand::Rng::with_seed(3);
+    let table = |path: &str| {
+        let out = dir.path().join("table.csv");
+        let made = run(dir.path(), args!["convert", "-q", path, "table.csv"]);
+        made.status.success().then(|| fs::read(out).unwrap())
+    };
+    let whole = table("a.obs.db3");
+    let mut wrong = 0;
+    for _ in 0..100 {
+        let mut bytes = good.clone();
+        let at = rng.usize(100..bytes.len());
+        bytes[at] ^= rng.u8(1..);
+        fs::write(&bad, &bytes).unwrap();
+        let converted = table("bad.obs.db3");
+        let verified = run(dir.path(), "verify bad.obs.db3").status.success();
+        if converted.is_some() && converted != whole {
+            wrong += 1;
+            assert!(!verified, "byte {at}");
+        }
+    }
+    assert!(wrong > 5, "too little damage reaches a table: {wrong}");
+    // Another program's edit is a difference.
+    fs::write(&bad, &good).unwrap();
+    let db = Connection::open(&bad).unwrap();
+    db.execute("UPDATE Book SET Win = Win + 1 WHERE ID = 1", [])
+        .unwrap();
+    drop(db);
+    let error = fails(dir.path(), "verify bad.obs.db3", 1);
+    assert!(error.contains("another program changed it"), "{error}");
+    let db = Connection::open(&bad).unwrap();
+    db.execute("DELETE FROM Info WHERE Name = 'Checksum'", [])
+        .unwrap();
+    drop(db);
+    assert_eq!(of("bad.obs.db3")["checksum"], serde_json::Value::Null);
 }
 
 fn number(db: &Path, query: &str) -> i64 {

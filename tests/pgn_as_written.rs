@@ -74,6 +74,7 @@ impl Made {
         self.book
             .moves_of(&before)
             .unwrap()
+            .into_iter()
             .find(|entry| entry.mv == last.into())
             .map(|entry| entry.weight)
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     MakeBook, Report,
-    book::{Book, faults},
+    book::{Book, verify},
     convert::Convert,
     index::Index,
     make_book::Unfinished,
@@ -105,7 +105,7 @@ impl Outputs {
 }
 
 fn check_book(bin: &Path, entries: u64) {
-    assert_eq!(faults(bin, &Memory::default()).unwrap(), []);
+    assert_eq!(verify(bin, &Memory::default()).unwrap().faults, []);
     let book = Book::open(bin).unwrap();
     let records = book.iter().filter(|entry| entry.as_ref().unwrap().key != 0);
     assert_eq!(records.count() as u64, entries);

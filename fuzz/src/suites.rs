@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use polybook::{
-    book::{Book, Script, begin_book, edit_book, faults},
+    book::{Book, Script, begin_book, edit_book, verify},
     convert::{ConvertBook, Suite, read_starts},
     position::Variant,
     progress::Meter,
@@ -126,8 +126,8 @@ fn scripted(room: &Room, path: &Path, book: &Book, text: &str) {
     match edit_book(book, &edits, variant, file, &memory, &meter) {
         Ok(summary) => {
             assert_eq!(Book::open(&out).unwrap().len(), summary.entries);
-            let before = faults(path, &memory).unwrap();
-            assert!(!before.is_empty() || faults(&out, &memory).unwrap().is_empty());
+            let before = verify(path, &memory).unwrap().faults;
+            assert!(!before.is_empty() || verify(&out, &memory).unwrap().faults.is_empty());
         }
         Err(_) => assert!(!out.exists()),
     }

@@ -110,6 +110,7 @@ impl Book {
         detached(py, || {
             let moves = self.book.moves_of(&pos)?;
             let mut moves: Vec<Move> = moves
+                .into_iter()
                 .map(|entry| Move {
                     uci: entry.mv.uci(&pos),
                     san: entry.mv.san(&pos),

@@ -15,6 +15,8 @@ pub enum Fault {
     },
     /// The header is malformed.
     Header(HeaderError),
+    /// The header has a checksum, and it is not that of the header and the records.
+    Checksum,
     /// Keys do not ascend.
     Order {
         /// How many records have a smaller key than the one before.
@@ -55,6 +57,10 @@ impl fmt::Display for Fault {
                 )
             }
             Fault::Header(err) => write!(f, "{err}"),
+            Fault::Checksum => write!(
+                f,
+                "the checksum in the header differs: the book is damaged, or another program changed it"
+            ),
             Fault::Order { count, first } => {
                 write!(
                     f,

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter},
     path::{Path, PathBuf},
 };
 
@@ -11,8 +11,8 @@ use shakmaty::Color;
 
 use super::{
     entry::{Entry, write_entries},
+    file::BookFile,
     foreign::begin_book,
-    header,
     lines::{Knowledge, Reached, Way},
     merge::joined_header,
     open::Book,
@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    output::AtomicFile,
     position::Variant,
     progress::Meter,
     sort::Memory,
@@ -121,12 +120,10 @@ pub fn filter_books(
     meter: &Meter,
 ) -> Result<FilterSummary> {
     let temp_dir = &memory.temp_dir;
-    let file = begin_book(out)?;
+    let mut file = begin_book(out)?;
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = joined_header(&books, "Filtered", &filter.option_text(), out)?;
-    let mut writer = BufWriter::with_capacity(1 << 16, file);
-    let written = writer.write_all(&header::create_raw(&header));
-    written.at(out, "write")?;
+    let mut writer = BookFile::begin(&mut file, Some(&header), temp_dir)?;
     let mut summary = FilterSummary::default();
     let mut positions = Positions::new(&books, MergePolicy::Sum, meter);
     if filter.walks() {
@@ -144,7 +141,7 @@ pub fn filter_books(
             .or_else(|| books.first()?.variant())
             .unwrap_or_default();
         let plies = filter.max_ply.unwrap_or(u16::MAX);
-        let written = write_reached(copy, memory, variant, plies, meter, &mut writer)?;
+        let written = write_reached(copy, memory, variant, plies, meter, out, &mut writer)?;
         (summary.positions, summary.written) = written;
     } else {
         for position in &mut positions {
@@ -159,8 +156,8 @@ pub fn filter_books(
     if summary.written == 0 {
         return Err(Error::file(out, "would be empty: no move is kept"));
     }
-    let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
-    file.at(out, "write")?.commit()?;
+    writer.finish()?;
+    file.commit()?;
     Ok(summary)
 }
 
@@ -172,7 +169,8 @@ fn write_reached(
     variant: Variant,
     plies: u16,
     meter: &Meter,
-    out: &mut BufWriter<AtomicFile>,
+    out: &Path,
+    writer: &mut BookFile<'_>,
 ) -> Result<(u64, u64)> {
     let book = Book::of_file(copy, &memory.temp_dir)?;
     let mut reached = Reached::none(memory.share(4));
@@ -189,7 +187,7 @@ fn write_reached(
         let entry = entry?;
         if kept.contains(entry.key)? {
             positions += u64::from(last_key.replace(entry.key) != Some(entry.key));
-            write_entries(&[entry], out).at(out.get_ref().target(), "write")?;
+            write_entries(&[entry], writer).at(out, "write")?;
             records += 1;
         }
     }

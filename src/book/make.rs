@@ -7,10 +7,11 @@ use shakmaty::Color;
 
 use super::{
     entry::Entry,
-    header::{self, HeaderError, PORTABLE_LENGTH},
+    header::{self, HeaderError, PORTABLE_LENGTH, renewed, split_checksum, with_checksum},
     weight::{Scale, Scaling, Weights},
 };
 use crate::{
+    checksum::Checksum,
     error::{At, Result},
     output::AtomicFile,
     position::BookMove,
@@ -143,8 +144,9 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// The text of the book's header, with `comment`, or else with a comment that tells where the
-    /// counts come from and how moves were chosen and weighed.
+    /// The text of the book's header, with `comment`, or else with a comment that says where the
+    /// counts come from, how moves were chosen and weighed, and in a line that [`write`](BookMaker::write)
+    /// fills in, the checksum of the book.
     ///
     /// # Errors
     ///
@@ -158,7 +160,7 @@ impl<'a> BookMaker<'a> {
     ) -> Result<String, HeaderError> {
         let header = match comment {
             Some(comment) => header::create(variants, comment)?,
-            None => header::create(variants, &self.comment(provenance))?,
+            None => header::create(variants, &with_checksum(&self.comment(provenance)))?,
         };
         // The null byte counts.
         match header.len() + 1 {
@@ -191,12 +193,19 @@ impl<'a> BookMaker<'a> {
     ///
     /// A file that cannot be written.
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile) -> Result<()> {
-        let header = header.map_or_else(Vec::new, header::create_raw);
-        let target = out.target().to_owned();
-        out.write_all(&header).at(&target, "write")?;
+        let raw =
+            |sum| header.map_or_else(Vec::new, |text| header::create_raw(&renewed(text, sum)));
         if out.is_seekable() {
-            return self.write_in_parallel(header.len() as u64, out);
+            let length = raw(Checksum::default()).len() as u64;
+            let sum = self.write_in_parallel(length, out)?;
+            return out.write_at(&raw(sum), 0);
         }
+        let sum = match split_checksum(header.unwrap_or_default()) {
+            (_, Some(_)) => self.checksum()?,
+            (_, None) => Checksum::default(),
+        };
+        let target = out.target().to_owned();
+        out.write_all(&raw(sum)).at(&target, "write")?;
         let mut records = Vec::new();
         for shard in 0..self.counts.shard_count() {
             self.records(shard, &mut records)?;
@@ -205,8 +214,20 @@ impl<'a> BookMaker<'a> {
         Ok(())
     }
 
-    /// Writes all shards at the same time from the byte `start` on, for it is known how long each is.
-    fn write_in_parallel(&self, start: u64, out: &AtomicFile) -> Result<()> {
+    /// The checksum of all records.
+    fn checksum(&self) -> Result<Checksum> {
+        (0..self.counts.shard_count())
+            .into_par_iter()
+            .map_init(Vec::new, |records, shard| {
+                self.records(shard, records)?;
+                Ok(checksum_of(records))
+            })
+            .try_reduce(Checksum::default, |sum, more| Ok(sum.plus(more)))
+    }
+
+    /// Writes all shards at the same time from the byte `start` on, because the length of each is known. Answers the
+    /// checksum of the records.
+    fn write_in_parallel(&self, start: u64, out: &AtomicFile) -> Result<Checksum> {
         let mut end = start;
         let places: Vec<u64> = self
             .lengths
@@ -221,11 +242,13 @@ impl<'a> BookMaker<'a> {
         places
             .into_par_iter()
             .enumerate()
-            .try_for_each_init(buffer, |records, (shard, place)| {
+            .map_init(buffer, |records, (shard, place)| {
                 task::fault("write book");
                 self.records(shard, records)?;
-                out.write_at(records, place)
+                out.write_at(records, place)?;
+                Ok(checksum_of(records))
             })
+            .try_reduce(Checksum::default, |sum, more| Ok(sum.plus(more)))
     }
 
     /// Replaces `bytes` with a shard's records.
@@ -295,6 +318,13 @@ impl<'a> BookMaker<'a> {
     }
 }
 
+fn checksum_of(records: &[u8]) -> Checksum {
+    let mut sum = Checksum::default();
+    let (records, _) = records.as_chunks::<{ Entry::SIZE }>();
+    records.iter().for_each(|record| sum.add(record));
+    sum
+}
+
 #[inline]
 fn entry(key: u64, mv: BookMove, weight: u16) -> Entry {
     Entry {
@@ -331,7 +361,7 @@ mod tests {
         };
         let header = header(None, &provenance).unwrap();
         let comment = header::parse(&header).unwrap().comment;
-        assert_eq!(comment.lines().count(), 6);
+        assert_eq!(comment.lines().count(), 7);
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! Merging books.
 
-use std::{
-    io::{BufWriter, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     entry::write_entries,
+    file::BookFile,
     foreign::begin_book,
-    header::{self, HeaderError},
+    header::{self, HeaderError, with_checksum},
     open::Book,
     positions::{MergePolicy, Positions},
 };
@@ -46,9 +44,8 @@ pub fn merge_books(
     let mut file = begin_book(out)?;
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = joined_header(&books, "Merged", "", out)?;
-    let mut writer = BufWriter::with_capacity(1 << 16, &mut file);
-    let written = writer.write_all(&header::create_raw(&header));
-    written.at(out, "write")?;
+    let temp_dir = std::env::temp_dir();
+    let mut writer = BookFile::begin(&mut file, Some(&header), &temp_dir)?;
     let mut summary = MergeSummary::default();
     let mut positions = Positions::new(&books, policy, meter);
     for position in &mut positions {
@@ -59,8 +56,7 @@ pub fn merge_books(
         write_entries(&entries, &mut writer).at(out, "write")?;
     }
     summary.read = positions.read;
-    writer.flush().at(out, "write")?;
-    drop(writer);
+    writer.finish()?;
     file.commit()?;
     Ok(summary)
 }
@@ -101,7 +97,7 @@ pub(super) fn joined_header(
     if !options.is_empty() {
         comment.push_str(&format!("\nOptions: {options}"));
     }
-    header::create(&united, &comment).map_err(|source| Error::format(out, source))
+    header::create(&united, &with_checksum(&comment)).map_err(|source| Error::format(out, source))
 }
 
 /// The variants that a book's header names. A book without a header is for normal chess.

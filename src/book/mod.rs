@@ -1,6 +1,6 @@
 //! Polyglot books: [opening and searching](Book) them, their [header], making them from
 //! [counts](crate::tally::Counts), [merging](merge_books), [filtering](filter_books),
-//! [changing](edit_book) and [comparing](differences) them, [checking](faults) and [listing their
+//! [changing](edit_book) and [comparing](differences) them, [checking](verify) and [listing their
 //! lines](lines).
 //!
 //! ```no_run
@@ -17,6 +17,7 @@ mod diff;
 mod edit;
 mod entry;
 mod fault;
+mod file;
 mod filter;
 mod foreign;
 pub mod header;
@@ -47,6 +48,6 @@ pub use self::{
     open::Book,
     positions::MergePolicy,
     records::Records,
-    verify::{faults, fix},
+    verify::{Verified, fix, verify},
     weight::{Factors, Scale, Scaling, Weights},
 };

@@ -11,7 +11,7 @@ use super::{
     entry::Entry,
     foreign::{refuse_foreign, refuse_foreign_start},
     header::{self, Header, NullRecords},
-    moves::{Held, Moves},
+    moves::{Held, Moves, each_move_once},
     records::{Bytes, Records, Storage},
     search,
 };
@@ -33,7 +33,7 @@ use crate::{
 /// let start = shakmaty::Chess::default();
 /// let e4 = Entry { key: key(&start), mv: BookMove(0o1434), weight: 7, learn: 0 };
 /// let book = Book::from_bytes(e4.to_bytes().to_vec()).expect("whole records");
-/// assert_eq!(book.moves_of(&start)?.collect::<Vec<_>>(), [e4]);
+/// assert_eq!(book.moves_of(&start)?, [e4]);
 /// assert_eq!(book.moves(42)?.len(), 0);
 /// # Ok::<(), polybook::Error>(())
 /// ```
@@ -185,13 +185,15 @@ impl Book {
         })
     }
 
-    /// The records of a position.
+    /// The moves of a position, each once, the heaviest first. Castling that is spelled as the king's two steps is the
+    /// same move as castling that is spelled as the format says; weights of records of one move add up, to 65535 at
+    /// most.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
-    pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Moves<'_>> {
-        self.moves(key(pos))
+    /// As [`moves`](Book::moves).
+    pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Vec<Entry>> {
+        Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
     /// The records of a position by its key. The null key has none: its records are the header.

@@ -3,31 +3,43 @@
 use std::{
     cmp::Reverse,
     fs::File,
-    io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write},
+    io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write},
     path::Path,
 };
 
 use super::{
     entry::Entry,
     fault::Fault,
+    file::BookFile,
     foreign::{begin_book, refuse_foreign},
-    header::{self, Header, HeaderError, NullRecords},
+    header::{self, Header, HeaderError, NullRecords, renewed, split_checksum},
 };
 use crate::{
+    checksum::Checksum,
     error::{At, Result},
     position::{BookMove, Variant},
     sort::Sorter,
     tally::Memory,
 };
 
-/// Looks for everything that is wrong with a book. Nothing found means that every program reads it as
-/// it is meant. Reads the book once from start to end, and sorts it within `memory` if its keys do not
-/// ascend.
+/// What [`verify`] found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verified {
+    /// Everything that is wrong. Without a fault, every program reads the book as it is meant.
+    pub faults: Vec<Fault>,
+    /// Whole records, those of the header among them.
+    pub records: u64,
+    /// Whether the header has a checksum. Without one, changed weights and moves cannot be noticed.
+    pub has_checksum: bool,
+}
+
+/// Looks for everything that is wrong with a book. Reads the book once from start to end, and sorts it within
+/// `memory` if its keys do not ascend.
 ///
 /// # Errors
 ///
 /// A file that cannot be read or is not a book, or a temporary file that cannot be written.
-pub fn faults(path: impl AsRef<Path>, memory: &Memory) -> Result<Vec<Fault>> {
+pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
     let book = Checked::open(path.as_ref())?;
     let mut faults = Vec::new();
     if book.rest > 0 {
@@ -35,25 +47,40 @@ pub fn faults(path: impl AsRef<Path>, memory: &Memory) -> Result<Vec<Fault>> {
     }
     let text = book.null.text();
     match text.and_then(header::parse) {
+        Ok(_) if book.null.has_more_than_text() => {
+            let problem = "bytes follow the null character that ends it";
+            faults.push(Fault::Header(HeaderError::BadHeader(problem)));
+        }
         Ok(_) | Err(HeaderError::NoHeader) => {}
         Err(err) => faults.push(Fault::Header(err)),
     }
     let mut found = Found::default();
+    let mut records = book.null.size / Entry::SIZE as u64;
+    let mut sum = Checksum::default();
     book.for_each_record(|index, entry| {
+        records = index + 1;
+        sum.add(&entry.to_bytes());
         found.record(index, entry, book.is_move);
         Ok(())
     })?;
+    let checksum = book.checksum_matches(sum);
+    faults.extend((checksum == Some(false)).then_some(Fault::Checksum));
     if found.order.count > 0 {
         // Repeated moves need not be neighbours.
         found.repeated = repeated_anywhere(&book, memory)?;
     }
     faults.extend(found.faults());
-    Ok(faults)
+    Ok(Verified {
+        faults,
+        records,
+        has_checksum: checksum.is_some(),
+    })
 }
 
 /// Writes a book without faults: records sorted, of equal moves the heaviest, what is not a move left
 /// out, the header kept if it is a good one. Of equal moves of equal weight it keeps the largest
-/// `learn`. Sorts within `memory`.
+/// `learn`. A checksum is renewed; one that differs is left out, so that damage is not made good. Sorts within
+/// `memory`.
 ///
 /// # Errors
 ///
@@ -63,18 +90,22 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     let mut file = begin_book(out)?;
     let book = Checked::open(path.as_ref())?;
     let mut sorter = Sorter::new(memory);
-    book.for_each_record(|_, entry| match entry.key {
-        0 => Ok(()),
-        _ if !(book.is_move)(entry.mv) => Ok(()),
-        _ => sorter.push(heaviest_first(entry)),
+    let mut sum = Checksum::default();
+    book.for_each_record(|_, entry| {
+        sum.add(&entry.to_bytes());
+        match entry.key {
+            0 => Ok(()),
+            _ if !(book.is_move)(entry.mv) => Ok(()),
+            _ => sorter.push(heaviest_first(entry)),
+        }
     })?;
-    let mut writer = BufWriter::with_capacity(BUFFER, &mut file);
-    if let Ok(text) = book.null.text()
-        && header::parse(text).is_ok()
-    {
-        let header = header::create_raw(text);
-        writer.write_all(&header).at(out, "write")?;
-    }
+    let text = book.null.text().ok();
+    let text = text.filter(|text| header::parse(text).is_ok());
+    let text = text.map(|text| match book.checksum_matches(sum) {
+        Some(false) => split_checksum(text).0,
+        _ => text,
+    });
+    let mut writer = BookFile::begin(&mut file, text, &memory.temp_dir)?;
     let mut position: Vec<Entry> = Vec::new();
     sorter.for_each(|record| {
         let entry = from_heaviest_first(record);
@@ -86,10 +117,8 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
         }
         Ok(())
     })?;
-    write_position(&mut position, &mut writer)
-        .and_then(|()| writer.flush())
-        .at(out, "write")?;
-    drop(writer);
+    write_position(&mut position, &mut writer).at(out, "write")?;
+    writer.finish()?;
     file.commit()
 }
 
@@ -122,6 +151,13 @@ impl Checked<'_> {
             null,
             rest: (size % Entry::SIZE as u64) as usize,
         })
+    }
+
+    /// Whether the checksum of the header is that of its text and of these records; `None` if it has none.
+    fn checksum_matches(&self, records: Checksum) -> Option<bool> {
+        let text = self.null.text().ok()?;
+        split_checksum(text).1?;
+        Some(renewed(text, records) == text)
     }
 
     /// Calls `f` with each record behind the header and its number, until it answers an error.
@@ -343,9 +379,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("book.bin");
         fs::write(&path, bytes).unwrap();
-        let found = faults(&path, &Memory::default()).unwrap();
-        assert_eq!(faults(&path, &none()).unwrap(), found);
-        found
+        let found = verify(&path, &Memory::default()).unwrap();
+        assert_eq!(verify(&path, &none()).unwrap(), found);
+        found.faults
     }
 
     fn none() -> Memory {
@@ -392,6 +428,43 @@ mod tests {
     }
 
     #[test]
+    fn every_damaged_byte_of_a_book_with_a_checksum_is_found() {
+        let records = [record(1, 1, 5, 0), record(1, 2, 4, 0), record(9, 1, 5, 7)].concat();
+        let mut sum = Checksum::default();
+        records.as_chunks::<16>().0.iter().for_each(|r| sum.add(r));
+        let text = header::create(&["normal"], &header::with_checksum("made by a test")).unwrap();
+        let text = renewed(&text, sum);
+        let book = [header::create_raw(&text), records].concat();
+        assert_eq!(faults_of(&book), []);
+        let line = text.rfind("\nChecksum").unwrap();
+        // The bytes of the word: without it there is no checksum.
+        let of_word =
+            |at: usize| (line..line + 11).contains(&(at / 16 * 8 + at % 8)) && at % 16 >= 8;
+        for at in (0..book.len()).filter(|at| !of_word(*at)) {
+            for bit in 0..8 {
+                let mut damaged = book.clone();
+                damaged[at] ^= 1 << bit;
+                assert!(!faults_of(&damaged).is_empty(), "bit {bit} of byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn fixing_does_not_make_damage_good() {
+        let text = header::create(&["normal"], &header::with_checksum("x")).unwrap();
+        let one = record(1, 1, 5, 0);
+        let mut sum = Checksum::default();
+        sum.add(&one);
+        let header = |text: &str| header::create_raw(text);
+        let whole = [&header(&renewed(&text, sum))[..], &one].concat();
+        assert_eq!(fixed(&whole, &none()), whole);
+        let other = record(1, 1, 6, 0);
+        let damaged = [&header(&renewed(&text, sum))[..], &other].concat();
+        let expected = [&header("@PG@\n1.0\n2\n1\nnormal\nx")[..], &other].concat();
+        assert_eq!(fixed(&damaged, &none()), expected);
+    }
+
+    #[test]
     fn moves_repeated_far_apart_are_found() {
         let mut entries: Vec<(u64, u16)> = (1..=1000).rev().map(|key| (key << 40, 1)).collect();
         entries.extend([(500 << 40, 1), (900 << 40, 1), (1 << 40, 2)]);
@@ -432,7 +505,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("games.pgn"), dir.path().join("out.bin"));
         fs::write(&path, "[Event \"x\"]\n\n1. e4 e5 *\n").unwrap();
-        let err = faults(&path, &none()).unwrap_err().to_string();
+        let err = verify(&path, &none()).unwrap_err().to_string();
         assert!(err.contains("it is PGN"), "{err}");
         assert!(fix(&path, &out, &none()).is_err());
         assert!(!out.exists());

@@ -25,7 +25,8 @@ use polybook::{
 #[command(after_help = "\
 The side's moves come in the order of the book, with how often each would be chosen; the opponent's in
 the order of their UCI text. A line ends where the book does, in a {cycle} to an earlier position of
-its own, or in a {trans}position to a line above.
+its own, or in a {trans}position to a line above. As in polyglot, castling counts where it is spelled as
+king takes rook.
 
 Examples:
   polybook dump-book --bin book.bin --color white               writes book_white.txt

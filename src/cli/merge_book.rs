@@ -27,7 +27,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 OOBS databases add up exactly: the result is the database of all their games. Books do not, because
-their weights are scaled and moves played less often than --min-game are gone.
+their weights are scaled and moves played less often than --min-game are gone. Books are merged without
+looking at positions: castling that one of them spells e1g1 and another e1h1 stays two moves.
 
 Examples:
   polybook merge-book white.bin black.bin --out both.bin

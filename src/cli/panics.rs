@@ -20,6 +20,8 @@ use polybook::{
     plies::{Plies, PlyOptions},
 };
 
+use super::errors;
+
 /// After this time a command counts as one that never ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -97,6 +99,7 @@ fn command(test: &str, line: &str, dir: &Path) -> Command {
         .args([&*format!("cli::panics::{test}"), "--exact", "--nocapture"])
         .env("POLYBOOK_COMMAND", line.join(BETWEEN))
         .env("TMPDIR", dir.join("tmp"))
+        .env("TMP", dir.join("tmp"))
         .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -109,17 +112,23 @@ fn become_command() {
     let Ok(line) = env::var("POLYBOOK_COMMAND") else {
         return;
     };
-    let mut args = line.split(BETWEEN);
-    let status = match line.strip_prefix("plies\u{1f}") {
-        Some(path) => super::errors::without_backtraces(|| {
+    let args: Vec<&str> = line.split(BETWEEN).collect();
+    let status = match args[..] {
+        ["plies", path] => errors::without_backtraces(|| {
             let mut plies = Plies::open(Input::file(path), PlyOptions::default())?;
             while plies.next_batch()?.is_some() {}
             Ok(())
         }),
-        None => {
-            let name = OsString::from("polybook");
-            super::run([name].into_iter().chain(args.by_ref().map(OsString::from)))
-        }
+        #[cfg(all(unix, feature = "serve"))]
+        ["interrupted"] => errors::without_backtraces(|| {
+            super::signals::watch()?;
+            super::signals::before_end(|| panic!("while saying farewell"));
+            signal_hook::low_level::raise(signal_hook::consts::SIGTERM)?;
+            loop {
+                super::signals::give_way();
+            }
+        }),
+        _ => super::run(["polybook"].iter().chain(&args).map(OsString::from)),
     };
     process::exit(if status == ExitCode::SUCCESS { 0 } else { 1 });
 }
@@ -210,6 +219,18 @@ fn a_panic_in_any_stage_ends_the_command_with_one_line() {
             .collect();
         assert!(changed.is_empty(), "{what}: {changed:?}");
     }
+}
+
+#[cfg(all(unix, feature = "serve"))]
+#[test]
+fn a_panic_does_not_hold_up_the_end_by_a_signal() {
+    become_command();
+    let test = "a_panic_does_not_hold_up_the_end_by_a_signal";
+    let dir = tempfile::tempdir().unwrap();
+    let child = command(test, "interrupted", dir.path()).spawn().unwrap();
+    let (status, errors) = ended(child, test);
+    assert_eq!(status, Some(143), "{errors}");
+    assert_eq!(errors, "polybook: interrupted\n");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
     }
     let pos = args.position.position_of(book.variant())?;
     let key = key::book_key(&pos)?;
-    let moves = book.moves_of(&pos)?.map(|entry| ShownMove {
+    let moves = book.moves_of(&pos)?.into_iter().map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
         weight: entry.weight,

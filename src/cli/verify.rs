@@ -1,9 +1,10 @@
-//! `polybook verify`: whether a book is in order.
+//! `polybook verify`: whether a book or a database is in order.
 
 use std::path::{Path, PathBuf};
 
 use polybook::{
-    book::{Book, faults, fix},
+    book::{self, Fault, fix},
+    obs,
     output::refuse_clashes,
     tally::Memory,
 };
@@ -16,20 +17,23 @@ use super::{
     json,
 };
 
-/// Check a book: its size, the order of its keys, its moves and its header
+/// Check a book or an OOBS database: its records, their order, its header and its checksum
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Exit status 1 means that the book has faults and --fix did not write a copy without them.
+Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases that \
+polybook made have a checksum, which differs when a byte was damaged or another program changed the file. Without one, \
+a changed move or weight cannot be noticed.
 
 Examples:
   polybook verify book.bin
+  polybook verify games.obs.db3
   polybook verify old.bin --fix new.bin")]
 pub struct Args {
-    /// The book; - is standard input
+    /// The book or database; - is standard input
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
-    /// Write a sorted copy without repeated moves and other faults; - is standard output
+    /// Write a sorted copy of a book without repeated moves and other faults; - is standard output
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
@@ -38,13 +42,41 @@ pub struct Args {
     json: bool,
 }
 
-/// What was found, for programs.
+/// What was found.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     path: String,
-    /// Whole records, those of the header among them.
+    /// Whole records of a book, those of the header among them, or rows of a database.
     records: u64,
-    faults: &'a [String],
+    faults: Vec<String>,
+    /// Whether the checksum is that of the records; `None` if there is none.
+    checksum: Option<&'static str>,
+}
+
+impl Document {
+    fn of(file: &Path, name: String) -> anyhow::Result<Document> {
+        let (records, faults, checksum) = if obs::is_database(file)? {
+            let found = obs::verify(file)?;
+            let differs = found.faults.contains(&obs::Fault::Checksum);
+            let checksum = found.has_checksum.then_some(differs);
+            (found.rows, texts(&found.faults), checksum)
+        } else {
+            let found = book::verify(file, &Memory::default())?;
+            let differs = found.faults.contains(&Fault::Checksum);
+            let checksum = found.has_checksum.then_some(differs);
+            (found.records, texts(&found.faults), checksum)
+        };
+        Ok(Document {
+            path: name,
+            records,
+            faults,
+            checksum: checksum.map(|differs| if differs { "differs" } else { "matches" }),
+        })
+    }
+}
+
+fn texts(faults: &[impl ToString]) -> Vec<String> {
+    faults.iter().map(ToString::to_string).collect()
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -54,45 +86,35 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         refuse_clashes(&[out], &[file.path()])?;
         input::refuse_document_beside(args.json, out)?;
     }
-    let memory = Memory::default();
-    let faults: Vec<String> = faults(file.path(), &memory)?
-        .iter()
-        .map(|fault| fault.to_string())
-        .collect();
-    let records = records(file.path())?;
+    let found = Document::of(file.path(), name.clone())?;
     if args.json {
-        json::print(&Document {
-            path: name.clone(),
-            records,
-            faults: &faults,
-        })?;
+        json::print(&found)?;
     }
     if let Some(out) = &args.fix {
-        fix(file.path(), out, &memory)?;
-        for fault in &faults {
+        fix(file.path(), out, &Memory::default())?;
+        for fault in &found.faults {
             context.tell(&format!("{name}: {fault}\n"));
         }
         let out = input::output_name(out);
         context.tell(&format!("{out}: a copy of {name} without faults\n"));
         return Ok(());
     }
+    let faults = found.faults.join("; ");
     anyhow::ensure!(
-        faults.is_empty(),
-        "{name}: {}; verify --fix OUT writes a copy without these faults",
-        faults.join("; ")
+        found.faults.is_empty(),
+        match obs::is_database(file.path())? {
+            true => format!("{name}: {faults}; make the database again, or take a copy of it"),
+            false =>
+                format!("{name}: {faults}; verify --fix OUT writes a copy without these faults"),
+        }
     );
+    let checked = match found.checksum {
+        Some(_) => "its checksum matches",
+        None => "no checksum, so changed moves and numbers cannot be noticed",
+    };
     context.tell(&format!(
-        "{name}: in order, {}\n",
-        counted(records, "record")
+        "{name}: in order, {}, {checked}\n",
+        counted(found.records, "record")
     ));
     Ok(())
-}
-
-/// How many whole records a file has.
-fn records(path: &Path) -> anyhow::Result<u64> {
-    match Book::open(path) {
-        Ok(book) => Ok(book.len()),
-        // A book that was cut short has a size all the same.
-        Err(_) => Ok(std::fs::metadata(path)?.len() / 16),
-    }
 }

@@ -7,6 +7,7 @@ use shakmaty::Color;
 
 use super::error::{ObsError, Sql};
 use crate::{
+    checksum::Checksum,
     error::Result,
     position::Variant,
     provenance::{Games, Provenance},
@@ -22,6 +23,9 @@ const STANDARD: &str = "standard";
 /// What polybook's databases say made them, before the version.
 const GENERATOR: &str = "polybook ";
 
+/// The name of the row that has the checksum of all others and of the table `Book`.
+pub(super) const CHECKSUM: &str = "Checksum";
+
 /// Separates the names of inputs.
 const SEPARATOR: &str = ", ";
 
@@ -29,7 +33,8 @@ const SEPARATOR: &str = ", ";
 ///
 /// `Version`, `Variant` and `ItemCount` are the standard's. The rest is polybook's own, so that
 /// a book made of the database can tell where it comes from: `Input`, `Games` and `Options` as in a
-/// book's header, and in `MinGame`, `MinScore` and `Only` which moves were left out.
+/// book's header, in `MinGame`, `MinScore` and `Only` which moves were left out, and in `Checksum` what
+/// [`verify`](super::verify) compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
     /// The variant of chess; `standard` for what everybody plays.
@@ -62,9 +67,18 @@ impl Info {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
 
-    pub(super) fn write(&self, db: &Connection, rows: u64) -> rusqlite::Result<()> {
+    /// Writes the table of a database of this many rows with this checksum.
+    pub(super) fn write(
+        &self,
+        db: &Connection,
+        rows: u64,
+        mut checksum: Checksum,
+    ) -> rusqlite::Result<()> {
         let mut insert = db.prepare("INSERT INTO Info (Name, Value) VALUES (?1, ?2)")?;
-        let mut say = |name: &str, value: &str| insert.execute([name, value]);
+        let mut say = |name: &str, value: &str| {
+            checksum.add(format!("{name}\t{value}").as_bytes());
+            insert.execute([name, value])
+        };
         say("Version", VERSION)?;
         say("Variant", &self.variant)?;
         say("ItemCount", &rows.to_string())?;
@@ -89,6 +103,7 @@ impl Info {
             Some(Color::Black) => say("Only", "black")?,
             None => 0,
         };
+        insert.execute([CHECKSUM, &checksum.to_string()])?;
         Ok(())
     }
 
@@ -141,12 +156,17 @@ impl Info {
 }
 
 /// The rows of the table.
-struct Rows(Vec<(String, String)>);
+pub(super) struct Rows(Vec<(String, String)>);
 
 impl Rows {
-    fn of(db: &Connection) -> rusqlite::Result<Rows> {
+    /// Whether a database has the table.
+    pub(super) fn is_there(db: &Connection) -> rusqlite::Result<bool> {
         let table = "SELECT 1 FROM sqlite_master WHERE name = 'Info' COLLATE NOCASE";
-        if db.query_row(table, [], |_| Ok(())).optional()?.is_none() {
+        Ok(db.query_row(table, [], |_| Ok(())).optional()?.is_some())
+    }
+
+    pub(super) fn of(db: &Connection) -> rusqlite::Result<Rows> {
+        if !Rows::is_there(db)? {
             return Ok(Rows(Vec::new()));
         }
         let query = "SELECT CAST(Name AS TEXT), CAST(Value AS TEXT) FROM Info
@@ -156,7 +176,7 @@ impl Rows {
         Ok(Rows(rows.collect::<rusqlite::Result<_>>()?))
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         let mut rows = self.0.iter();
         let row = rows.find(|(known, _)| known.eq_ignore_ascii_case(name));
         row.map(|(_, value)| value.as_str())

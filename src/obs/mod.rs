@@ -33,6 +33,7 @@ mod sorted;
 mod source;
 mod stream;
 mod table;
+mod verify;
 mod walk;
 mod write;
 
@@ -45,6 +46,7 @@ pub use self::{
     read::Obs,
     row::{Active, PassedOver, Row, legal_move},
     stream::Rows,
+    verify::{Fault, Verified, verify},
     write::{ObsWriter, Written},
 };
 use crate::error::{At, Error, Result};

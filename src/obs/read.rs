@@ -55,6 +55,15 @@ impl Obs {
         self.connections.path()
     }
 
+    pub(super) fn lend(&self) -> Result<Lent> {
+        self.connections.lend()
+    }
+
+    /// Selects all rows, in the columns that the standard's document lists.
+    pub(super) fn select(&self) -> &str {
+        &self.source.select
+    }
+
     /// What the database says of itself.
     pub fn info(&self) -> &Info {
         &self.info

@@ -6,6 +6,7 @@ use rusqlite::{Connection, Statement};
 
 use super::{error::Sql, row::Active};
 use crate::{
+    checksum::Checksum,
     error::{Error, Result},
     tally::Stats,
     task::Failure,
@@ -48,6 +49,30 @@ pub(super) struct NewRow<'a> {
     pub comment: Option<&'a str>,
 }
 
+impl NewRow<'_> {
+    /// Replaces `text` with the fields in the order of the table, a tab after each but the last.
+    fn write_text(&self, text: &mut Vec<u8>) {
+        let mut number = itoa::Buffer::new();
+        text.clear();
+        text.extend_from_slice(self.epd.as_bytes());
+        text.push(b'\t');
+        text.extend_from_slice(self.mv.as_bytes());
+        text.push(b'\t');
+        text.extend_from_slice(number.format(self.active.bits()).as_bytes());
+        let Stats {
+            wins,
+            draws,
+            losses,
+        } = self.stats;
+        for games in [wins, draws, losses] {
+            text.push(b'\t');
+            text.extend_from_slice(number.format(games).as_bytes());
+        }
+        text.push(b'\t');
+        text.extend_from_slice(self.comment.unwrap_or_default().as_bytes());
+    }
+}
+
 /// The columns of new rows that are not left to their defaults.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Columns {
@@ -82,6 +107,9 @@ pub(super) struct BookTable<'a> {
     /// Inserts [`AT_ONCE`] rows.
     many: Statement<'a>,
     rows: u64,
+    checksum: Checksum,
+    /// A row as the checksum has it.
+    text: Vec<u8>,
     /// Set when what was inserted is lost.
     failure: &'a Failure,
 }
@@ -100,6 +128,8 @@ impl<'a> BookTable<'a> {
             columns,
             many: many.sql(target, "write")?,
             rows: 0,
+            checksum: Checksum::default(),
+            text: Vec::new(),
             failure,
         })
     }
@@ -107,6 +137,11 @@ impl<'a> BookTable<'a> {
     /// How many rows were inserted.
     pub(super) fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The checksum of the rows that were inserted.
+    pub(super) fn checksum(&self) -> Checksum {
+        self.checksum
     }
 
     /// Inserts the next rows, which should be some thousands.
@@ -125,6 +160,10 @@ impl<'a> BookTable<'a> {
                 .sql(self.target, "write")?;
         }
         self.rows += rows.len() as u64;
+        for row in rows {
+            row.write_text(&mut self.text);
+            self.checksum.add(&self.text);
+        }
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::{
     ops::Range,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
-    thread::{self, Thread},
+    thread,
     time::Duration,
 };
 
@@ -190,14 +190,20 @@ impl Made<'_> {
             .sql(path, doing)?;
         let failure = Failure::default();
         let mut table = BookTable::new(&db, path, self.columns, &failure)?;
-        flushing(file, path, &failure, || insert(&mut table))?;
-        let rows = table.rows();
+        // The disk has as much to do as the processor, so it is not left to the end. The system reports once that it
+        // lost what was written.
+        let flush = || {
+            task::fault("flush");
+            file.sync_data().at(path, "write")
+        };
+        task::while_repeating("flush", FLUSH_EVERY, flush, &failure, || insert(&mut table))?;
+        let (rows, checksum) = (table.rows(), table.checksum());
         drop(table);
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         self.info
-            .write(&db, rows)
+            .write(&db, rows, checksum)
             .and_then(|()| db.execute_batch("COMMIT"))
             .and_then(|()| db.close().map_err(|(_, err)| err))
             .sql(path, doing)?;
@@ -230,52 +236,6 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-    }
-}
-
-/// Does something while a thread sends to the disk what is written to a file. The disk has as much to do as the
-/// processor, so it is not left to the end.
-///
-/// The system reports once that it lost what was written, so the first error is the answer. `failure` has it meanwhile.
-fn flushing<T>(
-    file: &File,
-    path: &Path,
-    failure: &Failure,
-    act: impl FnOnce() -> Result<T>,
-) -> Result<T> {
-    let ended = AtomicBool::new(false);
-    let flush = || {
-        while !ended.load(Ordering::Relaxed) {
-            thread::park_timeout(FLUSH_EVERY);
-            task::fault("flush");
-            file.sync_data().at(path, "write")?;
-        }
-        Ok(())
-    };
-    let acted = thread::scope(|scope| {
-        let flusher = thread::Builder::new()
-            .name("flush".to_owned())
-            .spawn_scoped(scope, || failure.watch(flush))
-            .at(path, "start a thread to write")?;
-        let _ended = Ended {
-            flag: &ended,
-            thread: flusher.thread(),
-        };
-        act()
-    });
-    failure.take().and(acted)
-}
-
-/// Ends a thread, however what it is for ends.
-struct Ended<'a> {
-    flag: &'a AtomicBool,
-    thread: &'a Thread,
-}
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        self.flag.store(true, Ordering::Relaxed);
-        self.thread.unpark();
     }
 }
 

@@ -140,8 +140,8 @@ mod extended {
     /// are the system's to give.
     fn is_kept(name: &[u8]) -> bool {
         let kinds = [&b"user."[..], b"system.posix_acl_"];
-        let is_of_linux = !cfg!(target_vendor = "apple");
-        !name.is_empty() && !(is_of_linux && kinds.iter().all(|kind| !name.starts_with(kind)))
+        let all = cfg!(target_vendor = "apple") && !name.is_empty();
+        all || kinds.iter().any(|kind| name.starts_with(kind))
     }
 }
 

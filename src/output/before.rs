@@ -8,7 +8,7 @@ use std::{
 };
 
 /// What was at a target when its output was begun.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Before {
     /// `None` if nothing was there.
     identity: Option<Identity>,

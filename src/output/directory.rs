@@ -19,7 +19,7 @@ impl Directory {
     pub(super) fn open(path: &Path) -> io::Result<Directory> {
         let opened = match File::open(path) {
             // Who may write a directory may still not be allowed to read it. Windows opens none.
-            Err(err) if err.kind() == PermissionDenied => None,
+            Err(err) if cfg!(windows) || err.kind() == PermissionDenied => None,
             opened => Some(opened?),
         };
         Ok(Directory { opened })

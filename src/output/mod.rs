@@ -592,7 +592,7 @@ mod tests {
         }
         file_of(&target, b"new").commit().unwrap();
         for (name, value) in &attributes {
-            let mut kept = vec![0; 100];
+            let mut kept = [0; 100];
             let length = getxattr(&target, *name, &mut kept[..]).unwrap();
             assert_eq!(kept[..length], value[..], "{name}");
         }

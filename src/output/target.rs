@@ -36,7 +36,7 @@ impl Target {
     /// A device, pipe or standard output.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
-            before: Before::of(Path::new("")),
+            before: Before::default(),
             name: path.clone(),
             path,
         }

@@ -86,7 +86,7 @@ impl BookFile {
         let weighed: Vec<(BookMove, u16)> = match &self.format {
             _ if !is_for => Vec::new(),
             Format::Polyglot(book) => {
-                let entries = book.moves_of(pos)?;
+                let entries = book.moves_of(pos)?.into_iter();
                 entries.map(|entry| (entry.mv, entry.weight)).collect()
             }
             Format::Oobs(obs, scaling) => {

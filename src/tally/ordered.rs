@@ -40,7 +40,7 @@ impl<C: OrderedCounts> Ascending<CountRecord> for Records<'_, C> {
         let answer = self.counts.next(&mut self.batch);
         std::mem::swap(out, &mut self.batch.records);
         if !self.batch.large.is_empty() {
-            let mut large = task::lock(&self.large);
+            let mut large = task::lock(self.large);
             large.extend(&self.batch);
             self.batch.large.clear();
             large.refuse_many(self.counts.path())?;

@@ -4,12 +4,7 @@
 use shakmaty::uci::UciMove;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use crate::{
-    book::Book,
-    error::Result,
-    position::{BookMove, Keyed},
-    tally::Stats,
-};
+use crate::{book::Book, error::Result, position::Keyed, tally::Stats};
 
 /// A move of a tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,25 +34,17 @@ pub trait Source {
 /// The records of the position whose move is legal, those of weight 0 among them, the heaviest first.
 impl Source for Book {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let mut moves: Vec<TreeMove> = Vec::new();
-        for entry in Book::moves(self, pos.key())? {
-            // Castling counts only as the format writes it.
-            let legal = entry.mv.to_move(pos.position());
-            let Some(mv) = legal.filter(|mv| BookMove::from(*mv) == entry.mv) else {
-                continue;
-            };
-            if !moves.iter().any(|other| other.mv == mv) {
-                moves.push(TreeMove {
-                    mv,
-                    weight: entry.weight.into(),
-                    stats: None,
-                    learn: entry.learn,
-                    is_known: true,
-                });
-            }
-        }
-        moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
-        Ok(moves)
+        let entries = self.moves_of(pos.position())?.into_iter();
+        let legal = entries.filter_map(|entry| {
+            Some(TreeMove {
+                mv: entry.mv.to_move(pos.position())?,
+                weight: entry.weight.into(),
+                stats: None,
+                learn: entry.learn,
+                is_known: true,
+            })
+        });
+        Ok(legal.collect())
     }
 }
 

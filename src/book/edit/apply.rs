@@ -6,7 +6,7 @@ use shakmaty::{EnPassantMode, fen::Fen, variant::VariantPosition};
 
 use super::{Change, EditSummary, NewWeight, PositionEdit};
 use crate::{
-    book::{Book, Entry},
+    book::{Book, Entry, moves::as_the_format_says},
     error::{Error, Result},
     position::{BookMove, key, read_move},
 };
@@ -39,12 +39,12 @@ pub(super) fn edited(
                         0
                     }
                 };
-                set(&mut entries, key(&edit.pos), mv, weight);
+                set(&mut entries, &edit.pos, mv, weight);
             }
             Change::Remove(text) => {
                 let mv = removable(&edit.pos, &entries, text).map_err(problem)?;
                 shares.retain(|(other, _)| *other != mv);
-                entries.retain(|entry| entry.mv != mv);
+                entries.retain(|entry| as_the_format_says(&edit.pos, entry.mv) != mv);
             }
             Change::RemovePosition if entries.is_empty() => {
                 return Err(problem("the book has no move".to_owned()));
@@ -57,7 +57,7 @@ pub(super) fn edited(
     }
     share(&mut entries, &shares).map_err(|text| problem(text.to_owned()))?;
     entries.sort_by_key(|entry| (Reverse(entry.weight), entry.mv));
-    summarize(&before, &entries, summary);
+    summarize(&edit.pos, &before, &entries, summary);
     Ok(entries)
 }
 
@@ -71,30 +71,28 @@ fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
 /// The move of a record, which is legal or not.
 fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
     let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
-    if let Some(entry) = named {
-        return Ok(entry.mv);
+    let mv = match named {
+        Some(entry) => as_the_format_says(pos, entry.mv),
+        None => legal(pos, text)?,
+    };
+    let mut moves = entries
+        .iter()
+        .map(|entry| as_the_format_says(pos, entry.mv));
+    if moves.any(|other| other == mv) {
+        return Ok(mv);
     }
-    let mv = legal(pos, text)?;
-    // Some books write castling as the king's two steps.
-    let same = |entry: &&Entry| entry.mv.to_move(pos).map(BookMove::from) == Some(mv);
-    match entries.iter().find(same) {
-        Some(entry) => Ok(entry.mv),
-        None => Err(format!(
-            "\"{}\": the book has not this move",
-            text.escape_debug()
-        )),
-    }
+    let text = text.escape_debug();
+    Err(format!("\"{text}\": the book does not have this move"))
 }
 
-/// Gives a move a weight, in one record.
-fn set(entries: &mut Vec<Entry>, key: u64, mv: BookMove, weight: u16) {
-    let learn = entries
-        .iter()
-        .find(|entry| entry.mv == mv)
-        .map_or(0, |entry| entry.learn);
-    entries.retain(|entry| entry.mv != mv);
+/// Gives a move a weight, in one record, however castling is spelled in those that the book has.
+fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
+    let is_it = |entry: &Entry| as_the_format_says(pos, entry.mv) == mv;
+    let old = entries.iter().find(|entry| is_it(entry));
+    let learn = old.map_or(0, |entry| entry.learn);
+    entries.retain(|entry| !is_it(entry));
     entries.push(Entry {
-        key,
+        key: key(pos),
         mv,
         weight,
         learn,
@@ -158,8 +156,14 @@ fn is_close(exact: &[f64], weights: &[u16]) -> bool {
     })
 }
 
-fn summarize(before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
-    let of = |entries: &[Entry], mv| entries.iter().find(|entry| entry.mv == mv).copied();
+fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
+    let of = |entries: &[Entry], mv| {
+        let mv = as_the_format_says(pos, mv);
+        let mut entries = entries.iter();
+        entries
+            .find(|entry| as_the_format_says(pos, entry.mv) == mv)
+            .copied()
+    };
     for entry in after {
         match of(before, entry.mv) {
             None => summary.added += 1,

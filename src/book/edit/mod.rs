@@ -20,7 +20,8 @@ pub use self::{
 };
 use super::{
     entry::{Entry, write_entries},
-    header::{self, HeaderError},
+    file::BookFile,
+    header::{self, HeaderError, split_checksum, with_checksum},
     lines::{AscendingKeys, Knowledge, Reached, Way},
     open::Book,
 };
@@ -78,7 +79,7 @@ pub fn edit_book(
     book: &Book,
     edits: &[PositionEdit],
     variant: Variant,
-    out: AtomicFile,
+    mut out: AtomicFile,
     memory: &Memory,
     meter: &Meter,
 ) -> Result<EditSummary> {
@@ -101,11 +102,8 @@ pub fn edit_book(
         positions.insert(key, after);
     }
     summary.removed_positions = removed.len() as u64;
-    let mut writer = BufWriter::with_capacity(1 << 16, out);
     let header = edited_header(book)?;
-    writer
-        .write_all(header.as_deref().unwrap_or_default())
-        .at(&target, "write")?;
+    let mut writer = BookFile::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
     let first = Rewrite {
         positions,
         orphans: None,
@@ -130,8 +128,8 @@ pub fn edit_book(
         summary.removed_positions += written.orphans;
         summary.entries = written.records;
     }
-    let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
-    file.at(target, "write")?.commit()?;
+    writer.finish()?;
+    out.commit()?;
     Ok(summary)
 }
 
@@ -160,7 +158,7 @@ impl Rewrite<'_> {
         mut self,
         book: &Book,
         path: &Path,
-        out: &mut BufWriter<impl Write>,
+        out: &mut impl Write,
         meter: &Meter,
     ) -> Result<Written> {
         meter.expect(book.len());
@@ -287,20 +285,23 @@ impl Orphans<'_> {
 /// What begins the last line of the comment of a book that was edited.
 const EDITED: &str = "Edited by polybook ";
 
-/// The header of a book with a comment that tells of the edit, where there is one and room for it.
-fn edited_header(book: &Book) -> Result<Option<Vec<u8>>> {
+/// The text of a book's header with a comment that says that the book was edited, and with a checksum. `None` if the
+/// book has no header, a malformed one, or one without room for that and without a checksum, which stays as it is.
+fn edited_header(book: &Book) -> Result<Option<String>> {
     let old = match book.header() {
         Ok(old) => old,
         // There is none, or it is malformed: it stays as it is.
         Err(err) if err.carried::<HeaderError>().is_some() => return Ok(None),
         Err(err) => return Err(err),
     };
+    let (comment, checksum) = split_checksum(&old.comment);
     let line = format!("{EDITED}{}", env!("CARGO_PKG_VERSION"));
-    let mut lines: Vec<&str> = old.comment.lines().collect();
+    let mut lines: Vec<&str> = comment.lines().collect();
     lines.retain(|line| !line.starts_with(EDITED));
     lines.push(&line);
-    let text = header::create(&old.variants, &lines.join("\n")).ok();
+    let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
     // The null byte counts.
-    let text = text.filter(|text| text.len() < header::PORTABLE_LENGTH);
-    Ok(text.as_deref().map(header::create_raw))
+    let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
+    // A checksum that is there already has its room.
+    Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
 }

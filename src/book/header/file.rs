@@ -7,12 +7,14 @@ use std::{
 };
 
 use super::{
+    checksum::{renewed, split_checksum, sum_of},
     error::HeaderError,
     null_records::{NullRecords, create_raw},
     text::{Header, create, parse},
 };
 use crate::{
     book::entry::Entry,
+    checksum::Checksum,
     error::{At, Error, Result},
     output::AtomicFile,
 };
@@ -100,7 +102,7 @@ pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
 }
 
 /// Replaces the header of a book in place. `None` leaves the variants or the comment as they are, or
-/// as they are in a default header where there is none.
+/// as they are in a default header where there is none. A checksum in a comment that stays is renewed.
 ///
 /// # Errors
 ///
@@ -112,8 +114,13 @@ pub fn update(
 ) -> Result<()> {
     let path = path.as_ref();
     let out = AtomicFile::create(path)?;
+    let mut records = Checksum::default();
     let mut header = match read(path) {
-        Ok(text) => parse(&text).map_err(|source| in_file(path, source))?,
+        Ok(text) => {
+            let (before, checksum) = split_checksum(&text);
+            records = checksum.unwrap_or_default().minus(sum_of(before));
+            parse(&text).map_err(|source| in_file(path, source))?
+        }
         Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Header {
             variants: vec!["normal".to_owned()],
             comment: DEFAULT_COMMENT.to_owned(),
@@ -127,7 +134,7 @@ pub fn update(
         header.comment = comment.to_owned();
     }
     let text = create(&header.variants, &header.comment).map_err(|source| in_file(path, source))?;
-    rewrite(&create_raw(&text), path, out)
+    rewrite(&create_raw(&renewed(&text, records)), path, out)
 }
 
 /// Removes the header of a book in place.

@@ -16,12 +16,16 @@
 //! # Ok::<(), header::HeaderError>(())
 //! ```
 
+mod checksum;
 mod error;
 mod file;
 mod null_records;
 mod text;
 
-pub(super) use self::null_records::NullRecords;
+pub(super) use self::{
+    checksum::{renewed, split_checksum, with_checksum},
+    null_records::NullRecords,
+};
 pub use self::{
     error::{HeaderError, PORTABLE_LENGTH},
     file::{DEFAULT_COMMENT, delete, detect, read, read_raw, remove, update, write},

@@ -57,6 +57,13 @@ impl NullRecords {
         }
     }
 
+    /// Whether anything but null bytes follows the text.
+    pub(in crate::book) fn has_more_than_text(&self) -> bool {
+        let end = self.data.iter().position(|byte| *byte == 0);
+        let rest = &self.data[end.unwrap_or(self.data.len())..];
+        rest.iter().any(|byte| *byte != 0)
+    }
+
     /// The text before the first null byte of the data.
     pub(in crate::book) fn text(&self) -> Result<&str, HeaderError> {
         if self.size == 0 {

@@ -1,0 +1,93 @@
+//! Writing a book, with a checksum in its header.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Seek, Write},
+    path::Path,
+};
+
+use super::{
+    entry::Entry,
+    header::{create_raw, renewed, split_checksum},
+};
+use crate::{
+    checksum::Checksum,
+    error::{At, Result},
+    output::AtomicFile,
+};
+
+/// A book that is written from front to back. Where its header has a line for the checksum, the line is filled in
+/// when all records are known.
+pub(super) struct BookFile<'a> {
+    file: &'a mut AtomicFile,
+    header: Option<&'a str>,
+    records: BufWriter<File>,
+    /// Where the records wait if the header comes first and cannot be written later.
+    waiting: Option<&'a Path>,
+    sum: Checksum,
+}
+
+impl<'a> BookFile<'a> {
+    /// Begins a book with the text of its header. The records for a pipe wait in a temporary file in `temp_dir`, if
+    /// the header is to have their checksum.
+    pub(super) fn begin(
+        file: &'a mut AtomicFile,
+        header: Option<&'a str>,
+        temp_dir: &'a Path,
+    ) -> Result<BookFile<'a>> {
+        let has_checksum = header.is_some_and(|text| split_checksum(text).1.is_some());
+        let waiting = (has_checksum && !file.is_seekable()).then_some(temp_dir);
+        let records = match waiting {
+            Some(dir) => tempfile::tempfile_in(dir).at(dir, "make a temporary file in")?,
+            None => {
+                let target = file.target().to_owned();
+                let raw = header.map_or_else(Vec::new, create_raw);
+                file.write_all(&raw).at(&target, "write")?;
+                file.file().try_clone().at(&target, "write")?
+            }
+        };
+        Ok(BookFile {
+            file,
+            header,
+            records: BufWriter::with_capacity(1 << 16, records),
+            waiting,
+            sum: Checksum::default(),
+        })
+    }
+
+    /// Writes what is left, and the checksum. The file is not [committed](AtomicFile::commit).
+    pub(super) fn finish(self) -> Result<()> {
+        let target = self.file.target().to_owned();
+        let records = self.records.into_inner().map_err(|err| err.into_error());
+        let mut records = records.at(self.waiting.unwrap_or(&target), "write")?;
+        let header = self.header.map(|text| create_raw(&renewed(text, self.sum)));
+        let header = header.unwrap_or_default();
+        if self.waiting.is_none() {
+            return match self.file.is_seekable() {
+                true => self.file.write_at(&header, 0),
+                false => Ok(()),
+            };
+        }
+        self.file.write_all(&header).at(&target, "write")?;
+        records
+            .rewind()
+            .and_then(|()| io::copy(&mut records, self.file))
+            .at(&target, "write")?;
+        Ok(())
+    }
+}
+
+/// Takes whole records.
+impl Write for BookFile<'_> {
+    fn write(&mut self, records: &[u8]) -> io::Result<usize> {
+        let (whole, rest) = records.as_chunks::<{ Entry::SIZE }>();
+        debug_assert!(rest.is_empty(), "part of a record");
+        self.records.write_all(records)?;
+        whole.iter().for_each(|record| self.sum.add(record));
+        Ok(records.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.records.flush()
+    }
+}

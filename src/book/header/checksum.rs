@@ -1,0 +1,35 @@
+//! The line of a header's comment that has the book's checksum.
+
+use crate::checksum::Checksum;
+
+/// What the line begins with. It is the last one of the comment.
+const LINE: &str = "\nChecksum: ";
+
+/// A comment with a line for the checksum, which [`BookFile`](crate::book::file::BookFile) fills in.
+pub(in crate::book) fn with_checksum(comment: &str) -> String {
+    format!("{comment}{LINE}{}", Checksum::default())
+}
+
+/// The text of a header, or its comment, without the line, and the checksum in it.
+pub(in crate::book) fn split_checksum(text: &str) -> (&str, Option<Checksum>) {
+    let line = text.rsplit_once(LINE);
+    match line.and_then(|(before, digits)| Some((before, digits.parse().ok()?))) {
+        Some((before, checksum)) => (before, Some(checksum)),
+        None => (text, None),
+    }
+}
+
+/// The text of a header whose line for the checksum, if it has one, has that of itself and of `records`.
+pub(in crate::book) fn renewed(text: &str, records: Checksum) -> String {
+    match split_checksum(text) {
+        (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
+        (text, None) => text.to_owned(),
+    }
+}
+
+/// What the text before the line adds to the checksum of the records.
+pub(in crate::book) fn sum_of(before: &str) -> Checksum {
+    let mut sum = Checksum::default();
+    sum.add(before.as_bytes());
+    sum
+}
