@@ -18,20 +18,21 @@ pub(super) struct Before {
 
 impl Before {
     /// What is at `path` now. Of a directory, no file belongs to the output yet.
-    pub(super) fn of(path: &Path) -> Before {
-        Before {
-            identity: Identity::of(path),
+    pub(super) fn of(path: &Path) -> io::Result<Before> {
+        Ok(Before {
+            identity: Identity::of(path)?,
             files: BTreeMap::new(),
-        }
+        })
     }
 
     /// Enters the files of the directory at `path` that belong to the output. Only they may be removed.
-    pub(super) fn enter_files(&mut self, path: &Path, names: Vec<OsString>) {
-        let files = names.into_iter().filter_map(|name| {
-            let identity = Identity::of(&path.join(&name))?;
-            Some((name, identity))
-        });
-        self.files = files.collect();
+    pub(super) fn enter_files(&mut self, path: &Path, names: Vec<OsString>) -> io::Result<()> {
+        for name in names {
+            if let Some(identity) = Identity::of(&path.join(&name))? {
+                self.files.insert(name, identity);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn exists(&self) -> bool {
@@ -62,7 +63,7 @@ impl Before {
     }
 
     fn check_as(&self, path: &Path, aspect: impl Fn(Identity) -> Identity) -> io::Result<()> {
-        let Some(now) = Identity::of(path) else {
+        let Some(now) = Identity::of(path)? else {
             return Ok(());
         };
         if self.identity.map(&aspect) != Some(aspect(now)) {
@@ -85,8 +86,8 @@ impl Before {
 
     /// Whether the file `name` in the directory at `path` belongs to it and was not changed.
     pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> bool {
-        let before = self.files.get(name);
-        before.is_some() && before == Identity::of(&path.join(name)).as_ref()
+        let now = Identity::of(&path.join(name));
+        matches!(now, Ok(Some(now)) if self.files.get(name) == Some(&now))
     }
 }
 
@@ -104,13 +105,22 @@ struct Identity {
 }
 
 impl Identity {
+    /// What is at a path, `None` if nothing is.
+    fn of(path: &Path) -> io::Result<Option<Identity>> {
+        use io::ErrorKind::{NotADirectory, NotFound};
+        match Identity::found(path) {
+            Err(err) if matches!(err.kind(), NotFound | NotADirectory) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     #[cfg(unix)]
-    fn of(path: &Path) -> Option<Identity> {
+    fn found(path: &Path) -> io::Result<Identity> {
         use std::os::unix::fs::MetadataExt;
-        let metadata = fs::symlink_metadata(path).ok()?;
+        let metadata = fs::symlink_metadata(path)?;
         let is_directory = metadata.is_dir();
         let is_file = !is_directory;
-        Some(Identity {
+        Ok(Identity {
             device: metadata.dev(),
             number: metadata.ino(),
             is_directory,
@@ -121,7 +131,7 @@ impl Identity {
     }
 
     #[cfg(windows)]
-    fn of(path: &Path) -> Option<Identity> {
+    fn found(path: &Path) -> io::Result<Identity> {
         use std::os::windows::fs::OpenOptionsExt;
         use windows_sys::Win32::Storage::FileSystem::{
             FILE_ATTRIBUTE_DIRECTORY, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
@@ -130,13 +140,12 @@ impl Identity {
         let file = fs::File::options()
             .access_mode(0)
             .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT)
-            .open(path)
-            .ok()?;
-        let information = winapi_util::file::information(&file).ok()?;
+            .open(path)?;
+        let information = winapi_util::file::information(&file)?;
         let is_directory = information.file_attributes() & u64::from(FILE_ATTRIBUTE_DIRECTORY) != 0;
         let is_file = !is_directory;
         let written = information.last_write_time().unwrap_or_default();
-        Some(Identity {
+        Ok(Identity {
             device: information.volume_serial_number(),
             number: information.file_index(),
             is_directory,

@@ -90,7 +90,7 @@ impl AtomicFile {
         if path.is_dir() {
             return Err(Error::file(path, "a directory: name a file to write"));
         }
-        let target = Target::resolve(path);
+        let target = Target::resolve(path)?;
         if target.exists() {
             may_replace(target.name())?;
             target.refuse_read_only()?;
@@ -233,13 +233,13 @@ impl AtomicDir {
         may_replace: impl FnOnce(&Path) -> Result<Vec<OsString>>,
     ) -> Result<AtomicDir> {
         let name = target.as_ref();
-        let mut target = Target::resolve(name);
+        let mut target = Target::resolve(name)?;
         if !target.exists() && temporary::restore(&target)? {
-            target = Target::resolve(name);
+            target = Target::resolve(name)?;
         }
         if target.exists() {
             let files = may_replace(target.name())?;
-            target.enter_files(files);
+            target.enter_files(files)?;
             target.refuse_read_only()?;
         }
         let temporary = temporary::directory_for(&target, is_own)?;

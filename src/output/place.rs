@@ -369,8 +369,10 @@ mod tests {
         for name in ["CURRENT", "000003.ldb"] {
             fs::write(target.join(name), "old").unwrap();
         }
-        let mut of_target = Target::resolve(&target);
-        of_target.enter_files(vec!["CURRENT".into(), "000003.ldb".into()]);
+        let mut of_target = Target::resolve(&target).unwrap();
+        of_target
+            .enter_files(vec!["CURRENT".into(), "000003.ldb".into()])
+            .unwrap();
         let path = dir.path().join(".index.AbCd1234.part");
         fs::rename(&target, &path).unwrap();
         fs::write(path.join("thesis.txt"), "mine").unwrap();

@@ -24,13 +24,13 @@ pub(super) struct Target {
 
 impl Target {
     /// Follows symbolic links to what will be replaced, or made.
-    pub(super) fn resolve(name: &Path) -> Target {
-        let path = followed(name);
-        Target {
-            before: Before::of(&path),
+    pub(super) fn resolve(name: &Path) -> Result<Target> {
+        let path = followed(name).at(name, "open")?;
+        Ok(Target {
+            before: Before::of(&path).at(name, "open")?,
             name: name.to_owned(),
             path,
-        }
+        })
     }
 
     /// A device, pipe or standard output.
@@ -63,8 +63,9 @@ impl Target {
     }
 
     /// Enters the files of a directory that belong to the old output. Only they may be removed.
-    pub(super) fn enter_files(&mut self, names: Vec<OsString>) {
-        self.before.enter_files(&self.path, names);
+    pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
+        let entered = self.before.enter_files(&self.path, names);
+        entered.at(&self.name, "read")
     }
 
     /// An error if what is there, or a file of it, must not be written.
@@ -110,15 +111,15 @@ impl Target {
 }
 
 /// A path with its links followed, also one that leads to nothing.
-fn followed(path: &Path) -> PathBuf {
+fn followed(path: &Path) -> io::Result<PathBuf> {
     match canonical(path) {
-        Ok(found) => found,
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
             Ok(next) => followed(&parent(path).join(next)),
-            Err(_) => path.to_owned(),
+            Err(_) => Ok(path.to_owned()),
         },
-        // What is wrong with it is said when it is opened.
-        Err(_) => path.to_owned(),
+        // Making the temporary will say what is wrong.
+        Err(err) if err.kind() == io::ErrorKind::NotADirectory => Ok(path.to_owned()),
+        found => found,
     }
 }
 
