@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::read::Index;
+use super::{layout::GamePlace, read::Index};
 use crate::{
     error::{At, Error, Result},
     pgn::{Cutter, GameReader, Input, StreamOptions},
@@ -29,6 +29,15 @@ impl Index {
     ///
     /// An id that no game has, a damaged index, or a PGN that is not there any more or has changed.
     pub fn text(&self, id: u32) -> Result<Vec<u8>> {
+        self.text_while(id, &|| true)
+    }
+
+    /// The same as long as `goes_on` says so, which is asked again and again while much is read.
+    ///
+    /// # Errors
+    ///
+    /// As of [`text`](Index::text), and [`Error::Interrupted`].
+    pub fn text_while(&self, id: u32, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
         if path == Path::new(STDIN) {
             return Err(Error::file(
@@ -36,7 +45,7 @@ impl Index {
                 "the games were read from standard input: their text is not kept",
             ));
         }
-        let place = self.place(id, first)?;
+        let place = self.place(id, first, goes_on)?;
         let changed = || {
             Error::file(
                 path,
@@ -45,23 +54,26 @@ impl Index {
                 ),
             )
         };
-        let Some(stream) = open_at(path, place.start)? else {
+        let Some(stream) = open_at(path, place.start, goes_on)? else {
             return Err(changed());
         };
         let limit = place
             .end
             .map_or(u64::MAX, |end| end.saturating_sub(place.start));
-        let found = nth_game(stream.take(limit), place.games_before, READ_SIZE);
+        let stream = Stoppable { stream, goes_on }.take(limit);
+        let found = nth_game(stream, place.games_before, READ_SIZE);
         let (start, text) = match found {
+            Err(err) if is_stop(&err) => return Err(Error::Interrupted),
             // What the operating system did not say, an unpacker or the cutter did.
             Err(err) if err.raw_os_error().is_none() => {
                 return Err(Error::file(path, format!("damaged: {err}")));
             }
             found => found.at(path, "read")?.ok_or_else(changed)?,
         };
-        // Tags must begin just there, and be those that were indexed; a game without has nothing to
-        // tell it by.
-        if place.has_tags && (start != 0 || !self.header(id)?.is_of(&text)) {
+        let header = self.header(id)?;
+        // The game must begin just there, and have the tags that were indexed. One without tags has nothing to tell
+        // it by.
+        if header.place().is_some() && (start != 0 || !header.is_of(&text)) {
             return Err(changed());
         }
         Ok(text)
@@ -82,27 +94,29 @@ impl Index {
     }
 
     /// Where to look for a game.
-    fn place(&self, id: u32, first: u64) -> Result<Place> {
-        // A game without tags is found from the last one before that has some.
+    fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<Place> {
+        let start_of = |id: u64| match goes_on() {
+            true => Ok(self.header(id as u32)?.place().map(GamePlace::start)),
+            false => Err(Error::Interrupted),
+        };
+        // Other programs do not write where a game without tags begins. It is found from the last one before that
+        // has some.
         let mut anchor = u64::from(id);
-        let mut start = self.header(id)?.offset();
-        let has_tags = start.is_some();
+        let mut start = start_of(anchor)?;
         while start.is_none() && anchor > first {
             anchor -= 1;
-            start = self.header(anchor as u32)?.offset();
+            start = start_of(anchor)?;
         }
         let mut end = None;
         let mut next = u64::from(id) + 1;
         while end.is_none() && next < self.end_of_file(first) {
-            end = self.header(next as u32)?.offset();
+            end = start_of(next)?;
             next += 1;
         }
         Ok(Place {
-            // The offset is that behind the bracket.
-            start: start.map_or(0, |offset| offset.saturating_sub(1)),
-            end: end.map(|offset| offset.saturating_sub(1)),
+            start: start.unwrap_or(0),
+            end,
             games_before: u64::from(id) - anchor,
-            has_tags,
         })
     }
 }
@@ -112,11 +126,31 @@ struct Place {
     start: u64,
     end: Option<u64>,
     games_before: u64,
-    has_tags: bool,
+}
+
+/// A stream that is read as long as somebody waits for it.
+struct Stoppable<'a, R> {
+    stream: R,
+    goes_on: &'a dyn Fn() -> bool,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match (self.goes_on)() {
+            true => self.stream.read(buffer),
+            false => Err(io::Error::other(Error::Interrupted)),
+        }
+    }
+}
+
+/// Whether reading was stopped.
+fn is_stop(err: &io::Error) -> bool {
+    let inner = err.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(Error::Interrupted))
 }
 
 /// Opens an input at a byte of its unpacked text; `None` if it ends before that.
-fn open_at(path: &Path, start: u64) -> Result<Option<Box<dyn Read>>> {
+fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option<Box<dyn Read>>> {
     if !path.exists() {
         return Err(Error::file(
             path,
@@ -125,9 +159,15 @@ fn open_at(path: &Path, start: u64) -> Result<Option<Box<dyn Read>>> {
     }
     let mut stream = Input::file(path).open(&StreamOptions::default())?;
     if stream.is_packed {
-        let skipped = io::copy(&mut (&mut stream).take(start), &mut io::sink());
-        let skipped = skipped.at(path, "unpack")?;
-        return Ok((skipped == start).then_some(Box::new(stream)));
+        let before = Stoppable {
+            stream: &mut stream,
+            goes_on,
+        };
+        return match io::copy(&mut before.take(start), &mut io::sink()) {
+            Ok(skipped) => Ok((skipped == start).then_some(Box::new(stream))),
+            Err(err) if is_stop(&err) => Err(Error::Interrupted),
+            Err(err) => Err(err).at(path, "unpack"),
+        };
     }
     let mut file = File::open(path).at(path, "open")?;
     let end = file.seek(SeekFrom::End(0)).at(path, "read")?;
@@ -200,6 +240,31 @@ mod tests {
                 prop_assert!(text.as_bytes()[start as usize..].starts_with(&game));
             }
         }
+    }
+
+    #[test]
+    fn reading_ends_when_nobody_waits_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let input = Input::file("data/famous.pgn");
+        let run = crate::MakeBook::new([input]).leveldb(&path);
+        run.run().unwrap();
+        let index = Index::open(&path).unwrap();
+        let text = index.text(7).unwrap();
+        let mut asked = 0;
+        loop {
+            let left = std::cell::Cell::new(asked);
+            let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
+            match index.text_while(7, &goes_on) {
+                Ok(found) => {
+                    assert_eq!(found, text);
+                    break;
+                }
+                Err(err) => assert!(matches!(err, Error::Interrupted), "{err}"),
+            }
+            asked += 1;
+        }
+        assert!(asked > 1);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     index::{
         self, ExploredData, GameRecords, IndexSource, IndexWriter, IndexedFile,
         explored::{ExploredGames, GameFacts, Played},
-        layout::{self, Subject},
+        layout::{self, GamePlace, Subject},
         posting::Posting,
     },
     output::Finished,
@@ -44,11 +44,14 @@ impl BatchIndex {
         self.postings.reserve(plies);
     }
 
-    /// Adds the record of the next game, whose first tag name stands at `offset` of the input.
-    pub(super) fn add_game(&mut self, tags: &Tags<'_>, offset: Option<u64>) {
-        let offset = offset.map_or(layout::NO_OFFSET, |offset| offset as i64);
+    /// Adds the record of the next game, which begins at `start` of the input, with tags or without.
+    pub(super) fn add_game(&mut self, tags: &Tags<'_>, start: u64, has_tags: bool) {
+        let place = match has_tags {
+            true => GamePlace::Tags(start),
+            false => GamePlace::Moves(start),
+        };
         let start = self.records.len();
-        layout::write_game(&mut self.records, tags, offset);
+        layout::write_game(&mut self.records, tags, place);
         let length = self.records.len() - start;
         self.record_lengths.push(length as u32);
     }

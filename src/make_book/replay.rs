@@ -122,10 +122,10 @@ impl<'a> Replayer<'a> {
 
     /// Adds the index record of the current game.
     fn index_tags(&mut self, games: &GameReader<'_>, job: &Job) {
-        let offset = games
-            .first_tag_offset()
-            .map(|bracket| job.batch.offset + bracket as u64 + 1);
-        self.outcome.index.add_game(games.tags(), offset);
+        let start = job.batch.offset + games.game_offset() as u64;
+        let has_tags = games.first_tag_offset().is_some();
+        let index = &mut self.outcome.index;
+        index.add_game(games.tags(), start, has_tags);
         if self.options.explores() {
             self.outcome.index.add_facts(games.tags());
         }

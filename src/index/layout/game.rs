@@ -5,8 +5,26 @@ use std::borrow::Cow;
 use super::{parse_number, put_number};
 use crate::pgn::{GameReader, GameResult, Tags};
 
-/// What a game that has no tags says of its place.
-pub const NO_OFFSET: i64 = -1;
+/// The tenth field of a game that has no tags.
+const NO_OFFSET: i64 = -1;
+
+/// Where a game begins in the unpacked PGN.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum GamePlace {
+    /// The bracket of its first tag.
+    Tags(u64),
+    /// The first move, or its number, of a game without tags.
+    Moves(u64),
+}
+
+impl GamePlace {
+    /// The byte.
+    pub fn start(self) -> u64 {
+        match self {
+            GamePlace::Tags(start) | GamePlace::Moves(start) => start,
+        }
+    }
+}
 
 /// The fields of a game record in their order, by the tags they come from. The tenth is not a tag but
 /// where the game stands.
@@ -30,15 +48,19 @@ const RESULT_FIELD: usize = 4;
 const OFFSET_FIELD: usize = 9;
 const FEN_FIELD: usize = 10;
 
-/// Appends the fields of a game record. `offset` is where the text behind the bracket of its first
-/// tag stands, [`NO_OFFSET`] if it has none.
-pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, offset: i64) {
+/// Appends the fields of a game record. That of a game without tags has a fifteenth, which is where its moves begin:
+/// the format of the others has no place for it.
+pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
     for (i, name) in FIELDS.iter().enumerate() {
         if i > 0 {
             out.push(b'|');
         }
         if i == OFFSET_FIELD {
-            put_number(out, offset);
+            match place {
+                // By the format, the byte after the bracket.
+                GamePlace::Tags(bracket) => put_number(out, bracket + 1),
+                GamePlace::Moves(_) => put_number(out, NO_OFFSET),
+            }
             continue;
         }
         match tags.get(name.as_bytes()) {
@@ -49,6 +71,10 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, offset: i64) {
             None if i == FEN_FIELD => {}
             None => out.push(b'*'),
         }
+    }
+    if let GamePlace::Moves(start) = place {
+        out.push(b'|');
+        put_number(out, start);
     }
 }
 
@@ -82,13 +108,23 @@ impl GameHeader {
         if !games.next_game() {
             return false;
         }
-        let offset = parse_number(self.field(OFFSET_FIELD)).unwrap_or(NO_OFFSET);
+        let Some(place) = self.place() else {
+            return false;
+        };
         let mut record = Vec::new();
-        write_game(&mut record, games.tags(), offset);
+        write_game(&mut record, games.tags(), place);
         if GameResult::of_tags(games.tags()).is_none() {
             write_result(&mut record, 0, self.field(RESULT_FIELD));
         }
         record == self.record
+    }
+
+    /// Where the game begins, `None` for a game without tags in an index of another program.
+    pub(in crate::index) fn place(&self) -> Option<GamePlace> {
+        match self.offset() {
+            Some(offset) => Some(GamePlace::Tags(offset.saturating_sub(1))),
+            None => parse_number(self.field(FIELDS.len())).map(GamePlace::Moves),
+        }
     }
 
     /// A field by its number from 0, as the bytes that the PGN has.
@@ -191,18 +227,18 @@ mod tests {
 
     use super::*;
 
-    fn record(pgn: &[u8], offset: i64) -> Vec<u8> {
+    fn record(pgn: &[u8], place: GamePlace) -> Vec<u8> {
         let mut games = GameReader::new(pgn);
         assert!(games.next_game());
         let mut out = Vec::new();
-        write_game(&mut out, games.tags(), offset);
+        write_game(&mut out, games.tags(), place);
         out
     }
 
     #[test]
     fn game_records() {
         let pgn = b"[Event \"a|b\"]\n[White \"M\xfcller\"]\n[WhiteElo \"\"]\n[Result \"1-0\"]\n\n*";
-        let record = record(pgn, 1);
+        let record = record(pgn, GamePlace::Tags(0));
         assert_eq!(record, b"M\xfcller||*|*|1-0|*|a/b|*|*|1||*|*|*");
         let header = GameHeader::parse(record).unwrap();
         assert_eq!(header.white(), "Müller");
@@ -217,7 +253,7 @@ mod tests {
     fn a_result_that_the_tags_do_not_say_is_written_later() {
         let pgn = b"[White \"A\"]\n[ECO \"B00\"]\n\n1. e4 0-1";
         let mut records = b"before|".to_vec();
-        records.extend(record(pgn, 1));
+        records.extend(record(pgn, GamePlace::Tags(0)));
         write_result(&mut records, 7, b"0-1");
         assert_eq!(records, b"before|A|*|*|*|0-1|*|*|*|B00|1||*|*|*");
         let header = GameHeader::parse(records.split_off(7)).unwrap();
@@ -228,14 +264,19 @@ mod tests {
 
     #[test]
     fn a_game_without_tags() {
-        let header = GameHeader::parse(record(b"1. e4 *", NO_OFFSET)).unwrap();
-        assert_eq!(header.field(9), b"-1");
+        let record = record(b"1. e4 *", GamePlace::Moves(77));
+        assert_eq!(record, b"*|*|*|*|*|*|*|*|*|-1||*|*|*|77");
+        let header = GameHeader::parse(record).unwrap();
         assert_eq!(header.offset(), None);
+        assert_eq!(header.place(), Some(GamePlace::Moves(77)));
+        // As other programs write it.
+        let header = GameHeader::parse(b"*|*|*|*|*|*|*|*|*|-1||*|*|*".to_vec()).unwrap();
+        assert_eq!(header.place(), None);
     }
 
     #[test]
     fn malformed_records() {
-        let whole = record(b"[White \"A\"]\n\n*", 1);
+        let whole = record(b"[White \"A\"]\n\n*", GamePlace::Tags(0));
         assert!(GameHeader::parse(whole.clone()).is_some());
         assert!(GameHeader::parse([&whole[..], b"|more"].concat()).is_some());
         assert_eq!(GameHeader::parse(whole[..whole.len() - 2].to_vec()), None);

@@ -3,7 +3,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `game_<id>_data` | 14 fields joined by a vertical bar, see [`GameHeader`] |
+//! | `game_<id>_data` | 14 fields joined by a vertical bar, 15 of a game without tags, see [`GameHeader`] |
 //! | `<key>` | the ids of the games that reached the position, ascending, a comma behind each |
 //! | `<key>_freq`, `<key>_white_score`, `<key>_draws`, `<key>_moves` | see [`PositionStats`] |
 //! | `total_game_count` | how many games the input has |
@@ -38,7 +38,7 @@ pub mod sums;
 
 pub use self::{
     contents::Contents,
-    game::{GameHeader, NO_OFFSET, write_game, write_result},
+    game::{GameHeader, GamePlace, write_game, write_result},
     ids::{GameIds, GameIdsIter, IdReader, LONGEST, TOO_LONG, id_len, write_id},
     rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,

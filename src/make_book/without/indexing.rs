@@ -23,7 +23,7 @@ pub(super) struct BatchIndex;
 impl BatchIndex {
     pub(super) fn reserve(&mut self, _plies: usize) {}
 
-    pub(super) fn add_game(&mut self, _tags: &Tags<'_>, _offset: Option<u64>) {}
+    pub(super) fn add_game(&mut self, _tags: &Tags<'_>, _start: u64, _has_tags: bool) {}
 
     pub(super) fn set_result(&mut self, _result: GameResult) {}
 
