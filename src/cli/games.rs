@@ -1,11 +1,6 @@
 //! `polybook games`: the games that reached a position.
 
-use std::{
-    borrow::Cow,
-    cell::Cell,
-    io::{self, BufWriter, Write},
-    path::PathBuf,
-};
+use std::{borrow::Cow, cell::Cell, io::Write, path::PathBuf};
 
 use polybook::{
     explorer::{Explorer, Line, Page, Query, Sort, View},
@@ -128,17 +123,21 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
         check_names(&explorer, &query.filters)?;
     }
     if args.pgn {
-        return print_texts(&explorer, &numbers);
+        return print_texts(&explorer, numbers);
     }
-    let games = numbers
-        .iter()
-        .map(|number| Ok((*number, explorer.header(*number)?)));
+    let games = numbers.map(|number| {
+        let number = number?;
+        Ok((number, explorer.header(number)?))
+    });
     print_list(args, key, total, games)
 }
 
-fn print_texts(explorer: &Explorer, numbers: &[u64]) -> anyhow::Result<()> {
+fn print_texts(
+    explorer: &Explorer,
+    numbers: impl Iterator<Item = polybook::Result<u64>>,
+) -> anyhow::Result<()> {
     for number in numbers {
-        super::print_bytes(&explorer.text(*number)?)?;
+        super::print_bytes(&explorer.text(number?)?)?;
     }
     Ok(())
 }
@@ -179,7 +178,7 @@ fn print_list(
             .take()
             .map_or(printed, |err| Err(err.into()));
     }
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = super::terminal::stdout();
     writeln!(out, "{}", counted(total, "game")).map_err(super::not_printed)?;
     for game in games {
         let (id, header) = game?;

@@ -183,13 +183,15 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
 
-/// How many games of a position pass, those that end there too, and the first `wanted` of them: their numbers and moves.
+/// How many games of a position pass, those that end there too, and the first `wanted` of them, or of those that come
+/// after one.
 pub(super) fn first_games(
     sieves: &Sieves<'_>,
     query: &Query,
     sort: Sort,
     wanted: usize,
-) -> Result<(u64, Vec<(u64, BookMove)>)> {
+    after: Option<Rank>,
+) -> Result<(u64, Vec<Rank>)> {
     let subject = subject_of(&query.line);
     let (mut total, mut best) = (0, Best::new(wanted));
     for (source, sieve) in sieves.iter() {
@@ -200,11 +202,14 @@ pub(super) fn first_games(
                 let hot = source.rows.get(*id).expect("only known games are chosen");
                 let game = source.first + u64::from(*id);
                 let mv = chosen.moves[*number as usize];
-                best.offer(match sort {
+                let rank = match sort {
                     Sort::Recent => by_date(&hot, game, mv),
                     Sort::Rating => by_rating(&hot, game, mv),
                     Sort::Id => by_number(game, mv),
-                });
+                };
+                if after.is_none_or(|after| rank < after) {
+                    best.offer(rank);
+                }
             };
             // Those that rank high come early, so that few others have to be kept.
             match sort {
@@ -218,11 +223,7 @@ pub(super) fn first_games(
             best.join(part);
         })?;
     }
-    let number = |(_, number, mv): Rank| match sort {
-        Sort::Id => (u64::MAX - number, mv),
-        Sort::Recent | Sort::Rating => (number, mv),
-    };
-    Ok((total, best.into_sorted().into_iter().map(number).collect()))
+    Ok((total, best.into_sorted()))
 }
 
 /// How many games of a list pass, those that end there too.

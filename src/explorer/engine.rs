@@ -7,10 +7,11 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     answer::{About, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, PlayerScore},
-    count::{Counted, Rank, count_games, first_games, subject_of},
+    count::{Counted, Rank, count_games, subject_of},
     line::Line,
     performance::performance,
     query::{Filters, Page, Query, View},
+    ranked::Ranked,
     sieves::Sieves,
     sources::Sources,
     tally::{MoveTally, Results},
@@ -127,31 +128,35 @@ impl Explorer {
     ///
     /// A damaged index, or a source that does not exist.
     pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
-        let (total, games) = self.page(query, page)?;
+        let ranked = self.ranked(query, page)?;
+        let total = ranked.total;
+        let games = ranked.collect::<Result<Vec<_>>>()?;
         Ok(GameList {
             total,
             games: self.games_of(query, games)?,
         })
     }
 
-    /// How many games [`games`](Explorer::games) finds, and the numbers of those on the page.
+    /// How many games [`games`](Explorer::games) finds, and the numbers of those on the page. However many these are,
+    /// few are held in memory.
     ///
     /// # Errors
     ///
     /// As of [`games`](Explorer::games).
-    pub fn game_numbers(&self, query: &Query, page: &Page) -> Result<(u64, Vec<u64>)> {
-        let (total, games) = self.page(query, page)?;
-        Ok((total, games.into_iter().map(|(number, _)| number).collect()))
+    pub fn game_numbers<'a>(
+        &'a self,
+        query: &'a Query,
+        page: &Page,
+    ) -> Result<(u64, impl Iterator<Item = Result<u64>> + use<'a>)> {
+        let ranked = self.ranked(query, page)?;
+        let total = ranked.total;
+        Ok((total, ranked.map(|game| game.map(|(number, _)| number))))
     }
 
-    /// How many games there are, and those on a page: their numbers and moves.
-    fn page(&self, query: &Query, page: &Page) -> Result<(u64, Vec<(u64, BookMove)>)> {
+    fn ranked<'a>(&'a self, query: &'a Query, page: &Page) -> Result<Ranked<'a>> {
         self.sources.check(&query.filters)?;
-        let wanted = page.skip.saturating_add(page.limit);
         let sieves = Sieves::new(&self.sources, &query.filters)?;
-        let (total, mut games) = first_games(&sieves, query, page.sort, wanted)?;
-        games.drain(..page.skip.min(games.len()));
-        Ok((total, games))
+        Ranked::new(sieves, query, page)
     }
 
     /// The first name of some filters that no game has, if there is one.
@@ -197,8 +202,17 @@ impl Explorer {
     ///
     /// As of [`Index::text`](crate::index::Index::text).
     pub fn text(&self, number: u64) -> Result<Vec<u8>> {
+        self.text_while(number, &|| true)
+    }
+
+    /// The same as long as `goes_on` says so.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Index::text_while`](crate::index::Index::text_while).
+    pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (source, id) = self.sources.place(number)?;
-        source.index.text(id)
+        source.index.text_while(id, goes_on)
     }
 
     /// How many games all sources have.

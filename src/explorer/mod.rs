@@ -35,6 +35,7 @@ mod games;
 mod line;
 mod performance;
 mod query;
+mod ranked;
 mod sieve;
 mod sieves;
 mod source;

@@ -96,6 +96,10 @@ impl Sources {
 
     /// The number of the game with an id: its id at Lichess, or its number with leading zeros.
     pub(super) fn find(&self, id: &str) -> Result<Option<u64>> {
+        if is_number(id) {
+            let number = id.parse().ok().filter(|_| id.len() >= 8);
+            return Ok(number.filter(|number| *number < self.game_count()));
+        }
         if let Some(site_id) = SiteId::parse(id) {
             for source in &self.0 {
                 let ids = source.listed(Subject::site_id(site_id))?;
@@ -109,9 +113,7 @@ impl Sources {
                 }
             }
         }
-        let number = id.parse::<u64>().ok();
-        let is_number = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_digit());
-        Ok(number.filter(|number| is_number && *number < self.game_count()))
+        Ok(None)
     }
 
     /// Whether no two games have an id at Lichess.
@@ -150,7 +152,7 @@ impl Sources {
         Ok(GameInfo {
             number,
             id: match source.rows.site_id(id) {
-                Some(id) if self.is_of_one_game(id)? => id.text(),
+                Some(id) if !is_number(&id.text()) && self.is_of_one_game(id)? => id.text(),
                 _ => format!("{number:08}"),
             },
             winner: hot.winner(),
@@ -171,6 +173,11 @@ impl Sources {
                 .map(|(year, month)| format!("{year:04}-{month:02}")),
         })
     }
+}
+
+/// Whether an id is that of a game by its number, whatever a tag says.
+fn is_number(id: &str) -> bool {
+    id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn about(source: &Source) -> AboutSource {
