@@ -9,7 +9,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use crate::common::{make_fifo, many_games, python, run, temp, until};
+use crate::common::{make_fifo, many_games, ok, python, run, temp, until};
 
 /// The binary on a terminal of its own, which Python makes.
 struct OnTerminal {
@@ -154,4 +154,90 @@ fn no_bar_where_there_is_no_terminal() {
         !told.contains('\u{1b}') && !told.contains("reading"),
         "{told}"
     );
+}
+
+/// Escapes that set the title of a terminal, in names of 7 and 8 bits.
+const HOSTILE: &str =
+    "[White \"Tal\u{1b}]0;x\u{7}\"]\n[Event \"A\u{9b}2J\u{7f}\"]\n\n1. e4 {\u{1b}c} e5 *\n";
+
+#[test]
+fn control_characters_of_games_are_shown_and_files_keep_them() {
+    let Some(python) = python(&["pty"]) else {
+        return;
+    };
+    let dir = temp();
+    fs::write(dir.path().join("hostile.pgn"), HOSTILE).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q hostile.pgn --leveldb idx --explorer",
+    );
+    let in_pipe = ok(dir.path(), "games --leveldb idx");
+    assert!(
+        in_pipe.contains("Tal\u{1b}]0;x\u{7} - *, A\u{9b}2J\u{7f}"),
+        "{in_pipe}"
+    );
+    assert_eq!(ok(dir.path(), "game --leveldb idx 0"), HOSTILE);
+    for args in [
+        &["games", "--leveldb", "idx"][..],
+        &["games", "--leveldb", "idx", "--sort", "recent"],
+        &["games", "--leveldb", "idx", "--pgn"],
+        &["games", "--leveldb", "idx", "--json"],
+        &["game", "--leveldb", "idx", "0"],
+    ] {
+        let shown = OnTerminal::start(&python, dir.path(), args).end();
+        for raw in ['\u{1b}', '\u{7}', '\u{7f}', '\u{9b}'] {
+            assert!(!shown.contains(raw), "{args:?}: {shown:?}");
+        }
+        assert!(
+            shown.contains(r"Tal\u001b]0;x\u0007"),
+            "{args:?}: {shown:?}"
+        );
+        assert!(shown.contains(r"A\u009b2J\u007f"), "{args:?}: {shown:?}");
+        if args.contains(&"--json") {
+            let document: serde_json::Value = serde_json::from_str(&shown).unwrap();
+            assert_eq!(document["games"][0]["white"], "Tal\u{1b}]0;x\u{7}");
+        }
+    }
+    // An error that names a file.
+    let shown = OnTerminal::start(&python, dir.path(), &["verify", "no\u{1b}c\u{9b}m.bin"]);
+    until("the error is shown", || shown.has(r"no\u001bc\u009bm.bin"));
+    assert!(!shown.has("\u{1b}") && !shown.has("\u{9b}"));
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn control_characters_of_requests_are_shown() {
+    let Some(python) = python(&["pty"]) else {
+        return;
+    };
+    let dir = temp();
+    fs::write(dir.path().join("hostile.pgn"), HOSTILE).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q hostile.pgn --leveldb idx --explorer",
+    );
+    let served = OnTerminal::start(
+        &python,
+        dir.path(),
+        &["serve", "-v", "idx", "--listen", "127.0.0.1:0"],
+    );
+    until("the server has begun", || served.has("/\r\n"));
+    let shown = String::from_utf8_lossy(&served.shown.lock().unwrap()).into_owned();
+    let address = shown
+        .trim()
+        .strip_prefix("http://")
+        .unwrap()
+        .trim_end_matches('/');
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let asked = "GET /lichess?\u{9b}2J HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    std::io::Write::write_all(&mut stream, asked.as_bytes()).unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    until("the request is shown", || served.has(r"/lichess?\u009b2J"));
+    assert!(!served.has("\u{9b}"));
+    let OnTerminal {
+        mut child, watcher, ..
+    } = served;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    watcher.join().unwrap();
 }

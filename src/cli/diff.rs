@@ -1,11 +1,6 @@
 //! `polybook diff`: what differs between two books.
 
-use std::{
-    fmt::Write as _,
-    io::{self, BufWriter, Write},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{fmt::Write as _, io::Write, path::PathBuf, sync::Arc};
 
 use polybook::{
     book::{Book, MoveRecords, PositionDifference, differences},
@@ -126,7 +121,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         &meter,
     )?;
     drop(bar);
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = super::terminal::stdout();
     let again = Meter::default();
     let mut found = wanted.found();
     let documents = differences(&first, &second, &again).map(|difference| {

@@ -19,7 +19,7 @@ use polybook::{
 };
 
 use super::{
-    input, signals,
+    input, signals, terminal,
     usage::{self, Usage},
 };
 
@@ -138,7 +138,7 @@ fn failure(err: &anyhow::Error) -> ExitCode {
 fn say(text: &str) {
     let line = text.replace(['\n', '\r'], " ");
     // Where standard error cannot be written to, the exit status tells.
-    let _ = writeln!(io::stderr(), "polybook: {line}");
+    let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
 /// An error with its causes, each said once, in the names that the command line used.

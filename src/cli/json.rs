@@ -1,6 +1,6 @@
 //! Printing JSON documents.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub fn print(document: &impl Serialize) -> anyhow::Result<()> {
 
 /// Prints a document that may be too long to be held in memory.
 pub fn print_long(document: &impl Serialize) -> anyhow::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = super::terminal::stdout();
     serde_json::to_writer(&mut out, document)
         .map_err(io::Error::from)
         .and_then(|()| out.write_all(b"\n"))

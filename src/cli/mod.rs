@@ -37,6 +37,7 @@ mod signals;
 mod size;
 mod suite;
 mod summary;
+mod terminal;
 mod tree;
 mod usage;
 mod variant;
@@ -177,7 +178,7 @@ impl Context {
     fn tell(self, text: &str) {
         if !self.quiet {
             // The work is done whether it can be told or not.
-            let _ = io::stderr().write_all(input::with_given_names(text).as_bytes());
+            let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
         }
     }
 }
@@ -189,7 +190,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 
 /// Writes data that may be no UTF-8 to standard output.
 fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = terminal::stdout();
     out.write_all(bytes)
         .and_then(|()| out.flush())
         .map_err(not_printed)

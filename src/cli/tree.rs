@@ -28,6 +28,7 @@ use super::{
     position::PositionArgs,
     progress::Bar,
     resources::MemoryArgs,
+    terminal::Shown,
     weighting::percent,
 };
 
@@ -207,15 +208,19 @@ fn write(
     let format = args.format;
     let file = AtomicFile::create_over(&args.out, |old| check_replaceable(old, format.into()))?;
     let path = file.target().to_owned();
-    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let out = BufWriter::with_capacity(1 << 16, file);
+    let is_terminal = args.out == Path::new("-") && io::stdout().is_terminal();
+    let mut out = Shown::new(out, is_terminal);
     let moves = match format {
         Format::Pgn => tree.write_pgn(&mut out, &path)?,
         Format::Text => tree.write_text(&mut out, &path)?,
         Format::Jsonl => tree.write_jsonl(&mut out, &path)?,
     };
-    let written = out
-        .flush()
-        .and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error));
+    let written = out.flush().and_then(|()| {
+        out.into_inner()
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+    });
     let failed = |source| polybook::Error::Io {
         path,
         doing: "write",

@@ -1,0 +1,123 @@
+//! Text on its way to a terminal. What comes from games, files and requests must not control the terminal, so control
+//! characters are shown as `\u001b`, which means the same in JSON. Files and pipes get them unchanged.
+
+use std::{
+    borrow::Cow,
+    io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
+};
+
+/// A writer whose texts are escaped if they reach a terminal. A text is written at once: a character that came in
+/// parts would not be known.
+pub struct Shown<W> {
+    out: W,
+    is_terminal: bool,
+}
+
+/// Standard output.
+pub fn stdout() -> Shown<BufWriter<StdoutLock<'static>>> {
+    let out = io::stdout().lock();
+    let is_terminal = out.is_terminal();
+    Shown::new(BufWriter::with_capacity(1 << 16, out), is_terminal)
+}
+
+/// Standard error.
+pub fn stderr() -> Shown<Stderr> {
+    let out = io::stderr();
+    let is_terminal = out.is_terminal();
+    Shown::new(out, is_terminal)
+}
+
+impl<W> Shown<W> {
+    pub fn new(out: W, is_terminal: bool) -> Shown<W> {
+        Shown { out, is_terminal }
+    }
+
+    /// The writer.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        if !self.is_terminal {
+            return self.out.write(text);
+        }
+        self.out.write_all(&escaped(text))?;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A text whose control characters are spelled out, but for tabs and ends of lines.
+fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = Vec::with_capacity(text.len() + 16);
+    let mut put = |character: char, bytes: &[u8], is_shown: bool| match is_shown {
+        true => shown.extend_from_slice(bytes),
+        false => shown.extend(format!("\\u{:04x}", u32::from(character)).into_bytes()),
+    };
+    for chunk in text.utf8_chunks() {
+        let mut characters = chunk.valid().chars().peekable();
+        while let Some(character) = characters.next() {
+            let is_line_end = character == '\r' && characters.peek() == Some(&'\n');
+            let is_shown = !character.is_control() || "\n\t".contains(character) || is_line_end;
+            put(
+                character,
+                character.encode_utf8(&mut [0; 4]).as_bytes(),
+                is_shown,
+            );
+        }
+        // A byte of Latin-1 controls a terminal of that encoding.
+        for byte in chunk.invalid() {
+            put(char::from(*byte), &[*byte], !char::from(*byte).is_control());
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &[u8]) -> Vec<u8> {
+        escaped(text).into_owned()
+    }
+
+    #[test]
+    fn control_characters_are_spelled_out() {
+        let text = "Tal\u{1b}]0;x\u{7}\u{7f}\u{9b}2J\rMihail\u{0}\n";
+        let expected = r"Tal\u001b]0;x\u0007\u007f\u009b2J\u000dMihail\u0000";
+        assert_eq!(
+            shown(text.as_bytes()),
+            [expected.as_bytes(), b"\n"].concat()
+        );
+        // The byte that is a control character of Latin-1, and one that is a letter.
+        assert_eq!(shown(b"M\xfcller\x9b1m"), b"M\xfcller\\u009b1m");
+        for kept in ["1. e4 e5\r\n\r\n", "À Ü ß 将 \u{1f600}\tx\n", ""] {
+            assert_eq!(shown(kept.as_bytes()), kept.as_bytes());
+        }
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let text = "\u{1b}[31m\u{9b}\u{7f}";
+        let json = serde_json::to_vec(text).unwrap();
+        let again: String = serde_json::from_slice(&shown(&json)).unwrap();
+        assert_eq!(again, text);
+    }
+
+    #[test]
+    fn what_is_no_terminal_gets_the_bytes() {
+        for (is_terminal, expected) in [(true, &b"\\u001b"[..]), (false, b"\x1b")] {
+            let mut out = Shown::new(Vec::new(), is_terminal);
+            out.write_all(b"\x1b").unwrap();
+            assert_eq!(out.into_inner(), expected);
+        }
+    }
+}
