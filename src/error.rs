@@ -49,6 +49,12 @@ pub enum Error {
         /// The file or directory.
         path: PathBuf,
     },
+    /// Another run is writing the file or directory.
+    #[error("{}: another run is writing it: wait for that run, or name another output", .path.display())]
+    Busy {
+        /// The file or directory.
+        path: PathBuf,
+    },
     /// The outputs would be empty, and the operation does not allow that by default.
     #[error("nothing was written: {reason}")]
     Empty {

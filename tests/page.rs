@@ -1,7 +1,9 @@
 //! The page in a real browser, and programs of others against the server: Playwright with Chromium, berserk, python-chess.
 
 use std::{
+    ffi::{OsStr, OsString},
     fs,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -15,14 +17,13 @@ fn scripts() -> PathBuf {
 
 /// Runs a script with Node. Answers whether it could.
 #[track_caller]
-fn run_node(script: &str, args: &[&Path], url: &str) -> bool {
+fn run_node(script: &str, args: &[&OsStr]) -> bool {
     if !scripts().join("node_modules").is_dir() {
         skip("the packages of tests/page are not installed: run npm ci there");
         return false;
     }
     let output = Command::new("node")
         .arg(scripts().join(script))
-        .arg(url)
         .args(args)
         .output()
         .unwrap();
@@ -43,7 +44,7 @@ fn the_page_works_in_a_browser() {
     let pictures =
         std::env::var_os("POLYBOOK_PICTURES").map_or(dir.path().to_owned(), PathBuf::from);
     fs::create_dir_all(&pictures).unwrap();
-    if run_node("browse.mjs", &[&pictures], &served.url()) {
+    if run_node("browse.mjs", &[served.url().as_ref(), pictures.as_ref()]) {
         for name in ["light", "dark", "phone"] {
             assert!(
                 pictures
@@ -55,6 +56,28 @@ fn the_page_works_in_a_browser() {
             );
         }
     }
+}
+
+#[test]
+fn a_page_of_another_origin_reads_the_answers_only_if_it_may() {
+    let dir = temp();
+    // A port that is free, for a site of somebody else.
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let origin = format!("http://127.0.0.1:{port}");
+    let pgn = sample("famous.pgn");
+    let start = |args: &[OsString]| Served::start(dir.path(), args);
+    let closed = start(args!["-q", "--no-cache", &pgn]);
+    let allowed = start(args!["-q", "--no-cache", &pgn, "--allow-origin", &origin]);
+    let (closed, allowed) = (closed.url(), allowed.url());
+    let port = port.to_string();
+    run_node(
+        "cors.mjs",
+        &[closed.as_ref(), allowed.as_ref(), port.as_ref()],
+    );
 }
 
 #[test]

@@ -1,7 +1,13 @@
 //! `polybook serve` as programs meet it: what the routes answer.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::io::{BufRead, BufReader};
 
+#[cfg(unix)]
+use crate::common::make_fifo;
+#[cfg(target_os = "linux")]
+use crate::common::polybook_in;
 use crate::common::{fails, ok, sample, served::Served, temp, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -196,26 +202,195 @@ fn an_answer_that_is_known_is_not_sent_again() {
 }
 
 #[test]
-fn pages_of_other_origins_may_ask_and_may_not_pose_as_this_one() {
-    let (_dir, served) = famous();
-    let origin = "Origin: https://example.org\r\n";
-    let reply = served.ask("GET", "/lichess", origin);
-    assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
-    let preflight = format!(
-        "{origin}Access-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: authorization\r\n\
-         Access-Control-Request-Private-Network: true\r\n"
+fn files_that_are_edited_in_place_are_sent_again() {
+    let dir = temp();
+    let pgn = dir.path().join("mine.pgn");
+    let text = "[White \"A\"]\n\n1. e4 {one} e5 *\n";
+    fs::write(&pgn, text).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q --min-game 1 mine.pgn --bin my.bin",
     );
-    let reply = served.ask("OPTIONS", "/player", &preflight);
-    assert_eq!(reply.status, 200);
-    assert_eq!(
-        reply.header("access-control-allow-headers"),
-        Some("authorization")
-    );
-    assert_eq!(
-        reply.header("access-control-allow-private-network"),
-        Some("true")
-    );
+    let served = Served::start(dir.path(), "-q mine.pgn --book my.bin");
+    let accept = "Accept: application/x-chess-pgn\r\n";
+    let asked = [("/game/00000000", ""), ("/games", accept), ("/book", "")];
+    let ask = |path: &str, headers: &str| served.ask("GET", path, headers);
+    let first = asked.map(|(path, headers)| ask(path, headers));
+    let again = |number: usize| {
+        let (path, headers) = asked[number];
+        let etag = first[number].header("etag").unwrap();
+        ask(path, &format!("{headers}If-None-Match: {etag}\r\n"))
+    };
+    for number in 0..asked.len() {
+        assert_eq!(again(number).status, 304, "{}", asked[number].0);
+    }
+    // Files of the same sizes.
+    fs::write(&pgn, text.replace("one", "two")).unwrap();
+    let mut book = fs::read(dir.path().join("my.bin")).unwrap();
+    let record = book
+        .chunks_exact_mut(16)
+        .find(|record| record[..8] != [0; 8]);
+    let weight = &mut record.unwrap()[10..12];
+    weight.copy_from_slice(&7_u16.to_be_bytes());
+    fs::write(dir.path().join("my.bin"), book).unwrap();
+    for (number, (path, _)) in asked.into_iter().enumerate() {
+        let reply = again(number);
+        assert_eq!(reply.status, 200, "{path}");
+        assert_ne!(reply.body, first[number].body, "{path}");
+    }
+}
 
+#[test]
+fn parameters_that_a_route_of_ours_does_not_have_are_named() {
+    let (_dir, served) = famous();
+    for path in [
+        "/games?limits=5",
+        "/book?play=e2e4&limits=5",
+        "/about?limits=5",
+        "/read?text=e4&limits=5",
+        "/game/00000000?limits=5",
+    ] {
+        let reply = served.get(path);
+        assert_eq!(reply.status, 400, "{path}");
+        assert!(
+            reply.text().starts_with("limits: not a parameter"),
+            "{}",
+            reply.text()
+        );
+    }
+    for path in [
+        "/lichess?limits=5",
+        "/masters?limits=5",
+        "/player?player=x&color=white&limits=5",
+        "/masters/pgn/00000000?limits=5",
+    ] {
+        assert_eq!(served.get(path).status, 200, "{path}");
+    }
+    for (path, status) in [("/games?skip=10000", 200), ("/games?skip=10001", 400)] {
+        assert_eq!(served.get(path).status, status, "{path}");
+    }
+}
+
+#[test]
+fn a_number_is_that_of_a_game_whatever_a_tag_says() {
+    let dir = temp();
+    let game =
+        |site: &str, mv: &str| format!("[Site \"https://lichess.org/{site}\"]\n\n1. {mv} *\n\n");
+    let text = game("00000001", "e4") + &game("abcdefgh", "d4");
+    fs::write(dir.path().join("mine.pgn"), text).unwrap();
+    let served = Served::start(dir.path(), "-q --no-cache mine.pgn");
+    for (id, mv) in [("00000000", "e4"), ("00000001", "d4"), ("abcdefgh", "d4")] {
+        let text = served.get(&format!("/game/{id}")).text();
+        assert!(text.contains(&format!("1. {mv} *")), "{id}: {text}");
+    }
+    let list = served.json("/games?sort=id");
+    let ids = list["games"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|game| &game["id"]);
+    assert_eq!(ids.collect::<Vec<_>>(), ["00000000", "abcdefgh"]);
+}
+
+/// Headers of a request that a page of an origin makes.
+fn from_origin(origin: &str) -> String {
+    format!("Origin: {origin}\r\n")
+}
+
+/// What a browser asks before a request with a header of its own.
+fn preflight(origin: &str) -> String {
+    from_origin(origin)
+        + "Access-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: authorization\r\n\
+           Access-Control-Request-Private-Network: true\r\n"
+}
+
+#[test]
+fn pages_of_other_origins_may_not_read_the_answers() {
+    let (_dir, served) = famous();
+    for (method, headers) in [
+        ("GET", from_origin("https://example.org")),
+        ("OPTIONS", preflight("https://example.org")),
+    ] {
+        for path in ["/lichess", "/games", "/game/00000001", "/about", "/"] {
+            let head = served.ask(method, path, &headers).head;
+            assert!(!head.contains("access-control-"), "{method} {path}: {head}");
+        }
+    }
+}
+
+#[test]
+fn pages_of_origins_that_are_allowed_may_read_the_answers() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let start = |origins: &[&str]| {
+        let mut args = args!["-q", "--no-cache", &pgn].to_vec();
+        args.extend(
+            origins
+                .iter()
+                .map(|origin| format!("--allow-origin={origin}").into()),
+        );
+        Served::start(dir.path(), &args[..])
+    };
+    let allowed = |served: &Served, method: &str, headers: &str| {
+        let reply = served.ask(method, "/player?player=Morphy,+Paul&color=white", headers);
+        assert_eq!(reply.status, 200);
+        let has = |name: &str| reply.head.contains(&format!("{name}: "));
+        let vary = reply.head.lines().filter(|line| line.starts_with("vary: "));
+        assert!(
+            vary.clone().any(|line| line.contains("origin")),
+            "{}",
+            reply.head
+        );
+        let is_private = has("access-control-allow-private-network");
+        (
+            reply
+                .header("access-control-allow-origin")
+                .map(str::to_owned),
+            is_private,
+        )
+    };
+    let some = start(&["https://Example.org:443", "http://localhost:3000"]);
+    for origin in ["https://example.org", "http://localhost:3000"] {
+        let expected = (Some(origin.to_owned()), false);
+        assert_eq!(allowed(&some, "GET", &from_origin(origin)), expected);
+        let expected = (Some(origin.to_owned()), true);
+        assert_eq!(allowed(&some, "OPTIONS", &preflight(origin)), expected);
+        let reply = some.ask("OPTIONS", "/player", &preflight(origin));
+        assert_eq!(
+            reply.header("access-control-allow-headers"),
+            Some("authorization")
+        );
+    }
+    for origin in [
+        "https://example.org.evil",
+        "http://example.org",
+        "http://localhost",
+        "null",
+    ] {
+        for (method, headers) in [("GET", from_origin(origin)), ("OPTIONS", preflight(origin))] {
+            assert_eq!(allowed(&some, method, &headers), (None, false), "{origin}");
+        }
+    }
+    let all = start(&["*"]);
+    let any = Some("*".to_owned());
+    assert_eq!(
+        allowed(&all, "GET", &from_origin("https://a.example")).0,
+        any
+    );
+    assert_eq!(allowed(&all, "OPTIONS", &preflight("null")), (any, true));
+    for wrong in ["example.org", "https://example.org/page", ""] {
+        let line = args!["serve", &pgn, "--allow-origin", wrong];
+        let error = fails(dir.path(), line, 2);
+        assert!(
+            error.contains("--allow-origin") && error.contains("https://"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn requests_that_name_another_host_or_method_are_refused() {
+    let (_dir, served) = famous();
     for host in ["evil.example", "localhost.evil", "127.0.0.2", ""] {
         let request = format!("GET /lichess HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         assert_eq!(
@@ -366,11 +541,9 @@ fn games_whose_pgn_is_gone_are_counted_and_not_shown() {
     assert_eq!(served.get("/lichess?x").body, before);
     let reply = served.get("/game/00000000");
     assert_eq!(reply.status, 503);
-    assert!(
-        reply.text().contains("not where it was"),
-        "{}",
-        reply.text()
-    );
+    let text = reply.text();
+    assert!(text.starts_with("mine.pgn: is not where it was"), "{text}");
+    assert!(!text.contains(&*dir.path().to_string_lossy()), "{text}");
     // Another file under the name is not shown either.
     fs::write(&pgn, "[White \"Secret\"]\n\n1. d4 *\n".repeat(100)).unwrap();
     let reply = served.get("/game/00000001");
@@ -556,12 +729,29 @@ fn what_cannot_be_served_is_one_line() {
             "chess",
         ),
     ] {
-        let error = fails(dir.path(), &line, status);
+        let mut line = line;
+        // Elsewhere than the servers of other tests.
+        line.splice(1..1, ["--listen=127.0.0.1:0".into()]);
+        let error = fails(dir.path(), &line[..], status);
         assert!(error.contains(says), "{error}");
     }
-    let taken = Served::start(dir.path(), args!["-q", "--no-cache", &pgn]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_address_that_is_taken_is_found_out_before_games_are_read() {
+    let (dir, taken) = famous();
+    // It would be read for ever.
+    make_fifo(&dir.path().join("endless.pgn"));
     let address = taken.address.to_string();
-    let line = args!["serve", "-q", "--no-cache", &pgn, "--listen", &address];
+    let line = args![
+        "serve",
+        "-q",
+        "--no-cache",
+        "endless.pgn",
+        "--listen",
+        &address
+    ];
     let error = fails(dir.path(), line, 1);
     assert!(error.contains(&address), "{error}");
 }
@@ -604,4 +794,137 @@ fn names_are_the_same_however_they_are_encoded() {
     assert_eq!(served.get("/games?color=white&opponent=x").status, 400);
     assert_eq!(served.get("/lichess?color=white&opponent=x").status, 400);
     assert_eq!(served.get("/lichess?color=white").status, 200);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_temporary_index_of_a_server_that_was_killed_is_removed() {
+    let dir = temp();
+    let place = dir.path().join("temporary");
+    fs::create_dir(&place).unwrap();
+    let start = || {
+        let args = args!["-q", "--no-cache", sample("famous.pgn")];
+        Served::start_with(dir.path(), args, |command| {
+            command.env("TMPDIR", &place);
+        })
+    };
+    let entries = || {
+        let entries = fs::read_dir(&place).unwrap();
+        entries
+            .map(|entry| entry.unwrap().path())
+            .collect::<Vec<_>>()
+    };
+    let killed = start();
+    let living = start();
+    let left = entries();
+    assert_eq!(left.len(), 2);
+    assert_eq!(killed.signal("-KILL").code(), None);
+    assert_eq!(entries().len(), 2);
+    let next = start();
+    assert_eq!(entries().len(), 2);
+    assert_eq!(
+        entries()
+            .iter()
+            .filter(|entry| left.contains(entry))
+            .count(),
+        1
+    );
+    for served in [living, next] {
+        assert_eq!(served.get("/game/00000000").status, 200);
+        served.signal("-TERM");
+    }
+    assert!(entries().is_empty());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_damaged_index_in_the_cache_is_made_again() {
+    let dir = temp();
+    fs::copy(sample("famous.pgn"), dir.path().join("mine.pgn")).unwrap();
+    let expected = Served::start(dir.path(), "-q mine.pgn")
+        .get("/lichess")
+        .body;
+    let index = dir
+        .path()
+        .join("cache/polybook")
+        .join(&cached(dir.path())[0]);
+    let files = || {
+        let entries = fs::read_dir(&index).unwrap();
+        entries
+            .map(|entry| entry.unwrap().path())
+            .collect::<Vec<_>>()
+    };
+    let is_table =
+        |path: &std::path::PathBuf| path.extension().is_some_and(|ending| ending == "ldb");
+    let truncate = |path: &std::path::PathBuf| fs::write(path, "").unwrap();
+    let remove = |path: &std::path::PathBuf| fs::remove_file(path).unwrap();
+    for damage in [
+        &(|| files().iter().for_each(truncate)) as &dyn Fn(),
+        &|| files().iter().for_each(remove),
+        &|| {
+            files()
+                .iter()
+                .filter(|path| is_table(path))
+                .for_each(remove)
+        },
+        &|| {
+            files()
+                .iter()
+                .filter(|path| is_table(path))
+                .for_each(truncate)
+        },
+        &|| remove(&index.join("CURRENT")),
+    ] {
+        damage();
+        let served = Served::start(dir.path(), "-q mine.pgn");
+        assert_eq!(served.get("/lichess").body, expected);
+        assert_eq!(cached(dir.path()).len(), 1);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_server_waits_until_the_first_has_made_the_index() {
+    let dir = temp();
+    let fifo = dir.path().join("slow.pgn");
+    make_fifo(&fifo);
+    let start = |log: &str| {
+        let log = fs::File::create(dir.path().join(log)).unwrap();
+        let mut command = polybook_in(dir.path());
+        command.args(["serve", "--listen", "127.0.0.1:0", "slow.pgn"]);
+        command.env("XDG_CACHE_HOME", dir.path().join("cache"));
+        command.stdout(std::process::Stdio::piped()).stderr(log);
+        command.spawn().unwrap()
+    };
+    let says = |log: &str, text: &str| {
+        let told = fs::read_to_string(dir.path().join(log)).unwrap();
+        told.contains(text)
+    };
+    let end = |mut child: std::process::Child| {
+        let id = child.id().to_string();
+        let sent = std::process::Command::new("kill").arg(&id).status();
+        assert!(sent.unwrap().success());
+        child.wait().unwrap().code()
+    };
+    let mut first = start("first");
+    until("the first has begun", || !cached(dir.path()).is_empty());
+    let mut second = start("second");
+    let third = start("third");
+    for log in ["second", "third"] {
+        until("it waits", || says(log, "another server makes the index"));
+    }
+    // One that waits ends when it is told to.
+    assert_eq!(end(third), Some(143));
+    let games = fs::read(sample("famous.pgn")).unwrap();
+    fs::write(&fifo, games).unwrap();
+    for child in [&mut first, &mut second] {
+        let mut line = String::new();
+        let out = child.stdout.as_mut().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        assert!(line.starts_with("http://127.0.0.1:"), "{line}");
+    }
+    assert!(says("first", "45 games indexed") && !says("second", "indexed"));
+    for child in [first, second] {
+        assert_eq!(end(child), Some(143));
+    }
 }

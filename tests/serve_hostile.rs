@@ -1,10 +1,11 @@
 //! Requests that no well-meaning program makes: the server answers or refuses each, and goes on.
 
 use std::{
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
+    process::Stdio,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 #[cfg(unix)]
@@ -224,6 +225,149 @@ fn idle_and_slow_connections_do_not_stop_the_answers() {
     let mut rest = Vec::new();
     let _ = first.read_to_end(&mut rest);
     assert!(!rest.starts_with(b"HTTP/1.1 200"));
+}
+
+/// A request that takes some milliseconds to answer, and is not answered as one before.
+fn costly(number: usize) -> String {
+    let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].into_iter().cycle();
+    let play = moves.take(600).collect::<Vec<_>>().join(",");
+    format!("/lichess?play={play}&number={number}")
+}
+
+#[test]
+fn work_of_clients_that_are_gone_is_not_begun() {
+    const CLIENTS: usize = 1000;
+    let (_dir, served) = famous();
+    let ask = |number| {
+        let begun = Instant::now();
+        assert_eq!(served.get(&costly(number)).status, 200);
+        begun.elapsed()
+    };
+    let alone = (0..10).map(ask).max().unwrap();
+    // Some ask for more before the first is answered.
+    for (round, requests) in [1, 3].into_iter().enumerate() {
+        let first = (round + 1) * 10 * CLIENTS;
+        let gone: Vec<TcpStream> = (0..CLIENTS)
+            .map(|client| {
+                let number = |request| first + client * requests + request;
+                let asked = (0..requests).map(|request| {
+                    let path = costly(number(request));
+                    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                });
+                let mut stream = served.connect();
+                let asked: String = asked.collect();
+                stream.write_all(asked.as_bytes()).unwrap();
+                stream
+            })
+            .collect();
+        drop(gone);
+        let next = ask(first - 1);
+        let most = Duration::from_millis(500) + 50 * alone;
+        assert!(next < most, "{requests}: {next:?}, alone {alone:?}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_loses_its_connection() {
+    const REQUESTS: usize = 3000;
+    let (_dir, served) = famous();
+    let size = served.get("/games?limit=45").body.len();
+    // More than the system keeps for those who will read.
+    assert!(size * REQUESTS > 16 << 20, "{size}");
+    let asked = "GET /games?limit=45 HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(REQUESTS);
+    let mut deaf = served.connect();
+    deaf.write_all(asked.as_bytes()).unwrap();
+    thread::sleep(Duration::from_secs(8));
+    let mut answers = Vec::new();
+    if let Err(err) = deaf.read_to_end(&mut answers) {
+        assert_eq!(err.kind(), ErrorKind::ConnectionReset);
+    }
+    assert!(answers.len() < size * REQUESTS);
+}
+
+#[test]
+fn a_log_that_nobody_reads_does_not_stop_the_answers() {
+    let dir = temp();
+    let served = Served::start_with(
+        dir.path(),
+        args!["-v", "--no-cache", sample("famous.pgn")],
+        |command| {
+            command.stderr(Stdio::piped());
+        },
+    );
+    // Many times what a pipe holds.
+    let padding = "x".repeat(4000);
+    for number in 0..200 {
+        let path = format!("/lichess?moves=0&{number}{padding}");
+        assert_eq!(served.get(&path).status, 200);
+    }
+}
+
+#[test]
+fn one_address_does_not_take_all_connections_of_a_server_for_others() {
+    let dir = temp();
+    let served = Served::start(
+        dir.path(),
+        args![
+            "-q",
+            "--no-cache",
+            sample("famous.pgn"),
+            "--listen",
+            "0.0.0.0:0"
+        ],
+    );
+    let mut held = hold(&served, 256, b"");
+    let refused = |mut stream: TcpStream| {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        match stream.read(&mut [0]) {
+            Ok(read) => read == 0,
+            Err(err) => err.kind() == ErrorKind::ConnectionReset,
+        }
+    };
+    let begun = Instant::now();
+    assert!(refused(served.connect()));
+    // Not because it said nothing.
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    held.truncate(100);
+    crate::common::until("the others have their places back", || {
+        let mut stream = served.connect();
+        let asked = b"GET /about HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        // A connection that is refused may break at once.
+        let _ = stream.write_all(asked);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        answer.starts_with(b"HTTP/1.1 200")
+    });
+}
+
+#[test]
+fn games_without_tags_are_read_as_fast_as_others() {
+    const GAMES: usize = 60_000;
+    let dir = temp();
+    let game = |number: usize| format!("1. e4 e5 {{{number}}} 2. Nf3 *\n");
+    let text: String = (0..GAMES).map(game).collect();
+    std::fs::write(dir.path().join("bare.pgn"), text).unwrap();
+    let served = Served::start(dir.path(), "-q --no-cache bare.pgn");
+    let accept = "Accept: application/x-chess-pgn\r\n";
+    let begun = Instant::now();
+    let page = served.ask("GET", "/games?sort=recent&limit=200&skip=10000", accept);
+    assert_eq!(page.status, 200, "{}", page.text());
+    let expected: Vec<String> = (0..200).map(|place| game(GAMES - 10_001 - place)).collect();
+    let found = page.text().replace("\n\n", "\n");
+    assert_eq!(found, expected.concat());
+    for number in [0, 1, GAMES / 2, GAMES - 1] {
+        assert_eq!(
+            served.get(&format!("/game/{number:08}")).text(),
+            game(number)
+        );
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[cfg(feature = "compression")]

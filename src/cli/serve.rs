@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    io::{self, Write},
-    net::SocketAddr,
+    io::Write,
+    net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     sync::mpsc,
+    thread,
     time::Duration,
 };
 
@@ -13,14 +14,18 @@ use anyhow::Context as _;
 use polybook::{
     Error,
     explorer::Explorer,
-    serve::{BookFile, Cache, CachedIndex, Listening, Served, Server, Stop},
+    serve::{
+        BookFile, Cache, CachedIndex, Listening, Origin, Served, Server, Stop, TemporaryCache,
+    },
 };
-use tempfile::TempDir;
 
-use super::{Context, counted::counted, errors, progress::Bar, signals, usage::Usage};
+use super::{Context, counted::counted, errors, progress::Bar, signals, terminal, usage::Usage};
 
 /// How long the end waits for answers that are under way.
 const LAST_ANSWERS: Duration = Duration::from_millis(700);
+
+/// How often to look whether another process has made an index.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Show games in a browser, and answer programs as Lichess's opening explorer does
 #[derive(clap::Args, Debug)]
@@ -55,6 +60,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
 
+    /// Let web pages of this origin, such as https://chess.example, read the games, * for all pages; may be given several
+    /// times [default: none]
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<Origin>,
+
     /// Threads to work on [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
@@ -69,11 +79,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let named = named(&args.sources)?;
+    let names = named(&args.sources)?;
+    let sources = Sources::of(args)?;
+    // Before anything that takes long.
+    let listener = TcpListener::bind(args.listen);
+    let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
     let books = args.book.iter().map(BookFile::open);
     let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
-    let (indexes, _temporary) = indexes(args, context)?;
-    let explorer = Explorer::open(named.into_iter().zip(indexes))?;
+    let explorer = sources.open(&names, args, context)?;
     let threads = args.threads.map_or(0, usize::from);
     let mut server = Server::new(explorer).threads(threads);
     for book in books {
@@ -82,10 +95,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     for host in &args.allow_host {
         server = server.allow_host(host);
     }
+    for origin in &args.allow_origin {
+        server = server.allow_origin(origin.clone());
+    }
     if args.verbose {
         server = server.log(print_served);
     }
-    let listening = server.bind(args.listen)?;
+    let listening = server.listen(listener)?;
     announce(args, context, listening.address())?;
     until_signal(listening)
 }
@@ -105,38 +121,92 @@ fn named(sources: &[PathBuf]) -> Result<Vec<String>, Usage> {
     Ok(names)
 }
 
-/// The indexes of the sources. Those of PGN files are made first, and live as long as the directory if they are not to
-/// be kept.
-fn indexes(args: &Args, context: Context) -> anyhow::Result<(Vec<PathBuf>, Option<TempDir>)> {
-    let mut place: Option<(Cache, Option<TempDir>)> = None;
-    let mut indexes = Vec::new();
-    for source in &args.sources {
-        if source.is_dir() {
-            indexes.push(source.clone());
-            continue;
+/// What is served.
+struct Sources {
+    indexes: Vec<Source>,
+    /// Where the indexes of PGN files are if they are not to be kept.
+    _temporary: Option<TemporaryCache>,
+}
+
+enum Source {
+    Index(PathBuf),
+    /// A PGN file, whose index is made first.
+    Pgn(PathBuf, CachedIndex),
+}
+
+impl Source {
+    fn path(&self) -> &Path {
+        match self {
+            Source::Index(path) => path,
+            Source::Pgn(_, index) => index.path(),
         }
-        if source == Path::new("-") {
+    }
+}
+
+impl Sources {
+    fn of(args: &Args) -> anyhow::Result<Sources> {
+        let stdin = Path::new("-");
+        if args.sources.iter().any(|source| source == stdin) {
             let usage = "games from standard input are not kept: write them to a file, or make an index with make-book";
             return Err(Usage(usage.to_owned()).into());
         }
-        if place.is_none() {
-            place = Some(cache(args.no_cache)?);
+        let mut place = None;
+        let mut indexes = Vec::new();
+        for source in &args.sources {
+            if source.is_dir() {
+                indexes.push(Source::Index(source.clone()));
+                continue;
+            }
+            if place.is_none() {
+                place = Some(cache(args.no_cache)?);
+            }
+            let (cache, _) = place.as_ref().expect("it has just been made");
+            indexes.push(Source::Pgn(source.clone(), cache.of(source)?));
         }
-        let (cache, _) = place.as_ref().expect("it has just been made");
-        let index = cache.of(source)?;
-        make(&index, source, args, context)?;
-        indexes.push(index.path().to_owned());
+        Ok(Sources {
+            indexes,
+            _temporary: place.and_then(|(_, temporary)| temporary),
+        })
     }
-    Ok((indexes, place.and_then(|(_, temporary)| temporary)))
+
+    /// Opens all indexes. Those of PGN files are made first, and made again if they are damaged.
+    fn open(&self, names: &[String], args: &Args, context: Context) -> anyhow::Result<Explorer> {
+        let cached = self.indexes.iter().filter_map(|source| match source {
+            Source::Index(_) => None,
+            Source::Pgn(pgn, index) => Some((pgn, index)),
+        });
+        for (pgn, index) in cached.clone() {
+            make(pgn, index, args, context)?;
+        }
+        let open = || {
+            let paths = self.indexes.iter().map(|source| source.path().to_owned());
+            Explorer::open(names.iter().cloned().zip(paths))
+        };
+        let opened = open();
+        if opened.is_ok() {
+            return Ok(opened?);
+        }
+        for (pgn, index) in cached {
+            let alone = Explorer::open([(String::new(), index.path().to_owned())]);
+            if alone.is_err() {
+                let name = pgn.display();
+                context.tell(&format!(
+                    "the index of {name} is damaged: making it again\n"
+                ));
+                index.remove()?;
+                make(pgn, index, args, context)?;
+            }
+        }
+        Ok(open()?)
+    }
 }
 
 /// Where indexes of PGN files are kept, or a place that is gone afterwards.
-fn cache(temporary: bool) -> anyhow::Result<(Cache, Option<TempDir>)> {
+fn cache(temporary: bool) -> anyhow::Result<(Cache, Option<TemporaryCache>)> {
     if temporary {
-        let dir = tempfile::Builder::new().prefix("polybook-").tempdir();
-        let dir = dir.context("cannot make a temporary directory")?;
-        signals::remove_at_end(dir.path());
-        return Ok((Cache::new(dir.path())?, Some(dir)));
+        let temporary = TemporaryCache::new()?;
+        signals::remove_at_end(temporary.path());
+        return Ok((temporary.cache().clone(), Some(temporary)));
     }
     let Some(directory) = dirs::cache_dir() else {
         let usage = "this system has no directory for caches: add --no-cache, or serve an index";
@@ -145,32 +215,46 @@ fn cache(temporary: bool) -> anyhow::Result<(Cache, Option<TempDir>)> {
     Ok((Cache::new(directory.join("polybook"))?, None))
 }
 
-fn make(index: &CachedIndex, source: &Path, args: &Args, context: Context) -> anyhow::Result<()> {
-    if index.is_made() {
-        return Ok(());
+/// Makes an index, unless it is there or another process makes it.
+fn make(pgn: &Path, index: &CachedIndex, args: &Args, context: Context) -> anyhow::Result<()> {
+    let mut is_told = false;
+    while !index.is_made() {
+        // What is left of an index that was emptied or cut off.
+        index.remove()?;
+        match made(index, args, context) {
+            Err(Error::Busy { .. }) => {
+                if !is_told {
+                    let pgn = pgn.display();
+                    context.tell(&format!(
+                        "another server makes the index of {pgn}: waiting for it\n"
+                    ));
+                }
+                is_told = true;
+                thread::sleep(AGAIN);
+            }
+            // Another process was faster.
+            Err(Error::Exists { .. }) if index.is_made() => {}
+            Err(Error::Empty { reason }) => {
+                let problem = format!("there is nothing to show: {reason}");
+                let path = pgn.to_owned();
+                return Err(Error::File { path, problem }.into());
+            }
+            made => made?,
+        }
     }
+    Ok(index.remove_older()?)
+}
+
+/// Makes an index.
+fn made(index: &CachedIndex, args: &Args, context: Context) -> polybook::Result<()> {
     let run = index.make().threads(args.threads.map_or(0, usize::from));
     let bar = Bar::of_make_book(run.progress(), context);
-    let made = run.run();
+    let report = run.run();
     drop(bar);
-    match made {
-        // Another process was faster.
-        Err(Error::Exists { .. }) if index.is_made() => {}
-        Err(Error::Empty { reason }) => {
-            let problem = format!("there is nothing to show: {reason}");
-            let path = source.to_owned();
-            return Err(Error::File { path, problem }.into());
-        }
-        made => {
-            let games = made?.totals.games;
-            let rejected = games.rejected;
-            context.tell(&format!(
-                "{} indexed, {rejected} rejected\n",
-                counted(games.counted, "game")
-            ));
-        }
-    }
-    index.remove_older()?;
+    let games = report?.totals.games;
+    let rejected = games.rejected;
+    let counted = counted(games.counted, "game");
+    context.tell(&format!("{counted} indexed, {rejected} rejected\n"));
     Ok(())
 }
 
@@ -202,10 +286,12 @@ fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stopping = stop.clone();
     signals::before_end(move || {
         stopping.stop();
+        // What takes longer ends with the program.
         let _ = end.recv_timeout(LAST_ANSWERS);
     });
     errors::report_panics_at_once();
     let served = listening.run(&stop);
+    // Nobody waits unless a signal has come.
     let _ = ended.send(());
     Ok(served?)
 }
@@ -216,11 +302,13 @@ fn print_served(served: &Served) {
         path,
         status,
         time,
+        left_out,
     } = served;
     let milliseconds = time.as_secs_f64() * 1e3;
+    let mut line = format!("{status} {milliseconds:.1} ms {method} {path}\n");
+    if *left_out > 0 {
+        line = format!("{} not logged\n{line}", counted(*left_out, "request"));
+    }
     // Where standard error cannot be written to, the answers go on.
-    let _ = writeln!(
-        io::stderr(),
-        "{status} {milliseconds:.1} ms {method} {path}"
-    );
+    let _ = terminal::stderr().write_all(line.as_bytes());
 }

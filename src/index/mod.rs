@@ -35,6 +35,8 @@ mod text;
 mod waves;
 mod write;
 
+#[cfg(feature = "serve")]
+pub(crate) use self::replace::remove;
 pub(crate) use self::{
     games::GameRecords,
     replace::check_replaceable,

@@ -86,3 +86,19 @@ fn content(path: &Path) -> Result<Content> {
     }
     Ok(Content::Index(files))
 }
+
+/// Removes an index or what is left of one. Files that are not of it stay, and then their directory does.
+///
+/// # Errors
+///
+/// Files that cannot be removed, or that are not of an index.
+#[cfg(feature = "serve")]
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    for entry in fs::read_dir(path).at(path, "read")? {
+        let entry = entry.at(path, "read")?;
+        if is_file_of_database(&entry.file_name()) {
+            fs::remove_file(entry.path()).at(entry.path(), "remove")?;
+        }
+    }
+    fs::remove_dir(path).at(path, "remove")
+}

@@ -18,7 +18,7 @@ pub(super) fn file(_file: &File) {}
 
 /// Claims a temporary directory until the answer is dropped.
 #[cfg(unix)]
-pub(super) fn directory(path: &Path) -> io::Result<File> {
+pub(crate) fn directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
     file(&directory);
     Ok(directory)
@@ -26,7 +26,7 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
 
 /// Claims a temporary directory until the answer is dropped.
 #[cfg(windows)]
-pub(super) fn directory(path: &Path) -> io::Result<File> {
+pub(crate) fn directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
     use windows_sys::Win32::Storage::FileSystem::{
         FILE_ADD_FILE, FILE_FLAG_BACKUP_SEMANTICS, FILE_LIST_DIRECTORY,
@@ -53,7 +53,7 @@ pub(super) fn replaced(path: &Path) -> Option<File> {
 ///
 /// What cannot be opened or locked, so that it is not known whether the run lives.
 #[cfg(unix)]
-pub(super) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<File>> {
+pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<File>> {
     use std::fs::TryLockError;
     let left = File::options().read(true).write(!is_directory).open(path)?;
     match left.try_lock() {
@@ -69,7 +69,7 @@ pub(super) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<
 ///
 /// What cannot be opened, so that it is not known whether the run lives.
 #[cfg(windows)]
-pub(super) fn left_behind(path: &Path, _is_directory: bool) -> io::Result<Option<File>> {
+pub(crate) fn left_behind(path: &Path, _is_directory: bool) -> io::Result<Option<File>> {
     use std::os::windows::fs::OpenOptionsExt;
     use windows_sys::Win32::{
         Foundation::ERROR_SHARING_VIOLATION,

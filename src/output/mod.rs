@@ -25,6 +25,8 @@ use std::{
 
 use tempfile::{NamedTempFile, TempDir};
 
+#[cfg(feature = "serve")]
+pub(crate) use self::claim::{directory as claim_directory, left_behind as claim_left_behind};
 use self::{
     attributes::Attributes,
     directory::Directory,

@@ -212,10 +212,9 @@ fn left_behind(target: &Target, endings: &[&str]) -> Vec<(PathBuf, bool)> {
 /// Claims what a run left behind; `None` if it is not known whether that run lives.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim::left_behind(path, is_directory) {
-        Ok(None) => Err(Error::file(
-            target.name(),
-            "another run is writing it: wait for that run, or name another output",
-        )),
+        Ok(None) => Err(Error::Busy {
+            path: target.name().into(),
+        }),
         Ok(claim) => Ok(claim),
         Err(_) => Ok(None),
     }

@@ -1,12 +1,14 @@
 //! The bodies of answers.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, Response, header},
 };
 use serde::Serialize;
 
-use super::{Refusal, board::Board, books::BookMoves, game::Moves};
+use super::{Refusal, board::Board, books::BookMoves, game::Moves, validator::etag_of};
 use crate::explorer::{About, Answer, GameInfo};
 
 /// A body and its type.
@@ -78,6 +80,13 @@ impl Content {
     /// The size of the body in bytes.
     pub(super) fn size(&self) -> usize {
         self.body.len()
+    }
+
+    /// The validator of an answer by what it says.
+    pub(super) fn etag(&self) -> HeaderValue {
+        let mut hasher = DefaultHasher::new();
+        (self.media_type, &self.body).hash(&mut hasher);
+        etag_of(hasher.finish())
     }
 
     pub(super) fn into_response(self, etag: HeaderValue) -> Response<Body> {

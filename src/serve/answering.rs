@@ -2,11 +2,13 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, OnceLock},
+    path::Path,
+    sync::{Arc, OnceLock, Weak},
+    time::{Duration, Instant},
 };
 
 use axum::http::HeaderValue;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     BookFile, Parameters, Refusal, Request, Route,
@@ -17,6 +19,7 @@ use super::{
     given::Given,
     guard::Hosts,
     request,
+    validator::etag_of,
 };
 use crate::{
     error::Error,
@@ -32,6 +35,13 @@ pub(super) const READERS: usize = 4;
 /// How many requests may read games' texts or wait to. Those beyond are refused, so that counts are still answered.
 const MOST_WAITING: usize = 64;
 
+/// How long the texts for a request may take to read.
+const READING: Duration = Duration::from_secs(10);
+
+/// Why a request for texts is not answered after that.
+const TOO_SLOW: &str =
+    "reading these games takes too long: ask for fewer of them, or serve an unpacked PGN";
+
 const TOO_MANY: &str = "too many games are being read: ask again";
 
 /// What answers requests.
@@ -40,6 +50,8 @@ pub(super) struct Answering {
     sources: OnceLock<About>,
     books: Vec<BookFile>,
     pub(super) hosts: Hosts,
+    /// Permits to work on anything else, one for each thread.
+    counters: Arc<Semaphore>,
     /// Permits to read games' texts, and places to wait for one.
     readers: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
@@ -49,19 +61,42 @@ pub(super) struct Answering {
     identity: u64,
 }
 
+/// How long texts are read for an asker: as long as there is one, and ten seconds at most.
+pub(super) struct Patience {
+    end: Instant,
+    asker: Weak<()>,
+}
+
+impl Patience {
+    /// For an asker who is there as long as this is shared.
+    pub(super) fn new(asker: &Arc<()>) -> Patience {
+        Patience {
+            end: Instant::now() + READING,
+            asker: Arc::downgrade(asker),
+        }
+    }
+
+    fn lasts(&self) -> bool {
+        self.asker.strong_count() > 0 && Instant::now() < self.end
+    }
+}
+
 impl Answering {
-    pub(super) fn new(explorer: Explorer, books: Vec<BookFile>, hosts: Hosts) -> Answering {
+    pub(super) fn new(
+        explorer: Explorer,
+        books: Vec<BookFile>,
+        hosts: Hosts,
+        threads: usize,
+    ) -> Answering {
         let mut hasher = DefaultHasher::new();
         explorer.identity().hash(&mut hasher);
-        for book in &books {
-            book.identity().hash(&mut hasher);
-        }
         env!("CARGO_PKG_VERSION").hash(&mut hasher);
         Answering {
             explorer,
             sources: OnceLock::new(),
             books,
             hosts,
+            counters: Arc::new(Semaphore::new(threads)),
             readers: Arc::new(Semaphore::new(READERS)),
             waiting: Arc::new(Semaphore::new(MOST_WAITING)),
             given: Given::default(),
@@ -69,12 +104,17 @@ impl Answering {
         }
     }
 
-    /// The validator of an answer: what was asked, of what, and in which form.
+    /// The validator of an answer of the index: what was asked, of what, and in which form.
     pub(super) fn etag(&self, asked: &Asked) -> HeaderValue {
         let mut hasher = DefaultHasher::new();
         (self.identity, &asked.path, &asked.query, &asked.accept).hash(&mut hasher);
-        HeaderValue::try_from(format!("W/\"{:016x}\"", hasher.finish()))
-            .expect("a number is a header's value")
+        etag_of(hasher.finish())
+    }
+
+    /// A permit to work on anything but games' texts, once those that asked before are served.
+    pub(super) async fn permit_to_count(&self) -> OwnedSemaphorePermit {
+        let permit = Arc::clone(&self.counters).acquire_owned().await;
+        permit.expect("nobody closes the semaphore")
     }
 
     /// Permits to read games' texts, once those that asked before are served.
@@ -112,21 +152,28 @@ impl Answering {
         Ok(content)
     }
 
-    /// A page of the games of a position.
+    /// A page of the games of a position, as JSON.
     pub(super) fn games(&self, asked: &Asked) -> Result<Content, Refusal> {
         let request = self.request(asked, Route::Games)?;
         let list = self
             .explorer
             .games(&request.query, &request.page)
             .map_err(failed)?;
-        if !asked.accepts(PGN) {
-            let content = Content::json(&list)?;
-            self.given.keep(asked, &content);
-            return Ok(content);
-        }
+        let content = Content::json(&list)?;
+        self.given.keep(asked, &content);
+        Ok(content)
+    }
+
+    /// A page of the games of a position, as PGN.
+    pub(super) fn texts(&self, asked: &Asked, patience: &Patience) -> Result<Content, Refusal> {
+        let request = self.request(asked, Route::Games)?;
+        let (_, numbers) = self
+            .explorer
+            .game_numbers(&request.query, &request.page)
+            .map_err(failed)?;
         let mut text = Vec::new();
-        for played in &list.games {
-            text.extend(self.explorer.text(played.game.number).map_err(failed)?);
+        for number in numbers {
+            text.extend(self.text(number.map_err(failed)?, patience)?);
             // Texts end where the next game began, or at the end of a file.
             while !text.is_empty() && !text.ends_with(b"\n\n") {
                 text.push(b'\n');
@@ -136,14 +183,23 @@ impl Answering {
     }
 
     /// The text of a game, or its moves where JSON is asked for.
-    pub(super) fn game(&self, asked: &Asked, id: &str) -> Result<Content, Refusal> {
+    pub(super) fn game(
+        &self,
+        asked: &Asked,
+        id: &str,
+        patience: &Patience,
+    ) -> Result<Content, Refusal> {
+        if asked.path.starts_with("/game/") {
+            // The other routes of a game are Lichess's.
+            Parameters::parse_only(&asked.query, &[])?;
+        }
         let unknown = || Refusal::unknown("there is no game with this id");
         let number = self
             .explorer
             .find(id)
             .map_err(failed)?
             .ok_or_else(unknown)?;
-        let text = self.explorer.text(number).map_err(failed)?;
+        let text = self.text(number, patience)?;
         if !asked.accepts("application/json") {
             return Ok(Content::pgn(text));
         }
@@ -151,6 +207,11 @@ impl Answering {
             info: self.explorer.game(number).map_err(failed)?,
             moves: moves_of_game(&text),
         })
+    }
+
+    fn text(&self, number: u64, patience: &Patience) -> Result<Vec<u8>, Refusal> {
+        let lasts = || patience.lasts();
+        self.explorer.text_while(number, &lasts).map_err(failed)
     }
 
     /// What each book plays in a position.
@@ -167,7 +228,8 @@ impl Answering {
     }
 
     /// What is served.
-    pub(super) fn about(&self) -> Result<Content, Refusal> {
+    pub(super) fn about(&self, asked: &Asked) -> Result<Content, Refusal> {
+        Parameters::parse_only(&asked.query, &[])?;
         Content::json(&AboutAll {
             about: self.sources(),
             books: self.books.iter().map(BookFile::name).collect(),
@@ -176,7 +238,7 @@ impl Answering {
 
     /// Reads pasted moves or a pasted position.
     pub(super) fn read(&self, asked: &Asked) -> Result<Content, Refusal> {
-        let parameters = Parameters::parse(&asked.query)?;
+        let parameters = Parameters::parse_only(&asked.query, &["variant", "text"])?;
         let text = parameters.text("text").unwrap_or_default();
         Content::json(&moves_of_text(request::variant(&parameters)?, text))
     }
@@ -201,13 +263,21 @@ impl Answering {
     }
 }
 
-/// An error of the data.
+/// An error of the data, which names files without the directories that they are in.
 fn failed(err: Error) -> Refusal {
-    let mut text = err.to_string();
-    let mut cause = std::error::Error::source(&err);
-    while let Some(err) = cause {
-        text = format!("{text}: {err}");
-        cause = err.source();
-    }
+    let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
+    let text = match err {
+        Error::Io {
+            path,
+            doing,
+            source,
+        } => {
+            format!("cannot {doing} {}: {}", name(&path), source.kind())
+        }
+        Error::File { path, problem } => format!("{}: {problem}", name(&path)),
+        Error::Format { path, source } => format!("{}: {source}", name(&path)),
+        Error::Interrupted => TOO_SLOW.to_owned(),
+        _ => "the data cannot be read".to_owned(),
+    };
     Refusal::unavailable(text)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     book::{Book, Scaling, Weights},
-    error::{At, Result},
+    error::Result,
     explorer::Line,
     obs::{self, Obs},
     position::BookMove,
@@ -16,8 +16,6 @@ use crate::{
 #[derive(Debug)]
 pub struct BookFile {
     name: String,
-    /// Changes when the file does.
-    identity: (u64, Option<std::time::SystemTime>),
     format: Format,
 }
 
@@ -58,10 +56,8 @@ impl BookFile {
         } else {
             Format::Polyglot(Book::open(path)?)
         };
-        let metadata = path.metadata().at(path, "read")?;
         Ok(BookFile {
             name: source_name(path),
-            identity: (metadata.len(), metadata.modified().ok()),
             format,
         })
     }
@@ -69,10 +65,6 @@ impl BookFile {
     /// The name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    pub(super) fn identity(&self) -> impl std::hash::Hash {
-        (&self.name, self.identity)
     }
 
     /// The moves that are legal in the last position of a line, as the book orders them. A book of another variant has

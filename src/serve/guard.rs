@@ -1,7 +1,8 @@
 //! Which hosts a request may name.
 //!
-//! A page of another origin cannot read answers of a server on this machine unless its own name resolves to it (DNS
-//! rebinding). Its requests then name that host, and are refused.
+//! A browser does not let a page of another origin read the answers, unless `--allow-origin` names it. Such a page could
+//! only read them if its own name resolved to this machine (DNS rebinding). Its requests then name that host, and are
+//! refused.
 
 use std::net::{IpAddr, SocketAddr};
 

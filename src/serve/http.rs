@@ -22,9 +22,9 @@ use tokio::{
 
 use super::{
     Refusal,
-    answering::Answering,
-    log::{Log, Served},
-    routes,
+    addresses::Addresses,
+    log::{Logging, Served},
+    patient::Patient,
     stop::Stop,
 };
 
@@ -46,24 +46,30 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// Accepts connections until `stop` says so, and then waits for the answers that are under way.
 pub(super) async fn serve(
     listener: TcpListener,
-    answering: Arc<Answering>,
-    log: Option<Log>,
+    routes: Router,
+    log: Option<Logging>,
     stop: &Stop,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let routes = limited(routes::routes(answering), log);
+    let routes = limited(routes, log);
     let connections = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    // On this machine all clients have the same address.
+    let addresses = (!listener.local_addr()?.ip().is_loopback()).then(Addresses::default);
     let accept = async {
         loop {
             let place = Arc::clone(&places).acquire_owned().await;
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, client)) => {
+                    let counted = addresses.as_ref().map(|all| all.enter(client.ip()));
+                    if matches!(counted, Some(None)) {
+                        continue;
+                    }
                     let connection = connections.watch(connection(stream, routes.clone()));
                     tokio::spawn(async move {
                         // Nothing can be answered on a connection that breaks.
                         let _ = connection.await;
-                        drop(place);
+                        drop((place, counted));
                     });
                 }
                 // Too many open files, or a connection that is gone already.
@@ -75,24 +81,28 @@ pub(super) async fn serve(
         () = accept => {}
         () = stop.stopped() => {}
     }
+    // Those that take longer end with the program.
     let _ = timeout(LAST_ANSWERS, connections.shutdown()).await;
     Ok(())
 }
 
-type Connection = http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
+type Connection = http1::Connection<TokioIo<Patient<TcpStream>>, TowerToHyperService<Router>>;
 
 fn connection(stream: TcpStream, routes: Router) -> Connection {
-    // Answers are written whole: waiting for more to send only delays them.
+    // Answers are written whole: waiting for more to send only delays them. A stream that refuses is gone.
     let _ = stream.set_nodelay(true);
     http1::Builder::new()
         .max_buf_size(LONGEST_REQUEST)
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes))
+        .serve_connection(
+            TokioIo::new(Patient::new(stream)),
+            TowerToHyperService::new(routes),
+        )
 }
 
-/// Routes that answer a bounded number of requests at once and tell a log of each.
-fn limited(routes: Router, log: Option<Log>) -> Router {
+/// Routes that answer a bounded number of requests at once and report each to a log.
+fn limited(routes: Router, log: Option<Logging>) -> Router {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let limited = move |request: Request, next: Next| {
         let (places, log) = (Arc::clone(&places), log.clone());
@@ -103,11 +113,12 @@ fn limited(routes: Router, log: Option<Log>) -> Router {
                 .map(|_| (request.method().to_string(), request.uri().to_string()));
             let response = within(&places, request, next).await;
             if let (Some(log), Some((method, path))) = (log, described) {
-                log(&Served {
+                log.note(Served {
                     method,
                     path,
                     status: response.status().as_u16(),
                     time: start.elapsed(),
+                    left_out: 0,
                 });
             }
             response

@@ -4,6 +4,7 @@
 //! [`run`](Listening::run) answers until its [`Stop`] says so. [`Parameters`] and [`Request`] are what a request asks; a
 //! [`Refusal`] is what it gets when it cannot be answered. The page's files are part of the program.
 
+mod addresses;
 mod answer;
 mod answering;
 mod asked;
@@ -15,8 +16,10 @@ mod given;
 mod guard;
 mod http;
 mod log;
+mod origin;
 mod page;
 mod parameters;
+mod patient;
 mod refusal;
 mod request;
 mod routes;
@@ -26,8 +29,9 @@ mod validator;
 
 pub use self::{
     books::{BookFile, source_name},
-    cache::{Cache, CachedIndex},
+    cache::{Cache, CachedIndex, TemporaryCache},
     log::Served,
+    origin::{Origin, OriginError},
     parameters::Parameters,
     refusal::Refusal,
     request::{Request, Route},

@@ -12,7 +12,7 @@ use axum::{
 
 use super::{
     Refusal,
-    validator::{is_known, not_modified},
+    validator::{etag_of, is_known, not_modified},
 };
 
 /// What the page may load and do: its own files, and nothing inline.
@@ -73,8 +73,7 @@ impl File {
     fn answer(self, request: &Request) -> Response<Body> {
         let mut hasher = DefaultHasher::new();
         self.bytes.hash(&mut hasher);
-        let etag = HeaderValue::try_from(format!("W/\"{:016x}\"", hasher.finish()))
-            .expect("a number is a header's value");
+        let etag = etag_of(hasher.finish());
         if is_known(request.headers(), &etag) {
             return not_modified(etag);
         }

@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// All parameters that any route knows. Others are ignored.
+    /// All parameters that any route knows.
     pub const KNOWN: [&str; 25] = [
         "variant",
         "fen",
@@ -46,23 +46,59 @@ impl Parameters {
         "transpositions",
     ];
 
-    /// Reads what stands behind the `?` of an address.
+    /// Reads the query of an address. Parameters that no route knows are ignored.
     ///
     /// # Errors
     ///
-    /// A parameter that stands there twice.
+    /// A parameter that is given twice.
     pub fn parse(query: &str) -> Result<Parameters, Refusal> {
         let mut found = Parameters::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if !Parameters::KNOWN.contains(&&*name) {
-                continue;
+            if Parameters::KNOWN.contains(&&*name) {
+                found.add(&name, &value)?;
             }
-            if found.text(&name).is_some() {
-                return Err(Refusal::bad(format!("{name}: given twice")));
-            }
-            found.0.push((name.into_owned(), value.into_owned()));
         }
         Ok(found)
+    }
+
+    /// Reads the query of an address that has some parameters only.
+    ///
+    /// ```
+    /// use polybook::serve::Parameters;
+    ///
+    /// let refusal = Parameters::parse_only("skip=7&limits=9", &["skip", "limit"]).unwrap_err();
+    /// assert_eq!(refusal.text(), "limits: not a parameter of this route, which has skip, limit");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Others, and a parameter that is given twice.
+    pub fn parse_only(query: &str, own: &[&str]) -> Result<Parameters, Refusal> {
+        let (mut found, mut others) = (Parameters::default(), Vec::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match own.contains(&&*name) {
+                true => found.add(&name, &value)?,
+                false => others.push(name),
+            }
+        }
+        if others.is_empty() {
+            return Ok(found);
+        }
+        let own = match own {
+            [] => "none".to_owned(),
+            own => own.join(", "),
+        };
+        let others = others.join(", ");
+        let problem = format!("{others}: not a parameter of this route, which has {own}");
+        Err(Refusal::bad(problem))
+    }
+
+    fn add(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
+        if self.text(name).is_some() {
+            return Err(Refusal::bad(format!("{name}: given twice")));
+        }
+        self.0.push((name.to_owned(), value.to_owned()));
+        Ok(())
     }
 
     /// A parameter's text, `None` if it is not given.

@@ -82,7 +82,7 @@ impl IntoResponse for Refusal {
             header::HeaderValue::from_static(plain),
         );
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            let allowed = header::HeaderValue::from_static("GET, HEAD, OPTIONS");
+            let allowed = header::HeaderValue::from_static("GET, HEAD");
             headers.insert(header::ALLOW, allowed);
         }
         response

@@ -16,6 +16,18 @@ const MOST_PLIES: usize = 600;
 const PAGE: u32 = 20;
 const LONGEST_PAGE: u32 = 200;
 
+/// How many games a page may leave out. To find a page, all games before it are ranked.
+const MOST_SKIPPED: u32 = 10_000;
+
+/// The parameters of the routes that are polybook's own.
+const OF_GAMES: [&str; 20] = [
+    "variant", "fen", "play", "source", "moves", "since", "until", "speeds", "ratings", "modes",
+    "player", "color", "opponent", "result", "eco", "event", "minPly", "skip", "limit", "sort",
+];
+const OF_BOOKS: [&str; 7] = [
+    "variant", "fen", "play", "source", "moves", "since", "until",
+];
+
 /// The routes that answer about a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Route {
@@ -57,16 +69,21 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// A parameter of the route that is malformed or missing.
+    /// A parameter of the route that is malformed or missing, or one that a route of polybook's own does not have.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
-        Request::of(route, &Parameters::parse(query)?)
+        let parameters = match route {
+            Route::Lichess | Route::Masters | Route::Player => Parameters::parse(query),
+            Route::Games => Parameters::parse_only(query, &OF_GAMES),
+            Route::Book => Parameters::parse_only(query, &OF_BOOKS),
+        };
+        Request::of(route, &parameters?)
     }
 
     /// The same of parameters that are read.
     ///
     /// # Errors
     ///
-    /// As [`parse`](Request::parse).
+    /// A parameter of the route that is malformed or missing.
     pub fn of(route: Route, parameters: &Parameters) -> Result<Request, Refusal> {
         let (start, line) = line(parameters)?;
         let view = match route {
@@ -235,7 +252,12 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
         sort: Default::default(),
     };
     if route == Route::Games {
-        page.skip = parameters.number("skip")?.unwrap_or(0) as usize;
+        let skip = parameters.number("skip")?.unwrap_or(0);
+        if skip > MOST_SKIPPED {
+            let problem = format!("skip: at most {MOST_SKIPPED}; choose fewer games with filters");
+            return Err(Refusal::bad(problem));
+        }
+        page.skip = skip as usize;
         page.limit = parameters
             .number("limit")?
             .unwrap_or(PAGE)
@@ -298,14 +320,22 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_to_a_route_is_ignored() {
+    fn what_does_not_belong_to_a_route_is_ignored_where_lichess_ignores_it() {
         parsed(
             Route::Masters,
             "speeds=fast&ratings=x&player=&since=1952&until=1990&modes=x",
         );
         parsed(Route::Lichess, "modes=x&skip=-1&speeds[]=blitz&play=");
         parsed(Route::Lichess, "color=white");
-        parsed(Route::Book, "player=&moves=5&color=red");
+        parsed(Route::Book, "moves=5&source=x");
+        for (route, query, named) in [
+            (Route::Book, "player=&moves=5&tint=red", "player, tint: "),
+            (Route::Games, "skip=1&topGames=3", "topGames: "),
+        ] {
+            let refusal = Request::parse(route, query).unwrap_err();
+            assert_eq!(refusal.status(), 400);
+            assert!(refusal.text().starts_with(named), "{}", refusal.text());
+        }
     }
 
     #[test]
@@ -331,5 +361,11 @@ mod tests {
         );
         let results = [GameResult::WhiteWins, GameResult::Draw];
         assert_eq!(request.query.filters.results, results);
+        assert_eq!(parsed(Route::Games, "skip=10000").page.skip, 10_000);
+        // Another page than the one that was asked for would be a wrong answer.
+        for skip in ["10001", "4294967295", "99999999999"] {
+            let refusal = Request::parse(Route::Games, &format!("skip={skip}")).unwrap_err();
+            assert_eq!(refusal.status(), 400);
+        }
     }
 }

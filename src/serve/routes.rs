@@ -6,29 +6,30 @@ use axum::{
     Router,
     body::Body,
     extract::{Path, Request as HttpRequest, State},
-    http::{HeaderMap, Method, Response, header},
+    http::{HeaderMap, HeaderValue, Method, Response, header},
     middleware::{self, Next},
     response::IntoResponse,
     routing::get,
 };
 use tower_http::{
     compression::CompressionLayer,
-    cors::{AllowHeaders, Any, CorsLayer},
+    cors::{AllowHeaders, AllowOrigin, AllowPrivateNetwork, CorsLayer},
 };
 
 use super::{
     Refusal, Route,
     answer::Content,
-    answering::{Answering, PGN},
+    answering::{Answering, PGN, Patience},
     asked::Asked,
+    origin::Origin,
     page,
     validator::{is_known, not_modified},
 };
 
 type Shared = State<Arc<Answering>>;
 
-/// All routes: the page and the API.
-pub(super) fn routes(answering: Arc<Answering>) -> Router {
+/// All routes: the page, and the API, which pages of these origins may read too.
+pub(super) fn routes(answering: Arc<Answering>, origins: &[Origin]) -> Router {
     let api = Router::new()
         .route("/lichess", get(lichess))
         .route("/masters", get(masters))
@@ -41,17 +42,13 @@ pub(super) fn routes(answering: Arc<Answering>) -> Router {
         .route("/games", get(games))
         .route("/book", get(book))
         .route("/about", get(about))
-        .route("/read", get(read))
+        .route("/read", get(pasted))
         .method_not_allowed_fallback(async || Refusal::method())
-        .with_state(Arc::clone(&answering))
-        .layer(
-            CorsLayer::new()
-                .allow_origin(Any)
-                .allow_methods([Method::GET, Method::HEAD])
-                .allow_headers(AllowHeaders::mirror_request())
-                .expose_headers([header::ETAG])
-                .allow_private_network(true),
-        );
+        .with_state(Arc::clone(&answering));
+    let api = match origins {
+        [] => api,
+        origins => api.layer(cors(origins)),
+    };
     let guard = move |request: HttpRequest, next: Next| {
         let checked = answering.hosts.check(request.uri(), request.headers());
         async move {
@@ -67,6 +64,30 @@ pub(super) fn routes(answering: Arc<Answering>) -> Router {
         .fallback(async || Refusal::unknown("there is nothing here; the page is at /"))
         .layer(CompressionLayer::new())
         .layer(middleware::from_fn(guard))
+}
+
+/// Tells browsers that pages of some origins may read the answers. Without it they let no page read them but our own.
+fn cors(origins: &[Origin]) -> CorsLayer {
+    let allowed = origins.to_vec();
+    let is_allowed = move |origin: &HeaderValue, _: &_| {
+        let mut allowed = allowed.iter();
+        allowed.any(|allowed| allowed.is_any() || allowed.value() == origin)
+    };
+    let origins = match origins.iter().any(Origin::is_any) {
+        true => AllowOrigin::any(),
+        false => AllowOrigin::list(origins.iter().map(|origin| origin.value().clone())),
+    };
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::GET, Method::HEAD])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers([header::ETAG])
+        .vary([
+            header::ORIGIN,
+            header::ACCESS_CONTROL_REQUEST_METHOD,
+            header::ACCESS_CONTROL_REQUEST_HEADERS,
+        ])
+        .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
 async fn lichess(state: Shared, request: HttpRequest) -> Response<Body> {
@@ -94,73 +115,112 @@ async fn games(state: Shared, request: HttpRequest) -> Response<Body> {
     if !accept(request.headers()).contains(PGN) {
         return answered(state, request, Answering::games).await;
     }
-    reading(state, request, Answering::games).await
+    texts(state, request, Answering::texts).await
 }
 
 async fn game(state: Shared, Path(id): Path<String>, request: HttpRequest) -> Response<Body> {
-    reading(state, request, move |answering, asked| {
-        answering.game(asked, &id)
-    })
-    .await
-}
-
-/// Answers what reads games' texts, of which few are read at a time.
-async fn reading(
-    state: Shared,
-    request: HttpRequest,
-    answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
-) -> Response<Body> {
-    let answering = Arc::clone(&state);
-    let permit = match answering.permit_to_read().await {
-        Ok(permit) => permit,
-        Err(refusal) => return refusal.into_response(),
-    };
-    answered(state, request, move |answering, asked| {
-        // Given back when the texts are read, also where the asker has gone meanwhile.
-        let _permit = permit;
-        answer(answering, asked)
+    texts(state, request, move |answering, asked, patience| {
+        answering.game(asked, &id, patience)
     })
     .await
 }
 
 async fn book(state: Shared, request: HttpRequest) -> Response<Body> {
-    answered(state, request, Answering::book).await
+    let permit = state.permit_to_count().await;
+    of_files(state, request, permit, Answering::book).await
 }
 
 async fn about(state: Shared, request: HttpRequest) -> Response<Body> {
-    answered(state, request, |answering, _| answering.about()).await
+    answered(state, request, Answering::about).await
 }
 
-async fn read(state: Shared, request: HttpRequest) -> Response<Body> {
+async fn pasted(state: Shared, request: HttpRequest) -> Response<Body> {
     answered(state, request, Answering::read).await
 }
 
-/// Answers on a thread that may wait for files, unless the asker has the answer already or it was given lately.
+/// Answers from the index, unless the asker has the answer already or it was given lately.
 async fn answered(
     State(answering): Shared,
     request: HttpRequest,
     answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
 ) -> Response<Body> {
-    let headers = request.headers();
-    let asked = Asked {
-        path: request.uri().path().to_owned(),
-        query: request.uri().query().unwrap_or_default().to_owned(),
-        accept: accept(headers).to_owned(),
-    };
+    let asked = asked(&request);
     let etag = answering.etag(&asked);
-    if is_known(headers, &etag) {
+    if is_known(request.headers(), &etag) {
         return not_modified(etag);
     }
     if let Some(content) = answering.given(&asked) {
         return content.into_response(etag);
     }
-    let answered = tokio::task::spawn_blocking(move || answer(&answering, &asked)).await;
-    match answered {
-        Ok(Ok(content)) => content.into_response(etag),
-        Ok(Err(refusal)) => refusal.into_response(),
-        // A panic ends this request alone.
-        Err(_) => Refusal::unavailable("internal error; please report it with this address")
-            .into_response(),
+    let permit = answering.permit_to_count().await;
+    match begun(permit, move || answer(&answering, &asked)).await {
+        Ok(content) => content.into_response(etag),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Answers from the texts of games, of which few are read at a time, and as long as there is patience.
+async fn texts(
+    state: Shared,
+    request: HttpRequest,
+    answer: impl FnOnce(&Answering, &Asked, &Patience) -> Result<Content, Refusal> + Send + 'static,
+) -> Response<Body> {
+    let permit = match state.permit_to_read().await {
+        Ok(permit) => permit,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let asker = Arc::new(());
+    let patience = Patience::new(&asker);
+    let response = of_files(state, request, permit, move |answering, asked| {
+        answer(answering, asked, &patience)
+    })
+    .await;
+    // Gone before this if nobody waits for the response.
+    drop(asker);
+    response
+}
+
+/// Answers from files that may change at any time, so that only the answer itself shows whether the asker has it.
+async fn of_files(
+    State(answering): Shared,
+    request: HttpRequest,
+    permit: impl Send + 'static,
+    answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
+) -> Response<Body> {
+    let asked = asked(&request);
+    match begun(permit, move || answer(&answering, &asked)).await {
+        Ok(content) => {
+            let etag = content.etag();
+            match is_known(request.headers(), &etag) {
+                true => not_modified(etag),
+                false => content.into_response(etag),
+            }
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Does work on a thread that may wait for files. There is a thread for each permit, so work begins at once: who goes
+/// while waiting for a permit leaves no work to be done. Work that has begun keeps its permit until it is done.
+async fn begun(
+    permit: impl Send + 'static,
+    work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
+) -> Result<Content, Refusal> {
+    let work = move || {
+        let _permit = permit;
+        work()
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    // A panic ends this request alone.
+    let panicked = "internal error; please report it with this address";
+    done.unwrap_or_else(|_| Err(Refusal::unavailable(panicked)))
+}
+
+fn asked(request: &HttpRequest) -> Asked {
+    Asked {
+        path: request.uri().path().to_owned(),
+        query: request.uri().query().unwrap_or_default().to_owned(),
+        accept: accept(request.headers()).to_owned(),
     }
 }
 

@@ -12,7 +12,9 @@ use super::{
     answering::{Answering, READERS},
     guard::Hosts,
     http,
-    log::{Log, Served},
+    log::{Log, Logging, Served},
+    origin::Origin,
+    routes::routes,
     stop::Stop,
 };
 use crate::{
@@ -25,6 +27,7 @@ pub struct Server {
     explorer: Explorer,
     books: Vec<BookFile>,
     hosts: Vec<String>,
+    origins: Vec<Origin>,
     threads: usize,
     log: Option<Log>,
 }
@@ -34,6 +37,7 @@ impl fmt::Debug for Server {
         f.debug_struct("Server")
             .field("books", &self.books)
             .field("hosts", &self.hosts)
+            .field("origins", &self.origins)
             .field("threads", &self.threads)
             .finish_non_exhaustive()
     }
@@ -46,6 +50,7 @@ impl Server {
             explorer,
             books: Vec::new(),
             hosts: Vec::new(),
+            origins: Vec::new(),
             threads: 0,
             log: None,
         }
@@ -63,13 +68,19 @@ impl Server {
         self
     }
 
+    /// Lets pages of this origin read the answers. Default: no page but the server's own.
+    pub fn allow_origin(mut self, origin: Origin) -> Server {
+        self.origins.push(origin);
+        self
+    }
+
     /// Threads that answer. Default: 0, which is one per core.
     pub fn threads(mut self, threads: usize) -> Server {
         self.threads = threads;
         self
     }
 
-    /// Is told of every request when it is answered.
+    /// Calls this for every request that was answered, on a thread of its own. When it is too slow, it misses some.
     pub fn log(mut self, log: impl Fn(&Served) + Send + Sync + 'static) -> Server {
         self.log = Some(Arc::new(log));
         self
@@ -81,22 +92,31 @@ impl Server {
     ///
     /// An address that is taken or not of this machine.
     pub fn bind(self, address: SocketAddr) -> Result<Listening> {
-        let bound = TcpListener::bind(address).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            let address = listener.local_addr()?;
-            Ok((listener, address))
-        });
-        let (listener, address) = bound.at(address.to_string(), "listen at")?;
+        self.listen(TcpListener::bind(address).at(address.to_string(), "listen at")?)
+    }
+
+    /// Takes a listener that is bound already.
+    ///
+    /// # Errors
+    ///
+    /// A listener that the system does not know.
+    pub fn listen(self, listener: TcpListener) -> Result<Listening> {
+        let address = listener
+            .set_nonblocking(true)
+            .and_then(|()| listener.local_addr());
+        let address = address.at("the listener", "use")?;
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
         let hosts = Hosts::new(address, self.hosts);
         Ok(Listening {
             listener,
             address,
             log: self.log,
-            threads: match self.threads {
-                0 => std::thread::available_parallelism().map_or(1, usize::from),
-                threads => threads,
-            },
-            answering: Arc::new(Answering::new(self.explorer, self.books, hosts)),
+            origins: self.origins,
+            threads,
+            answering: Arc::new(Answering::new(self.explorer, self.books, hosts, threads)),
         })
     }
 }
@@ -106,6 +126,7 @@ pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     log: Option<Log>,
+    origins: Vec<Origin>,
     threads: usize,
     answering: Arc<Answering>,
 }
@@ -136,9 +157,19 @@ impl Listening {
             .enable_all()
             .build()
             .at(self.address.to_string(), "serve at")?;
-        let served = runtime.block_on(http::serve(self.listener, self.answering, self.log, stop));
+        let (log, last_lines) = self
+            .log
+            .map(Logging::start)
+            .transpose()
+            .at(self.address.to_string(), "serve at")?
+            .unzip();
+        let routes = routes(self.answering, &self.origins);
+        let served = runtime.block_on(http::serve(self.listener, routes, log, stop));
         // A question of an index on a slow disk must not hold up the end.
         runtime.shutdown_timeout(Duration::from_millis(100));
+        if let Some(last_lines) = last_lines {
+            last_lines.wait();
+        }
         served.at(self.address.to_string(), "serve at")
     }
 }

@@ -5,6 +5,12 @@ use axum::{
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
 };
 
+/// A validator. It is weak because an answer may be sent packed.
+pub(super) fn etag_of(hash: u64) -> HeaderValue {
+    let text = format!("W/\"{hash:016x}\"");
+    text.try_into().expect("a number is a header's value")
+}
+
 /// Whether the asker has the answer with this validator.
 pub(super) fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     let etag = etag.to_str().unwrap_or_default().trim_start_matches("W/");

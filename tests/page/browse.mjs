@@ -158,6 +158,67 @@ const tests = {
     assert.deepEqual(faults, []);
   },
 
+  async "the variant of all sources is asked for after going back"() {
+    const { page, context } = await open(browser, url, "/");
+    const about = { ...(await api("/about")), sources: [{ name: "drops", games: 1, variant: "crazyhouse", files: [] }] };
+    await page.route("**/about", (route) => route.fulfill({ json: about }));
+    const asked = () => page.waitForRequest((request) => new URL(request.url()).pathname === "/lichess");
+    const variant = async (/** @type {Promise<import("playwright-core").Request>} */ request) =>
+      new URL((await request).url()).searchParams.get("variant");
+    let request = asked();
+    await page.reload();
+    assert.equal(await variant(request), "crazyhouse");
+    await settled(page);
+    await drag(page, "e2", "e4");
+    await reaches(page, "e2e4");
+    request = asked();
+    await page.goBack();
+    assert.equal(await variant(request), "crazyhouse");
+    await context.close();
+  },
+
+  async "a late answer is not shown under another heading"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    const shown = (selector) => page.locator(`#games ${selector}`);
+    /** Holds back the answers for which this is so until the page has shown the others. */
+    const hold = async (isHeld) => {
+      const held = [];
+      await page.route("**/games?*", async (route) => {
+        if (!isHeld(new URL(route.request().url()).searchParams)) return route.continue();
+        const answer = await route.fetch();
+        // The page may have given up the request.
+        held.push(() => route.fulfill({ response: answer }).catch(() => undefined));
+      });
+      return async () => {
+        await page.waitForFunction(() => !document.body.hasAttribute("aria-busy"));
+        await page.waitForTimeout(300);
+        assert.ok(held.length > 0);
+        for (const release of held) await release();
+        await page.waitForTimeout(300);
+        await page.unroute("**/games?*");
+      };
+    };
+    const ids = () => shown("[data-game]").evaluateAll((games) => games.map((game) => game.getAttribute("data-game")));
+    const wanted = async (query) => (await api(`/games?limit=20&${query}`)).games.map(({ id }) => id);
+    await page.click('[data-games="all"]');
+    await shown(".pages select").waitFor();
+    let release = await hold((asked) => asked.get("sort") === "rating");
+    await page.selectOption("#games .pages select", "rating");
+    await page.selectOption("#games .pages select", "id");
+    await release();
+    assert.equal(await shown(".pages select").inputValue(), "id");
+    assert.deepEqual(await ids(), await wanted("sort=id"));
+
+    release = await hold((asked) => asked.get("skip") === "20");
+    await page.click('[data-games="next"]');
+    await page.click('[data-games="all"]');
+    await release();
+    assert.match((await shown(".pages span").textContent()) ?? "", /^1–20 of/);
+    assert.deepEqual(await ids(), await wanted("sort=id"));
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "what is pasted is read"() {
     const { page, faults } = await open(browser, url, "/");
     await page.fill("#paste input", "1. e4 c5 2. Nf3");

@@ -294,7 +294,7 @@ byId("paste").addEventListener("submit", (event) => {
 byId("copy-fen").addEventListener("click", () => void copy(answer?.polybook.fen ?? ""));
 byId("copy-command").addEventListener("click", () => void copy(byId("command").textContent ?? ""));
 window.addEventListener("popstate", () => {
-  view = readView(location.search);
+  view = addressed();
   void show();
 });
 
@@ -302,6 +302,12 @@ window.addEventListener("popstate", () => {
 function servedVariant() {
   const [first = "", ...others] = new Set(about.sources.map(({ variant }) => variant));
   return others.length || ["normal", "fischerandom", "auto"].includes(first) ? "" : first;
+}
+
+/** The view of the address, which need not name the variant of all sources. */
+function addressed() {
+  const addressed = readView(location.search);
+  return { ...addressed, variant: addressed.variant || servedVariant() };
 }
 
 /** Asks what is served, once, and then shows the address. */
@@ -316,7 +322,7 @@ async function start() {
     make("strong", {}, about.sources.map(({ name }) => name).join(", ")),
     ` ${number(about.games)} games${years}`,
   );
-  view.variant ||= servedVariant();
+  view = addressed();
   buildFilters(form, about, (filters) => go({ filters }));
   await show();
 }

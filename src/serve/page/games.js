@@ -11,6 +11,9 @@ import { ask, make, number, pgn, result } from "./api.js";
 /** How many games a page of all games has. */
 const PAGE = 20;
 
+/** How many games the server leaves out at most. */
+const MOST_SKIPPED = 10_000;
+
 const TABS = /** @type {const} */ ([
   ["top", "Top"],
   ["recent", "Recent"],
@@ -25,6 +28,8 @@ export class Games {
   /** @type {Answer | undefined} */
   #answer;
   #question = new URLSearchParams();
+  /** Ends when something else is to be listed: an answer that comes later belongs to another heading. */
+  #asking = new AbortController();
   #place;
   #open;
 
@@ -51,10 +56,12 @@ export class Games {
   async #draw() {
     const answer = this.#answer;
     if (!answer) return;
+    this.#asking.abort();
+    this.#asking = new AbortController();
     const focused = document.activeElement?.getAttribute("data-games") ?? "";
     const sans = new Map(answer.polybook.legal.map(({ uci, san }) => [uci, san]));
     if (this.#tab === "all") {
-      await this.#drawAll(answer, sans);
+      await this.#drawAll(sans, this.#asking.signal);
     } else {
       const games = this.#tab === "top" ? answer.topGames : answer.recentGames;
       this.#place.replaceChildren(this.#tabs(), this.#list(games, sans));
@@ -64,20 +71,20 @@ export class Games {
   }
 
   /**
-   * @param {Answer} answer
    * @param {Map<string, string>} sans
+   * @param {AbortSignal} signal
    */
-  async #drawAll(answer, sans) {
+  async #drawAll(sans, signal) {
     const question = new URLSearchParams(this.#question);
     question.set("skip", String(this.#skip));
     question.set("limit", String(PAGE));
     question.set("sort", this.#sort);
     try {
-      const { total, games } = /** @type {GameList} */ (await ask("games", question));
-      // Meanwhile the page may show another position.
-      if (answer !== this.#answer || this.#tab !== "all") return;
+      const { total, games } = /** @type {GameList} */ (await ask("games", question, signal));
+      if (signal.aborted) return;
       this.#place.replaceChildren(this.#tabs(), this.#list(games, sans), this.#pages(total));
     } catch (error) {
+      if (signal.aborted) return;
       this.#place.replaceChildren(this.#tabs(), make("p", { class: "problem" }, String(error)));
     }
   }
@@ -127,7 +134,7 @@ export class Games {
     const text = total ? `${number(this.#skip + 1)}–${number(last)} of ${number(total)}` : "";
     const step = (/** @type {string} */ label, /** @type {number} */ skip, /** @type {string} */ name) => {
       const button = make("button", { type: "button", "data-games": name }, label);
-      button.disabled = skip < 0 || skip >= total;
+      button.disabled = skip < 0 || skip >= total || skip > MOST_SKIPPED;
       button.addEventListener("click", () => {
         this.#skip = skip;
         void this.#draw();
