@@ -3,7 +3,7 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::Path,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,7 @@ use super::{
     answer::{AboutAll, Books, Content, OpenGame, WithBoard},
     asked::Asked,
     board::Board,
+    client::Client,
     game::{moves_of_game, moves_of_text},
     given::Given,
     guard::Hosts,
@@ -64,20 +65,19 @@ pub(super) struct Answering {
 /// How long texts are read for an asker: as long as there is one, and ten seconds at most.
 pub(super) struct Patience {
     end: Instant,
-    asker: Weak<()>,
+    asker: Option<Client>,
 }
 
 impl Patience {
-    /// For an asker who is there as long as this is shared.
-    pub(super) fn new(asker: &Arc<()>) -> Patience {
+    pub(super) fn new(asker: Option<Client>) -> Patience {
         Patience {
             end: Instant::now() + READING,
-            asker: Arc::downgrade(asker),
+            asker,
         }
     }
 
     fn lasts(&self) -> bool {
-        self.asker.strong_count() > 0 && Instant::now() < self.end
+        !self.asker.as_ref().is_some_and(Client::is_gone) && Instant::now() < self.end
     }
 }
 

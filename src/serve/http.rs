@@ -8,10 +8,14 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
-use hyper::server::conn::http1;
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
+    server::graceful::{GracefulConnection, GracefulShutdown},
     service::TowerToHyperService,
 };
 use tokio::{
@@ -23,6 +27,7 @@ use tokio::{
 use super::{
     Refusal,
     addresses::Addresses,
+    client::Client,
     log::{Logging, Served},
     patient::Patient,
     stop::Stop,
@@ -60,12 +65,15 @@ pub(super) async fn serve(
         loop {
             let place = Arc::clone(&places).acquire_owned().await;
             match listener.accept().await {
-                Ok((stream, client)) => {
-                    let counted = addresses.as_ref().map(|all| all.enter(client.ip()));
-                    if matches!(counted, Some(None)) {
+                Ok((stream, address)) => {
+                    let counted = addresses.as_ref().map(|all| all.enter(address.ip()));
+                    let (Ok((client, stream)), None | Some(Some(_))) =
+                        (Client::of(stream), &counted)
+                    else {
                         continue;
-                    }
-                    let connection = connections.watch(connection(stream, routes.clone()));
+                    };
+                    let connection = connection(client, stream, routes.clone());
+                    let connection = connections.watch(connection);
                     tokio::spawn(async move {
                         // Nothing can be answered on a connection that breaks.
                         let _ = connection.await;
@@ -86,19 +94,24 @@ pub(super) async fn serve(
     Ok(())
 }
 
-type Connection = http1::Connection<TokioIo<Patient<TcpStream>>, TowerToHyperService<Router>>;
-
-fn connection(stream: TcpStream, routes: Router) -> Connection {
+/// A connection whose requests carry their client.
+fn connection(
+    client: Client,
+    stream: TcpStream,
+    routes: Router,
+) -> impl GracefulConnection<Error = hyper::Error> + Send {
     // Answers are written whole: waiting for more to send only delays them. A stream that refuses is gone.
     let _ = stream.set_nodelay(true);
+    let routes = TowerToHyperService::new(routes);
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(client.clone());
+        routes.call(request)
+    });
     http1::Builder::new()
         .max_buf_size(LONGEST_REQUEST)
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(
-            TokioIo::new(Patient::new(stream)),
-            TowerToHyperService::new(routes),
-        )
+        .serve_connection(TokioIo::new(Patient::new(stream)), service)
 }
 
 /// Routes that answer a bounded number of requests at once and report each to a log.

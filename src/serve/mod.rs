@@ -11,6 +11,7 @@ mod asked;
 mod board;
 mod books;
 mod cache;
+mod client;
 mod game;
 mod given;
 mod guard;

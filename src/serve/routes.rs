@@ -21,6 +21,7 @@ use super::{
     answer::Content,
     answering::{Answering, PGN, Patience},
     asked::Asked,
+    client::Client,
     origin::Origin,
     page,
     validator::{is_known, not_modified},
@@ -153,7 +154,8 @@ async fn answered(
         return content.into_response(etag);
     }
     let permit = answering.permit_to_count().await;
-    match begun(permit, move || answer(&answering, &asked)).await {
+    let client = client(&request);
+    match begun(permit, client, move || answer(&answering, &asked)).await {
         Ok(content) => content.into_response(etag),
         Err(refusal) => refusal.into_response(),
     }
@@ -169,15 +171,11 @@ async fn texts(
         Ok(permit) => permit,
         Err(refusal) => return refusal.into_response(),
     };
-    let asker = Arc::new(());
-    let patience = Patience::new(&asker);
-    let response = of_files(state, request, permit, move |answering, asked| {
+    let patience = Patience::new(client(&request));
+    of_files(state, request, permit, move |answering, asked| {
         answer(answering, asked, &patience)
     })
-    .await;
-    // Gone before this if nobody waits for the response.
-    drop(asker);
-    response
+    .await
 }
 
 /// Answers from files that may change at any time, so that only the answer itself shows whether the asker has it.
@@ -188,7 +186,8 @@ async fn of_files(
     answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
 ) -> Response<Body> {
     let asked = asked(&request);
-    match begun(permit, move || answer(&answering, &asked)).await {
+    let client = client(&request);
+    match begun(permit, client, move || answer(&answering, &asked)).await {
         Ok(content) => {
             let etag = content.etag();
             match is_known(request.headers(), &etag) {
@@ -200,12 +199,16 @@ async fn of_files(
     }
 }
 
-/// Does work on a thread that may wait for files. There is a thread for each permit, so work begins at once: who goes
-/// while waiting for a permit leaves no work to be done. Work that has begun keeps its permit until it is done.
+/// Does work on a thread that may wait for files, unless its client has gone while it waited for a permit. There is a
+/// thread for each permit, so work begins at once. It keeps its permit until it is done, whoever goes.
 async fn begun(
     permit: impl Send + 'static,
+    client: Option<Client>,
     work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
 ) -> Result<Content, Refusal> {
+    if client.is_some_and(|client| client.is_gone()) {
+        return Err(Refusal::unavailable("the client is gone"));
+    }
     let work = move || {
         let _permit = permit;
         work()
@@ -214,6 +217,11 @@ async fn begun(
     // A panic ends this request alone.
     let panicked = "internal error; please report it with this address";
     done.unwrap_or_else(|_| Err(Refusal::unavailable(panicked)))
+}
+
+/// The client of a request.
+fn client(request: &HttpRequest) -> Option<Client> {
+    request.extensions().get().cloned()
 }
 
 fn asked(request: &HttpRequest) -> Asked {
