@@ -251,7 +251,7 @@ mod tests {
         run.run().unwrap();
         let index = Index::open(&path).unwrap();
         let text = index.text(7).unwrap();
-        let mut asked = 0;
+        let mut asked = 0_u32;
         loop {
             let left = std::cell::Cell::new(asked);
             let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;

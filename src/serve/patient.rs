@@ -90,53 +90,53 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use std::future::poll_fn;
 
     use super::*;
 
-    fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_time().build().unwrap();
-        runtime.block_on(test);
-    }
+    /// A client that takes a byte of every second write.
+    #[derive(Default)]
+    struct Slow(bool);
 
-    #[test]
-    fn a_client_that_does_not_read_is_given_up_even_if_it_takes_a_byte_now_and_then() {
-        run(async {
-            let (stream, mut client) = duplex(16);
-            let mut stream = Patient::new(stream);
-            let begun = std::time::Instant::now();
-            let reading = async {
-                loop {
-                    sleep(PATIENCE / 8).await;
-                    client.read_u8().await.unwrap();
-                }
-            };
-            let err = tokio::select! {
-                written = stream.write_all(&[0; 1000]) => written.unwrap_err(),
-                () = reading => unreachable!("it reads for ever"),
-            };
-            assert_eq!(err.kind(), io::ErrorKind::TimedOut);
-            assert!((PATIENCE..2 * PATIENCE).contains(&begun.elapsed()));
-        });
-    }
-
-    #[test]
-    fn the_time_begins_anew_when_all_is_written() {
-        run(async {
-            let (stream, mut client) = duplex(16);
-            let mut stream = Patient::new(stream);
-            for _ in 0..3 {
-                let writing = async {
-                    stream.write_all(&[0; 32]).await.unwrap();
-                    stream.flush().await.unwrap();
-                };
-                let reading = async {
-                    sleep(PATIENCE / 2).await;
-                    client.read_exact(&mut [0; 32]).await.unwrap();
-                };
-                tokio::join!(writing, reading);
+    impl AsyncWrite for Slow {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.0 = !self.0;
+            match self.0 {
+                true => Poll::Ready(Ok(1)),
+                false => Poll::Pending,
             }
-        });
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_given_up() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().unwrap();
+        let begun = std::time::Instant::now();
+        let mut stream = Patient::new(Slow::default());
+        let mut write = || {
+            runtime.block_on(poll_fn(|context| {
+                Pin::new(&mut stream).poll_write(context, &[0])
+            }))
+        };
+        assert_eq!(write().unwrap(), 1);
+        assert_eq!(write().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= PATIENCE);
+        assert_eq!(write().unwrap(), 1);
+        // The time is over until all is written.
+        assert_eq!(write().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < 2 * PATIENCE);
     }
 }
