@@ -19,8 +19,8 @@ use crate::common::{ok, polybook_in, sample, skip};
 use tempfile::TempDir;
 
 /// The kinds of calls that `inject.c` fails.
-const KINDS: [&str; 9] = [
-    "write", "sync", "rename", "open", "read", "remove", "status", "change", "lock",
+const KINDS: [&str; 10] = [
+    "write", "sync", "rename", "open", "read", "remove", "status", "change", "lock", "thread",
 ];
 
 /// What the injector answers where it cannot work.

@@ -7,7 +7,7 @@ use super::{
     record::{Fold, Record, SHARDS},
     shards::{Partition, Shards},
 };
-use crate::error::Result;
+use crate::{error::Result, task};
 
 /// Records that are handed to the shards at once.
 const BATCH: usize = 1 << 14;
@@ -53,7 +53,9 @@ impl Sorter {
     /// A temporary file that cannot be written or read, or what `f` answers.
     pub(crate) fn for_each(mut self, mut f: impl FnMut(u128) -> Result<()>) -> Result<()> {
         self.append()?;
-        let sealed = self.shards.seal()?;
+        // A pool of its own: the one that is shared panics if its threads cannot be started.
+        let shards = self.shards;
+        let sealed = task::pool(0)?.install(|| shards.seal())?;
         for shard in 0..SHARDS {
             for record in sealed.records(shard) {
                 f(record?.0)?;
