@@ -419,9 +419,14 @@ fn merging_databases() {
 
 #[test]
 fn converting() {
-    for out in ["book.bin", "suite.pgn", "suite.epd", "table.csv"] {
+    for out in [
+        "book.bin",
+        "suite.pgn --plies 2",
+        "suite.epd --plies 2",
+        "table.csv",
+    ] {
         endures(&format!(
-            "convert other.obs.db3 {out} --min-game 1 --plies 2 --threads 1 -q"
+            "convert other.obs.db3 {out} --min-game 1 --threads 1 -q"
         ));
     }
     endures("convert other.bin table.csv -q");
