@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use crate::common::{fails, fed, ok, ok_json, records, refused, run, sample, temp};
 use polybook::{
     book::Entry,
-    position::{BookMove, from_text, key},
+    position::{BookMove, from_text, key, read_move},
 };
 use proptest::prelude::*;
 use shakmaty::Square;
@@ -71,6 +71,40 @@ fn both_spellings_of_castling_are_one_move() {
     assert_eq!(records(&dir.path().join("new.bin")).len(), 2);
     assert_eq!(edit("--set", "O-O=50%"), ["\"O-O\" 60", "\"d3\" 60"]);
     assert_eq!(edit("--remove", "e1g1"), ["\"d3\" 60"]);
+    // Where a line comes to the position, only weights count.
+    let line = |mv: &str, before: &str| {
+        let pos = from_text(None, Some(before)).unwrap();
+        let mv = BookMove::from(read_move(&pos, mv.as_bytes()).unwrap());
+        let (key, weight, learn) = (key(&pos), 1, 0);
+        Entry {
+            key,
+            mv,
+            weight,
+            learn,
+        }
+    };
+    let way = "e4 e5 Nf3 Nf6 Be2 Be7".split(' ').collect::<Vec<_>>();
+    let way: Vec<Entry> = (0..way.len())
+        .map(|i| line(way[i], &way[..i].join(" ")))
+        .collect();
+    let with = |records: &[[u8; 16]], name: &str| {
+        let mut entries: Vec<Entry> = records.iter().map(|r| Entry::from_bytes(*r)).collect();
+        entries.extend(&way);
+        entries.sort_by_key(|entry| entry.key);
+        let bytes = entries.iter().flat_map(|entry| entry.to_bytes());
+        fs::write(dir.path().join(name), bytes.collect::<Vec<u8>>()).unwrap();
+    };
+    with(&book, "a.bin");
+    with(&[record("d2d3", 60), record("e1h1", 40)], "b.bin");
+    with(&[record("d2d3", 60), record("e1g1", 41)], "c.bin");
+    assert_eq!(ok(dir.path(), "diff a.bin b.bin"), "");
+    let different = run(dir.path(), "diff a.bin c.bin");
+    let different = String::from_utf8(different.stdout).unwrap();
+    assert!(
+        different.contains("\n  * O-O      40 -> 41\n"),
+        "{different}"
+    );
+    assert_eq!(different.lines().count(), 2, "{different}");
 }
 
 #[test]

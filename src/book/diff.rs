@@ -2,10 +2,15 @@
 
 use super::{
     entry::Entry,
+    moves::as_the_format_says,
     open::Book,
     positions::{MergePolicy, PositionEntries, Positions},
 };
-use crate::{error::Result, position::BookMove, progress::Meter};
+use crate::{
+    error::Result,
+    position::{BookMove, Rules},
+    progress::Meter,
+};
 
 /// A position of which two books know different things.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +19,28 @@ pub struct PositionDifference {
     pub key: u64,
     /// The moves that differ, in the order of their numbers.
     pub moves: Vec<MoveDifference>,
+    /// All moves of both books there, with the sums of their weights.
+    sums: [Vec<(Entry, u64)>; 2],
+}
+
+impl PositionDifference {
+    /// The moves that differ, for a caller who knows the position: castling that is spelled as the king's two steps is
+    /// the same move as castling that is spelled as the format says.
+    pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
+        let spelled = |sums: &Vec<(Entry, u64)>| {
+            let mut moves: Vec<(Entry, u64)> = Vec::new();
+            for (entry, sum) in sums {
+                let mv = as_the_format_says(pos, entry.mv);
+                match moves.iter_mut().find(|(other, _)| other.mv == mv) {
+                    Some((_, other)) => *other += sum,
+                    None => moves.push((Entry { mv, ..*entry }, *sum)),
+                }
+            }
+            moves
+        };
+        let [first, second] = self.sums.each_ref().map(spelled);
+        compared(&first, &second)
+    }
 }
 
 /// A move that only one book has, or that has another weight or `learn` in the other.
@@ -91,9 +118,10 @@ impl Differences<'_> {
             let taken = next.take_if(|next| next.key == key);
             taken.map_or_else(Vec::new, |taken| taken.sums)
         };
-        let first = take(&mut self.next_first);
-        let moves = compared(&first, &take(&mut self.next_second));
-        Ok(Some(PositionDifference { key, moves }))
+        let sums = [take(&mut self.next_first), take(&mut self.next_second)];
+        let [first, second] = &sums;
+        let moves = compared(first, second);
+        Ok(Some(PositionDifference { key, moves, sums }))
     }
 }
 

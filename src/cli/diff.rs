@@ -3,11 +3,11 @@
 use std::{fmt::Write as _, io::Write, path::PathBuf, sync::Arc};
 
 use polybook::{
-    book::{Book, MoveRecords, PositionDifference, differences},
+    book::{Book, Differences, MoveRecords, PositionDifference, differences},
     position::Variant,
     progress::Meter,
     tally::Memory,
-    tree::{LinesOf, Replies, Union, Wanted},
+    tree::{FoundPositions, LinesOf, Replies, Union, Wanted},
 };
 use serde::Serialize;
 use shakmaty::{Color, EnPassantMode, fen::Fen, variant::VariantPosition};
@@ -26,8 +26,8 @@ use super::{
 #[command(after_help = "\
 Each position that differs is printed with its FEN, or with its key if no line of the books comes to it
 from the starting position; then the moves: - only in A, + only in B, * with another weight. A move that
-a book has several times has the sum of their weights. Headers and the order of the moves of a position do
-not count. Exit status 1 means that the books differ.
+a book has several times has the sum of their weights, and so has castling that it spells in two ways,
+where the FEN is known. Headers and the order of the moves of a position do not count. Exit status 1 means that the books differ.
 
 Examples:
   polybook diff old.bin new.bin
@@ -102,16 +102,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let variant = args.variant.or(first.variant()).or(second.variant());
     let meter = Arc::default();
     let bar = Bar::of_phase("comparing", &meter, context);
-    let mut totals = Totals::default();
     let mut wanted = Wanted::new(Memory {
         bytes: memory.bytes / 2,
         ..memory
     });
     for difference in differences(&first, &second, &meter) {
-        let difference = difference?;
-        totals.positions += 1;
-        totals.moves += difference.moves.len() as u64;
-        wanted.add(difference.key)?;
+        wanted.add(difference?.key)?;
     }
     look(
         &mut wanted,
@@ -123,12 +119,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     drop(bar);
     let mut out = super::terminal::stdout();
     let again = Meter::default();
-    let mut found = wanted.found();
-    let documents = differences(&first, &second, &again).map(|difference| {
-        let difference = difference?;
-        let pos = found.position(difference.key)?;
-        Ok(document(&difference, pos.as_ref()))
-    });
+    let found_again = || differences(&first, &second, &again);
+    let mut totals = Totals::default();
+    for document in documents(found_again(), wanted.found()) {
+        totals.positions += 1;
+        totals.moves += document?.moves.len() as u64;
+    }
+    let documents = documents(found_again(), wanted.found());
     if args.json {
         print_json(&mut out, totals, documents)?;
     } else {
@@ -166,6 +163,26 @@ fn look(
         }
     }
     Ok(())
+}
+
+/// The positions that differ. Where only the spelling of castling does, nothing differs.
+fn documents<'a>(
+    differences: Differences<'a>,
+    mut found: FoundPositions<'a>,
+) -> impl Iterator<Item = Documents<PositionDocument>> + 'a {
+    let documents = differences.map(move |difference| {
+        let mut difference = difference?;
+        let pos = found.position(difference.key)?;
+        if let Some(pos) = &pos {
+            difference.moves = difference.moves_in(pos);
+        }
+        Ok(document(&difference, pos.as_ref()))
+    });
+    documents.filter(|document| {
+        document
+            .as_ref()
+            .map_or(true, |found| !found.moves.is_empty())
+    })
 }
 
 fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> PositionDocument {
