@@ -515,7 +515,7 @@ fn a_pinned_capture_en_passant_is_found_and_exported_where_play_comes_to_it() {
     // No step leads to the position here.
     let without = [table, &row(after, "h5g6")].concat();
     database(&dir.path().join("without.db3"), &without);
-    let stepped = format!("{} d6 0 2", after.trim_end_matches(" -"));
+    let stepped = format!("{}d6 0 2", after.strip_suffix('-').unwrap());
     let unstepped = format!("{after} 0 2");
     for (name, has_stepped) in [("step", true), ("without", false)] {
         let moves = |file: &str, fen: &str| {

@@ -13,8 +13,13 @@ use crate::{
     progress::Meter,
 };
 
-/// How many bytes of entries make a wave.
-const WAVE: usize = 8 << 20;
+/// How many bytes of entries make a wave. Two waves are held, one that is made and one that is written.
+const WAVE: usize = 4 << 20;
+
+/// Room for a wave, and for the entry that completes it.
+fn room() -> Entries {
+    Entries::with_room(WAVE / 64, WAVE + (64 << 10))
+}
 
 /// Makes all entries of the new index, in order.
 pub(super) struct IndexMerge<'a> {
@@ -80,7 +85,7 @@ impl Waves for IndexMerge<'_> {
         if let Some(wave) = self.positions.next_wave()? {
             return Ok(wave);
         }
-        let mut entries = Entries::default();
+        let mut entries = room();
         self.games.fill(&mut entries, WAVE)?;
         if entries.len() > 0 {
             return Ok(Wave::Entries(entries));
@@ -95,7 +100,7 @@ impl Waves for IndexMerge<'_> {
 
 impl ExploredWaves for ExploredEntries<'_> {
     fn next_wave(&mut self) -> Result<Wave> {
-        let mut entries = Entries::default();
+        let mut entries = room();
         self.games.fill(&mut entries, WAVE)?;
         if entries.len() > 0 {
             return Ok(Wave::Entries(entries));
