@@ -221,8 +221,8 @@ fn files_that_are_edited_in_place_are_sent_again() {
         let etag = first[number].header("etag").unwrap();
         ask(path, &format!("{headers}If-None-Match: {etag}\r\n"))
     };
-    for number in 0..asked.len() {
-        assert_eq!(again(number).status, 304, "{}", asked[number].0);
+    for (number, (path, _)) in asked.iter().enumerate() {
+        assert_eq!(again(number).status, 304, "{path}");
     }
     // Files of the same sizes.
     fs::write(&pgn, text.replace("one", "two")).unwrap();

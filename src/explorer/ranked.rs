@@ -115,7 +115,10 @@ mod tests {
             let page = |skip, limit| numbers(Page { skip, limit, sort });
             let (total, all) = page(0, usize::MAX);
             assert_eq!(all.len() as u64, total);
-            let month = |number: &u64| explorer.game(*number).unwrap().month;
+            let month = |number: &u64| {
+                let game = explorer.game(*number).unwrap();
+                (game.year, game.month)
+            };
             match sort {
                 Sort::Id => assert!(all.is_sorted()),
                 Sort::Recent => assert!(all.iter().rev().is_sorted_by_key(month)),

@@ -94,9 +94,8 @@ mod tests {
 
     use super::*;
 
-    /// A client that takes a byte of every second write.
-    #[derive(Default)]
-    struct Slow(bool);
+    /// A client that takes so many bytes.
+    struct Slow(usize);
 
     impl AsyncWrite for Slow {
         fn poll_write(
@@ -104,10 +103,12 @@ mod tests {
             _: &mut Context<'_>,
             _: &[u8],
         ) -> Poll<io::Result<usize>> {
-            self.0 = !self.0;
-            match self.0 {
-                true => Poll::Ready(Ok(1)),
-                false => Poll::Pending,
+            match self.0.checked_sub(1) {
+                Some(left) => {
+                    self.0 = left;
+                    Poll::Ready(Ok(1))
+                }
+                None => Poll::Pending,
             }
         }
 
@@ -125,18 +126,21 @@ mod tests {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().build().unwrap();
         let begun = std::time::Instant::now();
-        let mut stream = Patient::new(Slow::default());
-        let mut write = || {
+        let mut stream = Patient::new(Slow(1));
+        let write = |stream: &mut Patient<Slow>| {
             runtime.block_on(poll_fn(|context| {
-                Pin::new(&mut stream).poll_write(context, &[0])
+                Pin::new(&mut *stream).poll_write(context, &[0])
             }))
         };
-        assert_eq!(write().unwrap(), 1);
-        assert_eq!(write().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(write(&mut stream).unwrap(), 1);
+        let err = write(&mut stream).unwrap_err();
+        assert_eq!(err.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() >= PATIENCE);
-        assert_eq!(write().unwrap(), 1);
-        // The time is over until all is written.
-        assert_eq!(write().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        // A byte now and then does not begin the time anew.
+        stream.stream.0 = 1;
+        assert_eq!(write(&mut stream).unwrap(), 1);
+        let err = write(&mut stream).unwrap_err();
+        assert_eq!(err.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() < 2 * PATIENCE);
     }
 }
