@@ -16,7 +16,7 @@ use crate::common::{
 /// The binary as a terminal starts it. Tests that run under `nohup` ignore SIGHUP, and a program inherits that.
 fn heeding_hangup(dir: &Path) -> Command {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if !signals(&status, "SigIgn:").is_some_and(|ignored| ignored & 1 == 1) {
+    if signals(&status, "SigIgn:").is_none_or(|ignored| ignored & 1 == 0) {
         return polybook_in(dir);
     }
     let mut command = Command::new("env");

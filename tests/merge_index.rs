@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    slice::from_ref,
 };
 
 use crate::common::{corpus, cut_games, fails, ok, ok_json, sample, short_games, temp};
@@ -238,12 +239,12 @@ fn lists_that_are_not_held_are_merged_to_the_byte() {
     for options in ["", "--index-stats", "--explorer"] {
         merges(
             &[
-                &[few.clone()],
+                from_ref(&few),
                 &[many.clone(), few.clone()],
-                &[many.clone()],
+                from_ref(&many),
             ],
             options,
         );
-        merges(&[&[many.clone()], &[few.clone()]], options);
+        merges(&[from_ref(&many), from_ref(&few)], options);
     }
 }
