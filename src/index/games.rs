@@ -36,7 +36,8 @@ impl GameRecords {
         self.count
     }
 
-    /// Takes the records of the next ids, joined, and the length of each.
+    /// Takes the records of the next ids, joined, and the length of each. A record may have a
+    /// [start](layout::append_start), which becomes an entry of its own.
     pub(crate) fn push_all(&mut self, lengths: &[u32], mut records: &[u8]) -> Result<()> {
         for length in lengths {
             if self.count == 0 || self.count == 10_u64.pow(self.starts.len() as u32) {
@@ -70,6 +71,7 @@ impl GameRecords {
         GameWalk {
             sequences: self.starts.iter().enumerate().map(sequence).collect(),
             value: Vec::new(),
+            start_key: Vec::new(),
         }
     }
 }
@@ -78,6 +80,7 @@ impl GameRecords {
 pub(crate) struct GameWalk<'a> {
     sequences: Vec<Sequence<'a>>,
     value: Vec<u8>,
+    start_key: Vec<u8>,
 }
 
 impl GameWalk<'_> {
@@ -95,7 +98,13 @@ impl GameWalk<'_> {
             first.reader.read_exact(&mut length)?;
             self.value.resize(u32::from_le_bytes(length) as usize, 0);
             first.reader.read_exact(&mut self.value)?;
-            entries.push(&first.key, &self.value);
+            let (record, start) = layout::split_start(&self.value);
+            entries.push(&first.key, record);
+            if let Some(start) = start {
+                self.start_key.clear();
+                layout::put_start_key(&mut self.start_key, first.id as u32);
+                entries.push(&self.start_key, start);
+            }
             first.id += 1;
             first.name();
         }

@@ -4,17 +4,20 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
+    sync::Mutex,
 };
 
 use super::{
-    layout::{self, GameHeader, GameIds, PositionStats, StatsKeys},
+    layout::{self, GameHeader, GameIds, PositionStats, StatsKeys, rows::ROWS},
     leveldb::{Database, Scan, StoredValue},
     replace::{holds_database, is_empty_directory},
     waves::IndexedFile,
 };
 use crate::{
     error::{Error, Result},
+    pgn::GameResult,
     position::VariantChoice,
+    task,
 };
 
 /// An index that is open for reading, by any number of threads.
@@ -33,6 +36,8 @@ pub struct Index {
     variant: VariantChoice,
     /// The inputs by the ids of their first games.
     files: BTreeMap<u64, PathBuf>,
+    /// The entry of rows that was last read for results, and the results in it.
+    last_results: Mutex<(Option<u64>, Vec<GameResult>)>,
 }
 
 impl fmt::Debug for Index {
@@ -61,6 +66,7 @@ impl Index {
             games: 0,
             variant: VariantChoice::default(),
             files: BTreeMap::new(),
+            last_results: Mutex::default(),
         };
         if index.database.get(layout::NUM_PASSES)?.is_some() {
             return Err(Error::file(
@@ -211,6 +217,26 @@ impl Index {
     ///
     /// An id that no game has, or a damaged index.
     pub fn header(&self, id: u32) -> Result<GameHeader> {
+        let mut header = self.record(id)?;
+        if header.lacks_result() && self.is_explored()? {
+            header.set_result(self.counted_result(id)?);
+        }
+        Ok(header)
+    }
+
+    /// By which result a game counts, in an index for the explorer.
+    fn counted_result(&self, id: u32) -> Result<GameResult> {
+        let (entry, row) = (u64::from(id) / ROWS, (u64::from(id) % ROWS) as usize);
+        let mut last = task::lock(&self.last_results);
+        if last.0 != Some(entry) {
+            let rows = self.row_entry(entry)?;
+            *last = (Some(entry), rows.iter().map(|row| row.result).collect());
+        }
+        Ok(last.1[row])
+    }
+
+    /// What the index says of a game, but for the result by which it counts.
+    pub(super) fn record(&self, id: u32) -> Result<GameHeader> {
         if u64::from(id) >= self.games {
             let problem = match self.games.checked_sub(1) {
                 Some(last) => format!("has no game {id}: ids go from 0 to {last}"),
@@ -220,9 +246,12 @@ impl Index {
         }
         let key = layout::game_key(id);
         let record = self.database.get(&key)?;
-        record
-            .and_then(GameHeader::parse)
-            .ok_or_else(|| self.malformed(&key))
+        let header = record.and_then(GameHeader::parse);
+        let mut header = header.ok_or_else(|| self.malformed(&key))?;
+        if header.offset().is_none() {
+            header.set_start(self.parsed(&layout::start_key(id), layout::parse_number)?);
+        }
+        Ok(header)
     }
 
     /// The statistics of a position; `None` if no game reached it or the index was made without them.

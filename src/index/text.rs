@@ -70,7 +70,7 @@ impl Index {
             }
             found => found.at(path, "read")?.ok_or_else(changed)?,
         };
-        let header = self.header(id)?;
+        let header = self.record(id)?;
         // The game must begin just there, and have the tags that were indexed. One without tags has nothing to tell
         // it by.
         if header.place().is_some() && (start != 0 || !header.is_of(&text)) {
@@ -96,11 +96,11 @@ impl Index {
     /// Where to look for a game.
     fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<Place> {
         let start_of = |id: u64| match goes_on() {
-            true => Ok(self.header(id as u32)?.place().map(GamePlace::start)),
+            true => Ok(self.record(id as u32)?.place().map(GamePlace::start)),
             false => Err(Error::Interrupted),
         };
-        // Other programs do not write where a game without tags begins. It is found from the last one before that
-        // has some.
+        // Only the explorer's data say where a game without tags begins. Without them it is found from the last one
+        // before that has some.
         let mut anchor = u64::from(id);
         let mut start = start_of(anchor)?;
         while start.is_none() && anchor > first {

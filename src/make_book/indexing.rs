@@ -16,7 +16,7 @@ use crate::{
         posting::Posting,
     },
     output::Finished,
-    pgn::{GameResult, Tags},
+    pgn::Tags,
     position::{self, BookMove},
     sort::{Memory, Partition, Shards},
 };
@@ -44,26 +44,20 @@ impl BatchIndex {
         self.postings.reserve(plies);
     }
 
-    /// Adds the record of the next game, which begins at `start` of the input, with tags or without.
-    pub(super) fn add_game(&mut self, tags: &Tags<'_>, start: u64, has_tags: bool) {
+    /// Adds the record of the next game, which begins at `start` of the input, with tags or without. The start of one
+    /// without tags is kept for the explorer.
+    pub(super) fn add_game(&mut self, tags: &Tags<'_>, start: u64, has_tags: bool, explores: bool) {
         let place = match has_tags {
             true => GamePlace::Tags(start),
             false => GamePlace::Moves(start),
         };
-        let start = self.records.len();
+        let before = self.records.len();
         layout::write_game(&mut self.records, tags, place);
-        let length = self.records.len() - start;
+        if explores && !has_tags {
+            layout::append_start(&mut self.records, start.to_string().as_bytes());
+        }
+        let length = self.records.len() - before;
         self.record_lengths.push(length as u32);
-    }
-
-    /// Says by which result the last game counts, whose tags do not say it.
-    pub(super) fn set_result(&mut self, result: GameResult) {
-        let Some(length) = self.record_lengths.last_mut() else {
-            return;
-        };
-        let start = self.records.len() - *length as usize;
-        layout::write_result(&mut self.records, start, result.token().as_bytes());
-        *length = (self.records.len() - start) as u32;
     }
 
     /// Makes room for what so many half-moves played where.

@@ -125,8 +125,9 @@ impl<'a> Replayer<'a> {
         let start = job.batch.offset + games.game_offset() as u64;
         let has_tags = games.first_tag_offset().is_some();
         let index = &mut self.outcome.index;
-        index.add_game(games.tags(), start, has_tags);
-        if self.options.explores() {
+        let explores = self.options.explores();
+        index.add_game(games.tags(), start, has_tags, explores);
+        if explores {
             self.outcome.index.add_facts(games.tags());
         }
     }
@@ -288,9 +289,6 @@ impl<'a> Replayer<'a> {
             self.outcome.lines.extend(found);
         }
         if self.options.leveldb.is_some() {
-            if tag_result.is_none() {
-                self.outcome.index.set_result(result);
-            }
             self.index_moves(id, result, pos.key());
         }
         if self.options.explores() {

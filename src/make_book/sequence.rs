@@ -266,7 +266,7 @@ mod tests {
             rejected: rejected.len() as u64,
         };
         for _ in 0..games {
-            outcome.index.add_game(&Tags::default(), 0, false);
+            outcome.index.add_game(&Tags::default(), 0, false, false);
         }
         outcome
     }

@@ -48,8 +48,7 @@ const RESULT_FIELD: usize = 4;
 const OFFSET_FIELD: usize = 9;
 const FEN_FIELD: usize = 10;
 
-/// Appends the fields of a game record. That of a game without tags has a fifteenth, which is where its moves begin:
-/// the format of the others has no place for it.
+/// Appends the fields of a game record.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
     for (i, name) in FIELDS.iter().enumerate() {
         if i > 0 {
@@ -72,17 +71,21 @@ pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GamePlace) {
             None => out.push(b'*'),
         }
     }
-    if let GamePlace::Moves(start) = place {
-        out.push(b'|');
-        put_number(out, start);
-    }
 }
 
-/// Puts a result into the last game record of some, which begins at `start`.
-pub fn write_result(records: &mut Vec<u8>, start: usize, result: &[u8]) {
-    let mut bars = memchr::memchr_iter(b'|', &records[start..]).skip(RESULT_FIELD - 1);
-    if let (Some(before), Some(end)) = (bars.next(), bars.next()) {
-        records.splice(start + before + 1..start + end, result.iter().copied());
+/// Appends a fifteenth field to a game record on its way to the index: where a game without tags begins.
+/// [`split_start`] takes it off again.
+pub fn append_start(record: &mut Vec<u8>, start: &[u8]) {
+    record.push(b'|');
+    record.extend_from_slice(start);
+}
+
+/// A game record, and where the game begins if [`append_start`] appended that.
+pub fn split_start(record: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let after_fields = memchr::memchr_iter(b'|', record).nth(FIELDS.len() - 1);
+    match after_fields {
+        Some(bar) => (&record[..bar], Some(&record[bar + 1..])),
+        None => (record, None),
     }
 }
 
@@ -90,6 +93,10 @@ pub fn write_result(records: &mut Vec<u8>, start: usize, result: &[u8]) {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GameHeader {
     record: Vec<u8>,
+    /// Where a game without tags begins, if that is known.
+    start: Option<u64>,
+    /// By which result the game counts, if that is known and its tags do not say it.
+    counts_as: Option<GameResult>,
 }
 
 impl GameHeader {
@@ -97,7 +104,11 @@ impl GameHeader {
     /// passed over.
     pub fn parse(record: Vec<u8>) -> Option<GameHeader> {
         let bars = memchr::memchr_iter(b'|', &record).count();
-        let header = GameHeader { record };
+        let header = GameHeader {
+            record,
+            start: None,
+            counts_as: None,
+        };
         let offset: i64 = parse_number(header.field(OFFSET_FIELD))?;
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
@@ -113,17 +124,30 @@ impl GameHeader {
         };
         let mut record = Vec::new();
         write_game(&mut record, games.tags(), place);
-        if GameResult::of_tags(games.tags()).is_none() {
-            write_result(&mut record, 0, self.field(RESULT_FIELD));
-        }
         record == self.record
     }
 
-    /// Where the game begins, `None` for a game without tags in an index of another program.
+    /// Says where a game without tags begins.
+    pub(in crate::index) fn set_start(&mut self, start: Option<u64>) {
+        self.start = start;
+    }
+
+    /// Says by which result the game counts.
+    pub(in crate::index) fn set_result(&mut self, result: GameResult) {
+        self.counts_as = Some(result);
+    }
+
+    /// Whether the tags do not say by which result the game counts.
+    pub(in crate::index) fn lacks_result(&self) -> bool {
+        GameResult::from_token(self.field(RESULT_FIELD))
+            .is_none_or(|tag| tag == GameResult::Unknown)
+    }
+
+    /// Where the game begins, `None` for a game without tags in an index without the explorer's data.
     pub(in crate::index) fn place(&self) -> Option<GamePlace> {
         match self.offset() {
             Some(offset) => Some(GamePlace::Tags(offset.saturating_sub(1))),
-            None => parse_number(self.field(FIELDS.len())).map(GamePlace::Moves),
+            None => self.start.map(GamePlace::Moves),
         }
     }
 
@@ -169,9 +193,13 @@ impl GameHeader {
         self.text(3)
     }
 
-    /// The result by which the game counts: that of the `Result` tag, else that of its termination marker.
+    /// The result: with the explorer's data the one by which the game counts, that of the `Result` tag or else that
+    /// of its termination marker; without them the `Result` tag.
     pub fn result(&self) -> Cow<'_, str> {
-        self.text(4)
+        match self.counts_as {
+            Some(result) => result.token().into(),
+            None => self.text(RESULT_FIELD),
+        }
     }
 
     /// The `Date` tag.
@@ -250,28 +278,17 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_the_tags_do_not_say_is_written_later() {
-        let pgn = b"[White \"A\"]\n[ECO \"B00\"]\n\n1. e4 0-1";
-        let mut records = b"before|".to_vec();
-        records.extend(record(pgn, GamePlace::Tags(0)));
-        write_result(&mut records, 7, b"0-1");
-        assert_eq!(records, b"before|A|*|*|*|0-1|*|*|*|B00|1||*|*|*");
-        let header = GameHeader::parse(records.split_off(7)).unwrap();
-        assert!(header.is_of(pgn));
-        assert!(!header.is_of(b"[White \"A\"]\n[ECO \"B01\"]\n\n1. e4 0-1"));
-        assert!(!header.is_of(b"[White \"A\"]\n[ECO \"B00\"]\n[Result \"1-0\"]\n\n1. e4 0-1"));
-    }
-
-    #[test]
     fn a_game_without_tags() {
         let record = record(b"1. e4 *", GamePlace::Moves(77));
-        assert_eq!(record, b"*|*|*|*|*|*|*|*|*|-1||*|*|*|77");
-        let header = GameHeader::parse(record).unwrap();
-        assert_eq!(header.offset(), None);
+        assert_eq!(record, b"*|*|*|*|*|*|*|*|*|-1||*|*|*");
+        let mut header = GameHeader::parse(record.clone()).unwrap();
+        assert_eq!((header.offset(), header.place()), (None, None));
+        header.set_start(Some(77));
         assert_eq!(header.place(), Some(GamePlace::Moves(77)));
-        // As other programs write it.
-        let header = GameHeader::parse(b"*|*|*|*|*|*|*|*|*|-1||*|*|*".to_vec()).unwrap();
-        assert_eq!(header.place(), None);
+        let mut with_start = record.clone();
+        append_start(&mut with_start, b"77");
+        assert_eq!(split_start(&with_start), (&record[..], Some(&b"77"[..])));
+        assert_eq!(split_start(&record), (&record[..], None));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub mod sums;
 
 pub use self::{
     contents::Contents,
-    game::{GameHeader, GamePlace, write_game, write_result},
+    game::{GameHeader, GamePlace, append_start, split_start, write_game},
     ids::{GameIds, GameIdsIter, IdReader, LONGEST, TOO_LONG, id_len, write_id},
     rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,
@@ -153,6 +153,26 @@ pub(super) fn put_game_key(out: &mut Vec<u8>, id: u32) {
     out.extend_from_slice(b"game_");
     put_number(out, id);
     out.extend_from_slice(b"_data");
+}
+
+/// The id in the key of the place where a game without tags begins.
+pub(super) fn start_id(key: &[u8]) -> Option<u32> {
+    parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_start")?)
+}
+
+/// The key of the place where a game without tags begins. It follows that of the game record, and only an index with
+/// the explorer's data has it.
+pub fn start_key(id: u32) -> Vec<u8> {
+    let mut key = Vec::new();
+    put_start_key(&mut key, id);
+    key
+}
+
+/// Appends the key of the place where a game without tags begins.
+pub(super) fn put_start_key(out: &mut Vec<u8>, id: u32) {
+    out.extend_from_slice(b"game_");
+    put_number(out, id);
+    out.extend_from_slice(b"_start");
 }
 
 /// The key of a position's game ids, from the position's Polyglot key.

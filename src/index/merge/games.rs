@@ -8,7 +8,7 @@ use crate::{
     index::{
         GameRecords,
         explored::{ExploredGames, NameReader, Played},
-        layout::{Contents, game_id, rows::ROWS, rows_key},
+        layout::{Contents, append_start, game_id, rows::ROWS, rows_key, start_id},
     },
     sort::{Memory, Partition, Sealed, Shards, Spool},
 };
@@ -36,14 +36,20 @@ pub(super) fn merged_records(
         let spool = || (Spool::new(share, memory.temp_dir.clone()), 0);
         let mut by_digits: Vec<(Spool, u64)> = (0..MOST_DIGITS).map(|_| spool()).collect();
         let mut stream = EntryStream::new(part.index, START, END)?;
+        let mut record = Vec::new();
         while let Some(key) = stream.key() {
-            let digits = game_id(key).map(|id| id.checked_ilog10().unwrap_or(0) as usize);
-            let (spool, count) = &mut by_digits[digits.ok_or_else(|| part.index.malformed(key))?];
-            let record = stream.value();
-            spool.append(&(record.len() as u32).to_le_bytes())?;
-            spool.append(record)?;
-            *count += 1;
+            let id = game_id(key).ok_or_else(|| part.index.malformed(key))?;
+            record.clear();
+            record.extend_from_slice(stream.value());
             stream.advance()?;
+            if stream.key().is_some_and(|key| start_id(key) == Some(id)) {
+                append_start(&mut record, stream.value());
+                stream.advance()?;
+            }
+            let (spool, count) = &mut by_digits[id.checked_ilog10().unwrap_or(0) as usize];
+            spool.append(&(record.len() as u32).to_le_bytes())?;
+            spool.append(&record)?;
+            *count += 1;
         }
         let found: u64 = by_digits.iter().map(|(_, count)| count).sum();
         if found != part.index.game_count() {

@@ -6,13 +6,7 @@ use std::path::Path;
 use shakmaty::Color;
 
 use super::{MakeBook, explored_game::ExploredGame, report::IndexReport};
-use crate::{
-    error::Result,
-    output::Finished,
-    pgn::{GameResult, Tags},
-    position::BookMove,
-    sort::Memory,
-};
+use crate::{error::Result, output::Finished, pgn::Tags, position::BookMove, sort::Memory};
 
 /// There is none.
 pub(super) enum Writer {}
@@ -23,9 +17,14 @@ pub(super) struct BatchIndex;
 impl BatchIndex {
     pub(super) fn reserve(&mut self, _plies: usize) {}
 
-    pub(super) fn add_game(&mut self, _tags: &Tags<'_>, _start: u64, _has_tags: bool) {}
-
-    pub(super) fn set_result(&mut self, _result: GameResult) {}
+    pub(super) fn add_game(
+        &mut self,
+        _tags: &Tags<'_>,
+        _start: u64,
+        _has_tags: bool,
+        _explores: bool,
+    ) {
+    }
 
     pub(super) fn reserve_played(&mut self, _plies: usize) {}
 
