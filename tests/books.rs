@@ -334,6 +334,21 @@ fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
         fs::write(dir.path().join("bad.bin"), &bytes).unwrap();
         fails(dir.path(), "verify bad.bin", 1);
     }
+    // Damage is not made good by a new checksum.
+    let mut bytes = good.clone();
+    bytes[headers + 11] ^= 1;
+    fs::write(dir.path().join("bad.bin"), &bytes).unwrap();
+    for line in [
+        "edit bad.bin --set e4=7 --out new.bin",
+        "edit bad.bin --set e4=7 --in-place",
+        "merge-book book.bin bad.bin --out new.bin",
+        "filter bad.bin --best 1 --out new.bin",
+    ] {
+        let error = fails(dir.path(), line, 1);
+        assert!(error.contains("bad.bin: the checksum"), "{line}: {error}");
+        assert!(!dir.path().join("new.bin").exists(), "{line}");
+    }
+    assert_eq!(fs::read(dir.path().join("bad.bin")).unwrap(), bytes);
     // Each way of changing a book, to a file and to a pipe.
     for line in [
         "edit book.bin --set e4=7 --out new.bin",

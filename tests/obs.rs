@@ -76,6 +76,18 @@ fn damage_in_a_database_is_noticed() {
         }
     }
     assert!(wrong > 5, "too little damage reaches a table: {wrong}");
+    // A reader that leaves early ends a table quietly.
+    let pipe = format!(
+        "'{}' convert a.obs.db3 - --format csv | head -c 10 >head.txt; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_polybook")
+    );
+    let mut shell = Command::new("bash");
+    let ended = shell.args(["-c", &pipe]).current_dir(dir.path()).output();
+    let ended = ended.unwrap();
+    assert!(
+        ended.status.success() && ended.stderr.is_empty(),
+        "{ended:?}"
+    );
     // Another program's edit is a difference.
     fs::write(&bad, &good).unwrap();
     let db = Connection::open(&bad).unwrap();

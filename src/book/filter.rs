@@ -125,7 +125,7 @@ pub fn filter_books(
     let header = joined_header(&books, "Filtered", &filter.option_text(), out)?;
     let mut writer = BookFile::begin(&mut file, Some(&header), temp_dir)?;
     let mut summary = FilterSummary::default();
-    let mut positions = Positions::new(&books, MergePolicy::Sum, meter);
+    let mut positions = Positions::checked(&books, MergePolicy::Sum, meter)?;
     if filter.walks() {
         let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
         let mut kept = BufWriter::with_capacity(1 << 16, copy);

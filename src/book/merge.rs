@@ -47,7 +47,7 @@ pub fn merge_books(
     let temp_dir = std::env::temp_dir();
     let mut writer = BookFile::begin(&mut file, Some(&header), &temp_dir)?;
     let mut summary = MergeSummary::default();
-    let mut positions = Positions::new(&books, policy, meter);
+    let mut positions = Positions::checked(&books, policy, meter)?;
     for position in &mut positions {
         task::fault("merge books");
         let (entries, is_scaled) = position?.into_entries();

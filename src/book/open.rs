@@ -16,6 +16,7 @@ use super::{
     search,
 };
 use crate::{
+    checksum::Checksum,
     error::{At, Error, Result},
     position::{Rules, Variant, key},
 };
@@ -153,6 +154,27 @@ impl Book {
         Records::new(&self.storage, &self.path)
     }
 
+    /// All records, in the order of the book, for a command that writes them again. If the header has a checksum that
+    /// is not that of the header and the records, an error follows the last: a new checksum would hide the damage.
+    pub(super) fn checked_records(&self) -> Result<CheckedRecords<'_>> {
+        let null = NullRecords::read(Bytes::new(&self.storage)).at(&self.path, "read")?;
+        Ok(CheckedRecords {
+            expected: null.text().ok().and_then(header::of_records),
+            ..self.unchecked_records()
+        })
+    }
+
+    /// The same whatever the checksum is.
+    pub(super) fn unchecked_records(&self) -> CheckedRecords<'_> {
+        CheckedRecords {
+            book: self,
+            records: self.iter(),
+            is_in_header: true,
+            sum: Checksum::default(),
+            expected: None,
+        }
+    }
+
     /// The header.
     ///
     /// # Errors
@@ -257,6 +279,44 @@ impl<'a> IntoIterator for &'a Book {
 
     fn into_iter(self) -> Records<'a> {
         self.iter()
+    }
+}
+
+/// The records of a book, and at the end whether they are those that it was written with.
+#[derive(Debug)]
+pub(super) struct CheckedRecords<'a> {
+    book: &'a Book,
+    records: Records<'a>,
+    is_in_header: bool,
+    sum: Checksum,
+    /// `None` without a checksum, and after the end.
+    expected: Option<Checksum>,
+}
+
+impl<'a> CheckedRecords<'a> {
+    pub(super) fn book(&self) -> &'a Book {
+        self.book
+    }
+}
+
+impl Iterator for CheckedRecords<'_> {
+    type Item = Result<Entry>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Entry>> {
+        let Some(record) = self.records.next() else {
+            let expected = self.expected.take()?;
+            let problem = "the checksum in its header differs, because it is damaged or another program changed it: take \
+                           a good copy, or write one without the checksum by polybook verify --fix";
+            return (expected != self.sum).then(|| Err(Error::file(&self.book.path, problem)));
+        };
+        if let (Ok(entry), Some(_)) = (&record, self.expected) {
+            self.is_in_header &= entry.key == 0;
+            if !self.is_in_header {
+                self.sum.add(&entry.to_bytes());
+            }
+        }
+        Some(record)
     }
 }
 

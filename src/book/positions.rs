@@ -2,7 +2,11 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use super::{entry::Entry, open::Book, records::Records, weight::Scaling};
+use super::{
+    entry::Entry,
+    open::{Book, CheckedRecords},
+    weight::Scaling,
+};
 use crate::{error::Result, progress::Meter, sort::Merge};
 
 /// Records that are counted together.
@@ -63,9 +67,29 @@ impl<'a> Positions<'a> {
         policy: MergePolicy,
         meter: &'a Meter,
     ) -> Positions<'a> {
-        let ordered = books.into_iter().enumerate().map(|(number, book)| {
-            meter.expect(book.len());
-            Ordered::new(number, book)
+        let records = books.into_iter().map(Book::unchecked_records);
+        Positions::of_records(records.collect(), policy, meter)
+    }
+
+    /// The same for a command that writes the records again: a checksum that differs is an error at the end.
+    pub(super) fn checked(
+        books: &'a [Book],
+        policy: MergePolicy,
+        meter: &'a Meter,
+    ) -> Result<Positions<'a>> {
+        let records = books.iter().map(Book::checked_records);
+        let records = records.collect::<Result<_>>()?;
+        Ok(Positions::of_records(records, policy, meter))
+    }
+
+    fn of_records(
+        books: Vec<CheckedRecords<'a>>,
+        policy: MergePolicy,
+        meter: &'a Meter,
+    ) -> Positions<'a> {
+        let ordered = books.into_iter().enumerate().map(|(number, records)| {
+            meter.expect(records.book().len());
+            Ordered::new(number, records)
         });
         Positions {
             records: Merge::new(ordered),
@@ -191,17 +215,15 @@ impl Eq for Numbered {}
 /// The records of a book without its header. A record out of order is an error.
 struct Ordered<'a> {
     number: usize,
-    book: &'a Book,
-    records: Records<'a>,
+    records: CheckedRecords<'a>,
     last_key: u64,
 }
 
 impl<'a> Ordered<'a> {
-    fn new(number: usize, book: &'a Book) -> Ordered<'a> {
+    fn new(number: usize, records: CheckedRecords<'a>) -> Ordered<'a> {
         Ordered {
             number,
-            book,
-            records: book.iter(),
+            records,
             last_key: 0,
         }
     }
@@ -217,7 +239,7 @@ impl Iterator for Ordered<'_> {
                 Err(err) => return Some(Err(err)),
             };
             if entry.key < self.last_key {
-                return Some(Err(self.book.unsorted()));
+                return Some(Err(self.records.book().unsorted()));
             }
             self.last_key = entry.key;
             if entry.key != 0 {

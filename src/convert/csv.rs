@@ -181,7 +181,7 @@ impl<'a> Csv<'a> {
             .from_writer(file);
         writer
             .write_record(columns.split(','))
-            .map_err(io::Error::from)
+            .map_err(io_error)
             .at(path, "write")?;
         Ok(Csv {
             path,
@@ -192,17 +192,25 @@ impl<'a> Csv<'a> {
 
     pub(super) fn text(&mut self, text: &str) -> Result<()> {
         let written = self.writer.write_field(text);
-        written.map_err(io::Error::from).at(self.path, "write")
+        written.map_err(io_error).at(self.path, "write")
     }
 
     pub(super) fn number(&mut self, number: u64) -> Result<()> {
         let written = self.writer.write_field(self.digits.format(number));
-        written.map_err(io::Error::from).at(self.path, "write")
+        written.map_err(io_error).at(self.path, "write")
     }
 
     pub(super) fn end_row(&mut self) -> Result<()> {
         let written = self.writer.write_record(None::<&[u8]>);
-        written.map_err(io::Error::from).at(self.path, "write")
+        written.map_err(io_error).at(self.path, "write")
+    }
+}
+
+/// The operating system's error itself, so that a closed pipe is known as one.
+fn io_error(err: csv::Error) -> io::Error {
+    match err.into_kind() {
+        csv::ErrorKind::Io(err) => err,
+        kind => io::Error::other(format!("{kind:?}")),
     }
 }
 

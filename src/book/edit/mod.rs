@@ -166,7 +166,7 @@ impl Rewrite<'_> {
         let mut changed = positions.iter().peekable();
         let mut written = Written::default();
         let (mut last, mut is_kept) = (None, false);
-        for entry in book {
+        for entry in book.checked_records()? {
             let entry = entry?;
             meter.advance(1);
             if Some(entry.key) < last {

@@ -27,8 +27,14 @@ pub(in crate::book) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
+/// The checksum that the records of a book should have, by the text of its header.
+pub(in crate::book) fn of_records(text: &str) -> Option<Checksum> {
+    let (before, checksum) = split_checksum(text);
+    Some(checksum?.minus(sum_of(before)))
+}
+
 /// What the text before the line adds to the checksum of the records.
-pub(in crate::book) fn sum_of(before: &str) -> Checksum {
+fn sum_of(before: &str) -> Checksum {
     let mut sum = Checksum::default();
     sum.add(before.as_bytes());
     sum

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    checksum::{renewed, split_checksum, sum_of},
+    checksum::{of_records, renewed},
     error::HeaderError,
     null_records::{NullRecords, create_raw},
     text::{Header, create, parse},
@@ -117,8 +117,7 @@ pub fn update(
     let mut records = Checksum::default();
     let mut header = match read(path) {
         Ok(text) => {
-            let (before, checksum) = split_checksum(&text);
-            records = checksum.unwrap_or_default().minus(sum_of(before));
+            records = of_records(&text).unwrap_or_default();
             parse(&text).map_err(|source| in_file(path, source))?
         }
         Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Header {

@@ -23,7 +23,7 @@ mod null_records;
 mod text;
 
 pub(super) use self::{
-    checksum::{renewed, split_checksum, with_checksum},
+    checksum::{of_records, renewed, split_checksum, with_checksum},
     null_records::NullRecords,
 };
 pub use self::{
