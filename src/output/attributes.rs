@@ -47,7 +47,16 @@ impl Attributes {
             // Another group gets what all others have.
             mode = mode & !0o70 | (mode & 0o7) << 3;
         }
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        let has = now.mode() & 0o7777;
+        if has != mode {
+            let set = file.set_permissions(fs::Permissions::from_mode(mode));
+            // Rights that stay narrower let nobody in.
+            if has & !mode == 0 {
+                if_allowed(set)?;
+            } else {
+                set?;
+            }
+        }
         for (name, value) in &self.extended {
             extended::set(file, name, value)?;
         }
@@ -113,7 +122,8 @@ mod extended {
 
     pub(super) fn of(path: &Path) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut names = match listxattr_query(path) {
-            Err(Errno::NOTSUP | Errno::NOSYS) => Vec::new(),
+            // Without room, the second call would answer again how much is needed.
+            Err(Errno::NOTSUP | Errno::NOSYS) | Ok(0) => return Ok(Vec::new()),
             length => vec![0; length?],
         };
         let length = listxattr(path, &mut names[..])?;
