@@ -586,6 +586,39 @@ fn a_directory_that_cannot_be_flushed_is_an_error() {
     assert_eq!(names(dir.path()), ["book.bin"]);
 }
 
+/// The last open is of the directory of the outputs, when they are finished.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_finished_is_kept_where_its_directory_cannot_be_opened() {
+    let Some(injector) = crate::faults::injector() else {
+        return;
+    };
+    let (dir, outside) = (temp(), temp());
+    let count = outside.path().join("count");
+    let run = |nth: &str| {
+        Command::new(injector)
+            .arg(&count)
+            .args(["open", nth])
+            .arg(dir.path())
+            .arg(env!("CARGO_BIN_EXE_polybook"))
+            .args(["make-book", "-q", "--min-game", "1", "-"])
+            .stdin(File::open(sample("famous.pgn")).unwrap())
+            .current_dir(dir.path())
+            .output()
+            .unwrap()
+    };
+    assert!(run("0").status.success());
+    fs::remove_file(dir.path().join("book.bin")).unwrap();
+    let counted = fs::read_to_string(&count).unwrap();
+    let last = counted.split(' ').next().unwrap().to_owned();
+    let output = run(&last);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let expected = "cannot put it in place: Too many open files; the finished output is kept as ";
+    assert!(error.contains(expected), "{error}");
+    assert_eq!(names(dir.path()), ["book.bin.new"]);
+}
+
 /// Another program puts a file into each directory that a run will replace.
 #[test]
 fn what_is_put_into_a_target_meanwhile_is_kept() {

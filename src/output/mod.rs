@@ -648,6 +648,59 @@ mod tests {
         assert!(err.contains(&in_place) && !second.exists(), "{err}");
     }
 
+    #[cfg(any(target_vendor = "apple", target_os = "linux"))]
+    #[test]
+    fn a_finished_directory_is_claimed_until_it_is_in_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("index");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("CURRENT"), "old").unwrap();
+        let made = directory(&target).unwrap();
+        fs::write(made.path().join("CURRENT"), "new").unwrap();
+        let other = target.clone();
+        meanwhile(move || {
+            let err = directory(&other).unwrap_err().to_string();
+            assert!(err.contains("another run"), "{err}");
+        });
+        made.commit().unwrap();
+        assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["index"]);
+    }
+
+    #[test]
+    fn the_next_run_does_not_remove_what_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        for (target, is_directory) in [("book.bin", false), ("index", true)] {
+            let target = dir.path().join(target);
+            let output = if is_directory {
+                directory(&target).unwrap().finish().unwrap()
+            } else {
+                file_of(&target, b"new").finish().unwrap()
+            };
+            fs::write(&target, "another's").unwrap();
+            for number in 0..100 {
+                let ending = match number {
+                    0 => ".new".to_owned(),
+                    _ => format!(".{number}.new"),
+                };
+                let mut taken = target.clone().into_os_string();
+                taken.push(ending);
+                fs::write(taken, "kept before").unwrap();
+            }
+            let err = output.commit().unwrap_err().to_string();
+            let (_, kept) = err.split_once("kept as ").unwrap();
+            let kept = Path::new(kept);
+            assert!(kept.extension().unwrap() != "part", "{err}");
+            fs::remove_file(&target).unwrap();
+            if is_directory {
+                directory(&target).unwrap().commit().unwrap();
+            } else {
+                file_of(&target, b"newer").commit().unwrap();
+            }
+            assert!(kept.exists(), "{err}");
+        }
+    }
+
     #[test]
     fn two_runs_for_one_target() {
         let dir = tempfile::tempdir().unwrap();

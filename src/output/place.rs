@@ -4,10 +4,11 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io,
+    iter::once_with,
     path::{Path, PathBuf},
 };
 
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::{NamedTempFile, PersistError, TempDir};
 
 use super::{
     claim,
@@ -17,7 +18,7 @@ use super::{
     target::{Target, parent},
     temporary::{Owned, remove_directory},
 };
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 
 /// An output that is complete and on the disk, but not in place. Dropped, it is removed.
 #[derive(Debug)]
@@ -93,14 +94,26 @@ impl Finished {
         }
     }
 
+    /// The failure of what comes before the first rename.
+    fn not_begun(&self, reason: io::Error) -> Failure {
+        Failure {
+            target: self.target().to_owned(),
+            reason,
+            kept: None,
+        }
+    }
+
     /// Gives the output its name. Answers what it replaced, if that is still there.
     fn place(self) -> Result<Option<Replaced>, Failure> {
         let target = self.target;
         let claim = target.exists().then(|| claim::replaced(target.path()));
         let placed = match self.part {
             Part::Written => Ok(None),
-            Part::File(file) => place_file(file.into_inner(), &target),
-            Part::Directory(directory) => place_directory(directory.into_inner().keep(), &target),
+            Part::File(file) => place_file(file.into_inner().0, &target),
+            Part::Directory(directory) => {
+                let (made, _claim) = directory.into_inner();
+                place_directory(made.keep(), &target)
+            }
         };
         match placed {
             Ok(replaced) => Ok(replaced.map(|path| Replaced {
@@ -120,9 +133,10 @@ impl Finished {
     fn keep(self) -> Option<PathBuf> {
         match self.part {
             Part::Written => None,
-            Part::File(file) => keep_file(file.into_inner(), self.target.path()),
+            Part::File(file) => keep_file(file.into_inner().0, self.target.path()),
             Part::Directory(directory) => {
-                keep_directory(directory.into_inner().keep(), self.target.path(), ".new")
+                let (made, _claim) = directory.into_inner();
+                keep_directory(made.keep(), self.target.path(), ".new")
             }
         }
     }
@@ -160,12 +174,12 @@ impl Replaced {
 }
 
 /// The directories that outputs will be in, by their paths.
-fn directories_of(outputs: &[Finished]) -> Result<BTreeMap<PathBuf, Directory>> {
+fn directories_of(outputs: &[Finished]) -> Result<BTreeMap<PathBuf, Directory>, Failure> {
     let mut directories = BTreeMap::new();
     for output in outputs {
         if !matches!(output.part, Part::Written) {
             let path = parent(output.target.path());
-            let directory = Directory::open(path).at(path, "open")?;
+            let directory = Directory::open(path).map_err(|err| output.not_begun(err))?;
             directories.insert(path.to_owned(), directory);
         }
     }
@@ -184,16 +198,11 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     let _commit = Commit::begin()?;
     let checked = outputs
         .iter()
-        .find_map(|output| Some((output.target().to_owned(), output.check().err()?)));
-    if let Some((target, reason)) = checked {
-        let failure = Failure {
-            target,
-            reason,
-            kept: None,
-        };
-        return Err(not_placed(failure, outputs, &[]));
-    }
-    let directories = directories_of(&outputs)?;
+        .try_for_each(|output| output.check().map_err(|err| output.not_begun(err)));
+    let directories = match checked.and_then(|()| directories_of(&outputs)) {
+        Ok(directories) => directories,
+        Err(failure) => return Err(not_placed(failure, outputs, &[])),
+    };
     let mut placed = Vec::with_capacity(outputs.len());
     let mut replaced = Vec::new();
     let mut outputs = outputs.into_iter();
@@ -280,9 +289,8 @@ fn place_file(file: NamedTempFile, target: &Target) -> Placed {
     let path = target.path();
     let failed = |err, file| Err((in_words(err), keep_file(file, path)));
     if path.symlink_metadata().is_err() {
-        return file
-            .persist_noclobber(path)
-            .map(|_| None)
+        return name_new(file, path)
+            .map(|()| None)
             .or_else(|err| failed(err.error, err.file));
     }
     match rename::exchange(file.path(), path, target.before()) {
@@ -296,6 +304,25 @@ fn place_file(file: NamedTempFile, target: &Target) -> Placed {
             .persist(path)
             .map(|_| None)
             .or_else(|err| failed(err.error, err.file)),
+    }
+}
+
+/// Gives a file a name that nothing has.
+fn name_new(file: NamedTempFile, name: &Path) -> Result<(), PersistError> {
+    let PersistError { error, file } = match file.persist_noclobber(name) {
+        Ok(_) => return Ok(()),
+        Err(err) => err,
+    };
+    if cfg!(windows) || error.kind() == io::ErrorKind::AlreadyExists {
+        return Err(PersistError { error, file });
+    }
+    // File systems without hard links, as exFAT, may have no rename either that refuses a name that is taken.
+    match rename::to_new(file.path(), name) {
+        Ok(()) => {
+            let _ = file.keep();
+            Ok(())
+        }
+        Err(error) => Err(PersistError { error, file }),
     }
 }
 
@@ -324,32 +351,34 @@ fn in_words(err: io::Error) -> io::Error {
     err
 }
 
-/// Names for an output that could not be put in place, or for an old one that could not be removed.
-fn names_to_keep(target: &Path, ending: &str) -> impl Iterator<Item = PathBuf> {
-    (0..100).map(move |number| {
+/// Names for an output that could not be put in place, or for an old one that could not be removed. The last one is the
+/// temporary name without its ending: the next run removes what has that.
+fn names_to_keep(made: &Path, target: &Path, ending: &str) -> impl Iterator<Item = PathBuf> {
+    let numbered = (0..100).map(move |number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(match number {
             0 => ending.to_owned(),
             _ => format!(".{number}{ending}"),
         });
         target.with_file_name(name)
-    })
+    });
+    numbered.chain(once_with(|| made.with_extension("")))
 }
 
 fn keep_file(mut file: NamedTempFile, target: &Path) -> Option<PathBuf> {
-    for name in names_to_keep(target, ".new") {
-        match file.persist_noclobber(&name) {
-            Ok(_) => return Some(name),
+    let path = file.path().to_owned();
+    for name in names_to_keep(&path, target, ".new") {
+        match name_new(file, &name) {
+            Ok(()) => return Some(name),
             Err(err) => file = err.file,
         }
     }
-    // The temporary name is the last resort.
-    let path = file.path().to_owned();
+    // Where nothing can be renamed, the next run cannot remove it.
     file.keep().ok().filter(|_| path.exists()).map(|_| path)
 }
 
 fn keep_directory(made: PathBuf, target: &Path, ending: &str) -> Option<PathBuf> {
-    for name in names_to_keep(target, ending) {
+    for name in names_to_keep(&made, target, ending) {
         if rename::to_new(&made, &name).is_ok() {
             return Some(name);
         }

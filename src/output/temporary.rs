@@ -44,10 +44,12 @@ impl<T> Owned<T> {
         &self.temporary
     }
 
-    /// The temporary without its owner. It is no longer removed when the program is stopped.
-    pub(super) fn into_inner(self) -> T {
-        drop((self.registered, self.claim));
-        self.temporary
+    /// The temporary without its owner, and its claim, to be held until it has another name. It is no longer removed when
+    /// the program is stopped.
+    pub(super) fn into_inner(self) -> (T, Option<File>) {
+        drop(self.registered);
+        // Windows renames nothing that is open.
+        (self.temporary, self.claim.filter(|_| cfg!(unix)))
     }
 }
 

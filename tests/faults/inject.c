@@ -5,7 +5,8 @@
  * The N-th call of a kind on a file under DIR fails, and only that one; with N = 0 none does. How many calls of the kind
  * there were goes to the file COUNT, followed by the kind of file whose call failed: "file", "directory" or "none". The
  * exit status is the program's. At a call of the kind "kill" the program is killed, 128 and the signal is the status, and
- * with "kill in steps" the kernel cannot exchange names besides. Calls are counted over all threads, and calls that do not go through the C library are
+ * with "kill in steps" the kernel cannot exchange names besides. With "bare" the file system has only plain renames, and
+ * neither hard links nor rights nor extended attributes, as exFAT. Calls are counted over all threads, and calls that do not go through the C library are
  * seen too: the kernel hands each one to us through a seccomp filter.
  *
  * Exit status 77: the kernel has no such filters, or does not let us use them. */
@@ -30,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { UNSUPPORTED = 77, MOST_CALLS = 16 };
+enum { UNSUPPORTED = 77, MOST_CALLS = 16, MOST_STEPS = 64 };
 
 /* Which argument names the file. Calls without one are all counted. */
 enum names { BY_FD, BY_PATH, BY_PATH_AT, NO_FILE };
@@ -61,10 +62,12 @@ struct kind {
     }
 
 static const char IN_STEPS[] = "kill in steps";
+static const char BARE[] = "bare";
 
 static const struct kind KINDS[] = {
     {"kill", 0, NAMING},
     {IN_STEPS, 0, NAMING},
+    {BARE, 0, {{-1, BY_FD}}},
     {"write",
      ENOSPC,
      {
@@ -177,21 +180,43 @@ static const struct kind *kind_of(const char *name) {
     exit(2);
 }
 
+/* What a bare file system answers. */
+static const struct {
+    int number, error;
+} BARE_CALLS[] = {
+#ifdef SYS_link
+    {SYS_link, EPERM},
+    {SYS_chmod, EPERM},
+#endif
+    {SYS_linkat, EPERM},
+    {SYS_fchmod, EPERM},
+    {SYS_fchmodat, EPERM},
+    {SYS_listxattr, EOPNOTSUPP},
+    {SYS_llistxattr, EOPNOTSUPP},
+    {SYS_flistxattr, EOPNOTSUPP},
+};
+
 /* Lets this process and its children ask us about the calls of a kind. Answers where they ask. */
 static int install(const struct kind *kind) {
-    struct sock_filter filter[MOST_CALLS + 8];
+    struct sock_filter filter[MOST_STEPS];
     unsigned short n = 0;
     int calls = 0;
     while (kind->calls[calls].number >= 0)
         calls++;
-    if (kind->name == IN_STEPS) {
+    if (kind->name == IN_STEPS || kind->name == BARE) {
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3);
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4]));
-        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RENAME_EXCHANGE, 0, 1);
+        unsigned int flags = kind->name == BARE ? RENAME_EXCHANGE | RENAME_NOREPLACE : RENAME_EXCHANGE;
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, flags, 0, 1);
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL);
     }
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; kind->name == BARE && i < sizeof BARE_CALLS / sizeof *BARE_CALLS; i++) {
+        unsigned int error = (unsigned int)BARE_CALLS[i].error;
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BARE_CALLS[i].number, 0, 1);
+        filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error);
+    }
     for (int i = 0; i < calls; i++)
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kind->calls[i].number, calls - i, 0);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
