@@ -17,6 +17,7 @@ use crate::{
     error::{At, Result},
     obs::legal_move,
     output::AtomicFile,
+    task,
 };
 
 /// A record of a book.
@@ -54,21 +55,23 @@ impl ConvertBook<'_> {
     ///
     /// A book that cannot be read or a file that cannot be written.
     pub fn to_jsonl(&self, path: &Path, starts: &[VariantPosition]) -> Result<Converted> {
-        let mut lines = Lines::create(path)?;
-        let entries = self.rows(starts, &mut |row| {
-            lines.write(&BookLine {
-                key: format!("{:016x}", row.entry.key),
-                fen: row.fen(),
-                san: row.san(),
-                uci: row.uci(),
-                weight: row.entry.weight,
-                learn: row.entry.learn,
+        task::caught(|| {
+            let mut lines = Lines::create(path)?;
+            let entries = self.rows(starts, &mut |row| {
+                lines.write(&BookLine {
+                    key: format!("{:016x}", row.entry.key),
+                    fen: row.fen(),
+                    san: row.san(),
+                    uci: row.uci(),
+                    weight: row.entry.weight,
+                    learn: row.entry.learn,
+                })
+            })?;
+            lines.commit()?;
+            Ok(Converted {
+                entries,
+                ..Converted::default()
             })
-        })?;
-        lines.commit()?;
-        Ok(Converted {
-            entries,
-            ..Converted::default()
         })
     }
 }
@@ -80,7 +83,7 @@ impl Convert {
     ///
     /// A database that cannot be read or a file that cannot be written.
     pub fn to_jsonl(&self, path: &Path) -> Result<Converted> {
-        self.write_table(Lines::create(path)?)
+        task::caught(|| self.write_table(Lines::create(path)?))
     }
 }
 
