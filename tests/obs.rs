@@ -1,9 +1,13 @@
 //! OOBS databases: made from games, read as SQL, merged, turned into other things, and those of other
 //! programs.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool};
 
 use crate::common::{corpus, fails, ok, ok_json, program, python, run, run_python, sample, temp};
+use polybook::{
+    obs::{ObsWriter, merge_databases},
+    tally::Memory,
+};
 use rusqlite::Connection;
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
@@ -347,6 +351,59 @@ fn what_is_not_a_database_is_never_replaced() {
         assert!(error.contains("not an OOBS database"), "{error}");
         assert_eq!(fs::read(at(name)).unwrap(), old);
     }
+}
+
+/// SQLite takes the journal and the write-ahead log of a database from files beside it, by their names.
+#[test]
+fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.pgn"), "1. e4 *\n").unwrap();
+    ok(
+        dir.path(),
+        "make-book -q a.pgn --obs a.obs.db3 --min-game 1",
+    );
+    let make = "make-book -q a.pgn --min-game 1 --force --obs";
+    let merge = "merge-book -q a.obs.db3 --out";
+    let refused = |command: &str| {
+        let error = fails(dir.path(), command, 1);
+        assert!(error.contains("or did not finish"), "{error}");
+    };
+
+    fs::copy(at("a.obs.db3"), at("open.db3")).unwrap();
+    let open = Connection::open(at("open.db3")).unwrap();
+    open.execute_batch("PRAGMA journal_mode = WAL; UPDATE Book SET Win = 7")
+        .unwrap();
+    let old = fs::read(at("open.db3")).unwrap();
+    refused(&format!("{make} open.db3"));
+    refused(&format!("{merge} open.db3"));
+    assert_eq!(fs::read(at("open.db3")).unwrap(), old);
+    drop(open);
+    ok(dir.path(), &format!("{make} open.db3"));
+    ok(dir.path(), "verify open.db3");
+
+    // The database was removed, and the journal of a program that was killed is left.
+    fs::write(at("gone.db3-journal"), "changes").unwrap();
+    refused(&format!("{make} gone.db3"));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("gone.db3", at("link.db3")).unwrap();
+        refused(&format!("{make} link.db3"));
+    }
+    assert!(!at("gone.db3").exists());
+    // SQLite is done with these.
+    fs::write(at("gone.db3-journal"), [0; 512]).unwrap();
+    fs::write(at("gone.db3-wal"), "").unwrap();
+    ok(dir.path(), &format!("{make} gone.db3"));
+    ok(dir.path(), "verify gone.db3");
+
+    // Another program comes while the database is being made.
+    let out = ObsWriter::create(at("late.db3"), |_| Ok(())).unwrap();
+    fs::write(at("late.db3-wal"), "changes").unwrap();
+    let (memory, stop) = (Memory::default(), AtomicBool::new(false));
+    let err = merge_databases(&[at("a.obs.db3")], out, &memory, &stop).unwrap_err();
+    assert!(err.to_string().contains("late.db3"), "{err}");
+    assert!(!at("late.db3").exists());
 }
 
 /// Options that choose and weigh differently.

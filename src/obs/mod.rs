@@ -77,6 +77,7 @@ pub fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     {
         return Ok(());
     }
+    refuse_unfinished(&path.canonicalize().at(path, "open")?, path)?;
     if Obs::open(path).is_err() {
         return Err(Error::file(
             path,
@@ -87,4 +88,32 @@ pub fn check_replaceable(path: &Path, force: bool) -> Result<()> {
         return Ok(());
     }
     Err(Error::exists(path))
+}
+
+/// Refuses a place where SQLite would take the changes of another database for those of this one: it finds the journal and
+/// the write-ahead log of a database by their names. `resolved` is the file, `path` its name for messages.
+fn refuse_unfinished(resolved: &Path, path: &Path) -> Result<()> {
+    for ending in ["-wal", "-journal"] {
+        let mut beside = resolved.as_os_str().to_owned();
+        beside.push(ending);
+        if has_changes(Path::new(&beside)) {
+            let problem = format!(
+                "beside it lies its {ending} file: another program has it open or did not finish; open and close it \
+                 there, or name another file"
+            );
+            return Err(Error::file(path, problem));
+        }
+    }
+    Ok(())
+}
+
+/// Whether SQLite may read changes from a file. As SQLite does, this takes one that is empty or begins with a zero for
+/// one that is done with.
+fn has_changes(path: &Path) -> bool {
+    if !path.is_file() {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(1).read_to_end(&mut start));
+    read.is_err() || start.first().is_some_and(|byte| *byte != 0)
 }

@@ -71,17 +71,27 @@ impl ObsWriter {
     ///
     /// # Errors
     ///
-    /// A directory that cannot be written, a file there that is not an OOBS database, and what `may_replace` answers.
+    /// A directory that cannot be written, a file there that is not an OOBS database, the journal of one that another
+    /// program has open or did not finish, and what `may_replace` answers.
     pub fn create(
         path: impl AsRef<Path>,
         may_replace: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<ObsWriter> {
-        Ok(ObsWriter {
-            file: AtomicFile::create_over(path, |old| {
-                super::check_replaceable(old, true)?;
-                may_replace(old)
-            })?,
-        })
+        let file = AtomicFile::create_over(path, |old| {
+            super::check_replaceable(old, true)?;
+            may_replace(old)
+        })?;
+        let writer = ObsWriter { file };
+        writer.refuse_unfinished()?;
+        Ok(writer)
+    }
+
+    /// Refuses a target that still has the journal of another database beside it.
+    fn refuse_unfinished(&self) -> Result<()> {
+        if !self.file.is_seekable() {
+            return Ok(());
+        }
+        super::refuse_unfinished(self.file.resolved_target(), self.target())
     }
 
     /// The file that will be there.
@@ -145,6 +155,7 @@ impl ObsWriter {
         if self.file.is_seekable() {
             let db = open(self.file.temporary_path()).sql(&target, "write")?;
             let rows = made.fill(db, self.file.file(), &target, stop, insert)?;
+            self.refuse_unfinished()?;
             return Ok((rows, self.file.finish()?));
         }
         // SQLite writes here and there, so the file is made elsewhere. Without a name, no way of ending the program

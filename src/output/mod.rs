@@ -121,6 +121,11 @@ impl AtomicFile {
         self.target.name()
     }
 
+    /// The path of that file, with symbolic links followed.
+    pub fn resolved_target(&self) -> &Path {
+        self.target.path()
+    }
+
     /// Whether bytes can be written at any place of the file, not only at its end.
     pub fn is_seekable(&self) -> bool {
         matches!(self.destination, Destination::Temporary(_))
