@@ -8,6 +8,9 @@ const ROOM_FOR_INPUTS: usize = 900;
 /// The most bytes that a comment spends on options.
 const ROOM_FOR_OPTIONS: usize = 600;
 
+/// Separates the names of inputs.
+pub(crate) const INPUT_SEPARATOR: &str = ", ";
+
 /// Where counts come from. Nothing in it depends on time, place or machine.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
@@ -39,7 +42,7 @@ impl Provenance {
     pub fn comment(&self, further_options: &[&str]) -> String {
         let mut lines = vec![
             format!("Made by polybook {}", env!("CARGO_PKG_VERSION")),
-            format!("Input: {}", self.input_names()),
+            format!("Input: {}", self.input_names(ROOM_FOR_INPUTS, printable)),
         ];
         if let Some(games) = &self.games {
             lines.push(format!("Games: {games}"));
@@ -56,22 +59,32 @@ impl Provenance {
         lines.join("\n")
     }
 
-    /// The names of the inputs, as many as there is room for.
-    fn input_names(&self) -> String {
+    /// The names of the inputs as `spelled`, as many as `room` bytes hold, and how many more there are.
+    pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
-            let name = shortened(&printable(input), ROOM_FOR_INPUTS / 2);
-            if line.len() + name.len() > ROOM_FOR_INPUTS {
-                line.push_str(&format!(" and {} more", self.inputs.len() - i));
+            let name = shortened(&spelled(input), room / 2);
+            if line.len() + name.len() > room {
+                let more = self.inputs[i..].iter().map(|input| 1 + named_more(input));
+                let more = more.fold(0, u64::saturating_add);
+                line.push_str(&format!(" and {more} more"));
                 break;
             }
             if i > 0 {
-                line.push_str(", ");
+                line.push_str(INPUT_SEPARATOR);
             }
             line.push_str(&name);
         }
         line
     }
+}
+
+/// How many inputs the name of one stands for besides its own, if it was the last of a shortened list.
+fn named_more(name: &str) -> u64 {
+    let rest = name.strip_suffix(" more");
+    let number = rest.and_then(|rest| rest.rsplit_once(" and "));
+    let more = number.and_then(|(_, number)| number.parse::<u32>().ok());
+    more.map_or(0, u64::from)
 }
 
 /// How many games were counted and left out.
@@ -202,7 +215,7 @@ fn printable(name: &str) -> String {
 }
 
 /// At most `bytes` of a text, with dots in place of the rest.
-fn shortened(text: &str, bytes: usize) -> String {
+pub(crate) fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }

@@ -10,7 +10,7 @@ use crate::{
     checksum::Checksum,
     error::Result,
     position::Variant,
-    provenance::{Games, Provenance},
+    provenance::{Games, INPUT_SEPARATOR, Provenance, shortened},
     tally::MoveFilter,
 };
 
@@ -26,8 +26,11 @@ const GENERATOR: &str = "polybook ";
 /// The name of the row that has the checksum of all others and of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
-/// Separates the names of inputs.
-const SEPARATOR: &str = ", ";
+/// The most bytes of a value.
+const LONGEST_VALUE: usize = 1 << 16;
+
+/// The most bytes of input names that are written, with room for the number of further ones, and of options.
+const ROOM: usize = LONGEST_VALUE - 64;
 
 /// What a database says of itself.
 ///
@@ -82,18 +85,15 @@ impl Info {
         say("Version", VERSION)?;
         say("Variant", &self.variant)?;
         say("ItemCount", &rows.to_string())?;
-        let Provenance {
-            inputs,
-            games,
-            options,
-        } = &self.provenance;
+        let inputs = self.provenance.input_names(ROOM, str::to_owned);
+        let Provenance { games, options, .. } = &self.provenance;
         let generator = format!("{GENERATOR}{}", env!("CARGO_PKG_VERSION"));
         say("Generator", &generator)?;
-        say("Input", &inputs.join(SEPARATOR))?;
+        say("Input", &inputs)?;
         if let Some(games) = games {
             say("Games", &games.to_string())?;
         }
-        say("Options", options)?;
+        say("Options", &shortened(options, ROOM))?;
         say("MinGame", &self.selection.min_game.to_string())?;
         if self.selection.min_score > 0.0 {
             say("MinScore", &self.selection.min_score.to_string())?;
@@ -147,7 +147,7 @@ impl Info {
             sum += more;
             sum
         });
-        if ours.options != theirs.options {
+        if ours.options != theirs.options && ours.options.len() <= ROOM {
             ours.options = format!("{} | {}", ours.options, theirs.options);
         }
         // A move that one of them lacks may be missing from the sum.
@@ -202,7 +202,7 @@ impl Rows {
 
     /// Where the counts come from.
     fn provenance(&self) -> Result<Provenance, ObsError> {
-        let inputs = self.get("Input").map(|names| names.split(SEPARATOR));
+        let inputs = self.get("Input").map(|names| names.split(INPUT_SEPARATOR));
         Ok(Provenance {
             inputs: inputs.into_iter().flatten().map(str::to_owned).collect(),
             games: self.parsed("Games", Games::from_text)?,
@@ -229,5 +229,56 @@ impl Rows {
             _ => None,
         })?;
         Ok(selection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::obs::table::TABLES;
+
+    fn info(inputs: impl Iterator<Item = u32>, options: &str) -> Info {
+        let provenance = Provenance {
+            inputs: inputs.map(|i| format!("games of week {i}.pgn")).collect(),
+            games: None,
+            options: options.to_owned(),
+        };
+        Info::new(Variant::Standard, provenance, &MoveFilter::every_move())
+    }
+
+    /// What is read of what is written.
+    fn round_trip(info: &Info) -> Info {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(TABLES).unwrap();
+        info.write(&db, 0, Checksum::default()).unwrap();
+        let longest = "SELECT max(octet_length(Value)) FROM Info";
+        let longest: u32 = db.query_row(longest, [], |row| row.get(0)).unwrap();
+        assert!(longest as usize <= LONGEST_VALUE, "{longest}");
+        Info::read(&db, Path::new("a.db3")).unwrap()
+    }
+
+    #[test]
+    fn few_inputs_come_back_exactly_and_many_are_counted() {
+        let few = info(0..100, "--min-elo 2400");
+        assert_eq!(round_trip(&few), few);
+
+        let many = round_trip(&info(0..100_000, &"--player Tal ".repeat(100_000)));
+        assert!(many.provenance.options.ends_with("..."));
+        let named = |info: &Info| {
+            let names = info.provenance.inputs.len();
+            let last = &info.provenance.inputs[names - 1];
+            let (_, more) = last.rsplit_once(" and ").unwrap();
+            let more: usize = more.strip_suffix(" more").unwrap().parse().unwrap();
+            names + more
+        };
+        assert_eq!(named(&many), 100_000);
+        // Merging neither outgrows the room nor forgets the inputs that are only counted.
+        let mut merged = many.clone();
+        merged.join(&info(0..7, "--eco B"));
+        merged.join(&many);
+        assert_eq!(named(&round_trip(&merged)), 200_007);
+        let mut merged = info(0..7, "");
+        merged.join(&many);
+        assert_eq!(named(&round_trip(&merged)), 100_007);
     }
 }
