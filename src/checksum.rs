@@ -34,7 +34,7 @@ impl fmt::Display for Checksum {
 }
 
 /// Not 16 hexadecimal digits.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct NoChecksum;
 
 impl FromStr for Checksum {

@@ -20,8 +20,8 @@
 //! assert_eq!(report.totals.games.rejected, 0);
 //!
 //! let book = Book::open(&bin)?;
-//! let best = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?)?.next();
-//! assert_eq!(best.map(|entry| entry.mv.to_string()).as_deref(), Some("b8c6"));
+//! let moves = book.moves_of(&from_text(None, Some("e4 e5 Nf3"))?)?;
+//! assert_eq!(moves[0].mv.to_string(), "b8c6");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -303,8 +303,8 @@ fn a_long_list_of_moves() {
     drop(db);
     stays_within(
         dir.path(),
-        "merge-book many.obs.db3 many.obs.db3 --out merged.obs.db3 -q",
-        0,
+        "merge-book many.obs.db3 many.obs.db3 --out merged.obs.db3 --memory 1MiB -q",
+        1,
     );
 }
 

@@ -42,7 +42,7 @@ fn outputs(dir: &Path, inputs: &str, name: &str) -> Vec<(String, Vec<u8>)> {
         let (bin, obs) = (format!("{name}{i}.bin"), format!("{name}{i}.obs.db3"));
         ok(
             dir,
-            &format!("make-book -q {inputs} {options} --bin {bin} --obs {obs}"),
+            &format!("make-book -q {inputs} {options} --bin {bin} --obs {obs} --force"),
         );
         for (file, kind) in [(bin, "bin"), (obs, "obs")] {
             made.push((

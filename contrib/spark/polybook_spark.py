@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 SIDECAR = "counts.json"
 STARTS = "starts.parquet"
-NUMBERS = ("left_out", "null_moves", "unplayable_variations", "castling_dropped")
+NUMBERS = ("left_out", "null_moves", "unplayable_variations", "castling_dropped", "contradicted_results")
 DESCRIBED = 100
 # Files up to this size are summed by the workers, which hold one in memory; larger ones by the driver.
 HELD = 64 << 20

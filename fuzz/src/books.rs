@@ -195,6 +195,10 @@ fn edited(room: &Room, path: &Path, book: &Book) {
         changes: vec![text.parse().unwrap()],
     };
     let edit = |edits: &[PositionEdit]| {
+        // What is no book may come of records that are no moves, and is not replaced.
+        if out.exists() {
+            std::fs::remove_file(&out).unwrap();
+        }
         edit_book(
             book,
             edits,

@@ -16,7 +16,7 @@ use super::{
     search,
 };
 use crate::{
-    checksum::Checksum,
+    checksum::{Checksum, NoChecksum},
     error::{At, Error, Result},
     position::{Rules, Variant, key},
 };
@@ -290,7 +290,7 @@ pub(super) struct CheckedRecords<'a> {
     is_in_header: bool,
     sum: Checksum,
     /// `None` without a checksum, and after the end.
-    expected: Option<Checksum>,
+    expected: Option<Result<Checksum, NoChecksum>>,
 }
 
 impl<'a> CheckedRecords<'a> {
@@ -308,7 +308,8 @@ impl Iterator for CheckedRecords<'_> {
             let expected = self.expected.take()?;
             let problem = "the checksum in its header differs, because it is damaged or another program changed it: take \
                            a good copy, or write one without the checksum by polybook verify --fix";
-            return (expected != self.sum).then(|| Err(Error::file(&self.book.path, problem)));
+            return (expected.ok() != Some(self.sum))
+                .then(|| Err(Error::file(&self.book.path, problem)));
         };
         if let (Ok(entry), Some(_)) = (&record, self.expected) {
             self.is_in_header &= entry.key == 0;

@@ -10,7 +10,7 @@ use polybook::{
     tree::{FoundPositions, LinesOf, Replies, Union, Wanted},
 };
 use serde::Serialize;
-use shakmaty::{Color, EnPassantMode, fen::Fen, variant::VariantPosition};
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context,
@@ -194,7 +194,7 @@ fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> P
     });
     PositionDocument {
         key: super::key::text(difference.key),
-        fen: pos.map(|pos| Fen::from_position(pos, EnPassantMode::Legal).to_string()),
+        fen: pos.map(|pos| polybook::position::fen_of(pos)),
         moves: moves.collect(),
     }
 }

@@ -1,8 +1,8 @@
 //! `polybook key`: the key of a position.
 
-use polybook::position::{has_inner_castling_rook, key};
+use polybook::position::{fen_of, has_inner_castling_rook, key};
 use serde::Serialize;
-use shakmaty::{EnPassantMode, Position, fen::Fen, variant::VariantPosition};
+use shakmaty::{Position, variant::VariantPosition};
 
 use super::{json, position::PositionArgs};
 
@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         json::print(&Document {
             key,
-            fen: fen(&pos),
+            fen: fen_of(&pos),
         })
     } else {
         super::print(&format!("{key}\n"))
@@ -48,7 +48,7 @@ pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),
         "{}: books leave this position out, because a rook may castle there that is not the outermost of its side: \
          it has no key",
-        fen(pos)
+        fen_of(pos)
     );
     Ok(text(key(pos)))
 }
@@ -56,9 +56,4 @@ pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
 /// A key as people and documents write it.
 pub fn text(key: u64) -> String {
     format!("{key:016x}")
-}
-
-/// A position as documents have it.
-pub fn fen(pos: &VariantPosition) -> String {
-    Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
 }

@@ -191,7 +191,7 @@ impl Shown {
         Shown {
             document: Document {
                 key,
-                fen: key::fen(pos),
+                fen: polybook::position::fen_of(pos),
                 moves,
             },
             has_games: false,

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use shakmaty::{Color, EnPassantMode, fen::Fen, variant::VariantPosition};
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Converted,
@@ -38,7 +38,7 @@ pub(super) struct BookRow<'a> {
 impl BookRow<'_> {
     pub(super) fn fen(&self) -> Option<String> {
         let pos = self.pos?;
-        Some(Fen::from_position(pos, EnPassantMode::Legal).to_string())
+        Some(crate::position::fen_of(pos))
     }
 
     pub(super) fn san(&self) -> Option<String> {

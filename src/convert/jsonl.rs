@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::Serialize;
-use shakmaty::{EnPassantMode, fen::Fen, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
 use super::{
     Convert, ConvertBook, Converted,
@@ -116,7 +116,7 @@ impl RowWriter for Lines<'_> {
         let uci = legal.map(|mv| mv.uci(row.pos));
         let stats = row.row.stats;
         self.write(&RowLine {
-            fen: Fen::from_position(row.pos, EnPassantMode::Legal).to_string(),
+            fen: crate::position::fen_of(row.pos),
             san: legal.and_then(|mv| mv.san(row.pos)),
             uci: uci.as_deref().unwrap_or(&row.row.mv),
             wins: stats.wins,

@@ -1,6 +1,6 @@
 //! Where a question is asked.
 
-use shakmaty::{EnPassantMode, Move, Position, fen::Fen, uci::UciMove, variant::VariantPosition};
+use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
 use crate::position::{LineError, MoveError, Variant, read_move};
 
@@ -58,7 +58,7 @@ impl Line {
                 number: index + 1,
                 text: word.to_owned(),
                 reason,
-                fen: Fen::from_position(&line.end, EnPassantMode::Legal).to_string(),
+                fen: crate::position::fen_of(&line.end),
             })?;
             line.end.play_unchecked(mv);
             line.moves.push(mv);

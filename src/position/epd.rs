@@ -1,8 +1,15 @@
 //! Positions as EPD, the text that names one in an OOBS database.
 
 use shakmaty::{
-    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, Role, fen::Epd,
+    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, Role,
+    fen::{Epd, Fen},
 };
+
+/// The FEN of a position. It has the en passant square wherever a pawn stands beside the one that has just made its
+/// double step, even if the pawn is pinned: the Polyglot key has it too, so the FEN leads back to the key.
+pub fn fen_of<P: Position>(pos: &P) -> String {
+    Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
+}
 
 /// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square,
 /// without counters and operations. The en passant square is there only if a pawn of the side to move
@@ -163,6 +170,16 @@ mod tests {
         let mut text = Vec::new();
         write_epd(pos, &mut text);
         String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_fen_leads_back_to_the_key_though_the_capture_is_pinned() {
+        let line = "e4 e5 f4 exf4 e5 Qe7 Nf3 d5";
+        let pos = crate::position::from_text(None, Some(line)).unwrap();
+        let fen = fen_of(&pos);
+        assert!(fen.contains(" d6 "), "{fen}");
+        let again = crate::position::from_text(Some(&fen), None).unwrap();
+        assert_eq!(crate::position::key(&again), crate::position::key(&pos));
     }
 
     #[test]

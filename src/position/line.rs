@@ -1,6 +1,6 @@
 //! Positions as they are given on a command line: a FEN, and moves from there.
 
-use shakmaty::{Chess, EnPassantMode, fen::Fen, variant::VariantPosition};
+use shakmaty::{Chess, variant::VariantPosition};
 use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, read_move};
@@ -99,7 +99,7 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
             number: index + 1,
             text: word.to_owned(),
             reason,
-            fen: Fen::from_position(&pos, EnPassantMode::Legal).to_string(),
+            fen: super::fen_of(&pos),
         })?;
         pos.play_unchecked(mv);
     }

@@ -36,7 +36,7 @@ mod word;
 pub(crate) use self::key::en_passant_part;
 pub(crate) use self::stored::{restored, stored};
 pub use self::{
-    epd::write_epd,
+    epd::{fen_of, write_epd},
     key::{Keyed, has_inner_castling_rook, key},
     letters::{PieceLetters, UnknownLetters},
     line::{LineError, from_text, game_start, parse_fen},

@@ -2,7 +2,7 @@
 //! no rules of chess.
 
 use serde::Serialize;
-use shakmaty::{EnPassantMode, Position, fen::Fen, san::SanPlus, variant::VariantPosition};
+use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::request::Request;
 use crate::{explorer::Answer, position::BookMove};
@@ -74,7 +74,7 @@ impl Board {
         });
         Board {
             line: played.collect(),
-            fen: fen(pos),
+            fen: crate::position::fen_of(pos),
             check: pos.is_check(),
             legal: pos
                 .legal_moves()
@@ -84,9 +84,4 @@ impl Board {
             transpositions: transpositions.collect(),
         }
     }
-}
-
-/// The FEN of a position, with an en passant square only where a pawn may take there.
-pub(super) fn fen(pos: &VariantPosition) -> String {
-    Fen::from_position(pos, EnPassantMode::Legal).to_string()
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use shakmaty::{Position, variant::VariantPosition};
 
-use super::board::{WrittenMove, fen};
+use super::board::WrittenMove;
 use crate::{
     pgn::{GameReader, Token},
     position::{Variant, read_move},
@@ -62,7 +62,7 @@ pub(super) fn moves_of_game(text: &[u8]) -> Moves {
     let (moves, problem) = main_line(&mut game, start.clone().unwrap_or_else(|| variant.start()));
     Moves {
         variant,
-        start: start.map(|start| fen(&start)),
+        start: start.map(|start| crate::position::fen_of(&start)),
         moves,
         problem,
         tags,
@@ -74,7 +74,7 @@ pub(super) fn moves_of_text(variant: Variant, text: &str) -> Moves {
     let text = text.trim();
     if let Ok(pos) = variant.parse_fen(text) {
         return Moves {
-            start: Some(fen(&pos)),
+            start: Some(crate::position::fen_of(&pos)),
             problem: None,
             ..Moves::ended(variant, "")
         };

@@ -69,8 +69,10 @@ impl Suite {
     fn is_balanced(&self, stats: Option<Stats>) -> bool {
         self.balance.is_none_or(|(low, high)| {
             stats.is_some_and(|stats| {
-                let score = stats.score() * 100.0;
-                stats.games() > 0 && (low..=high).contains(&score)
+                // Without a division, so that a score on a bound is within.
+                let games = stats.games() as f64;
+                let points = 50.0 * (2 * stats.wins + stats.draws) as f64;
+                games > 0.0 && low * games <= points && points <= high * games
             })
         })
     }
@@ -86,4 +88,33 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
             Ranking::MOST
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_on_a_bound_is_balanced() {
+        for games in 1..=200 {
+            for wins in (0..=games).filter(|wins| wins * 100 % games == 0) {
+                let stats = Stats {
+                    wins,
+                    draws: 0,
+                    losses: games - wins,
+                };
+                let bound = (wins * 100 / games) as f64;
+                let balanced = |low: f64, high: f64| {
+                    let balance = Some((low, high));
+                    let suite = Suite {
+                        balance,
+                        ..Suite::default()
+                    };
+                    suite.is_balanced(Some(stats))
+                };
+                assert!(balanced(bound, bound), "{wins} of {games}");
+                assert!(!balanced(bound + 0.01, 100.0) && !balanced(0.0, bound - 0.01));
+            }
+        }
+    }
 }

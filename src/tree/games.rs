@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use shakmaty::{EnPassantMode, Position, fen::Fen, variant::VariantPosition};
+use shakmaty::{Position, variant::VariantPosition};
 
 /// Columns of a line of movetext.
 const WIDTH: usize = 80;
@@ -43,7 +43,7 @@ impl<W: Write> GameWriter<W> {
             writeln!(self.out, "[Variant \"{variant}\"]")?;
         }
         if variant == Some(CHESS960) || *start != VariantPosition::new(start.variant()) {
-            let fen = Fen::from_position(start, EnPassantMode::Legal);
+            let fen = crate::position::fen_of(start);
             writeln!(self.out, "[SetUp \"1\"]\n[FEN \"{fen}\"]")?;
         }
         self.out.write_all(b"\n")

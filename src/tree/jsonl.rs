@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::Serialize;
-use shakmaty::{EnPassantMode, fen::Fen, san::SanPlus, variant::VariantPosition};
+use shakmaty::{san::SanPlus, variant::VariantPosition};
 
 use super::{
     Tree,
@@ -49,7 +49,7 @@ struct LineMove {
 
 impl Line {
     fn new(pos: &Keyed<VariantPosition>, ply: usize) -> Line {
-        let fen = Fen::from_position(pos.position(), EnPassantMode::Legal);
+        let fen = crate::position::fen_of(pos.position());
         Line {
             key: format!("{:016x}", pos.key()),
             fen: fen.to_string(),

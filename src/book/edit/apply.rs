@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use shakmaty::{EnPassantMode, fen::Fen, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
 use super::{Change, EditSummary, NewWeight, PositionEdit};
 use crate::{
@@ -22,7 +22,7 @@ pub(super) fn edited(
     summary: &mut EditSummary,
 ) -> Result<Vec<Entry>> {
     let problem = |problem: String| {
-        let fen = Fen::from_position(&edit.pos, EnPassantMode::Legal);
+        let fen = crate::position::fen_of(&edit.pos);
         Error::file(book.path(), format!("{problem} in {fen}"))
     };
     let mut entries = before.clone();

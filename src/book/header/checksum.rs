@@ -1,6 +1,6 @@
 //! The line of a header's comment that has the book's checksum.
 
-use crate::checksum::Checksum;
+use crate::checksum::{Checksum, NoChecksum};
 
 /// What the line begins with. It is the last one of the comment.
 const LINE: &str = "\nChecksum: ";
@@ -10,12 +10,11 @@ pub(in crate::book) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }
 
-/// The text of a header, or its comment, without the line, and the checksum in it.
-pub(in crate::book) fn split_checksum(text: &str) -> (&str, Option<Checksum>) {
-    let line = text.rsplit_once(LINE);
-    match line.and_then(|(before, digits)| Some((before, digits.parse().ok()?))) {
-        Some((before, checksum)) => (before, Some(checksum)),
-        None => (text, None),
+/// The text of a header, or its comment, without the line, and the digits in it, whatever they are.
+pub(in crate::book) fn split_checksum(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once(LINE) {
+        Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
+        _ => (text, None),
     }
 }
 
@@ -27,10 +26,11 @@ pub(in crate::book) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// The checksum that the records of a book should have, by the text of its header.
-pub(in crate::book) fn of_records(text: &str) -> Option<Checksum> {
-    let (before, checksum) = split_checksum(text);
-    Some(checksum?.minus(sum_of(before)))
+/// The checksum that the records of a book should have, by the text of its header. Digits that are none are an error.
+pub(in crate::book) fn of_records(text: &str) -> Option<Result<Checksum, NoChecksum>> {
+    let (before, digits) = split_checksum(text);
+    let checksum = digits?.parse::<Checksum>();
+    Some(checksum.map(|checksum| checksum.minus(sum_of(before))))
 }
 
 /// What the text before the line adds to the checksum of the records.

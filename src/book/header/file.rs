@@ -117,7 +117,7 @@ pub fn update(
     let mut records = Checksum::default();
     let mut header = match read(path) {
         Ok(text) => {
-            records = of_records(&text).unwrap_or_default();
+            records = of_records(&text).and_then(Result::ok).unwrap_or_default();
             parse(&text).map_err(|source| in_file(path, source))?
         }
         Err(err) if err.carried() == Some(&HeaderError::NoHeader) => Header {
