@@ -2,7 +2,12 @@
 
 use std::fs;
 #[cfg(target_os = "linux")]
-use std::io::{BufRead, BufReader};
+use std::{
+    io::{BufRead, BufReader},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 #[cfg(unix)]
 use crate::common::make_fifo;
@@ -820,6 +825,11 @@ fn a_temporary_index_of_a_server_that_was_killed_is_removed() {
     assert_eq!(left.len(), 2);
     assert_eq!(killed.signal("-KILL").code(), None);
     assert_eq!(entries().len(), 2);
+    // A young one may be about to be claimed.
+    let young = start();
+    assert_eq!(entries().len(), 3);
+    young.signal("-TERM");
+    left.iter().for_each(|cache| make_old(cache));
     let next = start();
     assert_eq!(entries().len(), 2);
     assert_eq!(
@@ -834,6 +844,87 @@ fn a_temporary_index_of_a_server_that_was_killed_is_removed() {
         served.signal("-TERM");
     }
     assert!(entries().is_empty());
+}
+
+/// Sets the time of a directory to two minutes ago.
+#[cfg(target_os = "linux")]
+fn make_old(directory: &Path) {
+    let time = SystemTime::now() - Duration::from_secs(120);
+    let directory = fs::File::open(directory).unwrap();
+    directory.set_modified(time).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn temporary_indexes_that_others_may_have_made_are_left_alone() {
+    let dir = temp();
+    let place = dir.path().join("temporary");
+    let theirs = dir.path().join("theirs");
+    let names = ["CURRENT", "LOCK", "LOG", "000005.ldb", "MANIFEST-000002"];
+    let fill = |directory: &Path| {
+        fs::create_dir_all(directory).unwrap();
+        let fill = |name| fs::write(directory.join(name), "").unwrap();
+        names.into_iter().for_each(fill);
+    };
+    let is_full = |directory: &Path| names.iter().all(|name| directory.join(name).is_file());
+    let linking = place.join("polybook-serve-linking");
+    let shared = place.join("polybook-serve-shared");
+    let own = place.join("polybook-serve-own");
+    for cache in [&theirs, &linking, &shared.join("x"), &own.join("x")] {
+        fill(cache);
+    }
+    symlink(&theirs, linking.join("x")).unwrap();
+    symlink(&theirs, place.join("polybook-serve-link")).unwrap();
+    // One that is owned by another user can be made by root alone.
+    fs::set_permissions(&shared, PermissionsExt::from_mode(0o777)).unwrap();
+    fs::set_permissions(&own, PermissionsExt::from_mode(0o755)).unwrap();
+    for cache in [&linking, &shared, &own, &theirs] {
+        make_old(cache);
+    }
+    let args = args!["-q", "--no-cache", sample("famous.pgn")];
+    let served = Served::start_with(dir.path(), args, |command| {
+        command.env("TMPDIR", &place);
+    });
+    assert_eq!(served.get("/lichess").status, 200);
+    for cache in [&theirs, &linking, &shared.join("x")] {
+        assert!(is_full(cache), "{}", cache.display());
+    }
+    assert!(!own.exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn directories_of_indexes_are_for_their_owner() {
+    let dir = temp();
+    let place = dir.path().join("temporary");
+    fs::create_dir(&place).unwrap();
+    for (option, parent) in [
+        ("--no-cache", place.clone()),
+        ("-v", dir.path().join("cache")),
+    ] {
+        let args = args!["-q", option, sample("famous.pgn")];
+        let _served = Served::start_with(dir.path(), args, |command| {
+            command.env("TMPDIR", &place);
+        });
+        let made = fs::read_dir(&parent).unwrap().next().unwrap().unwrap();
+        let mode = made.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", made.path().display());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_older_index_that_is_damaged_does_not_matter() {
+    let dir = temp();
+    let pgn = dir.path().join("mine.pgn");
+    fs::copy(sample("famous.pgn"), &pgn).unwrap();
+    drop(Served::start(dir.path(), "-q mine.pgn"));
+    let older = dir.path().join("cache/polybook");
+    let older = older.join(&cached(dir.path())[0]);
+    fs::write(older.join("CURRENT"), "MANIFEST-999999\n").unwrap();
+    fs::copy(sample("selfplay.pgn"), &pgn).unwrap();
+    let served = Served::start(dir.path(), "-q mine.pgn");
+    assert_eq!(served.get("/lichess").status, 200);
 }
 
 #[cfg(target_os = "linux")]

@@ -242,7 +242,8 @@ fn make(pgn: &Path, index: &CachedIndex, args: &Args, context: Context) -> anyho
             made => made?,
         }
     }
-    Ok(index.remove_older()?)
+    index.remove_older();
+    Ok(())
 }
 
 /// Makes an index.

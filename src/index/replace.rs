@@ -91,12 +91,16 @@ fn content(path: &Path) -> Result<Content> {
 ///
 /// # Errors
 ///
-/// Files that cannot be removed, or that are not of an index.
+/// Files that cannot be removed, or that are not of an index. A link to a directory.
 #[cfg(feature = "serve")]
 pub(crate) fn remove(path: &Path) -> Result<()> {
+    if !path.symlink_metadata().at(path, "read")?.is_dir() {
+        return Err(Error::file(path, "is not an index: move it away"));
+    }
     for entry in fs::read_dir(path).at(path, "read")? {
         let entry = entry.at(path, "read")?;
-        if is_file_of_database(&entry.file_name()) {
+        let is_file = entry.file_type().at(path, "read")?.is_file();
+        if is_file && is_file_of_database(&entry.file_name()) {
             fs::remove_file(entry.path()).at(entry.path(), "remove")?;
         }
     }

@@ -1,9 +1,10 @@
 //! Indexes that are made of PGN files to be served, and found again next time.
 
 use std::{
-    fs::{self, File},
+    fs::{self, DirBuilder, File, Metadata},
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -19,6 +20,10 @@ use crate::{
 
 /// Changes with what the indexes hold, so that those of an older version are made again.
 const GENERATION: u32 = 3;
+
+/// The rights of directories of indexes, whose games are the user's own.
+#[cfg(unix)]
+const OWNER_ONLY: u32 = 0o700;
 
 /// A directory of indexes, each named by its PGN file and what that was like.
 #[derive(Clone, Debug)]
@@ -38,6 +43,9 @@ pub struct TemporaryCache {
 /// What the names of temporary caches begin with.
 const TEMPORARY: &str = "polybook-serve-";
 
+/// How long a run may take to claim the temporary cache that it has made.
+const UNCLAIMED: Duration = Duration::from_secs(60);
+
 impl TemporaryCache {
     /// Makes the directory, and removes those of runs that were killed.
     ///
@@ -46,13 +54,15 @@ impl TemporaryCache {
     /// A directory that cannot be made.
     pub fn new() -> Result<TemporaryCache> {
         let parent = std::env::temp_dir();
-        remove_abandoned(&parent);
-        let directory = tempfile::Builder::new()
-            .prefix(TEMPORARY)
-            .tempdir_in(&parent);
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(OWNER_ONLY));
+        let directory = builder.prefix(TEMPORARY).tempdir_in(&parent);
         let directory = directory.at(&parent, "create a directory in")?;
+        let claim = claim_directory(directory.path()).at(directory.path(), "open")?;
+        remove_abandoned(&parent, directory.path());
         Ok(TemporaryCache {
-            _claim: claim_directory(directory.path()).at(directory.path(), "open")?,
+            _claim: claim,
             cache: Cache::new(directory.path())?,
             directory,
         })
@@ -69,17 +79,37 @@ impl TemporaryCache {
     }
 }
 
-/// Removes the temporary caches of runs that were killed, as far as they can be removed.
-fn remove_abandoned(parent: &Path) {
+/// Removes the temporary caches of runs that were killed, as far as they can be removed. `own` is that of this run.
+fn remove_abandoned(parent: &Path, own: &Path) {
+    let Ok(own) = own.metadata() else {
+        return;
+    };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let random = name.as_encoded_bytes().strip_prefix(TEMPORARY.as_bytes());
-        let is_ours = random.is_some_and(|random| random.iter().all(u8::is_ascii_alphanumeric));
-        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        let is_named = random.is_some_and(|random| random.iter().all(u8::is_ascii_alphanumeric));
+        // The metadata of a link are its own.
+        if is_named && entry.metadata().is_ok_and(|found| is_left(&found, &own)) {
             // What cannot be removed is left for the system, which cleans the directory too.
             let _ = remove_cache(&entry.path());
         }
     }
+}
+
+/// Whether this may be a temporary cache that a run of the same user left, by what this run's own is like. What others
+/// own or may write into can have anything in it.
+fn is_left(found: &Metadata, own: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        if found.uid() != own.uid() || found.mode() & 0o022 != 0 {
+            return false;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = own;
+    let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+    found.is_dir() && age.is_some_and(|age| age > UNCLAIMED)
 }
 
 /// Removes the indexes of a temporary cache and its directory, unless its run lives or something else is in it.
@@ -103,14 +133,18 @@ pub struct CachedIndex {
 }
 
 impl Cache {
-    /// A cache in a directory, which is made.
+    /// A cache in a directory, which is made for the eyes of its owner.
     ///
     /// # Errors
     ///
     /// A directory that cannot be made.
     pub fn new(directory: impl Into<PathBuf>) -> Result<Cache> {
         let directory = directory.into();
-        fs::create_dir_all(&directory).at(&directory, "create")?;
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, OWNER_ONLY);
+        let created = builder.recursive(true).create(&directory);
+        created.at(&directory, "create")?;
         Ok(Cache { directory })
     }
 
@@ -174,21 +208,20 @@ impl CachedIndex {
             .leveldb(&self.path)
     }
 
-    /// Removes indexes of what the file was before. A server that has one open goes on answering from it.
-    ///
-    /// # Errors
-    ///
-    /// A directory that cannot be read, or an index that cannot be removed.
-    pub fn remove_older(&self) -> Result<()> {
+    /// Removes indexes of what the file was before, as far as they can be removed; one that is damaged stays. A server
+    /// that has one open goes on answering from it.
+    pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
-        for entry in fs::read_dir(directory).at(directory, "read")? {
-            let path = entry.at(directory, "read")?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(&self.prefix) && path != self.path && is_index(&path)? {
-                remove(&path)?;
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is_of_file = entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with(&self.prefix);
+            if is_of_file && path != self.path && is_index(&path).unwrap_or(false) {
+                let _ = remove(&path);
             }
         }
-        Ok(())
     }
 }
 
@@ -211,7 +244,7 @@ mod tests {
         let second = cache.of(&pgn).unwrap();
         assert!(!second.is_made());
         second.make().run().unwrap();
-        second.remove_older().unwrap();
+        second.remove_older();
         assert!(second.is_made() && !first.is_made());
         assert!(cache.of(&dir.path().join("none.pgn")).is_err());
     }
