@@ -111,7 +111,8 @@ pub struct Args {
     #[command(flatten)]
     in_suite: SuiteArgs,
 
-    /// Leave out a game with the same moves, players and result as an earlier one
+    /// Leave out a game with the same moves, players and result as an earlier one; without players, the same known date
+    /// and event
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 

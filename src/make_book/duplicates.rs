@@ -69,15 +69,15 @@ impl<P: Rules> Rest<P> {
 }
 
 /// The fingerprint of a game: of its players' names as names are compared, of its result, of where it starts, and of
-/// its moves; of its date and event too if it names neither player. Two games with the same one are the same: of a
-/// thousand million games, two that differ have it by a chance of less than one in 10^20.
+/// its moves; of its date and event too if it names neither player, and none if it lacks one of these as well. Two games
+/// with the same one are the same: of a billion games, two that differ have it by a chance of less than one in 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,
     result: GameResult,
     start: u64,
     moves: impl ExactSizeIterator<Item = BookMove>,
     rest: &[u8],
-) -> u128 {
+) -> Option<u128> {
     // A question mark stands for a name that is not known.
     let name = |tag: &[u8]| {
         let name = folded(&tags.get(tag).map(tag_text).unwrap_or_default());
@@ -85,7 +85,11 @@ pub(super) fn fingerprint(
     };
     let mut texts = vec![name(b"White"), name(b"Black")];
     if texts.iter().all(String::is_empty) {
-        texts.extend([name(b"Event"), Date::of_tags(tags).to_string()]);
+        let event = name(b"Event");
+        if event.is_empty() {
+            return None;
+        }
+        texts.extend([event, date_text(tags)?]);
     }
     let mut hasher = SipHasher13::new();
     for text in texts {
@@ -99,7 +103,20 @@ pub(super) fn fingerprint(
         hasher.write(&mv.0.to_le_bytes());
     }
     hasher.write(rest);
-    hasher.finish128().as_u128()
+    Some(hasher.finish128().as_u128())
+}
+
+/// When a game was played: the day, else the texts of its date tags, `None` if no digit is in them.
+fn date_text(tags: &Tags<'_>) -> Option<String> {
+    let date = Date::of_tags(tags);
+    if date.year().and(date.month()).and(date.day()).is_some() {
+        return Some(date.to_string());
+    }
+    let text = |name| folded(&tags.get(name).map(tag_text).unwrap_or_default());
+    let texts = Date::TAGS.map(text).join("\n");
+    texts
+        .contains(|c: char| c.is_ascii_digit())
+        .then_some(texts)
 }
 
 /// Takes the candidates of the next batch in order: the new ones count, the others are left out.
@@ -107,7 +124,10 @@ pub(super) fn leave_out_duplicates(outcome: &mut Outcome, seen: &mut Seen) -> Re
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
-        is_new.push(seen.insert(candidate.fingerprint)?);
+        is_new.push(match candidate.fingerprint {
+            Some(fingerprint) => seen.insert(fingerprint)?,
+            None => true,
+        });
     }
     let judged = || candidates.iter().zip(is_new.iter().copied());
     let records = judged().map(|(candidate, keep)| (candidate.records, keep));
@@ -151,14 +171,14 @@ mod tests {
     use super::*;
     use crate::pgn::GameReader;
 
-    fn of_tags_and_result(tags: &str, result: GameResult) -> u128 {
+    fn of_tags_and_result(tags: &str, result: GameResult) -> Option<u128> {
         let text = format!("{tags} *");
         let mut games = GameReader::new(text.as_bytes());
         assert!(games.next_game());
         fingerprint(games.tags(), result, 1, [BookMove(7)].into_iter(), b"")
     }
 
-    fn of_tags(tags: &str) -> u128 {
+    fn of_tags(tags: &str) -> Option<u128> {
         of_tags_and_result(tags, GameResult::Draw)
     }
 
@@ -193,6 +213,30 @@ mod tests {
         ] {
             assert_eq!(of_tags(tags) == nameless, is_same, "{tags}");
         }
+    }
+
+    #[test]
+    fn nameless_games_have_equal_dates_if_these_are_known() {
+        let of_date = |date: &str| of_tags(&format!("[Event \"Moscow\"][Date \"{date}\"]"));
+        for (date, other) in [
+            ("15.03.2024", "17.03.2024"),
+            ("2024.03.??", "2024.??.03"),
+            ("2024.02.30", "2024.02.31"),
+            ("15.03.2024", "2024.03.15"),
+        ] {
+            assert!(of_date(date).is_some(), "{date}");
+            assert_eq!(of_date(date), of_date(&format!(" {date} ")), "{date}");
+            assert_ne!(of_date(date), of_date(other), "{date}");
+        }
+        for unknown in [
+            "[Event \"Moscow\"]",
+            "[Event \"Moscow\"][Date \"????.??.??\"]",
+            "[Event \"?\"][Date \"1960.03.15\"]",
+            "[Date \"1960.03.15\"]",
+        ] {
+            assert_eq!(of_tags(unknown), None, "{unknown}");
+        }
+        assert!(of_tags("[White \"Tal\"]").is_some());
     }
 
     #[test]

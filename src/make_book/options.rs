@@ -202,7 +202,7 @@ impl MakeBook {
 
     /// Leaves a game out that has the same moves, players and result as one before it that counts. All its moves are
     /// compared, those that do not count too, and the names as [`NameMatch`](crate::pgn::NameMatch) has it. Games that
-    /// name neither player must have the same date and event as well. Default: no.
+    /// name neither player must have a date and an event, and these must be the same as well. Default: no.
     pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
         self.drop_duplicates = drop;
         self

@@ -46,7 +46,7 @@ pub(super) struct Outcome {
 
 /// A game that counts unless one before it is the same.
 pub(super) struct Candidate {
-    pub fingerprint: u128,
+    pub fingerprint: Option<u128>,
     /// Its number in the batch.
     pub id: u32,
     /// What it adds to the totals.

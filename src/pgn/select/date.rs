@@ -37,9 +37,12 @@ impl Date {
         Date::new(year, part(), part())
     }
 
+    /// The tags that have dates, the one that counts first.
+    pub(crate) const TAGS: [&[u8]; 3] = [b"Date", b"UTCDate", b"EventDate"];
+
     /// When the game with these tags was played: the first of its dates that has a year.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
-        [&b"Date"[..], b"UTCDate", b"EventDate"]
+        Date::TAGS
             .into_iter()
             .filter_map(|name| tags.get(name))
             .map(Date::of_tag)
@@ -115,10 +118,12 @@ impl fmt::Display for Date {
             Some(year) => write!(f, "{year:04}")?,
             None => write!(f, "????")?,
         }
-        for part in [self.month, self.day].into_iter().flatten() {
-            write!(f, ".{part:02}")?;
+        match (self.month, self.day) {
+            (None, None) => Ok(()),
+            (None, Some(day)) => write!(f, ".??.{day:02}"),
+            (Some(month), None) => write!(f, ".{month:02}"),
+            (Some(month), Some(day)) => write!(f, ".{month:02}.{day:02}"),
         }
-        Ok(())
     }
 }
 

@@ -366,6 +366,13 @@ mod tests {
     }
 
     #[test]
+    fn dates_are_written_with_what_is_known() {
+        for date in ["2024.03.05", "2024.??.05", "2024.03", "2024", "????"] {
+            assert_eq!(Date::of_tag(date.as_bytes()).to_string(), date);
+        }
+    }
+
+    #[test]
     fn conditions_that_exclude_each_other() {
         for (since, until, possible) in [
             ("2024", "2024", true),
