@@ -51,9 +51,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Size { rest } => {
+                let bytes = if *rest == 1 { "byte is" } else { "bytes are" };
                 write!(
                     f,
-                    "the size is not a multiple of 16: {rest} bytes are too many"
+                    "the size is not a multiple of 16: {rest} {bytes} too many"
                 )
             }
             Fault::Header(err) => write!(f, "{err}"),
@@ -62,26 +63,51 @@ impl fmt::Display for Fault {
                 "the checksum in the header differs: the book is damaged, or another program changed it"
             ),
             Fault::Order { count, first } => {
-                write!(
-                    f,
-                    "{count} records have smaller keys than the one before, first record {first}"
-                )
+                let records = records(*count, "has a smaller key", "have smaller keys");
+                write!(f, "{records} than the one before, first record {first}")
             }
             Fault::StrayNull { count, first } => {
-                write!(
-                    f,
-                    "{count} null records stand behind others, first record {first}"
-                )
+                let records = records(*count, "is null after others", "are null after others");
+                write!(f, "{records}, first record {first}")
             }
             Fault::Twice { count, first } => {
-                write!(
-                    f,
-                    "{count} records repeat a move of their position, first record {first}"
-                )
+                let records = records(*count, "repeats a move of its", "repeat a move of their");
+                write!(f, "{records} position, first record {first}")
             }
             Fault::Move { count, first } => {
-                write!(f, "{count} records hold no move, first record {first}")
+                let records = records(*count, "holds", "hold");
+                write!(f, "{records} no move, first record {first}")
             }
         }
+    }
+}
+
+/// Records, and what is said of one or of more.
+fn records(count: u64, of_one: &str, of_more: &str) -> String {
+    match count {
+        1 => format!("1 record {of_one}"),
+        _ => format!("{count} records {of_more}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_record_is_not_many() {
+        let order = |count| Fault::Order { count, first: 7 }.to_string();
+        assert_eq!(
+            order(1),
+            "1 record has a smaller key than the one before, first record 7"
+        );
+        assert_eq!(
+            order(2),
+            "2 records have smaller keys than the one before, first record 7"
+        );
+        assert_eq!(
+            Fault::Size { rest: 1 }.to_string(),
+            "the size is not a multiple of 16: 1 byte is too many"
+        );
     }
 }
