@@ -244,8 +244,12 @@ impl SiteId {
         let address = str::from_utf8(value).ok()?.trim();
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);
         let (host, path) = address.split_once('/')?;
-        if host != "lichess.org" && !host.ends_with(".lichess.org") {
-            return None;
+        // Subdomains of languages have games; others, such as `database`, have none.
+        match host.strip_suffix("lichess.org")?.as_bytes() {
+            b"" | b"www." => {}
+            [first, second, b'.']
+                if first.is_ascii_alphabetic() && second.is_ascii_alphabetic() => {}
+            _ => return None,
         }
         let path = path.split(['?', '#']).next()?;
         let (word, color) = path.split_once('/').unwrap_or((path, ""));
@@ -295,6 +299,11 @@ mod tests {
             ("https://lichess.org/zzzzzzzz#3", Some("zzzzzzzz")),
             (" http://en.lichess.org/abcdEF12/white#7 ", Some("abcdEF12")),
             ("https://lichess.org/abcdEF12?from=7", Some("abcdEF12")),
+            ("https://www.lichess.org/abcdEF12", Some("abcdEF12")),
+            ("https://database.lichess.org/standard", None),
+            ("https://a.b.lichess.org/abcdEF12", None),
+            ("https://.lichess.org/abcdEF12", None),
+            ("https://xyzlichess.org/abcdEF12", None),
             ("https://lichess.org/00000012", None),
             ("https://lichess.org/analysis", None),
             ("https://lichess.org/analysis/standard", None),
