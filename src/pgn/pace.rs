@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::select::estimated_seconds;
 #[cfg(any(test, feature = "leveldb"))]
-use super::{Tags, select::event_has_word};
+use super::{Tags, select::is_rated};
 
 /// The speed of a game, by the seconds that a player may expect for it: the base time and 40 increments.
 ///
@@ -106,7 +106,7 @@ impl serde::Serialize for Speed {
 pub enum Mode {
     /// It did, or does not say.
     Rated,
-    /// Its `Event` tag says that it did not: with the word "casual" or "unrated".
+    /// Its `Event` tag says that it did not: with the word "casual" or "unrated", or with "non-rated" or "not rated".
     Casual,
 }
 
@@ -122,10 +122,9 @@ impl Mode {
     /// The mode that the tags of a game tell.
     #[cfg(any(test, feature = "leveldb"))]
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
-        let has_word = |word| event_has_word(tags, word);
-        match has_word(b"casual") || has_word(b"unrated") {
-            true => Mode::Casual,
-            false => Mode::Rated,
+        match is_rated(tags) {
+            Some(false) => Mode::Casual,
+            Some(true) | None => Mode::Rated,
         }
     }
 
@@ -206,6 +205,7 @@ mod tests {
             ("Casual Blitz game", Mode::Casual),
             ("lichess casual", Mode::Casual),
             ("FICS unrated blitz game", Mode::Casual),
+            ("Non-rated game", Mode::Casual),
             ("Rated Blitz game", Mode::Rated),
             ("Casualty Memorial", Mode::Rated),
             ("", Mode::Rated),

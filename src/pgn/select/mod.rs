@@ -8,9 +8,7 @@ mod time_control;
 
 use thiserror::Error;
 
-#[cfg(any(test, feature = "leveldb"))]
-pub(super) use self::text::event_has_word;
-use self::text::is_rated;
+pub(super) use self::text::is_rated;
 pub(crate) use self::text::{folded, tag_text};
 pub(super) use self::time_control::estimated_seconds;
 pub use self::{
@@ -157,7 +155,7 @@ impl Selection {
         if !self.admits_time_control(tags) {
             return Some(Condition::TimeControl);
         }
-        if self.rated && !is_rated(tags) {
+        if self.rated && is_rated(tags) != Some(true) {
             return Some(Condition::Rated);
         }
         (!self.admits_texts(tags)).then_some(Condition::Tag)

@@ -63,19 +63,23 @@ impl FromStr for TagText {
     }
 }
 
-/// Whether the games of a server or a club say that they are rated: `rated` is a word of the `Event` tag, as in
-/// "Rated Blitz game" and "FICS rated standard game".
-pub(super) fn is_rated(tags: &Tags<'_>) -> bool {
-    event_has_word(tags, b"rated")
-}
-
-/// Whether a word is in the `Event` tag, in any case.
-pub(in crate::pgn) fn event_has_word(tags: &Tags<'_>, wanted: &[u8]) -> bool {
-    tags.get(b"Event").is_some_and(|event| {
-        event
-            .split(|byte| !byte.is_ascii_alphanumeric())
-            .any(|word| word.eq_ignore_ascii_case(wanted))
-    })
+/// Whether a game is rated, if a word of its `Event` tag says so, as in "Rated Blitz game", "FICS unrated blitz game",
+/// "Non-rated" and "Casual Rapid game".
+pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
+    let event = tags.get(b"Event")?.to_ascii_lowercase();
+    let words = event.split(|byte| !byte.is_ascii_alphanumeric());
+    let (mut before, mut is_rated) = (&b""[..], None);
+    for word in words.filter(|word| !word.is_empty()) {
+        match (before, word) {
+            (_, b"casual" | b"unrated" | b"nonrated") | (b"non" | b"un" | b"not", b"rated") => {
+                return Some(false);
+            }
+            (_, b"rated") => is_rated = Some(true),
+            _ => {}
+        }
+        before = word;
+    }
+    is_rated
 }
 
 /// How the name of a player or an event is looked for. Names are compared in Unicode's form NFC, in any case, with
@@ -190,13 +194,20 @@ mod tests {
     }
 
     #[test]
-    fn rated_is_a_word() {
+    fn rated_is_a_word_and_may_be_negated() {
         for (event, expected) in [
-            ("Rated Blitz game", true),
-            ("FICS rated standard game", true),
-            ("FICS unrated blitz game", false),
-            ("Casual Blitz game", false),
-            ("", false),
+            ("Rated Blitz game", Some(true)),
+            ("FICS rated standard game", Some(true)),
+            ("FICS unrated blitz game", Some(false)),
+            ("Casual Blitz game", Some(false)),
+            ("Non-rated game", Some(false)),
+            ("Un-Rated", Some(false)),
+            ("nonrated", Some(false)),
+            ("Blitz (not rated)", Some(false)),
+            ("Rated Casual Club", Some(false)),
+            ("Not a Rated game", Some(true)),
+            ("Casualty Memorial", None),
+            ("", None),
         ] {
             tags(&format!("[Event \"{event}\"]"), |tags| {
                 assert_eq!(is_rated(tags), expected, "{event}");
