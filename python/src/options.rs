@@ -86,7 +86,7 @@ impl<'py> Options<'py> {
 
     /// Which games count, under the names of the command line's options.
     pub fn selection(&mut self) -> PyResult<Selection> {
-        Ok(Selection {
+        let selection = Selection {
             min_elo: self.take("min_elo")?,
             max_elo: self.take("max_elo")?,
             require_elo: self.take("require_elo")?.unwrap_or_default(),
@@ -103,7 +103,9 @@ impl<'py> Options<'py> {
             not_tags: self.parse_all("not_tag")?,
             rated: self.take("rated")?.unwrap_or_default(),
             time_control: self.parse("time_control")?,
-        })
+        };
+        selection.check().map_err(value_error)?;
+        Ok(selection)
     }
 
     /// Refuses what nothing took.

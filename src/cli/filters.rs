@@ -19,7 +19,7 @@ const FILTERS: &str = "Which games count (of an index made with --explorer)";
 #[command(next_help_heading = FILTERS)]
 pub struct FilterArgs {
     /// Games in which NAME is part of a player's name, in any case
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     player: Option<String>,
 
     /// Games in which the player has this color
@@ -27,7 +27,7 @@ pub struct FilterArgs {
     color: Option<Color>,
 
     /// Games in which NAME is part of the other player's name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     opponent: Option<String>,
 
     /// Names match whole, not in part
@@ -63,8 +63,16 @@ pub struct FilterArgs {
     eco: Option<EcoRange>,
 
     /// Games in which NAME is part of the event's name, in any case
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     event: Option<String>,
+}
+
+/// A name that is not part of every name.
+fn name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("write at least one letter of the name".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 fn color(text: &str) -> Result<Color, String> {

@@ -174,7 +174,7 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
             .list("modes", |name| name.parse().ok())?
             .map(FromIterator::from_iter);
     }
-    filters.player = given(parameters, "player");
+    filters.player = name(parameters, "player")?;
     filters.color = parameters.choice("color", |name| match name {
         "white" => Some(Color::White),
         "black" => Some(Color::Black),
@@ -188,12 +188,12 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
             return Err(Refusal::bad("color: missing; write white or black"));
         }
     }
-    filters.opponent = given(parameters, "opponent");
+    filters.opponent = name(parameters, "opponent")?;
     if filters.color.is_some() && filters.player.is_none() && filters.opponent.is_some() {
         let problem = "color: it is the player's; name a player too, or leave it out";
         return Err(Refusal::bad(problem));
     }
-    filters.event = given(parameters, "event");
+    filters.event = name(parameters, "event")?;
     filters.results = parameters.list("result", result)?.unwrap_or_default();
     filters.eco = match parameters.text("eco") {
         None | Some("") => None,
@@ -206,10 +206,12 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     Ok(filters)
 }
 
-/// A name that is not empty.
-fn given(parameters: &Parameters, name: &str) -> Option<String> {
-    let text = parameters.text(name).map(str::trim);
-    text.filter(|text| !text.is_empty()).map(str::to_owned)
+/// A name that is not part of every name.
+fn name(parameters: &Parameters, parameter: &str) -> Result<Option<String>, Refusal> {
+    match parameters.text(parameter).map(str::trim) {
+        Some("") => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),
+        text => Ok(text.map(str::to_owned)),
+    }
 }
 
 /// A month `YYYY-MM` or a year `YYYY`.
@@ -309,6 +311,10 @@ mod tests {
             "color=white&opponent=me",
             "history=perhaps",
             "eco=Z99",
+            "player=",
+            "player=+%09",
+            "opponent=&player=me",
+            "event=%20",
         ] {
             let refusal = Request::parse(Route::Lichess, query).unwrap_err();
             assert_eq!(refusal.status(), 400, "{query}");

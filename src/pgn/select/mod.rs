@@ -110,7 +110,8 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// [`SelectionError::Dates`] and [`SelectionError::Ratings`] where two conditions exclude each other.
+    /// [`SelectionError::Dates`] and [`SelectionError::Ratings`] where two conditions exclude each other,
+    /// [`SelectionError::Malformed`] for a name of blanks alone, which would be part of every name.
     ///
     /// ```
     /// use polybook::pgn::Selection;
@@ -130,7 +131,16 @@ impl Selection {
         {
             return Err(SelectionError::Ratings { min, max });
         }
-        Ok(())
+        let mut names = [&self.players, &self.white, &self.black]
+            .into_iter()
+            .flatten();
+        match names.find(|name| folded(name).is_empty()) {
+            Some(name) => Err(SelectionError::Malformed {
+                text: name.clone(),
+                what: "a name: write at least one letter of it",
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Whether the tags of a game meet all conditions that concern tags, the result aside.
@@ -385,6 +395,29 @@ mod tests {
                 ..Selection::default()
             };
             assert_eq!(selection.check().is_ok(), possible, "{since} {until}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_a_letter() {
+        for (name, possible) in [("", false), (" \u{a0}\t", false), (" a", true)] {
+            let of = |name: &str| vec!["Tal".to_owned(), name.to_owned()];
+            for selection in [
+                Selection {
+                    players: of(name),
+                    ..Selection::default()
+                },
+                Selection {
+                    white: of(name),
+                    ..Selection::default()
+                },
+                Selection {
+                    black: of(name),
+                    ..Selection::default()
+                },
+            ] {
+                assert_eq!(selection.check().is_ok(), possible, "{name:?}");
+            }
         }
     }
 
