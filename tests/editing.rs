@@ -71,6 +71,30 @@ fn both_spellings_of_castling_are_one_move() {
     assert_eq!(records(&dir.path().join("new.bin")).len(), 2);
     assert_eq!(edit("--set", "O-O=50%"), ["\"O-O\" 60", "\"d3\" 60"]);
     assert_eq!(edit("--remove", "e1g1"), ["\"d3\" 60"]);
+    let summary = |option: &str, change: &str| {
+        let line = args![
+            "edit", "two.bin", "--json", "--out", "new.bin", "--fen", fen, option, change
+        ];
+        let done = ok_json(dir.path(), line);
+        ["added", "weighed", "removed"].map(|what| done[what].as_u64().unwrap())
+    };
+    assert_eq!(summary("--set", "d3=50%"), [0, 1, 0]);
+    assert_eq!(summary("--set", "O-O=41"), [0, 1, 0]);
+    assert_eq!(summary("--remove", "O-O"), [0, 0, 1]);
+    // A table has it once too.
+    fs::write(dir.path().join("start.epd"), fen).unwrap();
+    for name in ["t.csv", "t.jsonl"] {
+        let converted = ok_json(
+            dir.path(),
+            &format!("convert two.bin {name} --from start.epd --json"),
+        );
+        assert_eq!(converted["entries"], 2);
+        let table = fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(table.matches("e1g1").count(), 1, "{table}");
+        assert_eq!(table.matches("d2d3").count(), 1, "{table}");
+    }
+    let jsonl = fs::read_to_string(dir.path().join("t.jsonl")).unwrap();
+    assert!(jsonl.contains("\"weight\":40"), "{jsonl}");
     // Where a line comes to the position, only weights count.
     let line = |mv: &str, before: &str| {
         let pos = from_text(None, Some(before)).unwrap();

@@ -32,7 +32,6 @@ mod search;
 mod verify;
 mod weight;
 
-pub(crate) use self::foreign::check_replaceable;
 pub use self::{
     diff::{Differences, MoveDifference, MoveRecords, PositionDifference, differences},
     edit::{
@@ -51,3 +50,4 @@ pub use self::{
     verify::{Verified, fix, verify},
     weight::{Factors, Scale, Scaling, Weights},
 };
+pub(crate) use self::{foreign::check_replaceable, moves::each_move_once};

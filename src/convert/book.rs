@@ -10,7 +10,7 @@ use super::{
     source::PlayedMoves,
 };
 use crate::{
-    book::{Book, Entry},
+    book::{Book, Entry, each_move_once},
     error::{Error, Result},
     position::Variant,
     progress::Meter,
@@ -97,8 +97,9 @@ impl<'a> ConvertBook<'a> {
     }
 
     /// Writes the records as a table: key (16 hex digits), FEN, SAN and UCI of the move, weight and learn. Positions
-    /// come in the order in which lines from the `starts`, none for the starting position, come to them; then, without
-    /// FEN and SAN, the records of those to which none comes.
+    /// come in the order in which lines from the `starts`, none for the starting position, come to them, each move of one
+    /// once, whatever the spellings of castling, the heaviest first; then, without FEN and SAN, the records of those to which
+    /// none comes.
     ///
     /// # Errors
     ///
@@ -121,14 +122,15 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
-    /// Calls `f` with all records, those of the header aside; answers how many.
+    /// Calls `f` with all records, those of the header aside; answers how often. Where the position is known, castling in
+    /// two spellings is one move.
     pub(super) fn rows(
         &self,
         starts: &[VariantPosition],
         f: &mut dyn FnMut(BookRow<'_>) -> Result<()>,
     ) -> Result<u64> {
         let records = self.records()?;
-        let mut rows = 0;
+        let (mut rows, mut seen) = (0, 0);
         let mut reached = Seen::new(self.memory.share(4));
         for start in &self.starts(starts) {
             let sources: [Box<dyn Source + '_>; 3] = [
@@ -138,12 +140,13 @@ impl<'a> ConvertBook<'a> {
             ];
             for source in sources {
                 // Once all are there, no other walk finds more.
-                if rows < records {
-                    rows += self.reached_rows(source, start, &mut reached, f)?;
+                if seen < records {
+                    let (found, of) = self.reached_rows(source, start, &mut reached, f)?;
+                    (rows, seen) = (rows + found, seen + of);
                 }
             }
         }
-        if rows == records {
+        if seen == records {
             return Ok(rows);
         }
         for entry in self.book {
@@ -156,15 +159,16 @@ impl<'a> ConvertBook<'a> {
         Ok(rows)
     }
 
-    /// Calls `f` with the records of the positions that a walk comes to, but for those reached before; answers how many.
+    /// Calls `f` with the records of the positions that a walk comes to, but for those reached before; answers how often,
+    /// and how many records these have.
     fn reached_rows(
         &self,
         source: Box<dyn Source + '_>,
         start: &VariantPosition,
         reached: &mut Seen,
         f: &mut dyn FnMut(BookRow<'_>) -> Result<()>,
-    ) -> Result<u64> {
-        let mut rows = 0;
+    ) -> Result<(u64, u64)> {
+        let (mut rows, mut records) = (0, 0);
         let limits = Limits {
             memory: self.memory.share(4),
             ..Limits::default()
@@ -178,14 +182,16 @@ impl<'a> ConvertBook<'a> {
             if entries.len() == 0 || !reached.insert(place(pos.key()))? {
                 return Ok(());
             }
-            for entry in entries {
+            records += entries.len() as u64;
+            let pos = pos.position();
+            for entry in each_move_once(pos, entries) {
                 rows += 1;
-                let pos = Some(pos.position());
+                let pos = Some(pos);
                 f(BookRow { entry, pos })?;
             }
             Ok(())
         })?;
-        Ok(rows)
+        Ok((rows, records))
     }
 
     /// How many records there are, those of the header aside.

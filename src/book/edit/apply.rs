@@ -6,7 +6,10 @@ use shakmaty::variant::VariantPosition;
 
 use super::{Change, EditSummary, NewWeight, PositionEdit};
 use crate::{
-    book::{Book, Entry, moves::as_the_format_says},
+    book::{
+        Book, Entry,
+        moves::{as_the_format_says, each_move_once},
+    },
     error::{Error, Result},
     position::{BookMove, key, read_move},
 };
@@ -157,20 +160,21 @@ fn is_close(exact: &[f64], weights: &[u16]) -> bool {
 }
 
 fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
-    let of = |entries: &[Entry], mv| {
-        let mv = as_the_format_says(pos, mv);
-        let mut entries = entries.iter();
-        entries
-            .find(|entry| as_the_format_says(pos, entry.mv) == mv)
-            .copied()
+    let [before, after] =
+        [before, after].map(|entries| each_move_once(pos, entries.iter().copied()));
+    let weight = |entries: &[Entry], mv| {
+        let entry = entries.iter().find(|entry| entry.mv == mv);
+        entry.map(|entry| entry.weight)
     };
-    for entry in after {
-        match of(before, entry.mv) {
+    for entry in &after {
+        match weight(&before, entry.mv) {
             None => summary.added += 1,
-            Some(old) => summary.weighed += u64::from(old.weight != entry.weight),
+            Some(old) => summary.weighed += u64::from(old != entry.weight),
         }
     }
-    let removed = before.iter().filter(|entry| of(after, entry.mv).is_none());
+    let removed = before
+        .iter()
+        .filter(|entry| weight(&after, entry.mv).is_none());
     summary.removed += removed.count() as u64;
 }
 
