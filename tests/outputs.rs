@@ -191,6 +191,9 @@ fn standard_output_that_closes_early() {
         ("--bin - --obs x.obs.db3", Some("x.obs.db3")),
         ("--bin - --counts x.counts", Some("x.counts")),
         ("--obs - --bin x.bin", Some("x.bin")),
+        ("--suite -", None),
+        ("--suite - --bin x.bin", Some("x.bin")),
+        ("--bin - --suite x.epd", Some("x.epd")),
     ] {
         let line = format!("make-book -q --min-game 1 {games} {outputs}");
         let mut child = polybook_in(dir.path())

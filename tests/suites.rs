@@ -413,14 +413,9 @@ fn opcodes_count_moves() {
         "{suite:?}"
     );
     let knights = "rnbqkb1r/pppppppp/5n2/8/8/5N2/PPPPPPPP/RNBQKB1R w KQkq - hmvc 2; fmvn 2;";
-    let two = lines(dir, "book.bin s.epd --plies 2 --opcodes", "s.epd");
+    let two = lines(dir, "book.bin two.epd --plies 2 --opcodes", "two.epd");
     assert!(two.iter().any(|epd| epd == knights), "{two:?}");
-    // The same file may be written again, and be where lines start.
-    ok(
-        dir,
-        "convert -q book.bin s.epd --plies 2 --opcodes --seed 3",
-    );
-    ok(dir, "convert -q book.bin t.epd --plies 1 --from s.epd");
+    ok(dir, "convert -q book.bin t.epd --plies 1 --from two.epd");
 }
 
 #[test]
@@ -540,8 +535,86 @@ fn what_cannot_be() {
             "--from is for",
         ),
         ("convert book.bin t.txt", 2, ".jsonl"),
+        ("convert - s.epd --from -", 2, "one standard input"),
+        (
+            "make-book - --suite s.epd --from -",
+            2,
+            "one standard input",
+        ),
     ];
     refused(dir, &lines);
+}
+
+#[test]
+fn a_suite_alone_takes_no_options_of_books() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    for option in [
+        "--min-score 5",
+        "--only-white",
+        "--only-black",
+        "--uniform",
+        "--win-factor 3",
+        "--draw-factor 3",
+        "--loss-factor 3",
+        "--scale position",
+        "--no-header",
+        "--comment x",
+    ] {
+        let name = option.split(' ').next().unwrap();
+        let line = format!("make-book -q games.pgn --suite s.pgn --plies 2 --min-game 1 {option}");
+        let error = fails(dir, &line, 2);
+        let expected = format!("{name} is for books, not for --suite");
+        assert!(error.contains(&expected), "{error}");
+        assert!(!dir.join("s.pgn").exists());
+    }
+    ok(
+        dir,
+        "make-book -q games.pgn --suite s.pgn --plies 2 --min-game 1 --bin a.bin --only-white --uniform",
+    );
+}
+
+#[test]
+fn suites_replace_only_suites() {
+    let dir = made();
+    let dir = dir.path();
+    let foreign = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - hmvc 0; fmvn 1;\n";
+    fs::write(dir.join("theirs.epd"), foreign).unwrap();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    let of_games = "make-book -q games.pgn --plies 2 --min-game 1";
+    for line in [
+        "convert -q games.obs.db3 theirs.epd --plies 2",
+        "convert -q book.bin theirs.epd --plies 2",
+        &format!("{of_games} --suite theirs.epd"),
+    ] {
+        let error = fails(dir, line, 1);
+        assert!(
+            error.contains("was not written by polybook") && error.contains("is not replaced"),
+            "{error}"
+        );
+        assert_eq!(fs::read_to_string(dir.join("theirs.epd")).unwrap(), foreign);
+    }
+    for line in [
+        "convert -q games.obs.db3 ours.epd --plies 2 --opcodes",
+        "convert -q games.obs.db3 ours.epd --plies 2",
+        &format!("{of_games} --suite ours.epd"),
+        &format!("{of_games} --suite ours.epd --opcodes"),
+    ] {
+        ok(dir, line);
+    }
+    // Where lines start is an input, even if it is a suite.
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - c0 \"3 games, White scored 50.0%\";\n";
+    fs::write(dir.join("from.epd"), start).unwrap();
+    for line in [
+        "convert -q games.obs.db3 from.epd --from from.epd --plies 2",
+        "convert -q book.bin from.epd --from from.epd --plies 2",
+        &format!("{of_games} --suite from.epd --from from.epd"),
+    ] {
+        let error = fails(dir, line, 1);
+        assert!(error.contains("both an input and an output"), "{error}");
+        assert_eq!(fs::read_to_string(dir.join("from.epd")).unwrap(), start);
+    }
 }
 
 #[test]

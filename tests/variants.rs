@@ -680,3 +680,77 @@ fn books_and_databases_answer_for_their_own_variants_only() {
     assert!(error.contains("is for fischerandom"), "{error}");
     ok(dir.path(), "show random.bin");
 }
+
+#[test]
+fn no_command_answers_from_another_variants_games() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "a.pgn", SAME_MOVES);
+    fs::write(dir.join("start.txt"), "e4; set e5=2\n").unwrap();
+    ok(
+        dir,
+        "make-book -q a.pgn --min-game 1 --bin a.bin --obs a.obs.db3 --leveldb a.idx --index-stats",
+    );
+    for variant in ["kingofthehill", "fischerandom", "atomic"] {
+        for command in [
+            "moves --leveldb a.idx",
+            "tree a.idx",
+            "tree a.bin",
+            "tree a.obs.db3",
+            "convert a.bin t.csv",
+            "convert a.bin t.pgn --plies 2",
+            "convert a.obs.db3 t.epd --plies 2",
+            "convert a.obs.db3 t.bin",
+            "edit a.bin --out b.bin --set e4=3",
+            "edit a.bin --out b.bin --script start.txt",
+        ] {
+            let error = fails(dir, &format!("{command} --variant {variant}"), 1);
+            let expected = format!("is for normal, not for {variant}: ask with --variant");
+            let expected_of_database = expected.replace("normal", "standard");
+            assert!(
+                error.contains(&expected) || error.contains(&expected_of_database),
+                "{command}: {error}"
+            );
+        }
+    }
+    for name in ["t.csv", "t.pgn", "t.epd", "t.bin", "b.bin"] {
+        assert!(!dir.join(name).exists(), "{name}");
+    }
+    // Games of several variants, three of which have the same keys.
+    ok(
+        dir,
+        "make-book -q a.pgn --variant auto --min-game 1 --bin auto.bin --leveldb auto.idx --index-stats",
+    );
+    for command in ["moves --leveldb auto.idx", "tree auto.idx"] {
+        for variant in ["standard", "kingofthehill", "fischerandom"] {
+            let error = fails(dir, &format!("{command} --variant {variant}"), 1);
+            let expected = "share keys: make it again with --explorer";
+            assert!(error.contains(expected), "{command} {variant}: {error}");
+        }
+    }
+    let atomic = ok_json(dir, "moves --leveldb auto.idx --variant atomic --json");
+    assert_eq!(atomic["moves"][0]["games"], 1);
+    ok(dir, "convert -q auto.bin t.csv --variant atomic");
+    let error = fails(dir, "tree auto.bin --variant horde", 1);
+    assert!(error.contains("atomic"), "{error}");
+    // A book that does not say what it is for is what the option says.
+    ok(
+        dir,
+        "make-book -q a.pgn --variant atomic --min-game 1 --no-header --bin bare.bin",
+    );
+    ok(
+        dir,
+        "edit -q bare.bin --in-place --set d4=2 --variant atomic",
+    );
+    assert!(ok(dir, "tree bare.bin --variant atomic").contains("d4"));
+    ok(dir, "convert -q bare.bin bare.csv --variant atomic");
+    // So is a database.
+    let db = Connection::open(dir.join("a.obs.db3")).unwrap();
+    db.execute(
+        "UPDATE Info SET Value = 'xiangqi' WHERE Name = 'Variant'",
+        [],
+    )
+    .unwrap();
+    drop(db);
+    ok(dir, "tree a.obs.db3 --variant kingofthehill");
+}

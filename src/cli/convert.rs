@@ -22,6 +22,7 @@ use super::{
     resources::ResourceArgs,
     suite::SuiteArgs,
     usage::Usage,
+    variant::{self, refuse_other},
     weighting::WeightingArgs,
 };
 
@@ -70,7 +71,7 @@ pub struct Args {
     #[command(flatten)]
     weighting: WeightingArgs,
 
-    /// Take the positions for those of this variant, whatever the input says
+    /// Treat the input as this variant [default: the one that it is for]
     #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 
@@ -125,7 +126,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let format = format(args)?;
     let out = &args.out;
     let file = InputFile::of(&args.input)?;
-    refuse_clashes(&[out], &[file.path()])?;
+    let mut inputs = args.suite.inputs();
+    inputs.push(file.path());
+    refuse_clashes(&[out], &inputs)?;
     input::refuse_document_beside(args.json, out)?;
     let converted = if obs::is_database(file.path())? {
         of_database(args, format, &file, context)?
@@ -152,12 +155,12 @@ fn of_database(
 ) -> anyhow::Result<Converted> {
     let obs = Obs::open(file.path())?;
     let variant = args.variant.or(obs.info().variant.parse().ok());
+    let asked = variant.unwrap_or_default();
+    refuse_other(&args.input, &variant::of_database(&obs), asked)?;
     if !format.is_suite() {
         args.suite.refuse(SUITES)?;
     }
-    let suite = args
-        .suite
-        .suite(variant.unwrap_or_default(), &args.resources.memory())?;
+    let suite = args.suite.suite(asked, &args.resources.memory())?;
     let convert = configured(args, format, obs);
     let _bar = Bar::of_phase("converting", &convert.meter(), context);
     let out = &args.out;
@@ -186,6 +189,7 @@ fn of_book(
     let memory = args.resources.memory();
     let book = Book::open_within(file.path(), input::in_memory(&memory))?;
     let variant = args.variant.or(book.variant()).unwrap_or_default();
+    refuse_other(&args.input, &variant::of_book(&book), variant)?;
     if !format.is_suite() {
         args.suite.refuse_but_starts(SUITES)?;
     }

@@ -22,6 +22,7 @@ use super::{
     progress::Bar,
     resources::MemoryArgs,
     usage::Usage,
+    variant::{self, refuse_other},
 };
 
 /// How many times the bytes of a script its edits take at most.
@@ -118,6 +119,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let edited = begin_book(&out)?;
     let book = Book::open(file.path())?;
     let variant = args.position.variant_of(book.variant());
+    refuse_other(&args.book, &variant::of_book(&book), variant)?;
     let edits = edits(&args, variant)?;
     if edits.is_empty() {
         let usage = "no change: give --set, --remove, --remove-position or --script";

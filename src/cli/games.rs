@@ -18,6 +18,7 @@ use super::{
     json, key,
     position::PositionArgs,
     usage::Usage,
+    variant::refuse_other_of_index,
 };
 
 /// List the games that reached a position
@@ -84,12 +85,10 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let key = position::key(&pos);
     let ids = match own {
         Some(own) if !own.is_played_like(variant) => GameIds::default(),
-        None if variant.number().is_none_or(|number| number == 0) => anyhow::bail!(
-            "{}: has games of several variants whose positions share keys: make it again with --explorer, which keeps \
-             them apart",
-            index.path().display()
-        ),
-        _ => index.games(key)?,
+        _ => {
+            refuse_other_of_index(index, variant)?;
+            index.games(key)?
+        }
     };
     let wanted = ids
         .iter()

@@ -12,3 +12,13 @@ pub struct HeaderArgs {
     #[arg(long)]
     pub no_header: bool,
 }
+
+impl HeaderArgs {
+    /// The option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        match self.no_header {
+            true => Some("--no-header"),
+            false => self.comment.is_some().then_some("--comment"),
+        }
+    }
+}

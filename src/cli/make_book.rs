@@ -8,6 +8,7 @@ use std::{
 use polybook::{
     MakeBook, Report,
     make_book::Unfinished,
+    output::refuse_clashes,
     pgn::{Input, Selection},
     position::{PieceLetters, VariantChoice},
     suite::SuiteFormat,
@@ -171,7 +172,13 @@ struct Document<'a> {
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let as_json = args.json;
     let start = Instant::now();
-    let outputs = [&args.bin, &args.leveldb, &args.obs, &args.counts];
+    let outputs = [
+        &args.bin,
+        &args.leveldb,
+        &args.obs,
+        &args.counts,
+        &args.suite,
+    ];
     let has_several_outputs = outputs.into_iter().flatten().count() > 1;
     let run = configured(args)?;
     let bar = Bar::of_make_book(run.progress(), context);
@@ -195,9 +202,15 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 /// The run that the arguments ask for.
 fn configured(args: Args) -> anyhow::Result<MakeBook> {
     check_standard_output(&args)?;
+    check_suite(&args)?;
     let selection = Selection::from(args.selection);
     selection.check().map_err(|err| Usage(err.to_string()))?;
     let inputs = inputs(args.pgn, args.inputs)?;
+    let is_stdin = |input: &Input| input.path() == Path::new("-");
+    if args.in_suite.reads_standard_input() && inputs.iter().any(is_stdin) {
+        let usage = "--from - and an input - cannot both be: there is one standard input";
+        return Err(Usage(usage.to_owned()).into());
+    }
     let memory = args.resources.memory();
     let mut run = MakeBook::new(inputs)
         .index_stats(args.index_stats)
@@ -228,6 +241,9 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         && args.counts.is_none()
         && args.suite.is_none();
     let bin = args.bin.or_else(|| nothing.then(|| "book.bin".into()));
+    let outputs = [&bin, &args.leveldb, &args.obs, &args.counts, &args.suite];
+    let outputs = outputs.into_iter().filter_map(|path| path.as_deref());
+    refuse_clashes(&outputs.collect::<Vec<_>>(), &args.in_suite.inputs())?;
     if let Some(bin) = bin {
         run = run.bin(bin);
     }
@@ -263,6 +279,17 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
         refuse_document_beside(args.json, out)?;
     }
     Ok(())
+}
+
+/// Refuses options of books where only a suite, or what takes them no more than it does, is made.
+fn check_suite(args: &Args) -> Result<(), Usage> {
+    if args.suite.is_none() || args.bin.is_some() || args.obs.is_some() {
+        return Ok(());
+    }
+    match args.weighting.of_books().or(args.header.given()) {
+        Some(option) => Err(Usage(format!("{option} is for books, not for --suite"))),
+        None => Ok(()),
+    }
 }
 
 /// The format of a suite, by the name of its file.

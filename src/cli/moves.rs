@@ -20,6 +20,7 @@ use super::{
     filters::{FilterArgs, check_names, explorer_of, plain_index},
     json, key,
     position::PositionArgs,
+    variant::refuse_other_of_index,
 };
 
 /// List the moves played in a position and how they did
@@ -265,7 +266,9 @@ impl Row {
 
 /// Answers from the statistics of positions.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
-    let pos = args.position.position_of(index.variant().only())?;
+    let own = index.variant().only();
+    refuse_other_of_index(index, args.position.variant_of(own))?;
+    let pos = args.position.position_of(own)?;
     let rows = rows(index, &pos)?;
     if args.json {
         return json::print(&Document {

@@ -12,7 +12,12 @@ use polybook::{
 use serde::Serialize;
 use shakmaty::variant::VariantPosition;
 
-use super::{input::InputFile, json, key, position::PositionArgs};
+use super::{
+    input::InputFile,
+    json, key,
+    position::PositionArgs,
+    variant::{self, refuse_other},
+};
 
 /// Print the moves of a book or an OOBS database in a position
 #[derive(clap::Args, Debug)]
@@ -107,11 +112,11 @@ fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
         return Err(problem_of(file, problem).into());
     }
     let variant = args.position.variant_of(book.variant());
-    if !book.is_for(variant) {
-        let own = book.header().map(|header| header.variants.join(", "));
-        let own = own.unwrap_or_else(|_| Variant::Standard.name().to_owned());
-        return Err(of_another_variant(args, &own, variant));
+    let mut own = variant::of_book(&book);
+    if own.is_empty() {
+        own.push(Variant::Standard.name().to_owned());
     }
+    refuse_other(&args.book, &own, variant)?;
     let pos = args.position.position_of(book.variant())?;
     let key = key::book_key(&pos)?;
     let moves = book.moves_of(&pos)?.into_iter().map(|entry| ShownMove {
@@ -130,9 +135,7 @@ fn of_database(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
     let obs = Obs::open(file.path())?;
     let own = obs.info().variant.parse().ok();
     let variant = args.position.variant_of(own);
-    if !obs.info().is_for(variant) {
-        return Err(of_another_variant(args, &obs.info().variant, variant));
-    }
+    refuse_other(&args.book, &variant::of_database(&obs), variant)?;
     let pos = args.position.position_of(own)?;
     let rows = obs.moves(&pos)?;
     let weights = Weights::default();
@@ -171,15 +174,6 @@ fn of_database(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
         has_games: true,
         ..Shown::new(&pos, key, moves)
     })
-}
-
-/// Positions of several variants can have the same key, but not the same moves.
-fn of_another_variant(args: &Args, own: &str, asked: Variant) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{}: is for {own}, not for {}: ask with --variant about a variant that it is for",
-        args.book.display(),
-        asked.name()
-    )
 }
 
 impl Shown {

@@ -1,6 +1,6 @@
 //! What a suite has in it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use polybook::{
     Error,
@@ -72,6 +72,15 @@ impl SuiteArgs {
             opcodes: self.opcodes,
             starts: self.starts(variant, memory)?,
         })
+    }
+
+    /// The files that are read for it.
+    pub fn inputs(&self) -> Vec<&Path> {
+        self.from.iter().map(PathBuf::as_path).collect()
+    }
+
+    pub fn reads_standard_input(&self) -> bool {
+        self.from.as_deref() == Some(Path::new("-"))
     }
 
     fn starts(

@@ -29,6 +29,7 @@ use super::{
     progress::Bar,
     resources::MemoryArgs,
     terminal::Shown,
+    variant::{self, refuse_other, refuse_other_of_index},
     weighting::percent,
 };
 
@@ -168,15 +169,20 @@ fn opened(
             let rules = args.position.variant_of(variant);
             return Ok((Box::new(Explored(explorer, rules)), variant));
         }
+        refuse_other_of_index(&index, args.position.variant_of(variant))?;
         return Ok((Box::new(index), variant));
     }
     if obs::is_database(path)? {
         let obs = Obs::open(path)?;
         let variant = obs.info().variant.parse().ok();
+        let asked = args.position.variant_of(variant);
+        refuse_other(&args.source, &variant::of_database(&obs), asked)?;
         return Ok((Box::new(obs), variant));
     }
     let book = Book::open_within(path, in_memory(memory))?;
     let variant = book.variant();
+    let asked = args.position.variant_of(variant);
+    refuse_other(&args.source, &variant::of_book(&book), asked)?;
     Ok((Box::new(book), variant))
 }
 

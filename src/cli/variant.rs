@@ -1,12 +1,19 @@
 //! Names of variants as values of options.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, path::Path};
 
 use clap::{
     Arg, Command,
     builder::{PossibleValue, StringValueParser, TypedValueParser},
 };
-use polybook::position::{Variant, VariantChoice};
+use polybook::{
+    book::Book,
+    index::Index,
+    obs::Obs,
+    position::{Variant, VariantChoice},
+};
+
+use super::input;
 
 /// Takes any text, and lists the usual names for help and completion. Variants have more spellings than these.
 #[derive(Clone, Debug)]
@@ -45,4 +52,44 @@ pub fn name() -> impl TypedValueParser<Value = Variant> {
 /// Reads the name of a variant, or `auto` for each game's own.
 pub fn name_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
     Names { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
+}
+
+/// The variants that a book says it is for, none if it does not say.
+pub fn of_book(book: &Book) -> Vec<String> {
+    let header = book.header();
+    header.map_or_else(|_| Vec::new(), |header| header.variants)
+}
+
+/// The variant that a database says it is for.
+pub fn of_database(obs: &Obs) -> Vec<String> {
+    vec![obs.info().variant.clone()]
+}
+
+/// Refuses a variant that a file is not for: positions of several variants can have the same key. A file that says no
+/// variant, or none that is known, is for any.
+pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
+    let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
+    if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "{}: is for {}, not for {}: ask with --variant about a variant that it is for",
+        input::name(argument),
+        own.join(", "),
+        asked.name()
+    )
+}
+
+/// The same of an index without the explorer's data. Of one of several variants, those that have keys of their own can
+/// be asked about.
+pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
+    match index.variant().only() {
+        Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),
+        None if asked.number().is_none_or(|number| number == 0) => anyhow::bail!(
+            "{}: has games of several variants whose positions share keys: make it again with --explorer, which keeps \
+             them apart",
+            index.path().display()
+        ),
+        None => Ok(()),
+    }
 }

@@ -65,9 +65,16 @@ pub fn percent(text: &str) -> Result<f64, String> {
 impl WeightingArgs {
     /// The first option that was given and that needs games.
     pub fn of_games(&self) -> Option<&'static str> {
+        match self.min_game {
+            Some(_) => Some("--min-game"),
+            None => self.of_books(),
+        }
+    }
+
+    /// The first option that was given and that suites of games do not take.
+    pub fn of_books(&self) -> Option<&'static str> {
         let factors = Factors::default();
         let given = [
-            (self.min_game.is_some(), "--min-game"),
             (self.min_score > 0.0, "--min-score"),
             (self.only_white, "--only-white"),
             (self.only_black, "--only-black"),

@@ -10,13 +10,12 @@ use shakmaty::variant::VariantPosition;
 use super::{
     Suite,
     ranking::{Ranked, Ranking},
-    starts::read_start,
     too_many,
 };
 use crate::{
     error::{At, Result},
     output::{AtomicFile, check_first_line},
-    position::{Variant, write_epd},
+    position::write_epd,
     tally::Stats,
     tree::GameWriter,
 };
@@ -41,13 +40,20 @@ impl SuiteFormat {
     fn begins_with(self, line: &[u8]) -> bool {
         match self {
             SuiteFormat::Pgn => line.trim_ascii_end() == FIRST_LINE,
-            SuiteFormat::Epd => std::str::from_utf8(line).is_ok_and(|epd| {
-                Variant::ALL
-                    .into_iter()
-                    .any(|variant| read_start(epd, variant).is_ok())
-            }),
+            SuiteFormat::Epd => is_noted(line),
         }
     }
+}
+
+/// Whether the line of an EPD ends in a [`note`]: positions alone may be anybody's.
+fn is_noted(line: &[u8]) -> bool {
+    let note = std::str::from_utf8(line).ok().and_then(|epd| {
+        let (_, note) = epd.trim_end().split_once(" c0 \"")?;
+        let (games, score) = note.strip_suffix("%\";")?.split_once(" game")?;
+        let score = score.strip_prefix('s').unwrap_or(score);
+        Some((games, score.strip_prefix(", White scored ")?))
+    });
+    note.is_some_and(|(games, score)| games.parse::<u64>().is_ok() && score.parse::<f64>().is_ok())
 }
 
 /// Begins a file that replaces an empty one or a suite of the same format.
@@ -142,11 +148,22 @@ mod tests {
 
     #[test]
     fn only_suites_of_the_same_format_are_replaced() {
-        let epd = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - c0 \"1 game\";";
+        let bare = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
+        let foreign = &format!("{bare} c0 \"1 game\";");
+        let [one, many] = [1, 1000].map(|wins| {
+            let stats = Stats {
+                wins,
+                ..Stats::default()
+            };
+            format!("{bare} hmvc 0; fmvn 1; c0 \"{}\";", note(stats))
+        });
         for (line, is_pgn, is_epd) in [
             ("[Event \"Opening suite\"]\r", true, false),
             ("[Event \"Casual\"]", false, false),
-            (epd, false, true),
+            (bare, false, false),
+            (foreign, false, false),
+            (&one, false, true),
+            (&many, false, true),
             ("my notes", false, false),
         ] {
             assert_eq!(
