@@ -23,7 +23,17 @@ impl MakeBook {
         let threads = pool.current_num_threads();
         let mut run = Run::new(self, counted, threads);
         let in_flight = 2 * threads as u64;
-        let read = pool.in_place_scope(|scope| run.read_inputs(scope, in_flight));
+        let has_counts = (0..self.inputs.len()).any(|input| counted.has(input));
+        let read = pool.in_place_scope(|scope| {
+            match task::caught(|| run.read_inputs(scope, in_flight)) {
+                // Whole parts of counts may wait to be read. Batches are few, and an earlier one may have an error.
+                Err(err) if has_counts => {
+                    run.failure.set(err);
+                    Ok(())
+                }
+                read => read,
+            }
+        });
         // If a job failed, that is why reading ended.
         run.failure.take().and(read)?;
         pool.install(|| {
@@ -96,4 +106,37 @@ impl Run<'_> {
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
     task::fault("cut");
     cutter.next_batch().map_err(|err| input.error(err))
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn counts_are_not_read_to_their_end_when_an_input_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let counting = MakeBook::new([Input::file("data/famous.pgn")]).counts(at("counts"));
+        counting.run().unwrap();
+        let files = fs::read_dir(at("counts")).unwrap();
+        let part = files
+            .map(|file| file.unwrap().path())
+            .find(|path| path.to_string_lossy().contains("part-"))
+            .unwrap();
+        fs::create_dir(at("parts")).unwrap();
+        for number in 0..300 {
+            fs::copy(&part, at("parts").join(format!("part-{number}.parquet"))).unwrap();
+        }
+        fs::write(at("games.pgn.gz"), b"\x1f\x8b\x08 cut off").unwrap();
+        let inputs = [at("parts"), at("games.pgn.gz")].map(Input::file);
+        let run = MakeBook::new(inputs).bin(at("book.bin")).threads(1);
+        let progress = run.progress();
+        let err = run.run().unwrap_err().to_string();
+        assert!(err.contains("games.pgn.gz"), "{err}");
+        let (read, _) = progress.bytes();
+        let all = 300 * fs::metadata(&part).unwrap().len();
+        assert!(read < all, "all {all} bytes are read after the failure");
+    }
 }
