@@ -38,6 +38,8 @@ const MERGE_OBS: &str = "merge-book a.obs.db3 b.obs.db3 --out new.obs.db3";
 const MERGE_BOOK: &str = "merge-book a.bin b.bin --out new.bin";
 const CONVERT: &str = "convert a.obs.db3 new.bin";
 const TO_CSV: &str = "convert a.obs.db3 new.csv";
+const TO_JSONL: &str = "convert a.obs.db3 new.jsonl";
+const BOOK_TO_JSONL: &str = "convert a.bin new.jsonl";
 const TREE: &str = "tree a.bin --out new.pgn";
 const PLIES: &str = "plies games.pgn";
 
@@ -84,6 +86,8 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("count rows", "0", CONVERT),
     ("write book", "0", CONVERT),
     ("last rows", "0", TO_CSV),
+    ("write lines", "3", TO_JSONL),
+    ("write lines", "3", BOOK_TO_JSONL),
     ("tree", "0", TREE),
     ("plies", "0", PLIES),
 ];

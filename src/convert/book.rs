@@ -16,6 +16,7 @@ use crate::{
     progress::Meter,
     sort::{Memory, Seen},
     suite::{self, Suite, SuiteFormat, SuiteOf},
+    task,
     tree::{Event, Limits, LinesOf, Order, Replies, Source, Tree},
 };
 
@@ -84,7 +85,7 @@ impl<'a> ConvertBook<'a> {
     /// A book that cannot be read, a file that cannot be written, a suite that would be empty or beyond all measure, or
     /// one that is to be balanced: a book has no scores.
     pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.to_suite(path, suite, SuiteFormat::Pgn)
+        task::caught(|| self.to_suite(path, suite, SuiteFormat::Pgn))
     }
 
     /// Writes positions, the heaviest first, as [`Convert::to_epd`](super::Convert::to_epd) does.
@@ -93,7 +94,7 @@ impl<'a> ConvertBook<'a> {
     ///
     /// As [`to_pgn`](ConvertBook::to_pgn).
     pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        self.to_suite(path, suite, SuiteFormat::Epd)
+        task::caught(|| self.to_suite(path, suite, SuiteFormat::Epd))
     }
 
     /// Writes the records as a table: key (16 hex digits), FEN, SAN and UCI of the move, weight and learn. Positions
@@ -105,20 +106,22 @@ impl<'a> ConvertBook<'a> {
     ///
     /// A book that cannot be read or a file that cannot be written.
     pub fn to_csv(&self, path: &Path, starts: &[VariantPosition]) -> Result<Converted> {
-        let mut csv = Csv::create(path, "Key,FEN,SAN,UCI,Weight,Learn")?;
-        let entries = self.rows(starts, &mut |row| {
-            csv.text(&format!("{:016x}", row.entry.key))?;
-            csv.text(&row.fen().unwrap_or_default())?;
-            csv.text(&row.san().unwrap_or_default())?;
-            csv.text(&row.uci())?;
-            csv.number(row.entry.weight.into())?;
-            csv.number(row.entry.learn.into())?;
-            csv.end_row()
-        })?;
-        csv.commit()?;
-        Ok(Converted {
-            entries,
-            ..Converted::default()
+        task::caught(|| {
+            let mut csv = Csv::create(path, "Key,FEN,SAN,UCI,Weight,Learn")?;
+            let entries = self.rows(starts, &mut |row| {
+                csv.text(&format!("{:016x}", row.entry.key))?;
+                csv.text(&row.fen().unwrap_or_default())?;
+                csv.text(&row.san().unwrap_or_default())?;
+                csv.text(&row.uci())?;
+                csv.number(row.entry.weight.into())?;
+                csv.number(row.entry.learn.into())?;
+                csv.end_row()
+            })?;
+            csv.commit()?;
+            Ok(Converted {
+                entries,
+                ..Converted::default()
+            })
         })
     }
 

@@ -103,6 +103,7 @@ impl<'a> Lines<'a> {
     }
 
     fn write(&mut self, line: &impl Serialize) -> Result<()> {
+        task::fault("write lines");
         let written = serde_json::to_writer(&mut self.out, line).map_err(io::Error::from);
         written
             .and_then(|()| self.out.write_all(b"\n"))
