@@ -214,11 +214,11 @@ impl CachedIndex {
         let directory = self.path.parent().unwrap_or(&self.path);
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
-            let is_of_file = entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with(&self.prefix);
-            if is_of_file && path != self.path && is_index(&path).unwrap_or(false) {
+            let is_older = entry.file_name().to_string_lossy().starts_with(&self.prefix)
+                && path != self.path
+                // What a link leads to was not made here.
+                && entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_older && is_index(&path).unwrap_or(false) {
                 let _ = remove(&path);
             }
         }
@@ -247,6 +247,33 @@ mod tests {
         second.remove_older();
         assert!(second.is_made() && !first.is_made());
         assert!(cache.of(&dir.path().join("none.pgn")).is_err());
+    }
+
+    #[test]
+    fn an_older_index_with_other_files_is_kept_and_so_is_one_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let pgn = dir.path().join("games.pgn");
+        fs::copy("data/famous.pgn", &pgn).unwrap();
+        let cache = Cache::new(dir.path().join("cache")).unwrap();
+        let first = cache.of(&pgn).unwrap();
+        first.make().run().unwrap();
+        fs::write(first.path().join("thesis.txt"), "mine").unwrap();
+        fs::write(&pgn, "[Event \"a\"]\n\n1. e4 *\n").unwrap();
+        let second = cache.of(&pgn).unwrap();
+        let count = || fs::read_dir(first.path()).unwrap().count();
+        let files = count();
+        second.remove_older();
+        assert_eq!(count(), files);
+
+        #[cfg(unix)]
+        {
+            fs::remove_file(first.path().join("thesis.txt")).unwrap();
+            let elsewhere = dir.path().join("elsewhere");
+            fs::rename(first.path(), &elsewhere).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, first.path()).unwrap();
+            second.remove_older();
+            assert!(is_index(&elsewhere).unwrap());
+        }
     }
 
     #[test]
