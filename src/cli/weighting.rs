@@ -11,7 +11,7 @@ use shakmaty::Color;
 #[command(next_help_heading = "Which moves are kept, and their weights")]
 pub struct WeightingArgs {
     /// Keep a move that was played at least N times in that position, twice by a game that came back to it [default: 3;
-    /// for tables 1]
+    /// for CSV and JSON lines 1]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
