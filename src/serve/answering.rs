@@ -272,7 +272,13 @@ fn failed(err: Error) -> Refusal {
             doing,
             source,
         } => {
-            format!("cannot {doing} {}: {}", name(&path), source.kind())
+            // The system's own text has no path; that of a library may have one.
+            let text = match source.raw_os_error() {
+                Some(_) => source.to_string(),
+                None => source.kind().to_string(),
+            };
+            let reason = text.split(" (os error ").next().unwrap_or(&text);
+            format!("cannot {doing} {}: {reason}", name(&path))
         }
         Error::File { path, problem } => format!("{}: {problem}", name(&path)),
         Error::Format { path, source } => format!("{}: {source}", name(&path)),
@@ -280,4 +286,31 @@ fn failed(err: Error) -> Refusal {
         _ => "the data cannot be read".to_owned(),
     };
     Refusal::unavailable(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_is_told_in_its_words_and_without_directories() {
+        let told = |source: io::Error| {
+            let path = "games/secret/idx".into();
+            let doing = "open";
+            let err = Error::Io {
+                path,
+                doing,
+                source,
+            };
+            failed(err).text().to_owned()
+        };
+        let system = told(io::Error::from_raw_os_error(24));
+        assert!(system.starts_with("cannot open idx: ") && !system.contains("os error"));
+        #[cfg(unix)]
+        assert_eq!(system, "cannot open idx: Too many open files");
+        let other = told(io::Error::other("games/secret/idx is bad"));
+        assert_eq!(other, "cannot open idx: other error");
+    }
 }

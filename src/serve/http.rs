@@ -42,8 +42,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How many requests are answered at once. More wait.
 const AT_ONCE: usize = 256;
 
-/// How many connections there may be; those beyond wait to be accepted.
+/// How many connections there may be, if there may be as many open files; those beyond wait to be accepted.
 const MOST_CONNECTIONS: usize = 4096;
+
+/// How many connections there may be however few open files.
+#[cfg(unix)]
+const LEAST_CONNECTIONS: usize = 8;
 
 /// How long answers under way may take at the end.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
@@ -58,7 +62,7 @@ pub(super) async fn serve(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let routes = limited(routes, log);
     let connections = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Arc::new(Semaphore::new(most_connections()));
     // On this machine all clients have the same address.
     let addresses = (!listener.local_addr()?.ip().is_loopback()).then(Addresses::default);
     let accept = async {
@@ -92,6 +96,21 @@ pub(super) async fn serve(
     // Those that take longer end with the program.
     let _ = timeout(LAST_ANSWERS, connections.shutdown()).await;
     Ok(())
+}
+
+/// How many connections there may be: each takes two open files, and half of those that there may be are for an index,
+/// some for the games and the program itself.
+#[cfg(unix)]
+fn most_connections() -> usize {
+    let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
+    let files = usize::try_from(soft / 2).unwrap_or(usize::MAX);
+    (files.saturating_sub(64) / 2).clamp(LEAST_CONNECTIONS, MOST_CONNECTIONS)
+}
+
+/// Elsewhere the system has no limit that matters.
+#[cfg(not(unix))]
+fn most_connections() -> usize {
+    MOST_CONNECTIONS
 }
 
 /// A connection whose requests carry their client.

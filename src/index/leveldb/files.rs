@@ -8,6 +8,7 @@
 
 use std::{
     collections::VecDeque,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -101,7 +102,10 @@ impl Tables {
                 "was replaced or removed, and has too many tables to hold them all open: open it again",
             )
         };
-        let table = Table::open(&self.directory, file).map_err(|_| replaced())?;
+        let table = Table::open(&self.directory, file).map_err(|err| match err {
+            Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
+            _ => replaced(),
+        })?;
         if Stamp::of(&table).at(&self.directory, "read")? != *stamp {
             return Err(replaced());
         }
@@ -259,5 +263,19 @@ mod tests {
             assert!(err.contains("idx") && err.contains("replaced"), "{err}");
             drop(files);
         }
+    }
+
+    #[test]
+    fn a_table_that_the_system_does_not_open_is_not_called_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("idx");
+        let files = tables_in(&path, b"value");
+        let tables = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
+        let table = path.join(TableFile::name(5));
+        fs::remove_file(&table).unwrap();
+        // A link to itself cannot be opened, and is there.
+        std::os::unix::fs::symlink(&table, &table).unwrap();
+        let err = value_in(&tables, 5).unwrap_err();
+        assert!(matches!(err, Error::Io { .. }), "{err}");
     }
 }
