@@ -1,7 +1,11 @@
 //! OOBS databases of other programs, odd ones and damaged ones.
 
+#[cfg(unix)]
+use std::process::Command;
 use std::{fs, path::Path};
 
+#[cfg(unix)]
+use crate::common::python;
 use crate::common::{fails, ok, ok_json, run, sample, temp};
 use polybook::{
     Error,
@@ -433,6 +437,44 @@ fn a_database_that_is_replaced_goes_on_answering() {
         Obs::open(at("a.obs.db3")).unwrap().moves(&start).unwrap()[0].mv,
         "d2d4"
     );
+}
+
+/// Closing a file ends all locks of the process on it, so SQLite has to be the only one that opens it.
+#[cfg(unix)]
+#[test]
+fn a_further_connection_leaves_readers_their_lock() {
+    let Some(python) = python(&["sqlite3"]) else {
+        return;
+    };
+    let dir = temp();
+    let path = dir.path().join("a.obs.db3");
+    database(
+        &path,
+        &format!(
+            "CREATE TABLE Book (EPD TEXT, Move TEXT, Win INTEGER, Draw INTEGER, Loss INTEGER);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+             INSERT INTO Book SELECT '{E3}', 'm' || i, i, 0, 0 FROM n;"
+        ),
+    );
+    let can_write = || {
+        let script = "import sqlite3, sys\n\
+                      db = sqlite3.connect(sys.argv[1], timeout=0)\n\
+                      db.execute('UPDATE Book SET Win = 0')\n\
+                      db.commit()";
+        let output = Command::new(&python)
+            .args(["-c", script])
+            .arg(&path)
+            .output();
+        output.unwrap().status.success()
+    };
+    let obs = Obs::open(&path).unwrap();
+    let mut readers: Vec<_> = (0..3).map(|_| obs.rows().unwrap()).collect();
+    for reader in &mut readers {
+        reader.next().unwrap().unwrap();
+    }
+    assert!(!can_write());
+    drop(readers);
+    assert!(can_write());
 }
 
 #[test]

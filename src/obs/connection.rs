@@ -10,11 +10,11 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
-use same_file::Handle;
 
 use super::error::{ObsError, Sql};
 use crate::{
-    error::{At, Error, Result},
+    error::{Error, Result},
+    output::Identity,
     sort::Memory,
     task,
 };
@@ -31,7 +31,7 @@ const MOST_CACHE: usize = 1 << 24;
 pub(super) struct Connections {
     path: PathBuf,
     /// The file that was opened first.
-    file: Handle,
+    file: Identity,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
@@ -40,7 +40,7 @@ impl Connections {
     pub(super) fn open(path: &Path) -> Result<Connections> {
         let connections = Connections {
             path: path.to_owned(),
-            file: Handle::from_path(path).at(path, "open")?,
+            file: Identity::of(path).ok_or_else(|| ObsError::NotSqlite.at(path))?,
             idle: Arc::default(),
         };
         let two = vec![connections.another()?, connections.another()?];
@@ -80,12 +80,16 @@ impl Connections {
         task::lock(&self.idle).truncate(1);
     }
 
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        task::lock(&self.idle).len()
+    }
+
     fn another(&self) -> Result<Connection> {
         let path = &self.path;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).sql(path, "open")?;
-        let file = Handle::from_path(path).at(path, "open")?;
-        if file != self.file {
+        if Identity::of(path).as_ref() != Some(&self.file) {
             return Err(ObsError::Replaced.at(path));
         }
         // What stands in the file is data, and nothing in it is to be run.

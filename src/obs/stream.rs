@@ -4,7 +4,7 @@ use std::{
     fmt,
     iter::FusedIterator,
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::{Arc, Mutex, atomic::AtomicBool},
     thread::{self, JoinHandle},
     time::Duration,
     vec,
@@ -39,6 +39,8 @@ pub struct Rows {
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
+    /// Goes back only when the thread has ended: whoever borrows it next must not be interrupted.
+    db: Option<Arc<Mutex<Lent>>>,
 }
 
 /// Rows that are handed over at once.
@@ -64,8 +66,10 @@ impl Rows {
     /// Reads what a query answers.
     pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
+        let db = Arc::new(Mutex::new(db));
+        let of_thread = Arc::clone(&db);
         let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
-            read(&db, &query, &path, chunks)
+            read(&task::lock(&of_thread), &query, &path, chunks)
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
@@ -73,6 +77,7 @@ impl Rows {
             chunks: Some(chunks),
             reader: Some(reader),
             interrupt,
+            db: Some(db),
         })
     }
 
@@ -114,6 +119,7 @@ impl Rows {
         }
         // Its last word was its result.
         let _ = reader.join();
+        self.db = None;
     }
 }
 
@@ -163,4 +169,27 @@ fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<(
     }
     task::fault("last rows");
     chunks.send(chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::obs::connection::Connections;
+
+    #[test]
+    fn a_connection_goes_back_when_it_can_no_longer_be_interrupted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE Book (x)").unwrap();
+        let connections = Connections::open(&path).unwrap();
+        let query = "SELECT 'an EPD', 'e2e4', 1, 1, 0, 0, NULL".to_owned();
+        let rows = Rows::of_query(connections.lend().unwrap(), query, path).unwrap();
+        while !rows.reader.as_ref().unwrap().is_finished() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(connections.idle(), 1);
+        assert_eq!(rows.map(Result::unwrap).count(), 1);
+        assert_eq!(connections.idle(), 2);
+    }
 }

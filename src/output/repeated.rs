@@ -12,8 +12,8 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
 }
 
 /// Tells an input from others, whatever its name.
-#[derive(PartialEq, Eq, Hash)]
-enum Identity {
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Identity {
     StandardInput,
     #[cfg(unix)]
     File {
@@ -25,8 +25,9 @@ enum Identity {
 }
 
 impl Identity {
-    /// `None` for what is no file or directory. A pipe is not opened, because that waits for its other end.
-    fn of(path: &Path) -> Option<Identity> {
+    /// `None` for what is no file or directory. A pipe is not opened, because that waits for its other end; on Unix nothing
+    /// is, because closing a file ends all locks that the process has on it, those of SQLite too.
+    pub(crate) fn of(path: &Path) -> Option<Identity> {
         if path == Path::new("-") {
             return Some(Identity::StandardInput);
         }
