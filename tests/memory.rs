@@ -201,6 +201,30 @@ fn a_database_of_enormous_counts() {
     );
 }
 
+#[test]
+fn a_database_of_long_texts() {
+    let dir = temp();
+    let path = dir.path().join("long.obs.db3");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(
+        "CREATE TABLE Book(EPD TEXT, Move TEXT, Active INTEGER, Win INTEGER, Draw INTEGER, Loss INTEGER, Comment TEXT); \
+         CREATE TABLE Info(Name TEXT UNIQUE NOT NULL, Value TEXT); \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150) \
+         INSERT INTO Info SELECT 'name ' || i, printf('%1000000s', '') FROM n; \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+         INSERT INTO Book SELECT 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -', 'e2e4', 1, 1, 0, 0, \
+         printf('%60000s', '') FROM n;",
+    )
+    .unwrap();
+    drop(db);
+    for command in [
+        "convert long.obs.db3 book.bin --min-game 1 --memory 1MiB -q",
+        "show long.obs.db3",
+    ] {
+        succeeds_within(dir.path(), command, 1);
+    }
+}
+
 /// Counts in order, as polybook writes them, of moves that all go into a book.
 fn ordered_counts(dir: &Path, name: &str, groups: i64) {
     const ROWS: i64 = 1 << 16;

@@ -1,5 +1,7 @@
 //! The counts that a database was made of.
 
+use std::collections::HashSet;
+
 use rayon::{ThreadPool, prelude::*};
 use shakmaty::{Position, variant::VariantPosition};
 
@@ -13,13 +15,14 @@ use crate::{
     task,
 };
 
-/// Rows that are read before they are looked at on all threads.
+/// Rows that are read before they are looked at on all threads, and how many bytes of them.
 const BATCH: usize = 1 << 16;
+const BATCH_BYTES: usize = 1 << 24;
 
 /// What a database holds.
 pub(super) struct Counted {
     pub counts: Counts,
-    /// Starting positions of Chess960 that are in the database.
+    /// Starting positions of Chess960 that are in the database, each once.
     pub starts: Vec<VariantPosition>,
     pub passed_over: PassedOver,
 }
@@ -32,7 +35,7 @@ struct Found {
     hidden: CountBatch,
     /// Whether a row names the square of a pinned pawn.
     names_pinned: bool,
-    starts: Vec<VariantPosition>,
+    starts: Vec<Keyed<VariantPosition>>,
     passed_over: PassedOver,
 }
 
@@ -53,6 +56,7 @@ impl Convert {
         let is_own = self.obs.info().is_own;
         let mut is_exact = is_own;
         let mut starts = Vec::new();
+        let mut known_starts = HashSet::new();
         let mut passed_over = PassedOver::default();
         let mut batch = Vec::with_capacity(BATCH);
         let mut take = |batch: &mut Vec<Row>| -> Result<()> {
@@ -68,19 +72,26 @@ impl Convert {
                 tally.add_batch(&part.counts)?;
                 hidden.add_batch(&part.hidden)?;
                 is_exact |= part.names_pinned;
-                starts.extend(part.starts);
+                for start in part.starts {
+                    if known_starts.insert(start.identity()) {
+                        starts.push(start.position().clone());
+                    }
+                }
                 passed_over.add(part.passed_over);
             }
             batch.clear();
             tally.refuse_many_large(self.obs.path())
         };
-        let mut rows = self.obs.rows()?;
+        let mut bytes = 0;
+        let mut rows = self.obs.rows_without_comments()?;
         for row in &mut rows {
             let row = row?;
             if row.is_active() {
+                bytes += row.bytes();
                 batch.push(row);
             }
-            if batch.len() == BATCH {
+            if batch.len() == BATCH || bytes >= BATCH_BYTES {
+                bytes = 0;
                 take(&mut batch)?;
             }
         }
@@ -137,7 +148,7 @@ fn count_rows(rows: &[Row], variant: Variant, arrivals: bool, is_own: bool) -> F
             }
         }
         if variant == Variant::Chess960 && is_chess960_start(&rows[0].epd) {
-            found.starts.push(pos.position().clone());
+            found.starts.push(pos);
         }
     }
     found

@@ -26,7 +26,20 @@ const GENERATOR: &str = "polybook ";
 /// The name of the row that has the checksum of all others and of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
-/// The most bytes of a value.
+/// The rows that are read.
+const READ: [&str; 9] = [
+    "Variant",
+    "Generator",
+    "Input",
+    "Games",
+    "Options",
+    "MinGame",
+    "MinScore",
+    "Only",
+    CHECKSUM,
+];
+
+/// The most bytes of a value that are read.
 const LONGEST_VALUE: usize = 1 << 16;
 
 /// The most bytes of input names that are written, with room for the number of further ones, and of options.
@@ -169,11 +182,24 @@ impl Rows {
         if !Rows::is_there(db)? {
             return Ok(Rows(Vec::new()));
         }
-        let query = "SELECT CAST(Name AS TEXT), CAST(Value AS TEXT) FROM Info
-                     WHERE Name IS NOT NULL AND Value IS NOT NULL LIMIT 1000";
-        let mut statement = db.prepare(query)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(Rows(rows.collect::<rusqlite::Result<_>>()?))
+        let query = format!(
+            "SELECT CAST(Name AS TEXT), substr(CAST(Value AS BLOB), 1, {LONGEST_VALUE}) FROM Info
+             WHERE CAST(Name AS TEXT) COLLATE NOCASE IN ('{}') AND Value IS NOT NULL LIMIT 1000",
+            READ.join("', '")
+        );
+        let mut statement = db.prepare(&query)?;
+        let mut found = statement.query([])?;
+        let mut rows = Rows(Vec::new());
+        while let Some(row) = found.next()? {
+            let name: String = row.get(0)?;
+            if rows.get(&name).is_none() {
+                // SQLite has nothing as NULL.
+                let value = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
+                let value = String::from_utf8_lossy(value).into_owned();
+                rows.0.push((name, value));
+            }
+        }
+        Ok(rows)
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&str> {

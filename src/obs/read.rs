@@ -1,6 +1,6 @@
 //! Reading databases, those of other programs too.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use shakmaty::Position;
 
@@ -89,8 +89,9 @@ impl Obs {
         let db = self.connections.lend()?;
         let mut statement = db.prepare_cached(&query).sql(path, doing)?;
         let mut found = statement.query(wanted.range()).sql(path, doing)?;
-        let mut rows: Vec<Row> = Vec::new();
-        let mut without_pinned = Vec::new();
+        // By their moves.
+        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        let mut without_pinned = BTreeMap::new();
         while let Some(row) = found.next().sql(path, doing)? {
             let mut row = match read_row(row).sql(path, doing)? {
                 Ok(row) => row,
@@ -107,19 +108,17 @@ impl Obs {
                 continue;
             };
             row.epd.clone_from(&wanted.epd);
-            named.push(row);
+            match named.get_mut(&row.mv) {
+                Some(first) => first.join(row),
+                None => {
+                    named.insert(row.mv.clone(), row);
+                }
+            }
         }
         if rows.is_empty() {
             rows = without_pinned;
         }
-        rows.sort_by(|a, b| a.mv.cmp(&b.mv));
-        rows.dedup_by(|row, first| {
-            let is_same = row.mv == first.mv;
-            if is_same {
-                first.join(row.clone());
-            }
-            is_same
-        });
+        let mut rows: Vec<Row> = rows.into_values().collect();
         rows.sort_by(Row::by_games);
         Ok(rows)
     }
@@ -176,6 +175,15 @@ impl Obs {
     pub fn rows(&self) -> Result<Rows> {
         let db = self.connections.lend_long()?;
         Rows::of_query(db, self.source.select.clone(), self.path().to_owned())
+    }
+
+    /// Every row, in the order of the table, without its comment.
+    pub(crate) fn rows_without_comments(&self) -> Result<Rows> {
+        let query = format!(
+            "SELECT EPD, Move, Active, Win, Draw, Loss, NULL FROM ({})",
+            self.source.select
+        );
+        Rows::of_query(self.connections.lend_long()?, query, self.path().to_owned())
     }
 
     /// Every row in the order of EPDs, byte by byte, and then of moves. A database without an index of its EPDs is

@@ -37,7 +37,7 @@ impl Row {
     }
 
     /// About how many bytes of memory the row takes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let comment = self.comment.as_ref().map_or(0, String::len);
         size_of::<Row>() + self.epd.len() + self.mv.len() + comment
     }
