@@ -327,10 +327,12 @@ fn suites_of_games_have_the_lines_that_were_played() {
         serde_json::json!({"path": "s.epd", "lines": 3})
     );
     assert!(report["book"]["entries"].as_u64() > Some(0));
-    let games = "games.pgn games.pgn --drop-duplicates --plies 2 --min-game 3";
+    let named = "[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. d4 d5 2. c4 1-0\n";
+    fs::write(dir.join("named.pgn"), named).unwrap();
+    let games = "named.pgn named.pgn --drop-duplicates --plies 2 --min-game 1";
     assert_eq!(
         games_suite(dir, games, "s.pgn"),
-        games_suite(dir, "games.pgn --plies 2", "t.pgn")
+        games_suite(dir, "named.pgn --plies 2 --min-game 1", "t.pgn")
     );
 }
 

@@ -194,7 +194,7 @@ fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> P
     });
     PositionDocument {
         key: super::key::text(difference.key),
-        fen: pos.map(|pos| polybook::position::fen_of(pos)),
+        fen: pos.map(polybook::position::fen_of),
         moves: moves.collect(),
     }
 }
