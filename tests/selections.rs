@@ -53,6 +53,21 @@ fn repeated_options_and_tags() {
     assert!(header.contains(said), "{header}");
     let error = fails(dir.path(), "make-book games.pgn --tag Event", 2);
     assert!(error.contains("NAME=TEXT"), "{error}");
+    let make_book: &[&str] = &["make-book", "games.pgn"];
+    let asked: &[&str] = &["--leveldb", "a.idx"];
+    for (command, option) in [
+        (make_book, "--player"),
+        (make_book, "--white"),
+        (make_book, "--black"),
+        (&[&["games"], asked].concat(), "--player"),
+        (&[&["moves"], asked].concat(), "--player"),
+        (&[&["moves"], asked].concat(), "--event"),
+    ] {
+        for name in ["", " \t"] {
+            let error = fails(dir.path(), &[command, &[option, name]].concat(), 2);
+            assert!(error.contains("letter of"), "{command:?} {error}");
+        }
+    }
 }
 
 /// Makes everything that can be made of games; answers the book, the moves that an index knows, and the table of a
