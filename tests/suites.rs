@@ -58,6 +58,12 @@ fn limits_and_shuffles() {
         shuffled[..9]
     );
     assert_ne!(suite("--seed 2"), shuffled);
+    let sample = suite("--seed 1 --limit 9");
+    let with_opcodes = suite("--seed 1 --limit 9 --opcodes");
+    for (entry, with_opcodes) in sample.iter().zip(&with_opcodes) {
+        let fields = |epd: &str| epd.split(' ').take(4).collect::<String>();
+        assert_eq!(fields(entry), fields(with_opcodes));
+    }
     let pgn = |options: &str| {
         lines(
             dir,

@@ -239,7 +239,7 @@ impl Ranker<'_> {
         if games < self.min_game || !end.is_balanced {
             return Ok(());
         }
-        let Some((text, _)) = line.replay() else {
+        let Some((text, way, _)) = line.replay() else {
             return Ok(());
         };
         let note = match note(line.stats) {
@@ -252,7 +252,7 @@ impl Ranker<'_> {
         self.add(&Candidate {
             text: &text,
             start: &line.start_bytes(),
-            identity: line.identity(),
+            way: &way,
             games,
             note: &note,
         })
@@ -271,7 +271,7 @@ impl Ranker<'_> {
         self.add(&Candidate {
             text: &epd(pos.position(), self.suite.opcodes),
             start: &[],
-            identity: pos.identity(),
+            way: &[pos.identity()],
             games,
             note: &note(end.stats),
         })
@@ -306,7 +306,7 @@ impl End {
         if self.stats.games() < min_game || !self.is_balanced {
             return;
         }
-        let Some((_, pos)) = line.replay() else {
+        let Some((_, _, pos)) = line.replay() else {
             return;
         };
         let counters = |pos: &Keyed<VariantPosition>| {
@@ -357,11 +357,6 @@ impl<'a> Line<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    fn identity(&self) -> u64 {
-        let identity = self.end[1..].try_into();
-        u64::from_be_bytes(identity.expect("an identity is after the variant"))
-    }
-
     /// What names its start: no text for the usual one of standard chess, as [`SuiteOf`](super::SuiteOf) has it.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
@@ -370,9 +365,10 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Its moves as text, and the position after them.
-    fn replay(&self) -> Option<(String, Keyed<VariantPosition>)> {
+    /// Its moves as text, the identities of its positions, and the last of these.
+    fn replay(&self) -> Option<(String, Vec<u64>, Keyed<VariantPosition>)> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
+        let mut way = vec![pos.identity()];
         let mut text = String::new();
         for mv in self.moves.as_chunks().0 {
             let before = pos.position();
@@ -384,9 +380,10 @@ impl<'a> Line<'a> {
             text.push_str(&SanPlus::from_move(before.clone(), mv).to_string());
             text.push(' ');
             pos.play(mv);
+            way.push(pos.identity());
         }
         text.pop();
-        Some((text, pos))
+        Some((text, way, pos))
     }
 }
 

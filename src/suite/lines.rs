@@ -258,7 +258,7 @@ impl<S: Source> Lines<'_, S> {
                 continue;
             }
             self.done.add(line.portion);
-            if self.band.contains(line.games) && !self.take(number, &line, &text)? {
+            if self.band.contains(line.games) && !self.take(number, &line, &positions, &text)? {
                 return Ok(End::TooMany);
             }
             // Of equal games, those of the smallest texts are wanted, and they come first.
@@ -292,8 +292,9 @@ impl<S: Source> Lines<'_, S> {
         Ok(())
     }
 
-    /// Takes a line of the wanted length, if it is balanced; answers whether there is room for more.
-    fn take(&mut self, start: &[u8], line: &Line, text: &str) -> Result<bool> {
+    /// Takes a line of the wanted length, if it is balanced; answers whether there is room for more. `way` are the
+    /// positions of the line.
+    fn take(&mut self, start: &[u8], line: &Line, way: &[u64], text: &str) -> Result<bool> {
         let results = (self.of.results)(&line.pos)?;
         if !self.of.suite.is_balanced(results) {
             return Ok(true);
@@ -307,7 +308,7 @@ impl<S: Source> Lines<'_, S> {
         self.ranking.add(&Candidate {
             text,
             start,
-            identity,
+            way,
             games: line.games,
             note: &results.map(note).unwrap_or_default(),
         })

@@ -90,7 +90,7 @@ impl<S: Source> SuiteOf<'_, S> {
             }
             let candidate = Candidate {
                 start: &[0; 8],
-                identity: reached.pos().identity(),
+                way: &[reached.pos().identity()],
                 games: results.map_or(reached.weight, Stats::games),
                 text: &epd(reached.pos().position(), suite.opcodes),
                 note: &results.map(note).unwrap_or_default(),

@@ -17,8 +17,9 @@ pub(super) struct Candidate<'a> {
     pub text: &'a str,
     /// The starting position that it starts from, as whoever ranks it names that.
     pub start: &'a [u8],
-    /// The identity of the position that it leads to.
-    pub identity: u64,
+    /// The identities of the positions on the way, the last of the position that it leads to: of a position alone, its
+    /// own. The shuffle goes by them, because counters of moves and the order of the starts change the text.
+    pub way: &'a [u64],
     pub games: u64,
     /// What is said of it.
     pub note: &'a str,
@@ -82,7 +83,8 @@ impl Ranking {
         let ranked = [&rank, text, &[0], &length, start, note].concat();
         match &mut self.by_position {
             Some(positions) => {
-                positions.push(&[&candidate.identity.to_be_bytes(), &*ranked].concat())?;
+                let identity = candidate.way.last().expect("a way has an end");
+                positions.push(&[&identity.to_be_bytes(), &*ranked].concat())?;
             }
             None => self.ranked.push(&ranked)?,
         }
@@ -115,8 +117,9 @@ impl Ranking {
             None => u64::MAX - candidate.games,
             Some(seed) => {
                 let mut hasher = SipHasher13::new_with_keys(seed, 0);
-                hasher.write(candidate.start);
-                hasher.write(candidate.text.as_bytes());
+                for identity in candidate.way {
+                    hasher.write(&identity.to_le_bytes());
+                }
                 hasher.finish()
             }
         }
@@ -155,7 +158,7 @@ mod tests {
             let candidate = Candidate {
                 text: &format!("{number:03}"),
                 start: &[0; 8],
-                identity: *identity,
+                way: &[*identity],
                 games: *games,
                 note: "a note",
             };
@@ -179,7 +182,29 @@ mod tests {
         assert_ne!(shuffled(2), SHUFFLED);
     }
 
-    const SHUFFLED: &str = "005 006 004 001 003 002 007 000";
+    const SHUFFLED: &str = "007 006 004 005 003 002 000 001";
+
+    #[test]
+    fn the_shuffle_goes_by_positions_alone() {
+        let suite = Suite {
+            seed: Some(1),
+            ..Suite::default()
+        };
+        let ranking = Ranking::new(&suite, &Memory::default());
+        let rank = |text, start, note, way| {
+            let games = 1;
+            ranking.rank(&Candidate {
+                text,
+                start,
+                way,
+                games,
+                note,
+            })
+        };
+        let line = rank("1. e4 e5", &[0; 8], "", &[7, 8, 9]);
+        assert_eq!(line, rank("5. e4 e5", &[3; 8], "1 game", &[7, 8, 9]));
+        assert_ne!(line, rank("1. e4 e5", &[0; 8], "", &[6, 8, 9]));
+    }
 
     #[test]
     fn the_commonest_come_first_and_then_the_smallest_texts() {
