@@ -32,6 +32,9 @@ mod search;
 mod verify;
 mod weight;
 
+pub(crate) use self::foreign::check_replaceable;
+#[cfg(feature = "obs")]
+pub(crate) use self::moves::each_move_once;
 pub use self::{
     diff::{Differences, MoveDifference, MoveRecords, PositionDifference, differences},
     edit::{
@@ -50,4 +53,3 @@ pub use self::{
     verify::{Verified, fix, verify},
     weight::{Factors, Scale, Scaling, Weights},
 };
-pub(crate) use self::{foreign::check_replaceable, moves::each_move_once};
