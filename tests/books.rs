@@ -296,7 +296,7 @@ fn books_are_verified_and_mended() {
     )
     .unwrap();
     let error = fails(dir.path(), "verify bad.bin", 1);
-    for part in ["multiple of 16", "smaller keys", "repeat a move"] {
+    for part in ["multiple of 16", "smaller keys", "repeats a move"] {
         assert!(error.contains(part), "{error}");
     }
     ok(dir.path(), "verify bad.bin --fix good.bin");

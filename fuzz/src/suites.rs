@@ -96,7 +96,7 @@ fn made(room: &Room, book: &Book, suite: &Suite) {
     assert!(suite.balance.is_none() || !room.path("a.pgn").exists());
 }
 
-/// A table has all records.
+/// A table has each move of the records once.
 fn tables(room: &Room, book: &Book, suite: &Suite) {
     let records = book.len();
     for name in ["csv", "jsonl"] {
@@ -109,7 +109,7 @@ fn tables(room: &Room, book: &Book, suite: &Suite) {
         });
         let (entries, text) = table.expect("a book that is sorted has a table");
         let heads = u64::from(name == "csv");
-        assert!(entries == records && text.lines().count() as u64 == records + heads);
+        assert!(entries <= records && text.lines().count() as u64 == entries + heads);
     }
 }
 
