@@ -1,6 +1,6 @@
 //! Opening suites: the lines or positions that games begin with, for matches between engines.
 //!
-//! Of a database or a book, a [`SuiteOf`] walks the moves that are known. Of games, [`GameLines`] counts the lines as
+//! Of a database or a book, a `SuiteOf` walks the moves that are known. Of games, `GameLines` counts the lines as
 //! they were played. Both rank what they find, and write it in the same way.
 
 mod games;

@@ -103,7 +103,7 @@ impl MergeIndexes {
         self
     }
 
-    /// A flag that, once set, ends the merge with [`Error::Interrupted`].
+    /// A flag that, once set, ends the merge with [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MergeIndexes {
         self.stop = stop;
         self
@@ -119,7 +119,7 @@ impl MergeIndexes {
     /// # Errors
     ///
     /// No input, one that cannot be read or was made with other options than the first, more games than an index holds,
-    /// an output that cannot be written, or [`Error::Interrupted`].
+    /// an output that cannot be written, or [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn run(&self, out: &Path) -> Result<MergedIndex> {
         task::caught(|| self.merge_into(out))
     }
