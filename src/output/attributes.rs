@@ -29,6 +29,11 @@ impl Attributes {
         })
     }
 
+    /// Gives them to a directory.
+    pub(super) fn give_directory(&self, path: &Path) -> io::Result<()> {
+        self.give(&File::open(path)?)
+    }
+
     /// Gives them to a file or directory, as far as the system allows this user.
     pub(super) fn give(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -76,6 +81,11 @@ impl Attributes {
     }
 
     pub(super) fn give(&self, _file: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Windows opens no directory as a file.
+    pub(super) fn give_directory(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
 }

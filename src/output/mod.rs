@@ -253,7 +253,7 @@ impl AtomicDir {
         }
         let temporary = temporary::directory_for(&target, is_own)?;
         if let Some(attributes) = attributes_of(&target)? {
-            let given = File::open(temporary.get().path()).and_then(|dir| attributes.give(&dir));
+            let given = attributes.give_directory(temporary.get().path());
             given.at(target.name(), KEEP)?;
         }
         let first = target.before().files().next();
