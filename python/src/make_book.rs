@@ -123,7 +123,7 @@ fn weights(options: &mut Options<'_>) -> PyResult<Weights> {
     })
 }
 
-/// Runs while this thread tells the progress; an exception of the callback stops the run, as a signal does.
+/// Runs while this thread reports the progress; an exception of the callback stops the run, as a signal does.
 fn with_progress(py: Python<'_>, run: MakeBook, callback: Option<&Py<PyAny>>) -> PyResult<Report> {
     let stop = Arc::new(AtomicBool::new(false));
     let run = run.stop_flag(Arc::clone(&stop));

@@ -54,7 +54,7 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The records of a move in a position, of which a book may have several.
+/// The records of a move in a position. A book may have several.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of their weights, as they are in the book. That of several may be more than a record can have.

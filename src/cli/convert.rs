@@ -283,7 +283,7 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
     }
     if converted.is_cut {
         text.push_str(
-            "warning: more lines may be as long: too many lead to so many half-moves to look at all\n",
+            "warning: there may be more lines of this length: polybook does not look at all of them\n",
         );
     }
     text.push_str(&format!(

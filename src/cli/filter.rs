@@ -26,8 +26,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Several books are merged first, as merge-book merges them. A move that is left out leads nowhere, so
---reachable and --max-ply leave out what only it led to. Records are told apart by their bytes, not by
-the position: a book that spells castling in two ways (e1g1 and e1h1) has two moves here.
+--reachable and --max-ply leave out what only it led to. filter compares the bytes of records, not the
+moves of the position: a book that spells castling in two ways (e1g1 and e1h1) has two moves here.
 
 Examples:
   polybook filter book.bin --out narrow.bin --min-share 10 --best 3
