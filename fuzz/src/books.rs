@@ -96,7 +96,7 @@ fn book(bytes: &[u8]) {
     if is_sorted && book.len() <= MOST_RECORDS_OF_LINES {
         walked(&book);
         grown(&book);
-        edited(&room, &path, &book);
+        edited(&room, &path);
         filtered(&room, &path, bytes.last().copied().unwrap_or_default());
     }
 }
@@ -187,7 +187,7 @@ fn grown(book: &Book) {
 }
 
 /// A change is made, nothing else changes, and the difference is the change.
-fn edited(room: &Room, path: &Path, book: &Book) {
+fn edited(room: &Room, path: &Path) {
     let out = room.path("edited.bin");
     let pos = Variant::Standard.start();
     let change = |text: &str| PositionEdit {
@@ -200,7 +200,7 @@ fn edited(room: &Room, path: &Path, book: &Book) {
             std::fs::remove_file(&out).unwrap();
         }
         edit_book(
-            book,
+            Book::open(path).unwrap(),
             edits,
             Variant::Standard,
             begin_book(&out).unwrap(),

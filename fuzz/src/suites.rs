@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
         tables(&room, &book, &suite);
     }
     if does(3) {
-        scripted(&room, &path, &book, &text);
+        scripted(&room, &path, &text);
     }
 }
 
@@ -114,7 +114,7 @@ fn tables(room: &Room, book: &Book, suite: &Suite) {
 }
 
 /// A script that can be made leaves a book in order, and one that cannot leaves none.
-fn scripted(room: &Room, path: &Path, book: &Book, text: &str) {
+fn scripted(room: &Room, path: &Path, text: &str) {
     let variant = Variant::Standard;
     let mut script = Script::new(variant, variant.start());
     let lines: Result<Vec<_>, _> = text.lines().map(|line| script.line(line)).collect();
@@ -123,7 +123,14 @@ fn scripted(room: &Room, path: &Path, book: &Book, text: &str) {
     let out = room.path("edited.bin");
     let (memory, meter) = (Memory::default(), Meter::default());
     let file = begin_book(&out).unwrap();
-    match edit_book(book, &edits, variant, file, &memory, &meter) {
+    match edit_book(
+        Book::open(path).unwrap(),
+        &edits,
+        variant,
+        file,
+        &memory,
+        &meter,
+    ) {
         Ok(summary) => {
             assert_eq!(Book::open(&out).unwrap().len(), summary.entries);
             let before = verify(path, &memory).unwrap().faults;

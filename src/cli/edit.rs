@@ -134,7 +134,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         removed,
         removed_positions,
         entries,
-    } = edit_book(&book, &edits, variant, edited, &memory, &meter)?;
+    } = edit_book(book, &edits, variant, edited, &memory, &meter)?;
     drop(bar);
     let path = input::output_name(&out);
     context.tell(&format!(

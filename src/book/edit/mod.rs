@@ -76,7 +76,7 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// A book that cannot be read or is not sorted, a change that cannot be made, or an output that cannot be written;
 /// the output stays as it was then.
 pub fn edit_book(
-    book: &Book,
+    book: Book,
     edits: &[PositionEdit],
     variant: Variant,
     mut out: AtomicFile,
@@ -94,7 +94,7 @@ pub fn edit_book(
             Some(before) => before,
             None => book.moves(key)?.collect(),
         };
-        let after = edited(book, edit, before, &mut summary)?;
+        let after = edited(&book, edit, before, &mut summary)?;
         removed.retain(|pos| crate::position::key(pos) != key);
         if after.is_empty() && edit.changes.contains(&Change::RemovePosition) {
             removed.push(edit.pos.clone());
@@ -102,7 +102,7 @@ pub fn edit_book(
         positions.insert(key, after);
     }
     summary.removed_positions = removed.len() as u64;
-    let header = edited_header(book)?;
+    let header = edited_header(&book)?;
     let mut writer = BookFile::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
     let first = Rewrite {
         positions,
@@ -110,15 +110,15 @@ pub fn edit_book(
         without_null: header.is_some(),
     };
     if removed.is_empty() {
-        summary.entries = first.write(book, &target, &mut writer, meter)?.records;
+        summary.entries = first.write(&book, &target, &mut writer, meter)?.records;
     } else {
         let temp_dir = &memory.temp_dir;
         let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
         let mut kept = BufWriter::with_capacity(1 << 16, copy);
-        first.write(book, temp_dir, &mut kept, meter)?;
+        first.write(&book, temp_dir, &mut kept, meter)?;
         let copy = kept.into_inner().map_err(io::IntoInnerError::into_error);
         let copy = Book::of_file(copy.at(temp_dir, "write a temporary file in")?, temp_dir)?;
-        let walked = Walked::new(book, &copy, &removed, variant, memory, meter)?;
+        let walked = Walked::new(&book, &copy, &removed, variant, memory, meter)?;
         let second = Rewrite {
             positions: Edited::new(),
             orphans: Some(walked.orphans()),
@@ -129,6 +129,8 @@ pub fn edit_book(
         summary.entries = written.records;
     }
     writer.finish()?;
+    // Windows does not replace a file that is open.
+    drop(book);
     out.commit()?;
     Ok(summary)
 }
