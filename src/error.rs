@@ -98,7 +98,6 @@ impl Error {
     }
 
     /// Something is there already.
-    #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(crate) fn exists(path: impl Into<PathBuf>) -> Error {
         Error::Exists { path: path.into() }
     }

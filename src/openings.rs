@@ -24,8 +24,7 @@ use crate::position::{key, read_move};
 const TREE: &str = include_str!("../data/opening_names.txt");
 
 /// The name of a position.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 pub struct Opening {
     /// The code of the Encyclopaedia of Chess Openings: `C60`.
     pub eco: &'static str,

@@ -88,8 +88,7 @@ fn named_more(name: &str) -> u64 {
 }
 
 /// How many games were counted and left out.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Games {
     /// All games of the inputs.
     pub read: u64,
@@ -155,11 +154,10 @@ impl fmt::Display for Games {
 }
 
 /// A game that could not be replayed to its end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rejection {
     /// The input.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
     /// The number of the game in the input, from 0.
     pub game: u64,
@@ -168,7 +166,7 @@ pub struct Rejection {
     /// How many half-moves were played before it.
     pub ply: usize,
     /// The move as it is written; empty if something else is wrong.
-    #[cfg_attr(feature = "serde", serde(rename = "move"))]
+    #[serde(rename = "move")]
     pub mv: String,
     /// What is wrong.
     pub reason: String,
@@ -199,7 +197,6 @@ impl fmt::Display for Rejection {
 impl StdError for Rejection {}
 
 /// A path as text. JSON has no other; what is not UTF-8 becomes U+FFFD.
-#[cfg(feature = "serde")]
 pub(crate) fn as_text<S: serde::Serializer>(
     path: &std::path::Path,
     serializer: S,

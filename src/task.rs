@@ -101,7 +101,6 @@ pub(crate) fn start<T: Send + 'static>(
 }
 
 /// As [`start`], in a scope. It waits for the thread, which ends when the feed is dropped.
-#[cfg(feature = "obs")]
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -117,7 +116,6 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
 
 /// Does something, and meanwhile `repeated` on another thread, each time after a pause. The first error or panic of
 /// `repeated` is the result; `failure` has it meanwhile.
-#[cfg(feature = "obs")]
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,
@@ -338,7 +336,6 @@ mod tests {
         assert!(end.recv_timeout(Duration::from_secs(10)).is_err());
     }
 
-    #[cfg(feature = "obs")]
     #[test]
     fn what_is_repeated_ends_with_the_work_and_can_end_it() {
         let failure = Failure::default();
@@ -362,7 +359,6 @@ mod tests {
         assert_eq!(message(failed), "lost");
     }
 
-    #[cfg(feature = "obs")]
     #[test]
     fn a_thread_in_a_scope_ends_with_its_feed() {
         let result = std::thread::scope(|scope| {

@@ -33,7 +33,6 @@ mod verify;
 mod weight;
 
 pub(crate) use self::foreign::check_replaceable;
-#[cfg(feature = "obs")]
 pub(crate) use self::moves::each_move_once;
 pub use self::{
     diff::{Differences, MoveDifference, MoveRecords, PositionDifference, differences},

@@ -20,7 +20,6 @@ use crate::{
 
 /// A row of a table.
 pub(super) struct WeighedRow<'a> {
-    #[cfg(feature = "serde")]
     pub pos: &'a shakmaty::variant::VariantPosition,
     pub row: &'a Row,
     pub weight: u16,
@@ -145,7 +144,6 @@ impl<W: RowWriter> Table<'_, W> {
                 weight => scaling.apply(weight),
             };
             self.writer.write_row(&WeighedRow {
-                #[cfg(feature = "serde")]
                 pos: &pos,
                 row: &row,
                 weight,

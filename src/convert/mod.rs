@@ -16,7 +16,6 @@
 mod book;
 mod counts;
 mod csv;
-#[cfg(feature = "serde")]
 mod jsonl;
 mod pinned;
 mod replace;

@@ -10,7 +10,6 @@ pub(super) enum Kind {
     /// It begins with this line.
     FirstLine(&'static str),
     /// Its first line is a JSON document.
-    #[cfg(feature = "serde")]
     Json,
 }
 
@@ -24,7 +23,6 @@ impl Kind {
         match self {
             Kind::FirstLine(first) => line.trim_ascii_end() == first.as_bytes(),
             // A line may be longer than what is looked at.
-            #[cfg(feature = "serde")]
             Kind::Json => [&b"{\"key\":\""[..], b"{\"fen\":\""]
                 .iter()
                 .any(|start| line.starts_with(start)),

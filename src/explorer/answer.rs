@@ -8,12 +8,8 @@ use crate::{
 };
 
 /// What was played in a position.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "camelCase")
-)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// Games that White won.
     pub white: u64,
@@ -24,17 +20,17 @@ pub struct Answer {
     /// The moves, those of most games first, then in the order of their UCI text.
     pub moves: Vec<PlayedMove>,
     /// The newest games first, `None` where the view has none.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_games: Option<Vec<PlayedGame>>,
     /// The games with the highest ratings, `None` where the view has none.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_games: Option<Vec<PlayedGame>>,
     /// The last position of the line that has a name.
     pub opening: Option<Opening>,
     /// Always 0, because an answer is complete when it comes. Clients expect the field.
     pub queue_position: u32,
     /// The games of each month from the first to the last that has any, if that was asked for.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<MonthCount>>,
 }
 
@@ -46,22 +42,18 @@ impl Answer {
 }
 
 /// A move and the games that played it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "camelCase")
-)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlayedMove {
     /// In UCI notation, castling as king takes rook: `e1h1`.
     pub uci: String,
     /// In SAN.
     pub san: String,
     /// The mean rating of those who played it, 0 if none has one. Not in the player's view.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub average_rating: Option<u64>,
     /// How the player did. In the player's view only.
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub player: Option<PlayerScore>,
     /// Games that White won.
     pub white: u64,
@@ -74,7 +66,7 @@ pub struct PlayedMove {
     /// The name of the position behind the move, if it has one itself.
     pub opening: Option<Opening>,
     /// How many games reached the position behind the move on any way, if that was asked for.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<u64>,
 }
 
@@ -86,12 +78,8 @@ impl PlayedMove {
 }
 
 /// How a player did in the games that have a result and whose opponent has a rating.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "camelCase")
-)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
     /// The mean rating of the opponents, `None` without such a game.
     pub average_opponent_rating: Option<u64>,
@@ -100,33 +88,31 @@ pub struct PlayerScore {
 }
 
 /// A game and what it played.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PlayedGame {
     /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.
     pub uci: Option<String>,
     /// The game.
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub game: GameInfo,
 }
 
 /// What is known of a game.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameInfo {
     /// Its number among those of all sources, from 0.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub number: u64,
     /// Its id at Lichess, else its number with eight digits.
     pub id: String,
     /// Who won.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_color"))]
+    #[serde(serialize_with = "as_color")]
     pub winner: Option<Color>,
     /// How fast it was; `None` among games of masters.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
     /// Whether it was for ratings; `None` among games of masters.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Who played Black.
     pub black: Player,
@@ -139,8 +125,7 @@ pub struct GameInfo {
 }
 
 /// A player of a game.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Player {
     /// The name.
     pub name: String,
@@ -149,8 +134,7 @@ pub struct Player {
 }
 
 /// The games of a month.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MonthCount {
     /// Year and month: `2006-01`.
     pub month: String,
@@ -163,8 +147,7 @@ pub struct MonthCount {
 }
 
 /// Some of the games of a position.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameList {
     /// How many there are.
     pub total: u64,
@@ -173,8 +156,7 @@ pub struct GameList {
 }
 
 /// What an explorer answers from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct About {
     /// The version of polybook.
     pub version: &'static str,
@@ -189,8 +171,7 @@ pub struct About {
 }
 
 /// One of the indexes that an explorer answers from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct AboutSource {
     /// The name that it was given.
     pub name: String,
@@ -206,7 +187,6 @@ pub struct AboutSource {
     pub files: Vec<String>,
 }
 
-#[cfg(feature = "serde")]
 fn as_color<S: serde::Serializer>(color: &Option<Color>, serializer: S) -> Result<S::Ok, S::Error> {
     match color {
         Some(color) => serializer.serialize_str(color.fold_wb("white", "black")),

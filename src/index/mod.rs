@@ -35,7 +35,6 @@ mod text;
 mod waves;
 mod write;
 
-#[cfg(feature = "serve")]
 pub(crate) use self::replace::remove;
 pub(crate) use self::{
     games::GameRecords,

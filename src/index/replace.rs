@@ -92,7 +92,6 @@ fn content(path: &Path) -> Result<Content> {
 /// # Errors
 ///
 /// Files that cannot be removed, or that are not of an index. A link to a directory.
-#[cfg(feature = "serve")]
 pub(crate) fn remove(path: &Path) -> Result<()> {
     if !path.symlink_metadata().at(path, "read")?.is_dir() {
         return Err(Error::file(path, "is not an index: move it away"));

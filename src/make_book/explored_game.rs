@@ -8,10 +8,6 @@ use crate::{
 };
 
 /// A game that counts, as the explorer sees it.
-#[cfg_attr(
-    not(feature = "leveldb"),
-    expect(dead_code, reason = "only an index is made of it")
-)]
 pub(super) struct ExploredGame<'a> {
     /// Its number in the batch.
     pub id: u32,

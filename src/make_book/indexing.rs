@@ -1,6 +1,4 @@
 //! The index among the outputs of a run: what it needs of the games, and writing it.
-//!
-//! `without/indexing.rs` stands in for this file where the feature `leveldb` is left out.
 
 use std::{collections::HashSet, path::Path};
 

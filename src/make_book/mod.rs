@@ -15,7 +15,6 @@ mod database;
 mod duplicates;
 mod empty;
 mod explored_game;
-#[cfg_attr(not(feature = "leveldb"), path = "without/indexing.rs")]
 mod indexing;
 mod job;
 mod line_starts;
@@ -33,10 +32,6 @@ mod run;
 mod sealed;
 mod sequence;
 mod space;
-#[cfg_attr(
-    not(any(feature = "obs", feature = "parquet")),
-    path = "without/starts.rs"
-)]
 mod starts;
 mod suite;
 mod variations;

@@ -123,21 +123,18 @@ impl MakeBook {
     }
 
     /// Writes a [LevelDB index](crate::index) to this directory.
-    #[cfg(feature = "leveldb")]
     pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.leveldb = Some(path.into());
         self
     }
 
     /// Adds statistics per position to the index.
-    #[cfg(feature = "leveldb")]
     pub fn index_stats(mut self, stats: bool) -> MakeBook {
         self.index_stats = stats;
         self
     }
 
     /// Adds to the index what the [explorer](crate::explorer) answers from.
-    #[cfg(feature = "leveldb")]
     pub fn explorer(mut self, explorer: bool) -> MakeBook {
         self.explorer = explorer;
         self

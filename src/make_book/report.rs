@@ -7,40 +7,38 @@ use std::{
 };
 
 pub use crate::provenance::Rejection;
-#[cfg(feature = "serde")]
 use crate::provenance::as_text;
 use crate::{pgn::Condition, position::Variant, provenance::Games};
 
 /// What a run counted while it replayed games.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Totals {
     /// What became of the games.
     pub games: Games,
     /// Games that were left out, by the first condition that each did not meet.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filtered_by: BTreeMap<Condition, u64>,
     /// Half-moves that count.
     pub plies: u64,
     /// Half-moves that are not in the book because a rook may castle that is not the outermost of its
     /// side, which only Chess960 knows.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    #[serde(skip_serializing_if = "is_zero")]
     pub left_out: u64,
     /// Games, and variations if they count, that a null move ends: they count up to there.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    #[serde(skip_serializing_if = "is_zero")]
     pub null_moves: u64,
     /// Variations with a move that cannot be played: they count up to there.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    #[serde(skip_serializing_if = "is_zero")]
     pub unplayable_variations: u64,
     /// Games whose start has castling rights without king and rook in their places: they are played without
     /// these rights.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    #[serde(skip_serializing_if = "is_zero")]
     pub castling_dropped: u64,
     /// Games that end with another result than their `Result` tag has: the tag counts.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    #[serde(skip_serializing_if = "is_zero")]
     pub contradicted_results: u64,
     /// Games that count, by their variant, unless only standard chess was asked for.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<Variant, u64>,
 }
 
@@ -83,7 +81,6 @@ impl Totals {
     }
 }
 
-#[cfg(feature = "serde")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -118,35 +115,34 @@ impl AddAssign<&Totals> for Totals {
 }
 
 /// What a run did.
-#[derive(Clone, PartialEq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Report {
     /// What was counted while games were replayed.
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub totals: Totals,
     /// Positions in which a counted move was played; 0 if only an index was made.
     pub positions: u64,
     /// Pairs of position and move that were counted; 0 if only an index was made.
     pub entries: u64,
     /// The book, if one was made.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<BookReport>,
     /// The index, if one was made.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<IndexReport>,
     /// The OOBS database, if one was made.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub obs: Option<ObsReport>,
     /// The counts, if they were written.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<CountsReport>,
     /// The suite, if one was made.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
     /// Warnings of the inputs, a line each.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub warnings: Vec<String>,
 }
 
@@ -156,11 +152,10 @@ impl Report {
 }
 
 /// A book that was made.
-#[derive(Clone, PartialEq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct BookReport {
     /// The file.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// Its records, without the header.
     pub entries: u64,
@@ -171,11 +166,10 @@ pub struct BookReport {
 }
 
 /// An index that was made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct IndexReport {
     /// The directory.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// Games of the inputs, all of which have a record.
     pub games: u64,
@@ -186,22 +180,20 @@ pub struct IndexReport {
 }
 
 /// An OOBS database that was made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ObsReport {
     /// The file.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// Its rows, one for each move of each position.
     pub rows: u64,
 }
 
 /// A directory of counts that was made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CountsReport {
     /// The directory.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// Its rows, one for each move of each position.
     pub rows: u64,
@@ -210,11 +202,10 @@ pub struct CountsReport {
 }
 
 /// A suite that was made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SuiteReport {
     /// The file.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// Its lines, or its positions.
     pub lines: u64,

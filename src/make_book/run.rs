@@ -194,7 +194,6 @@ impl<'a> Run<'a> {
                 None => self.merged,
             },
             by_identity: self.identities.map(Tally::seal).transpose()?,
-            #[cfg(any(feature = "obs", feature = "parquet"))]
             pairs: self.pairs.map(IdentityTally::seal).transpose()?,
         };
         let Sequenced {

@@ -1,7 +1,6 @@
 //! The counts of a run when all games are read.
 
 use crate::tally::Counts;
-#[cfg(any(feature = "obs", feature = "parquet"))]
 use crate::tally::SharedKeys;
 
 /// The counts of a run, sorted.
@@ -11,6 +10,5 @@ pub(super) struct SealedCounts {
     /// Those by the identities of positions, if the run needs them.
     pub by_identity: Option<Counts>,
     /// Which identities share a key, if the run needs to know.
-    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub pairs: Option<SharedKeys>,
 }

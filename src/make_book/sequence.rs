@@ -319,7 +319,6 @@ mod tests {
             prop_assert_eq!(shuffled.report.rejected[8].game, last_game);
         }
 
-        #[cfg(feature = "leveldb")]
         #[test]
         fn games_are_numbered_in_the_order_of_the_batches(
             order in Just((0..12u64).collect::<Vec<_>>()).prop_shuffle(),

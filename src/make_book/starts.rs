@@ -1,6 +1,4 @@
 //! The positions in which games started.
-//!
-//! `without/starts.rs` stands in for this file where the features `obs` and `parquet` are left out.
 
 use std::{collections::HashMap, path::PathBuf};
 

@@ -25,9 +25,7 @@ use std::{
 
 use tempfile::{NamedTempFile, TempDir};
 
-#[cfg(feature = "serve")]
 pub(crate) use self::claim::{directory as claim_directory, left_behind as claim_left_behind};
-#[cfg(feature = "obs")]
 pub(crate) use self::repeated::Identity;
 use self::{
     attributes::Attributes,

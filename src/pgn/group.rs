@@ -17,7 +17,6 @@ pub struct RatingGroup(u8);
 
 impl RatingGroup {
     /// How many there are.
-    #[cfg(feature = "leveldb")]
     pub(crate) const COUNT: usize = FLOORS.len();
 
     /// All groups, the lowest first.
@@ -37,7 +36,6 @@ impl RatingGroup {
     }
 
     /// The number of the group from 0.
-    #[cfg(feature = "leveldb")]
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }

@@ -38,7 +38,6 @@ mod tags;
 mod token;
 mod word;
 
-#[cfg(feature = "leveldb")]
 pub(crate) use self::select::rating;
 pub(crate) use self::select::{folded, tag_text};
 pub use self::{

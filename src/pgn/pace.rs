@@ -5,7 +5,6 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use super::select::estimated_seconds;
-#[cfg(any(test, feature = "leveldb"))]
 use super::{Tags, select::is_rated};
 
 /// The speed of a game, by the seconds that a player may expect for it: the base time and 40 increments.
@@ -94,7 +93,6 @@ impl FromStr for Speed {
     }
 }
 
-#[cfg(feature = "serde")]
 impl serde::Serialize for Speed {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
@@ -120,7 +118,6 @@ impl Mode {
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
     /// The mode that the tags of a game tell.
-    #[cfg(any(test, feature = "leveldb"))]
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,
@@ -152,7 +149,6 @@ impl FromStr for Mode {
     }
 }
 
-#[cfg(feature = "serde")]
 impl serde::Serialize for Mode {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())

@@ -61,7 +61,6 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
 }
 
 /// The part that a pawn ready to take en passant on a square contributes, by exclusive or where no pieces are in hand.
-#[cfg(feature = "obs")]
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }

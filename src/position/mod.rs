@@ -32,7 +32,6 @@ mod stored;
 mod variant;
 mod word;
 
-#[cfg(feature = "obs")]
 pub(crate) use self::key::en_passant_part;
 pub(crate) use self::stored::{restored, stored};
 pub use self::{

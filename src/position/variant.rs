@@ -354,7 +354,6 @@ pub(super) fn number_of(game: Game) -> Option<u64> {
 }
 
 /// As its name in the protocol.
-#[cfg(feature = "serde")]
 impl serde::Serialize for Variant {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())

@@ -85,7 +85,6 @@ impl<R: Copy> Blocks<R> {
     }
 
     /// A record by its number.
-    #[cfg(feature = "obs")]
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&R> {
         // Full blocks have a power of two of records.
@@ -154,7 +153,6 @@ impl<R: Copy> Blocks<R> {
     }
 
     /// The records of a range: where they stand, or copied into `buffer` if they stand in several blocks.
-    #[cfg(any(test, feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(super) fn range<'a>(
         &'a self,
         range: std::ops::Range<usize>,

@@ -14,7 +14,6 @@ mod blocks;
 mod compact;
 mod memory;
 mod merge;
-#[cfg(feature = "parquet")]
 mod ordered;
 mod packed;
 mod record;
@@ -28,17 +27,13 @@ mod sorter;
 mod spool;
 mod texts;
 mod unsorted;
-#[cfg(feature = "parquet")]
 mod windows;
 
 pub use self::memory::Memory;
-#[cfg(feature = "parquet")]
 pub(crate) use self::ordered::merge_ordered;
 #[cfg(test)]
 pub(crate) use self::record::SHORT;
-#[cfg(any(feature = "leveldb", feature = "obs"))]
 pub(crate) use self::spool::SpoolReader;
-#[cfg(feature = "parquet")]
 pub(crate) use self::windows::{Ascending, Choice};
 pub(crate) use self::{
     merge::Merge,

@@ -57,7 +57,6 @@ impl Run {
     }
 
     /// This run and the one that stands behind it as one, neither of them packed.
-    #[cfg(feature = "parquet")]
     pub(super) fn joined(self, behind: Run) -> Run {
         debug_assert_eq!(self.start + self.bytes, behind.start);
         debug_assert!(!self.is_packed && !behind.is_packed);

@@ -120,7 +120,6 @@ impl<R: Record> Sealed<R> {
     }
 
     /// How many records a shard has.
-    #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
@@ -134,7 +133,6 @@ impl<R: Record> Sealed<R> {
     }
 
     /// A record of a shard, if the shard is in memory and has so many.
-    #[cfg(feature = "obs")]
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
         match &self.shards[shard] {
@@ -144,7 +142,6 @@ impl<R: Record> Sealed<R> {
     }
 
     /// Some records of a shard, read into `buffer` if they are not in one place in memory.
-    #[cfg(any(feature = "leveldb", feature = "obs", feature = "parquet"))]
     pub(crate) fn range<'a>(
         &'a self,
         shard: usize,

@@ -124,7 +124,6 @@ impl SpoolReader<'_> {
     }
 
     /// Passes over bytes.
-    #[cfg(any(feature = "leveldb", test))]
     pub(crate) fn skip(&mut self, bytes: u64) {
         let buffered = (self.buffer.len() - self.at) as u64;
         if bytes <= buffered {

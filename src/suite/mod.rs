@@ -4,11 +4,8 @@
 //! they were played. Both rank what they find, and write it in the same way.
 
 mod games;
-#[cfg(feature = "obs")]
 mod known;
-#[cfg(feature = "obs")]
 mod lines;
-#[cfg(feature = "obs")]
 mod positions;
 mod ranking;
 mod starts;
@@ -18,7 +15,6 @@ use std::path::Path;
 
 use shakmaty::variant::VariantPosition;
 
-#[cfg(feature = "obs")]
 pub(crate) use self::known::{SuiteOf, Written, for_white};
 use self::ranking::Ranking;
 pub(crate) use self::{

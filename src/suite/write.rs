@@ -126,7 +126,6 @@ pub(super) fn note(stats: Stats) -> String {
 }
 
 /// The error of a suite without entries, of which the longest line had so many half-moves.
-#[cfg(feature = "obs")]
 pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> crate::Error {
     let plies = suite.plies;
     let why = match longest {

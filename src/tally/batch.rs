@@ -1,7 +1,6 @@
 //! Counts on their way to a tally.
 
 use std::collections::BTreeMap;
-#[cfg(any(feature = "obs", feature = "parquet"))]
 use std::path::Path;
 
 use shakmaty::Color;
@@ -11,7 +10,6 @@ use super::{
     record::{CountRecord, fits},
     stats::Stats,
 };
-#[cfg(any(feature = "obs", feature = "parquet"))]
 use crate::error::{Error, Result};
 use crate::position::BookMove;
 
@@ -19,7 +17,6 @@ use crate::position::BookMove;
 const MOST_RECORDS: u64 = 16;
 
 /// Moves that may have more games than a few records hold. The largest collections have some thousands.
-#[cfg(any(feature = "obs", feature = "parquet"))]
 const MOST_LARGE: usize = 1 << 18;
 
 /// Counts on their way to a [`Tally`](super::Tally). Their size depends on how many they are, not on how
@@ -43,7 +40,6 @@ impl CountBatch {
     }
 
     /// Adds records.
-    #[cfg(feature = "parquet")]
     pub(crate) fn extend(&mut self, records: impl Iterator<Item = CountRecord>) {
         self.records.extend(records);
     }
@@ -67,7 +63,6 @@ pub(super) struct LargeCounts(BTreeMap<(u64, u16), Stats>);
 
 impl LargeCounts {
     /// Refuses more large numbers than the largest collections have: they stay in memory.
-    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(super) fn refuse_many(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MOST_LARGE {
             return Ok(());

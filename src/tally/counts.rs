@@ -1,6 +1,5 @@
 //! Wins, draws and losses of every position and move.
 
-#[cfg(any(feature = "obs", feature = "parquet"))]
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -74,7 +73,6 @@ impl Tally {
     /// # Errors
     ///
     /// [`Error::File`] that names the `source` of the counts.
-    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
         task::lock(&self.large).refuse_many(source)
     }
@@ -258,14 +256,12 @@ impl Counts {
     }
 
     /// About how many bytes of memory the counts take.
-    #[cfg(feature = "obs")]
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         let in_memory = (0..SHARDS).filter(|shard| self.records.is_in_memory(*shard));
         let records: u64 = in_memory.map(|shard| self.records.shard_len(shard)).sum();
         records * size_of::<CountRecord>() as u64
     }
 
-    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(super) fn records(&self) -> &Sealed<CountRecord> {
         &self.records
     }
@@ -323,7 +319,6 @@ mod tests {
     }
 
     /// Each position is found by its key too.
-    #[cfg(feature = "obs")]
     fn assert_all_are_found(counts: &Counts) {
         let finder = counts.finder().unwrap();
         let mut scratch = crate::tally::Scratch::default();
@@ -353,7 +348,6 @@ mod tests {
                 *expected.entry((key, mv)).or_default() += stats;
             }
             let counts = tally.seal().unwrap();
-            #[cfg(feature = "obs")]
             assert_all_are_found(&counts);
             for shard in 0..counts.shard_count() {
                 counts.for_each_position(shard, |key, _, moves| {

@@ -35,7 +35,6 @@ pub(super) struct Parts {
     /// The first record of each part, and the end.
     pub(super) starts: Vec<u32>,
     /// How many positions the shard has.
-    #[cfg(feature = "obs")]
     pub(super) positions: u64,
 }
 
@@ -49,7 +48,6 @@ pub(crate) struct Part {
 }
 
 /// Where a position's records begin.
-#[cfg(feature = "obs")]
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(super) shard: usize,
@@ -60,10 +58,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     /// Where its records begin.
-    #[cfg(feature = "obs")]
     pub place: Place,
     /// The side to move.
-    #[cfg(feature = "parquet")]
     pub turn: shakmaty::Color,
     /// Its moves in the order of their numbers.
     pub moves: &'a [MoveCount],
@@ -105,10 +101,8 @@ impl Parts {
         let bits = (records.shard_len(shard) / part).max(1).ilog2().min(32);
         let mut starts = Vec::with_capacity((1 << bits) + 1);
         let mut seen = 0;
-        #[cfg(feature = "obs")]
         let (mut positions, mut last) = (0, None);
         records.for_each(shard, |record| {
-            #[cfg(feature = "obs")]
             if last.replace(record.key()) != Some(record.key()) {
                 positions += 1;
             }
@@ -121,7 +115,6 @@ impl Parts {
         Ok(Parts {
             bits,
             starts,
-            #[cfg(feature = "obs")]
             positions,
         })
     }
@@ -188,12 +181,10 @@ impl Finder<'_> {
         let len = rest.iter().take_while(|record| record.key() == key).count();
         self.counts.move_counts(&rest[..len], &mut scratch.moves);
         Ok(Some(Found {
-            #[cfg(feature = "obs")]
             place: Place {
                 shard,
                 record: start as usize + first,
             },
-            #[cfg(feature = "parquet")]
             turn: rest[0].turn(),
             moves: &scratch.moves,
         }))

@@ -23,20 +23,14 @@
 mod batch;
 mod counts;
 mod filter;
-#[cfg(any(feature = "obs", feature = "parquet"))]
 mod find;
-#[cfg(feature = "obs")]
 mod marks;
 mod move_count;
-#[cfg(feature = "parquet")]
 mod ordered;
 mod record;
 mod shared_keys;
 mod stats;
 
-#[cfg(feature = "parquet")]
-pub(crate) use self::ordered::OrderedCounts;
-pub(crate) use self::shared_keys::{IdentityTally, KeyedIdentity};
 pub use self::{
     batch::CountBatch,
     counts::{Counts, PositionCount, Tally},
@@ -45,11 +39,10 @@ pub use self::{
     record::CountRecord,
     stats::Stats,
 };
-#[cfg(feature = "obs")]
-pub(crate) use self::{find::Part, marks::Marks};
-#[cfg(any(feature = "obs", feature = "parquet"))]
 pub(crate) use self::{
-    find::{Finder, Scratch},
-    shared_keys::SharedKeys,
+    find::{Finder, Part, Scratch},
+    marks::Marks,
+    ordered::OrderedCounts,
+    shared_keys::{IdentityTally, KeyedIdentity, SharedKeys},
 };
 pub use crate::sort::Memory;

@@ -3,13 +3,9 @@
 //! Variants are counted by the identities of positions, and books know keys. A pair of both is a record of the
 //! sorter, kept once.
 
-#[cfg(feature = "obs")]
-use crate::sort::SHARDS;
-#[cfg(any(feature = "obs", feature = "parquet"))]
-use crate::sort::Sealed;
 use crate::{
     error::Result,
-    sort::{Fold, Memory, Partition, Record, Shards},
+    sort::{Fold, Memory, Partition, Record, SHARDS, Sealed, Shards},
 };
 
 /// A position's key, which others may share, and its identity, which is its own.
@@ -26,7 +22,6 @@ impl KeyedIdentity {
         (self.0 >> 64) as u64
     }
 
-    #[cfg(feature = "parquet")]
     fn identity(self) -> u64 {
         self.0 as u64
     }
@@ -94,32 +89,27 @@ impl IdentityTally {
     /// # Errors
     ///
     /// A temporary file that cannot be written or read.
-    #[cfg(any(feature = "obs", feature = "parquet"))]
     pub(crate) fn seal(self) -> Result<SharedKeys> {
         Ok(SharedKeys(self.0.seal()?))
     }
 }
 
 /// All keys with the identities of the positions that share them.
-#[cfg(any(feature = "obs", feature = "parquet"))]
 #[derive(Debug)]
 pub(crate) struct SharedKeys(Sealed<KeyedIdentity>);
 
-#[cfg(any(feature = "obs", feature = "parquet"))]
 impl SharedKeys {
     /// Calls `f` with each key of a shard and each of its identities, in ascending order.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be read.
-    #[cfg(feature = "parquet")]
     pub(crate) fn for_each(&self, shard: usize, mut f: impl FnMut(u64, u64)) -> Result<()> {
         self.0
             .for_each(shard, |pair| f(pair.key(), pair.identity()))
     }
 
     /// About how many bytes of memory they take.
-    #[cfg(feature = "obs")]
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         let in_memory = (0..SHARDS).filter(|shard| self.0.is_in_memory(*shard));
         in_memory.map(|shard| self.0.shard_len(shard)).sum::<u64>()
@@ -127,7 +117,7 @@ impl SharedKeys {
     }
 }
 
-#[cfg(all(test, feature = "parquet"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::sort::SHARDS;

@@ -24,7 +24,6 @@
 
 mod find;
 mod games;
-#[cfg(feature = "serde")]
 mod jsonl;
 mod pgn;
 mod replace;
@@ -33,7 +32,6 @@ mod text;
 mod walk;
 
 pub(crate) use self::games::{GameWriter, move_number};
-#[cfg(feature = "leveldb")]
 pub use self::source::Explored;
 pub use self::{
     find::{FoundPositions, Wanted},

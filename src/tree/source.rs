@@ -1,6 +1,5 @@
 //! What knows the moves of positions.
 
-#[cfg(feature = "leveldb")]
 use shakmaty::uci::UciMove;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
@@ -69,7 +68,6 @@ impl Source for crate::obs::Obs {
 
 /// The moves that games played in the position, with the games of the positions that they lead to, whatever way
 /// these took there; the most games first. The index must have statistics.
-#[cfg(feature = "leveldb")]
 impl Source for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let Some(here) = self.stats(pos.key())? else {
@@ -114,12 +112,10 @@ impl Source for crate::index::Index {
 }
 
 /// The games of an index that was made for the explorer, by the rules of a variant.
-#[cfg(feature = "leveldb")]
 #[derive(Debug)]
 pub struct Explored(pub crate::explorer::Explorer, pub crate::position::Variant);
 
 /// The moves that games played in the position, with these games; the most games first.
-#[cfg(feature = "leveldb")]
 impl Source for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         use crate::explorer::{Line, Query, View};

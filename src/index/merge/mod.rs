@@ -60,8 +60,7 @@ pub struct MergeIndexes {
 }
 
 /// What an index of several has.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MergedIndex {
     /// Games of all inputs.
     pub games: u64,

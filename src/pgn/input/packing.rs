@@ -1,9 +1,7 @@
 //! How inputs are packed, and unpacking them.
 
-#[cfg(feature = "compression")]
 use std::path::Path;
 
-#[cfg(feature = "compression")]
 use crate::error::{Error, Result};
 
 /// How an input is packed.
@@ -33,7 +31,6 @@ impl Packing {
 
 /// Refuses an archive whose first frame needs a larger window than the memory allows. Windows are powers
 /// of two to the decoder, so it takes up to twice of what it needs.
-#[cfg(feature = "compression")]
 pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
     let Some(window) = zstd_window(start) else {
         return Ok(());

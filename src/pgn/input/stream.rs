@@ -20,11 +20,6 @@ use super::{
     packing::Packing,
     read_start,
 };
-#[cfg(feature = "compression")]
-use super::{
-    packing::refuse_large_window,
-    unpack::{damaged_zip, open_zip, unpacked},
-};
 use crate::{
     error::{At, Error, Result},
     task::{self, Feed, Feeder},
@@ -103,16 +98,16 @@ impl Read for Stream {
 }
 
 /// The end of a stream that reads and unpacks.
-struct Source {
-    input: Input,
-    taken: Arc<AtomicU64>,
-    memory: usize,
+pub(super) struct Source {
+    pub(super) input: Input,
+    pub(super) taken: Arc<AtomicU64>,
+    pub(super) memory: usize,
     /// Set before the first chunk is sent.
     is_packed: Arc<AtomicBool>,
 }
 
 /// Where the bytes go.
-type Chunks = Feeder<Vec<u8>>;
+pub(super) type Chunks = Feeder<Vec<u8>>;
 
 impl Source {
     fn send_all(&self, chunks: &Chunks) -> Result<()> {
@@ -139,64 +134,13 @@ impl Source {
         Err(Error::file(self.input.path(), problem))
     }
 
-    #[cfg(feature = "compression")]
-    fn send_packed(
-        &self,
-        chunks: &Chunks,
-        packing: Packing,
-        start: Vec<u8>,
-        source: Box<dyn Read>,
-    ) -> Result<()> {
-        let path = self.input.path();
-        if packing == Packing::Zip {
-            return self.send_zip(chunks, start, source);
-        }
-        refuse_large_window(path, &start, self.memory)?;
-        let source = Cursor::new(start).chain(source);
-        let reader = unpacked(packing, source, self.memory).at(path, "unpack")?;
-        self.send_text(chunks, reader, true)
-    }
-
-    #[cfg(feature = "compression")]
-    fn send_zip(&self, chunks: &Chunks, start: Vec<u8>, source: Box<dyn Read>) -> Result<()> {
-        let path = self.input.path();
-        if self.input.is_stdin() {
-            // The table of contents of a zip archive stands at its end.
-            let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
-            io::copy(&mut Cursor::new(start).chain(source), &mut spool)
-                .at(path, "copy to a temporary file")?;
-            return self.send_members(chunks, path, spool);
-        }
-        drop(source);
-        self.taken.store(0, Ordering::Relaxed);
-        self.send_members(chunks, path, Counting::new(open(path)?, &self.taken))
-    }
-
-    /// The members of a zip archive one after the other, a line break between two.
-    #[cfg(feature = "compression")]
-    fn send_members(
-        &self,
-        chunks: &Chunks,
-        path: &std::path::Path,
-        archive: impl Read + io::Seek,
-    ) -> Result<()> {
-        let (mut archive, members) = open_zip(path, archive)?;
-        let mut is_first = true;
-        for member in members {
-            if !is_first {
-                chunks.send(b"\n".to_vec())?;
-            }
-            let member = archive
-                .by_index(member)
-                .map_err(|err| damaged_zip(path, &err))?;
-            self.send_text(chunks, member, is_first)?;
-            is_first = false;
-        }
-        Ok(())
-    }
-
     /// Sends all that a reader gives. The start of the whole is looked at first.
-    fn send_text(&self, chunks: &Chunks, mut reader: impl Read, is_start: bool) -> Result<()> {
+    pub(super) fn send_text(
+        &self,
+        chunks: &Chunks,
+        mut reader: impl Read,
+        is_start: bool,
+    ) -> Result<()> {
         let mut size = if is_start { LOOKED_AT } else { CHUNK };
         let mut is_start = is_start;
         loop {
@@ -235,13 +179,13 @@ impl Source {
 }
 
 /// Counts the bytes that pass.
-struct Counting<R> {
-    inner: R,
+pub(super) struct Counting<R> {
+    pub(super) inner: R,
     taken: Arc<AtomicU64>,
 }
 
 impl<R> Counting<R> {
-    fn new(inner: R, taken: &Arc<AtomicU64>) -> Counting<R> {
+    pub(super) fn new(inner: R, taken: &Arc<AtomicU64>) -> Counting<R> {
         Counting {
             inner,
             taken: Arc::clone(taken),
@@ -254,12 +198,5 @@ impl<R: Read> Read for Counting<R> {
         let read = self.inner.read(buf)?;
         self.taken.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
-    }
-}
-
-#[cfg(feature = "compression")]
-impl io::Seek for Counting<std::fs::File> {
-    fn seek(&mut self, pos: io::SeekFrom) -> io::Result<u64> {
-        self.inner.seek(pos)
     }
 }

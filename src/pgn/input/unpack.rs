@@ -1,20 +1,82 @@
 //! Unpacking gzip, bzip2, zstd and zip.
 
 use std::{
-    io::{self, BufReader, Read, Seek},
+    fs::File,
+    io::{self, BufReader, Cursor, Read, Seek, SeekFrom},
     path::Path,
+    sync::atomic::Ordering,
 };
 
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use zip::{ZipArchive, result::ZipError};
 
-use super::packing::Packing;
-use crate::error::{Error, Result};
+use super::{
+    open,
+    packing::{Packing, refuse_large_window},
+    stream::{Chunks, Counting, Source},
+};
+use crate::error::{At, Error, Result};
+
+impl Source {
+    pub(super) fn send_packed(
+        &self,
+        chunks: &Chunks,
+        packing: Packing,
+        start: Vec<u8>,
+        source: Box<dyn Read>,
+    ) -> Result<()> {
+        let path = self.input.path();
+        if packing == Packing::Zip {
+            return self.send_zip(chunks, start, source);
+        }
+        refuse_large_window(path, &start, self.memory)?;
+        let source = Cursor::new(start).chain(source);
+        let reader = unpacked(packing, source, self.memory).at(path, "unpack")?;
+        self.send_text(chunks, reader, true)
+    }
+
+    fn send_zip(&self, chunks: &Chunks, start: Vec<u8>, source: Box<dyn Read>) -> Result<()> {
+        let path = self.input.path();
+        if self.input.is_stdin() {
+            // The table of contents of a zip archive stands at its end.
+            let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
+            io::copy(&mut Cursor::new(start).chain(source), &mut spool)
+                .at(path, "copy to a temporary file")?;
+            return self.send_members(chunks, path, spool);
+        }
+        drop(source);
+        self.taken.store(0, Ordering::Relaxed);
+        self.send_members(chunks, path, Counting::new(open(path)?, &self.taken))
+    }
+
+    /// The members of a zip archive one after the other, a line break between two.
+    fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
+        let (mut archive, members) = open_zip(path, archive)?;
+        let mut is_first = true;
+        for member in members {
+            if !is_first {
+                chunks.send(b"\n".to_vec())?;
+            }
+            let member = archive
+                .by_index(member)
+                .map_err(|err| damaged_zip(path, &err))?;
+            self.send_text(chunks, member, is_first)?;
+            is_first = false;
+        }
+        Ok(())
+    }
+}
+
+impl Seek for Counting<File> {
+    fn seek(&mut self, pos: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(pos)
+    }
+}
 
 /// A reader of the unpacked bytes of anything but a zip archive. Zstd may take `memory` bytes, not 0, for
 /// its window.
-pub(super) fn unpacked(
+fn unpacked(
     packing: Packing,
     source: impl Read + 'static,
     memory: usize,
@@ -36,10 +98,7 @@ pub(super) fn unpacked(
 }
 
 /// Opens a zip archive and finds its `.pgn` members, by their numbers.
-pub(super) fn open_zip<R: Read + Seek>(
-    path: &Path,
-    archive: R,
-) -> Result<(ZipArchive<R>, Vec<usize>)> {
+fn open_zip<R: Read + Seek>(path: &Path, archive: R) -> Result<(ZipArchive<R>, Vec<usize>)> {
     let mut archive = ZipArchive::new(archive).map_err(|err| damaged_zip(path, &err))?;
     let members: Vec<usize> = (0..archive.len())
         .filter(|i| {
@@ -66,6 +125,6 @@ pub(super) fn open_zip<R: Read + Seek>(
     Ok((archive, members))
 }
 
-pub(super) fn damaged_zip(path: &Path, err: &ZipError) -> Error {
+fn damaged_zip(path: &Path, err: &ZipError) -> Error {
     Error::file(path, format!("damaged zip: {err}"))
 }

@@ -82,7 +82,6 @@ impl fmt::Display for Condition {
 }
 
 /// As its name.
-#[cfg(feature = "serde")]
 impl serde::Serialize for Condition {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
