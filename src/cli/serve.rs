@@ -187,13 +187,13 @@ impl Sources {
             return Ok(opened?);
         }
         for (pgn, index) in cached {
-            let alone = Explorer::open([(String::new(), index.path().to_owned())]);
-            if alone.is_err() {
+            let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
+            if !is_sound() {
                 let name = pgn.display();
                 context.tell(&format!(
                     "the index of {name} is damaged: making it again\n"
                 ));
-                index.remove()?;
+                index.remove_unless(is_sound)?;
                 make(pgn, index, args, context)?;
             }
         }
@@ -220,8 +220,8 @@ fn make(pgn: &Path, index: &CachedIndex, args: &Args, context: Context) -> anyho
     let mut is_told = false;
     while !index.is_made() {
         // What is left of an index that was emptied or cut off.
-        index.remove()?;
-        match made(index, args, context) {
+        let removed = index.remove_unless(|| index.is_made());
+        match removed.and_then(|()| made(index, args, context)) {
             Err(Error::Busy { .. }) => {
                 if !is_told {
                     let pgn = pgn.display();

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::{
     MakeBook,
-    error::{At, Result},
+    error::{At, Error, Result},
     index::{is_index, remove},
     output::{claim_directory, claim_left_behind},
     pgn::Input,
@@ -188,13 +188,22 @@ impl CachedIndex {
         is_index(&self.path).unwrap_or(false)
     }
 
-    /// Removes a damaged index or what is left of one, if there is anything.
+    /// Removes a damaged index or what is left of one, if there is anything. It stays where it `is_sound` by now,
+    /// because another server has made it in the meantime.
     ///
     /// # Errors
     ///
-    /// Files that cannot be removed, or that are not of an index.
-    pub fn remove(&self) -> Result<()> {
-        match self.path.exists() {
+    /// [`Error::Busy`] while another server removes it. Files that cannot be removed, or that are not of an index.
+    pub fn remove_unless(&self, is_sound: impl FnOnce() -> bool) -> Result<()> {
+        let _claim = match claim_left_behind(&self.path, true) {
+            Ok(None) => {
+                let path = self.path.clone();
+                return Err(Error::Busy { path });
+            }
+            // Where nothing can be locked, looking again has to do.
+            claim => claim.ok(),
+        };
+        match self.path.exists() && !is_sound() {
             true => remove(&self.path),
             false => Ok(()),
         }
@@ -283,15 +292,24 @@ mod tests {
         fs::copy("data/famous.pgn", &pgn).unwrap();
         let cache = Cache::new(dir.path().join("cache")).unwrap();
         let index = cache.of(&pgn).unwrap();
-        index.remove().unwrap();
+        index.remove_unless(|| index.is_made()).unwrap();
         index.make().run().unwrap();
         fs::remove_file(index.path().join("CURRENT")).unwrap();
         fs::write(index.path().join("thesis.txt"), "mine").unwrap();
-        index.remove().unwrap_err();
+        index.remove_unless(|| index.is_made()).unwrap_err();
         assert!(index.path().join("thesis.txt").exists());
         fs::remove_file(index.path().join("thesis.txt")).unwrap();
-        index.remove().unwrap();
+        index.remove_unless(|| index.is_made()).unwrap();
         index.make().run().unwrap();
         assert!(index.is_made());
+        // Another server was faster, or is at it.
+        index.remove_unless(|| index.is_made()).unwrap();
+        assert!(index.is_made());
+        let claim = claim_directory(index.path()).unwrap();
+        let busy = index.remove_unless(|| false).unwrap_err();
+        assert!(matches!(busy, Error::Busy { .. }) && index.is_made());
+        drop(claim);
+        index.remove_unless(|| false).unwrap();
+        assert!(!index.path().exists());
     }
 }
