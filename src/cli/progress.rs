@@ -42,10 +42,11 @@ impl Bar {
     pub fn new(context: Context, state: impl FnMut() -> State + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
-        let painter = visible.then(|| {
-            let done = Arc::clone(&done);
-            thread::spawn(move || paint(state, &done))
-        });
+        let is_done = Arc::clone(&done);
+        let paint = move || paint(state, &is_done);
+        // The work goes on without a bar where the system has no thread for it.
+        let start = || thread::Builder::new().spawn(paint).ok();
+        let painter = visible.then(start).flatten();
         Bar { done, painter }
     }
 

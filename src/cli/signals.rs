@@ -83,11 +83,13 @@ fn end(status: i32) -> ! {
     }
     // A terminal that takes no text must not hold up the end.
     let (said, told) = mpsc::channel();
-    thread::spawn(move || {
+    let say = move || {
         super::progress::clear();
         let _ = writeln!(io::stderr(), "polybook: interrupted");
         let _ = said.send(());
-    });
+    };
+    // Where the system has no thread for it, the end comes without a word.
+    let _ = thread::Builder::new().spawn(say);
     let _ = told.recv_timeout(Duration::from_millis(200));
     process::exit(status)
 }
