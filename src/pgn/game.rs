@@ -22,6 +22,8 @@ pub struct GameReader<'a> {
     tags: Tags<'a>,
     pub(super) game: usize,
     first_tag: Option<usize>,
+    /// Where the first comment is between the last tag and the moves.
+    pub(super) first_comment: Option<usize>,
     stray_text: Option<usize>,
     pub(super) comments: Comments,
     /// Whether the moves of variations are wanted.
@@ -41,6 +43,7 @@ impl<'a> GameReader<'a> {
             tags: Tags::default(),
             game: 0,
             first_tag: None,
+            first_comment: None,
             stray_text: None,
             comments: Comments::default(),
             with_variations: false,
@@ -89,6 +92,7 @@ impl<'a> GameReader<'a> {
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
         self.first_tag = None;
+        self.first_comment = None;
         loop {
             self.skip_between_games();
             let Some(&byte) = self.text.get(self.at) else {
@@ -170,6 +174,7 @@ impl<'a> GameReader<'a> {
             }
             self.tags.push(tag);
             self.at = end;
+            self.first_comment = None;
             let mut breaks = 0;
             loop {
                 match self.text.get(self.at) {
@@ -182,7 +187,10 @@ impl<'a> GameReader<'a> {
                     Some(b'%') if self.is_line_start() => self.at = line_end(self.text, self.at),
                     Some(b';') => self.at = line_end(self.text, self.at),
                     Some(b'{') => match self.comments.end_of(self.text, self.at) {
-                        CommentEnd::Closed(end) => self.at = end,
+                        CommentEnd::Closed(end) => {
+                            self.first_comment.get_or_insert(self.at);
+                            self.at = end;
+                        }
                         // The moves will find it again and say so.
                         CommentEnd::Unclosed(_) => return,
                     },

@@ -1,5 +1,6 @@
 //! Reading PGN: [opening inputs](Input), [cutting the stream](Cutter) at game boundaries,
-//! [reading one game](GameReader), [choosing games](Selection).
+//! [reading one game](GameReader), also [for a visitor](GameReader::visit_game) of the crate `pgn-reader`,
+//! [choosing games](Selection).
 //!
 //! PGN is read as it is found. A game begins with its tags, or, if it has none, with its first move
 //! or move number; it ends with its termination marker, or where the next tags begin. Comments and
@@ -36,6 +37,7 @@ mod select;
 mod skip;
 mod tags;
 mod token;
+mod visit;
 mod word;
 
 pub(crate) use self::select::rating;

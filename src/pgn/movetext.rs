@@ -14,66 +14,57 @@ use crate::position::Word;
 impl<'a> GameReader<'a> {
     /// The next move of the main line (and of variations, if they are
     /// [wanted](GameReader::with_variations)), or how the game ends.
-    // One match over the first byte, because this runs for each word of the movetext.
     #[inline]
     pub fn next_token(&mut self) -> Token<'a> {
         loop {
-            let Some(&byte) = self.text.get(self.at) else {
-                return Token::End(GameEnd::Complete(None));
-            };
-            match byte {
-                b' ' | b'\n' | b'\r' | b'.' | b'\t' | 0x0b | 0x0c => self.at += 1,
-                b'a'..=b'z' | b'A'..=b'Z' | b'@' => {
-                    if let Some(token) = self.read_move() {
-                        return token;
-                    }
-                }
-                b'0'..=b'9' => {
-                    if let Some(token) = self.read_number() {
-                        return token;
-                    }
-                }
-                b'{' => match self.comments.end_of(self.text, self.at) {
-                    CommentEnd::Closed(end) => self.at = end,
-                    CommentEnd::Unclosed(next) => {
-                        return Token::End(self.broken("comment is not closed", next));
-                    }
-                },
-                b'(' => {
-                    if let Some(token) = self.enter_variation() {
-                        return token;
-                    }
-                }
-                b')' if self.depth > 0 => {
-                    self.at += 1;
-                    self.depth -= 1;
-                    return Token::EndVariation;
-                }
-                b'!' | b'?' | b')' | b'}' => self.at += 1,
-                b'$' => {
-                    self.at += 1;
-                    while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
-                        self.at += 1;
-                    }
-                }
-                b';' => self.at = line_end(self.text, self.at),
-                b'*' => {
-                    self.at += 1;
-                    if self.depth == 0 {
-                        return Token::End(GameEnd::Complete(Some(GameResult::Unknown)));
-                    }
-                }
-                b'[' if is_tag_start(self.text, self.at) => {
-                    return Token::End(GameEnd::Complete(None));
-                }
-                b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
-                _ => {
-                    if let Some(token) = self.read_sign() {
-                        return token;
-                    }
-                }
+            if let Some(token) = self.step() {
+                return token;
             }
         }
+    }
+
+    /// Goes past a blank, a word, a mark or a comment. Answers the token that it is, if it is one.
+    // One match over the first byte, because this runs for each word of the movetext.
+    #[inline(always)]
+    pub(super) fn step(&mut self) -> Option<Token<'a>> {
+        let Some(&byte) = self.text.get(self.at) else {
+            return Some(Token::End(GameEnd::Complete(None)));
+        };
+        match byte {
+            b' ' | b'\n' | b'\r' | b'.' | b'\t' | 0x0b | 0x0c => self.at += 1,
+            b'a'..=b'z' | b'A'..=b'Z' | b'@' => return self.read_move(),
+            b'0'..=b'9' => return self.read_number(),
+            b'{' => match self.comments.end_of(self.text, self.at) {
+                CommentEnd::Closed(end) => self.at = end,
+                CommentEnd::Unclosed(next) => {
+                    return Some(Token::End(self.broken("comment is not closed", next)));
+                }
+            },
+            b'(' => return self.enter_variation(),
+            b')' if self.depth > 0 => {
+                self.at += 1;
+                self.depth -= 1;
+                return Some(Token::EndVariation);
+            }
+            b'!' | b'?' | b')' | b'}' => self.at += 1,
+            b'$' => {
+                self.at += 1;
+                while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
+                    self.at += 1;
+                }
+            }
+            b';' => self.at = line_end(self.text, self.at),
+            b'*' => {
+                self.at += 1;
+                return self.end_of_game(GameResult::Unknown);
+            }
+            b'[' if is_tag_start(self.text, self.at) => {
+                return Some(Token::End(GameEnd::Complete(None)));
+            }
+            b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
+            _ => return self.read_sign(),
+        }
+        None
     }
 
     /// The word that is next in the main line, if nothing but blanks and a move number stands before it and a
@@ -275,7 +266,9 @@ impl<'a> GameReader<'a> {
         if let Some(result) = GameResult::from_marker(text) {
             return self.end_of_game(result);
         }
-        if is_null_move(text) {
+        if let Some(length) = null_move(text) {
+            // The marks after it are read as those of any move.
+            self.at = offset + length;
             return Some(Token::NullMove { offset });
         }
         (!is_annotation(text)).then_some(Token::Unreadable { text, offset })
@@ -298,15 +291,13 @@ fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
         && b"NBRQSLTDPCFA".contains(&letter)
 }
 
-/// Two dashes, with or without marks behind them.
-fn is_null_move(word: &[u8]) -> bool {
+/// The length of the two dashes that a word is, with or without marks after them.
+fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);
-    first > 0
-        && second > 0
-        && word[first + second..]
-            .iter()
-            .all(|byte| b"!?,".contains(byte))
+    let marks = &word[first + second..];
+    let is_null_move = first > 0 && second > 0 && marks.iter().all(|byte| b"!?,".contains(byte));
+    is_null_move.then_some(first + second)
 }
 
 fn is_annotation(word: &[u8]) -> bool {

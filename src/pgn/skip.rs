@@ -142,6 +142,18 @@ impl<'a> GameReader<'a> {
         Some(Token::BeginVariation)
     }
 
+    /// Goes past the end of the variation that has just begun.
+    pub(super) fn leave_variation(&mut self) {
+        self.depth -= 1;
+        if self.depth == 0 {
+            self.at = self.variation_end;
+        } else {
+            self.at -= 1;
+            // It is closed, because the one around it is.
+            let _ = self.skip_variation();
+        }
+    }
+
     /// Jumps over a variation and all variations in it.
     fn skip_variation(&mut self) -> Result<(), GameEnd> {
         let open = self.at;

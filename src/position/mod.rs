@@ -33,7 +33,6 @@ mod variant;
 mod word;
 
 pub(crate) use self::key::en_passant_part;
-pub(crate) use self::stored::{restored, stored};
 pub use self::{
     epd::{fen_of, write_epd},
     key::{Keyed, has_inner_castling_rook, key},
@@ -44,4 +43,8 @@ pub use self::{
     rules::Rules,
     variant::{UnknownVariant, Variant, VariantChoice},
     word::Word,
+};
+pub(crate) use self::{
+    notation::san_of,
+    stored::{restored, stored},
 };

@@ -6,7 +6,10 @@
 //! all that [tidying a spelling](super::spelling) makes one of these. No spelling is ever played as a move
 //! that it does not describe.
 
-use shakmaty::{CastlingSide, File, Move, Position, Rank, Role, Square, attacks, san::San};
+use shakmaty::{
+    CastlingSide, File, Move, Position, Rank, Role, Square, attacks,
+    san::{San, SanPlus, Suffix},
+};
 use thiserror::Error;
 
 use super::{Rules, Word, spelling::Spelling};
@@ -108,6 +111,38 @@ fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
 /// Whether the text has the form of a move, legal or not.
 pub fn looks_like_move(text: &[u8]) -> bool {
     Spelling::new(text).is_some_and(|spelling| Written::parse(spelling.text()).is_some())
+}
+
+/// A written move in SAN, as far as that needs no position. Squares alone are taken for a pawn's move.
+pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
+    if let Ok(san) = SanPlus::from_ascii(text) {
+        return Some(san);
+    }
+    let spelling = Spelling::new(text)?;
+    let san = match Written::parse(spelling.text())? {
+        Written::Castle(side) => San::Castle(side),
+        Written::Put { role, to } => San::Put { role, to },
+        Written::Step {
+            role,
+            file,
+            rank,
+            to,
+            promotion,
+        } => San::Normal {
+            role: role.unwrap_or(Role::Pawn),
+            file,
+            rank,
+            capture: spelling.text().iter().any(|byte| b"x:".contains(byte)),
+            to,
+            promotion,
+        },
+    };
+    let suffix = text.iter().find_map(|byte| match byte {
+        b'+' => Some(Suffix::Check),
+        b'#' => Some(Suffix::Checkmate),
+        _ => None,
+    });
+    Some(SanPlus { san, suffix })
 }
 
 fn without_check(text: &[u8]) -> &[u8] {
@@ -281,7 +316,7 @@ fn role_of(letter: u8) -> Option<Role> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use shakmaty::{CastlingMode, Chess, fen::Fen, san::SanPlus, variant::VariantPosition};
+    use shakmaty::{CastlingMode, Chess, fen::Fen, variant::VariantPosition};
 
     use super::*;
 
