@@ -40,6 +40,8 @@ pub enum Error {
     File {
         /// The file or directory.
         path: PathBuf,
+        /// What kind of problem it is.
+        kind: ErrorKind,
         /// What is wrong with it and what to do.
         problem: String,
     },
@@ -85,16 +87,87 @@ pub enum Error {
     },
 }
 
+/// The kinds of [`Error`], for a program that acts on them. The text of the error has the details.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system failed.
+    Io,
+    /// A file has another format than the operation needs.
+    Foreign(ForeignFormat),
+    /// A file is cut short, breaks its format, or differs from its checksum.
+    Damaged,
+    /// Another program changed or replaced a file, or has it open.
+    Changed,
+    /// More than a format, the memory budget or a limit of polybook allows.
+    TooLarge,
+    /// A file or an option does not fit the operation or another option.
+    Unsuitable,
+    /// An output exists.
+    Exists,
+    /// Another run is writing the output.
+    Busy,
+    /// The outputs would be empty.
+    Empty,
+    /// A strict run met a game that cannot be replayed.
+    Rejected,
+    /// The stop flag was set.
+    Interrupted,
+    /// The operation panicked.
+    Panicked,
+}
+
+/// The format of a file that has another one than the operation needs.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ForeignFormat {
+    /// Games as PGN.
+    Pgn,
+    /// An SQLite database.
+    Sqlite,
+    /// Any other format, known or not.
+    Other,
+}
+
 /// The result of most functions of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Something is wrong with a file, in words.
-    pub(crate) fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    fn of_file(kind: ErrorKind, path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::File {
             path: path.into(),
+            kind,
             problem: problem.into(),
         }
+    }
+
+    /// A file does not fit the operation: [`ErrorKind::Unsuitable`].
+    pub fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+        Error::of_file(ErrorKind::Unsuitable, path, problem)
+    }
+
+    pub(crate) fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+        Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
+    }
+
+    pub(crate) fn of_format(
+        format: ForeignFormat,
+        path: impl Into<PathBuf>,
+        problem: impl Into<String>,
+    ) -> Error {
+        Error::of_file(ErrorKind::Foreign(format), path, problem)
+    }
+
+    pub(crate) fn damaged(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+        Error::of_file(ErrorKind::Damaged, path, problem)
+    }
+
+    pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+        Error::of_file(ErrorKind::Changed, path, problem)
+    }
+
+    pub(crate) fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+        Error::of_file(ErrorKind::TooLarge, path, problem)
     }
 
     /// Something is there already.
@@ -122,6 +195,32 @@ impl Error {
         };
         let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
         Error::Panicked { message }
+    }
+
+    /// What kind of error it is.
+    ///
+    /// ```
+    /// use polybook::{ErrorKind, ForeignFormat, book::Book};
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("games.pgn");
+    /// std::fs::write(&path, "[Event \"?\"]\n\n1. e4 e5 *\n")?;
+    /// let err = Book::open(&path).unwrap_err();
+    /// assert_eq!(err.kind(), ErrorKind::Foreign(ForeignFormat::Pgn));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Io { .. } => ErrorKind::Io,
+            Error::File { kind, .. } => *kind,
+            Error::Exists { .. } => ErrorKind::Exists,
+            Error::Busy { .. } => ErrorKind::Busy,
+            Error::Empty { .. } => ErrorKind::Empty,
+            Error::Format { .. } => ErrorKind::Damaged,
+            Error::Rejected(_) => ErrorKind::Rejected,
+            Error::Interrupted => ErrorKind::Interrupted,
+            Error::Panicked { .. } => ErrorKind::Panicked,
+        }
     }
 
     /// The error of a format that this one carries, if it is of type `E`.

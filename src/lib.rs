@@ -67,7 +67,7 @@ mod task;
 pub mod tree;
 
 pub use self::{
-    error::{Error, Result},
+    error::{Error, ErrorKind, ForeignFormat, Result},
     make_book::{MakeBook, Report},
 };
 

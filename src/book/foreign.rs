@@ -11,7 +11,7 @@ use super::{
     header::{self, HeaderError, NullRecords},
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Error, ForeignFormat, Result},
     output::AtomicFile,
     positioned::read_exact_at,
 };
@@ -37,10 +37,10 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(START as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
-    match kind(start) {
-        Some(kind) if !is_whole || !are_records(start) => {
-            let problem = format!("not a Polyglot book: it is {kind}");
-            Err(Error::file(path, problem))
+    match format_of(start) {
+        Some((format, name)) if !is_whole || !are_records(start) => {
+            let problem = format!("not a Polyglot book: it is {name}");
+            Err(Error::of_format(format, path, problem))
         }
         _ => Ok(()),
     }
@@ -56,27 +56,42 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// What a file that begins so is, if that is known and not a book.
-fn kind(start: &[u8]) -> Option<&'static str> {
-    const MAGICS: &[(&[u8], &str)] = &[
-        (b"SQLite format 3\0", "an SQLite database"),
-        (b"\x1f\x8b\x08", "compressed with gzip"),
-        (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
-        (b"\xfd7zXZ\0", "compressed with xz"),
-        (b"BZh", "compressed with bzip2"),
-        (b"PK\x03\x04", "a zip archive"),
-        (b"PAR1", "a Parquet file"),
+/// The format of a file that begins so, with its name, if that is known and not a book.
+fn format_of(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
+    const MAGICS: &[(&[u8], ForeignFormat, &str)] = &[
+        (
+            b"SQLite format 3\0",
+            ForeignFormat::Sqlite,
+            "an SQLite database",
+        ),
+        (
+            b"\x1f\x8b\x08",
+            ForeignFormat::Other,
+            "compressed with gzip",
+        ),
+        (
+            b"\x28\xb5\x2f\xfd",
+            ForeignFormat::Other,
+            "compressed with zstd",
+        ),
+        (b"\xfd7zXZ\0", ForeignFormat::Other, "compressed with xz"),
+        (b"BZh", ForeignFormat::Other, "compressed with bzip2"),
+        (b"PK\x03\x04", ForeignFormat::Other, "a zip archive"),
+        (b"PAR1", ForeignFormat::Other, "a Parquet file"),
     ];
-    let magic = MAGICS.iter().find(|(magic, _)| start.starts_with(magic));
-    if let Some((_, kind)) = magic {
-        return Some(kind);
+    let magic = MAGICS.iter().find(|(magic, ..)| start.starts_with(magic));
+    if let Some((_, format, name)) = magic {
+        return Some((*format, name));
     }
     if !is_text(start) {
         return None;
     }
     let text = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start);
     let begins_tags = text.trim_ascii_start().starts_with(b"[");
-    Some(if begins_tags { "PGN" } else { "text" })
+    Some(match begins_tags {
+        true => (ForeignFormat::Pgn, "PGN"),
+        false => (ForeignFormat::Other, "text"),
+    })
 }
 
 /// Whether bytes are text: no control characters, nearly all ASCII. A single record may look so by

@@ -109,7 +109,7 @@ impl Book {
             .at(path, "read")?;
         if bytes.len() as u64 == LONGEST_PIPE && !is_file {
             let problem = "a pipe or device with more than 256 MiB: copy it to a file";
-            return Err(Error::file(path, problem));
+            return Err(Error::too_large(path, problem));
         }
         refuse_foreign_start(&bytes, bytes.len() as u64, path)?;
         let mut book = Book::from_bytes(bytes).ok_or_else(|| cut_short(path))?;
@@ -252,7 +252,7 @@ impl Book {
 
     /// That keys do not ascend, so that the book cannot be searched.
     pub(super) fn unsorted(&self) -> Error {
-        Error::file(&self.path, "is not sorted by key: verify and fix it")
+        Error::damaged(&self.path, "is not sorted by key: verify and fix it")
     }
 
     /// The number of the first record of a key among some records, `None` if there is none.
@@ -267,7 +267,7 @@ impl Book {
 }
 
 fn cut_short(path: &Path) -> Error {
-    Error::file(
+    Error::damaged(
         path,
         "not a Polyglot book, or cut short: its size is not a multiple of 16",
     )
@@ -309,7 +309,7 @@ impl Iterator for CheckedRecords<'_> {
             let problem = "the checksum in its header differs, because it is damaged or another program changed it: take \
                            a good copy, or write one without the checksum by polybook verify --fix";
             return (expected.ok() != Some(self.sum))
-                .then(|| Err(Error::file(&self.book.path, problem)));
+                .then(|| Err(Error::damaged(&self.book.path, problem)));
         };
         if let (Ok(entry), Some(_)) = (&record, self.expected) {
             self.is_in_header &= entry.key == 0;

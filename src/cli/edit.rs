@@ -172,10 +172,9 @@ fn edits(args: &Args, variant: Variant) -> anyhow::Result<Vec<PositionEdit>> {
         let text = input::read_text(path, &args.memory.memory(), EDITS)?;
         let mut script = Script::new(variant, pos);
         for (number, line) in text.lines().enumerate() {
-            let edit = script.line(line).map_err(|err| Error::File {
-                path: name.clone().into(),
-                problem: format!("line {}: {err}", number + 1),
-            })?;
+            let edit = script
+                .line(line)
+                .map_err(|err| Error::file(&name, format!("line {}: {err}", number + 1)))?;
             edits.extend(edit);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, ErrorKind, Write},
+    io::{self, Write},
     panic::{self, AssertUnwindSafe, PanicHookInfo},
     path::Path,
     process::ExitCode,
@@ -14,7 +14,7 @@ use std::{
 
 use clap::error::ErrorKind as ClapErrorKind;
 use polybook::{
-    Error,
+    Error, ErrorKind, ForeignFormat,
     position::{LineError, Variant},
 };
 
@@ -190,14 +190,14 @@ fn advice(err: &anyhow::Error) -> String {
     if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
         return format!(": add --variant {}", Variant::Chess960);
     }
-    let advice = match err.downcast_ref() {
-        Some(Error::Exists { .. }) => ": remove it, or replace it with --force",
-        Some(Error::Empty { .. }) => "; --allow-empty writes the outputs all the same",
-        Some(Error::Rejected(_)) => "; without --strict the game is left out",
-        Some(Error::File { problem, .. }) if problem.ends_with("it is PGN") => {
+    let advice = match err.downcast_ref().map(Error::kind) {
+        Some(ErrorKind::Exists) => ": remove it, or replace it with --force",
+        Some(ErrorKind::Empty) => "; --allow-empty writes the outputs all the same",
+        Some(ErrorKind::Rejected) => "; without --strict the game is left out",
+        Some(ErrorKind::Foreign(ForeignFormat::Pgn)) => {
             ": polybook make-book makes a book of games"
         }
-        Some(Error::File { problem, .. }) if problem.ends_with("it is an SQLite database") => {
+        Some(ErrorKind::Foreign(ForeignFormat::Sqlite)) => {
             ": polybook convert makes a book of an OOBS database"
         }
         _ => "",
@@ -210,7 +210,7 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
     let is_broken = err
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|err| err.kind() == ErrorKind::BrokenPipe);
+        .any(|err| err.kind() == io::ErrorKind::BrokenPipe);
     let is_standard_output =
         |path: &Path| path == Path::new("-") || path == Path::new("standard output");
     let names_a_file = err.chain().any(|cause| {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn only_standard_output_may_break() {
-        let broken = || io::Error::from(ErrorKind::BrokenPipe);
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
         let at = |path: &str| {
             anyhow!(Error::Io {
                 path: path.into(),

@@ -34,8 +34,7 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
     if bytes.len() > most {
         let problem =
             format!("is longer than {most} bytes: give more --memory, {factor} times its size");
-        let path = name.into();
-        return Err(Error::File { path, problem }.into());
+        return Err(Error::file(name, problem).into());
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

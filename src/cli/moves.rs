@@ -302,11 +302,7 @@ fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
         // Any game passes some position, so without statistics anywhere there are none at all.
         if !index.games(position::key(pos))?.is_empty() {
             let problem = "has no statistics: make it with --explorer or --index-stats";
-            return Err(Error::File {
-                path: index.path().to_owned(),
-                problem: problem.to_owned(),
-            }
-            .into());
+            return Err(Error::file(index.path(), problem).into());
         }
         return Ok(Vec::new());
     };

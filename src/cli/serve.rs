@@ -236,8 +236,7 @@ fn make(pgn: &Path, index: &CachedIndex, args: &Args, context: Context) -> anyho
             Err(Error::Exists { .. }) if index.is_made() => {}
             Err(Error::Empty { reason }) => {
                 let problem = format!("there is nothing to show: {reason}");
-                let path = pgn.to_owned();
-                return Err(Error::File { path, problem }.into());
+                return Err(Error::file(pgn, problem).into());
             }
             made => made?,
         }

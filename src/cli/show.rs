@@ -97,10 +97,7 @@ struct Games {
 }
 
 fn problem_of(file: &InputFile, problem: &str) -> Error {
-    Error::File {
-        path: file.path().to_owned(),
-        problem: problem.to_owned(),
-    }
+    Error::file(file.path(), problem)
 }
 
 fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {

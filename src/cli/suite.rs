@@ -93,10 +93,7 @@ impl SuiteArgs {
         };
         let name = input::name(path);
         let text = input::read_text(path, memory, POSITIONS)?;
-        let problem = |problem: String| Error::File {
-            path: name.clone().into(),
-            problem,
-        };
+        let problem = |problem: String| Error::file(&name, problem);
         let starts = read_starts(&text, variant)
             .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;
         if starts.is_empty() {

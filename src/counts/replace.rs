@@ -34,7 +34,7 @@ pub fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(Vec::new());
     }
-    let refused = |problem: &str| Err(Error::file(path, problem));
+    let refused = |problem: &str| Err(Error::foreign(path, problem));
     let Ok(Some(sidecar)) = Sidecar::read(path) else {
         return refused("exists and is not a directory of polybook's counts: name another");
     };

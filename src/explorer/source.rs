@@ -125,7 +125,7 @@ impl Source {
     }
 
     pub(super) fn damaged(&self, problem: &str) -> Error {
-        Error::file(
+        Error::damaged(
             self.index.path(),
             format!("is damaged: {problem}; make the index again"),
         )

@@ -69,14 +69,14 @@ impl Index {
             last_results: Mutex::default(),
         };
         if index.database.get(layout::NUM_PASSES)?.is_some() {
-            return Err(Error::file(
+            return Err(Error::foreign(
                 path,
                 "is an index of another layout (it has numPasses): make a new one with make-book",
             ));
         }
         index.games = index
             .parsed(layout::TOTAL_GAMES, layout::parse_number)?
-            .ok_or_else(|| Error::file(path, no_total(&index.database)))?;
+            .ok_or_else(|| Error::foreign(path, no_total(&index.database)))?;
         index.variant = index.read_variant()?;
         index.files = index.read_files()?;
         Ok(index)
@@ -309,7 +309,7 @@ impl Index {
 
     pub(super) fn malformed(&self, key: &[u8]) -> Error {
         let key = key.escape_ascii();
-        Error::file(
+        Error::damaged(
             &self.path,
             format!(
                 "is damaged: the value of '{key}' is missing or malformed; make the index again"
@@ -329,7 +329,7 @@ fn no_database(path: &Path) -> Error {
     } else {
         "does not exist"
     };
-    Error::file(path, problem)
+    Error::foreign(path, problem)
 }
 
 /// Why a database counts no games.

@@ -34,7 +34,7 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
             format!("exists and may not be an index ({err}): remove it, or name another directory")
         }
     };
-    Err(Error::file(path, problem))
+    Err(Error::foreign(path, problem))
 }
 
 /// Whether a run that made an index may have left this file.
@@ -94,7 +94,7 @@ fn content(path: &Path) -> Result<Content> {
 /// Files that cannot be removed, or that are not of an index. A link to a directory.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     if !path.symlink_metadata().at(path, "read")?.is_dir() {
-        return Err(Error::file(path, "is not an index: move it away"));
+        return Err(Error::foreign(path, "is not an index: move it away"));
     }
     for entry in fs::read_dir(path).at(path, "read")? {
         let entry = entry.at(path, "read")?;

@@ -47,7 +47,7 @@ impl Index {
         }
         let place = self.place(id, first, goes_on)?;
         let changed = || {
-            Error::file(
+            Error::changed(
                 path,
                 format!(
                     "has changed since it was indexed: game {id} is not where it was; make the index again"
@@ -66,7 +66,7 @@ impl Index {
             Err(err) if is_stop(&err) => return Err(Error::Interrupted),
             // What the operating system did not say, an unpacker or the cutter did.
             Err(err) if err.raw_os_error().is_none() => {
-                return Err(Error::file(path, format!("damaged: {err}")));
+                return Err(Error::damaged(path, format!("damaged: {err}")));
             }
             found => found.at(path, "read")?.ok_or_else(changed)?,
         };
@@ -152,7 +152,7 @@ fn is_stop(err: &io::Error) -> bool {
 /// Opens an input at a byte of its unpacked text; `None` if it ends before that.
 fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option<Box<dyn Read>>> {
     if !path.exists() {
-        return Err(Error::file(
+        return Err(Error::changed(
             path,
             "is not where it was when it was indexed: put it back, or make the index again",
         ));

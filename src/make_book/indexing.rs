@@ -170,7 +170,7 @@ impl IndexedGames {
         self.records
             .push_all(&batch.record_lengths, &batch.records)?;
         if self.records.len() > u64::from(u32::MAX) {
-            return Err(Error::file(
+            return Err(Error::too_large(
                 input,
                 "an index holds at most 4294967295 games: make several",
             ));
@@ -181,7 +181,7 @@ impl IndexedGames {
             .sum();
         self.start_len += len;
         if self.start_len > layout::LONGEST {
-            return Err(Error::file(input, layout::TOO_LONG));
+            return Err(Error::too_large(input, layout::TOO_LONG));
         }
         let lists = match &mut self.explored {
             Some(explored) => explored.push_all(batch.facts)?,

@@ -79,7 +79,7 @@ pub fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     }
     refuse_unfinished(&path.canonicalize().at(path, "open")?, path)?;
     if Obs::open(path).is_err() {
-        return Err(Error::file(
+        return Err(Error::foreign(
             path,
             "exists and is not an OOBS database: name another file",
         ));
@@ -101,7 +101,7 @@ fn refuse_unfinished(resolved: &Path, path: &Path) -> Result<()> {
                 "beside it lies its {ending} file: another program has it open or did not finish; open and close it \
                  there, or name another file"
             );
-            return Err(Error::file(path, problem));
+            return Err(Error::changed(path, problem));
         }
     }
     Ok(())

@@ -166,7 +166,7 @@ impl Replaced {
                     "is in place; another program wrote into the old one, which is kept as {}",
                     kept.unwrap_or_default().display()
                 );
-                Err(Error::file(self.target.name(), problem))
+                Err(Error::changed(self.target.name(), problem))
             }
             _ => Ok(()),
         }

@@ -93,7 +93,7 @@ impl Target {
         };
         match fs::File::options().access_mode(DELETE).open(&self.path) {
             Err(err) if err.raw_os_error() == Some(ERROR_SHARING_VIOLATION.cast_signed()) => {
-                Err(Error::file(
+                Err(Error::changed(
                     &self.name,
                     "another program has it open: close it there, or name another output",
                 ))
@@ -174,7 +174,7 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
         return Ok(());
     }
     let problem = "exists, was not written by polybook as far as its first line says, and is not replaced: name another file";
-    Err(Error::file(path, problem))
+    Err(Error::foreign(path, problem))
 }
 
 /// Refuses outputs of which one is an input, lies in another, or is on the path of another, links followed.

@@ -234,7 +234,7 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
                 path.display(),
                 name.display()
             );
-            return Err(Error::file(target.name(), problem));
+            return Err(Error::changed(target.name(), problem));
         }
         names.push(name);
     }

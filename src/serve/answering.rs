@@ -280,7 +280,7 @@ fn failed(err: Error) -> Refusal {
             let reason = text.split(" (os error ").next().unwrap_or(&text);
             format!("cannot {doing} {}: {reason}", name(&path))
         }
-        Error::File { path, problem } => format!("{}: {problem}", name(&path)),
+        Error::File { path, problem, .. } => format!("{}: {problem}", name(&path)),
         Error::Format { path, source } => format!("{}: {source}", name(&path)),
         Error::Interrupted => TOO_SLOW.to_owned(),
         _ => "the data cannot be read".to_owned(),

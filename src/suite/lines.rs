@@ -108,7 +108,7 @@ fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
         "of {MOST_LOOKED_AT} lines, the longest has {longest} of {plies} half-moves without a repeated position, and there \
          are more lines: choose fewer half-moves, or keep only moves of more games{other}"
     );
-    Error::file(path, problem)
+    Error::too_large(path, problem)
 }
 
 /// How going through lines ended.

@@ -76,7 +76,7 @@ impl Suite {
 
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
-    Error::file(
+    Error::too_large(
         path,
         format!(
             "would have more than {} lines of {plies} half-moves: choose fewer half-moves, or keep only moves of more \

@@ -70,7 +70,7 @@ impl LargeCounts {
         let problem = format!(
             "more than {MOST_LARGE} moves have over half a million games each, which cannot be"
         );
-        Err(Error::file(source, problem))
+        Err(Error::too_large(source, problem))
     }
 
     pub(super) fn is_empty(&self) -> bool {

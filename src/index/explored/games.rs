@@ -160,7 +160,7 @@ impl ExploredGames {
 
     fn keep_name(&mut self, name: &str) -> Result<()> {
         if self.namer.len() == u32::MAX {
-            return Err(Error::file(
+            return Err(Error::too_large(
                 "names",
                 "an index for the explorer holds at most 4294967295 names: make several",
             ));

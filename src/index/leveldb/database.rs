@@ -18,7 +18,7 @@ use crate::error::{At, Error, Result};
 impl Damage {
     /// The same as an error that names the file.
     pub(super) fn of(self, path: &Path) -> Error {
-        Error::file(
+        Error::damaged(
             path,
             format!(
                 "is damaged at byte {}: {}; make the index again",
@@ -116,7 +116,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     if let Some(required) = version.required_log()
         && logs.iter().all(|(number, _)| *number != required)
     {
-        return Err(Error::file(
+        return Err(Error::damaged(
             directory,
             format!("is damaged: the log {required:06}.log is missing; make the index again"),
         ));

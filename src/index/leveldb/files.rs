@@ -97,7 +97,7 @@ impl Tables {
             .expect("the manifest names the table, so it is held or among the others");
         let (file, stamp) = &self.others[at];
         let replaced = || {
-            Error::file(
+            Error::changed(
                 &self.directory,
                 "was replaced or removed, and has too many tables to hold them all open: open it again",
             )

@@ -249,7 +249,7 @@ pub(super) fn name_in(directory: &Path) -> Result<String> {
         .and_then(|text| text.strip_suffix('\n'))
         .filter(|name| is_manifest(name))
         .map(str::to_owned)
-        .ok_or_else(|| Error::file(&current, "is damaged: it names no manifest"))
+        .ok_or_else(|| Error::damaged(&current, "is damaged: it names no manifest"))
 }
 
 /// Whether a manifest has this name.

@@ -26,7 +26,7 @@ impl Database {
             .windows(2)
             .any(|pair| pair[0].last_key >= pair[1].first_key);
         if overlap || !self.memtable.is_empty() {
-            return Err(Error::file(
+            return Err(Error::changed(
                 self.tables.directory(),
                 "another program has written to it: make the index again",
             ));
@@ -101,7 +101,7 @@ impl ScannedTable<'_> {
     /// That its keys are not in order, or not those that the manifest names.
     pub(in crate::index) fn is_out_of_order(&self) -> Error {
         let name = TableFile::name(self.file.number);
-        Error::file(
+        Error::damaged(
             self.database.tables.directory().join(name),
             "is damaged: its keys are out of order; make the index again",
         )

@@ -54,7 +54,7 @@ impl Table {
         let file = file.at(&path, "open")?;
         let size = file.metadata().at(&path, "read")?.len();
         if size != table.size {
-            return Err(Error::file(
+            return Err(Error::damaged(
                 &path,
                 format!(
                     "is damaged: it has {size} bytes instead of {}; make the index again",

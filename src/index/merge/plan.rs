@@ -73,7 +73,10 @@ impl<'a> Plan<'a> {
             }
             plan.games += index.game_count();
             if plan.games > u64::from(u32::MAX) {
-                return Err(Error::file(out, "an index holds at most 4294967295 games"));
+                return Err(Error::too_large(
+                    out,
+                    "an index holds at most 4294967295 games",
+                ));
             }
         }
         plan.with_stats = stats.unwrap_or(false);

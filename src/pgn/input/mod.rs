@@ -174,7 +174,7 @@ impl Input {
                 if err.raw_os_error().is_none() && err.kind() != io::ErrorKind::OutOfMemory =>
             {
                 let problem = format!("damaged: {err}; unpack or download it again");
-                Error::file(self.path(), problem)
+                Error::damaged(self.path(), problem)
             }
             Err(source) => Error::Io {
                 path: self.path().to_owned(),

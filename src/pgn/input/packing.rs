@@ -38,7 +38,7 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     if window.next_power_of_two() <= memory as u64 {
         return Ok(());
     }
-    Err(Error::file(
+    Err(Error::too_large(
         path,
         format!(
             "packed with a window of {} MiB, and unpacking may take {} MiB: allow at least {} MiB of \

@@ -152,7 +152,7 @@ impl Source {
             if std::mem::take(&mut is_start)
                 && let Some(what) = foreign(&chunk)
             {
-                return Err(Error::file(self.input.path(), what));
+                return Err(Error::foreign(self.input.path(), what));
             }
             if chunk.is_empty() {
                 return Ok(());
@@ -168,7 +168,7 @@ impl Source {
         if !err.to_string().contains("requires too much memory") {
             return err;
         }
-        io::Error::other(Error::file(
+        io::Error::other(Error::too_large(
             self.input.path(),
             format!(
                 "a frame of it has a window of more than {} MiB: allow more memory, or unpack it first",

@@ -126,5 +126,5 @@ fn open_zip<R: Read + Seek>(path: &Path, archive: R) -> Result<(ZipArchive<R>, V
 }
 
 fn damaged_zip(path: &Path, err: &ZipError) -> Error {
-    Error::file(path, format!("damaged zip: {err}"))
+    Error::damaged(path, format!("damaged zip: {err}"))
 }
