@@ -1,5 +1,5 @@
-//! The documents do what they say: their console blocks, their Python, the picture of the terminal, the
-//! example programs and the links.
+//! The documents do what they say: their console blocks, their Python, the example programs, the links and
+//! the options that they name.
 
 // The documents are of shells as Unix has them.
 use std::{
@@ -12,9 +12,14 @@ use std::{
 use crate::common::{sample, temp};
 
 /// The documents with console blocks, and how many commands each has at least.
-const DOCUMENTS: [(&str, usize); 5] = [
-    ("README.md", 12),
-    ("docs/guide.md", 35),
+const DOCUMENTS: [(&str, usize); 10] = [
+    ("README.md", 11),
+    ("docs/engine-tester.md", 9),
+    ("docs/club-player.md", 14),
+    ("docs/bot-owner.md", 19),
+    ("docs/data-person.md", 10),
+    ("docs/operator.md", 4),
+    ("docs/reference.md", 15),
     ("docs/formats.md", 15),
     ("docs/compatibility.md", 8),
     ("docs/scale.md", 7),
@@ -114,32 +119,6 @@ fn the_console_blocks_print_what_they_show() {
     }
 }
 
-/// What an element of the picture says, without the elements in it.
-fn text_of(element: &str) -> String {
-    let mut text = String::new();
-    let mut rest = element;
-    while let Some((before, tag)) = rest.split_once('<') {
-        text.push_str(before);
-        rest = tag.split_once('>').expect("a tag ends").1;
-    }
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&amp;", "&")
-}
-
-#[test]
-fn the_picture_of_the_terminal_shows_what_is_printed() {
-    let picture = read("docs/terminal.svg");
-    let lines: Vec<String> = picture
-        .lines()
-        .filter(|line| line.starts_with("<text"))
-        .map(text_of)
-        .collect();
-    let transcripts = transcripts(lines.iter().map(String::as_str));
-    assert!(transcripts.len() >= 3);
-    assert_prints("docs/terminal.svg", &transcripts);
-}
-
 #[test]
 fn the_python_example_finds_the_opera_game() {
     let Some(python) = crate::common::python(&["chess", "plyvel"]) else {
@@ -148,12 +127,12 @@ fn the_python_example_finds_the_opera_game() {
     let dir = temp();
     let pgn = sample("famous.pgn");
     let line = format!(
-        "make-book -q {} --leveldb famous.idx --index-stats",
+        "make-book -q {} --leveldb data.idx --index-stats",
         pgn.display()
     );
     crate::common::ok(dir.path(), &line);
-    let guide = read("docs/guide.md");
-    let blocks = blocks(&guide, "python");
+    let document = read("docs/data-person.md");
+    let blocks = blocks(&document, "python");
     assert_eq!(blocks.len(), 1);
     let output = Command::new(python)
         .args(["-c", blocks[0]])
@@ -261,8 +240,31 @@ fn the_example_of_the_games_of_a_position() {
 }
 
 #[test]
+fn the_commands_without_json_are_those_that_the_reference_names() {
+    let help = |command: &str| crate::common::ok(Path::new("."), &format!("{command} --help"));
+    let all = help("");
+    let (_, commands) = all.split_once("Commands:\n").unwrap();
+    let without: Vec<String> = commands
+        .lines()
+        .map_while(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .filter(|name| {
+            let options = help(name);
+            let mut lines = options.lines().map(str::trim_start);
+            !lines.any(|line| line.starts_with("--json"))
+        })
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let (last, others) = without.split_last().unwrap();
+    let others = others.join(", ");
+    let sentence = format!("Every command has it except {others} and {last}.");
+    let document = read("docs/reference.md").replace("\n  ", " ");
+    assert!(document.contains(&sentence), "{sentence}");
+}
+
+#[test]
 fn the_readme_is_short() {
-    assert!(read("README.md").lines().count() <= 200);
+    assert!(read("README.md").lines().count() < 220);
 }
 
 /// The documents of the project.
