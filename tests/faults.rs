@@ -8,14 +8,16 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
+    io::Write,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::OnceLock,
     thread,
     time::Instant,
 };
 
-use crate::common::{ok, polybook_in, sample, skip};
+use crate::common::{ok, polybook_in, sample, skip, until};
 use tempfile::TempDir;
 
 /// The kinds of calls that `inject.c` fails.
@@ -673,6 +675,60 @@ fn answers_on_a_full_device() {
         assert_eq!(output.status.code(), Some(1), "{line}: {error}");
         assert_one_line(line, &error);
         assert!(!scene.dir().join("-").exists(), "{line}");
+    }
+}
+
+/// Temporary files whose bytes change on the disk while a command runs, found by the descriptors of the process.
+#[test]
+fn temporary_files_that_change_are_an_error() {
+    if !Path::new("/proc/self/fd").exists() {
+        return skip("there is no /proc");
+    }
+    let games = fs::read(sample("selfplay.pgn")).unwrap();
+    for line in [
+        "make-book - --min-game 1 --bin new.bin --memory 64KiB --temp-dir spilled -q",
+        "make-book - --min-game 1 --leveldb new --memory 64KiB --temp-dir spilled -q",
+    ] {
+        let scene = Scene::new("", |_| ());
+        fs::create_dir_all(scene.dir().join("spilled")).unwrap();
+        let mut child = polybook_in(&scene.dir())
+            .args(line.split_whitespace())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut games_in = child.stdin.take().unwrap();
+        (0..4).for_each(|_| games_in.write_all(&games).unwrap());
+        let descriptors = PathBuf::from(format!("/proc/{}/fd", child.id()));
+        let spilled = || {
+            let files = fs::read_dir(&descriptors)
+                .unwrap()
+                .map(|entry| entry.unwrap().path());
+            let is_temporary = |file: &PathBuf| {
+                fs::read_link(file).is_ok_and(|to| to.to_string_lossy().contains("/spilled/"))
+            };
+            let files = files.filter(is_temporary);
+            let with_bytes = |file: &PathBuf| fs::metadata(file).is_ok_and(|meta| meta.len() > 0);
+            files.filter(with_bytes).collect::<Vec<_>>()
+        };
+        until("a temporary file has bytes", || !spilled().is_empty());
+        for path in spilled() {
+            let file = File::options().read(true).write(true).open(path).unwrap();
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, 100).unwrap();
+            file.write_all_at(&[!byte[0]], 100).unwrap();
+        }
+        drop(games_in);
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {error}");
+        assert_one_line(line, &error);
+        assert!(
+            error.contains("spilled: a temporary file has changed"),
+            "{line}: {error}"
+        );
+        assert!(!scene.dir().join("new.bin").exists() && !scene.dir().join("new").exists());
     }
 }
 

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use super::{entries::Entries, layout};
 use crate::{
     error::Result,
-    sort::{Spool, SpoolReader},
+    sort::{ByteReader, ByteRun},
 };
 
 /// Collects game records.
 #[derive(Debug)]
 pub(crate) struct GameRecords {
-    spool: Spool,
+    spool: ByteRun,
     count: u64,
     /// Where the ids 0, 10, 100 and so on stand in the spool.
     starts: Vec<u64>,
@@ -25,7 +25,7 @@ impl GameRecords {
     /// Keeps up to `memory` bytes in memory, the rest in a temporary file.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> GameRecords {
         GameRecords {
-            spool: Spool::new(memory, temp_dir),
+            spool: ByteRun::new(memory, temp_dir),
             count: 0,
             starts: Vec::new(),
         }
@@ -117,7 +117,7 @@ struct Sequence<'a> {
     id: u64,
     end: u64,
     key: Vec<u8>,
-    reader: SpoolReader<'a>,
+    reader: ByteReader<'a>,
 }
 
 impl Sequence<'_> {

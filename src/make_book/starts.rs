@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::PathBuf};
 
 use siphasher::sip128::SipHasher13;
 
-use crate::{error::Result, sort::Spool};
+use crate::{error::Result, sort::ByteRun};
 
 /// How many positions are remembered so that they are not kept twice. Twice does no harm.
 const REMEMBERED: usize = 1 << 18;
@@ -13,7 +13,7 @@ const REMEMBERED: usize = 1 << 18;
 #[derive(Debug)]
 pub(super) struct Starts {
     /// The EPDs, each behind its length and followed by its games.
-    epds: Spool,
+    epds: ByteRun,
     kept: u64,
     /// Which of those kept first are remembered, by their fingerprints, and how many further games they have.
     seen: HashMap<u128, usize>,
@@ -24,7 +24,7 @@ impl Starts {
     /// Keeps at most `memory` bytes of them in memory.
     pub(super) fn new(memory: usize, temp_dir: PathBuf) -> Starts {
         Starts {
-            epds: Spool::new(memory, temp_dir),
+            epds: ByteRun::new(memory, temp_dir),
             kept: 0,
             seen: HashMap::new(),
             more: Vec::new(),

@@ -8,7 +8,7 @@ use std::{
 use super::row::{Active, Row};
 use crate::{
     error::Result,
-    sort::{Merge, Spool, SpoolReader},
+    sort::{ByteReader, ByteRun, Merge},
     tally::Stats,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct ByGames {
     most_bytes: usize,
     temp_dir: PathBuf,
     /// Sorted runs of rows, and where each begins and how many it has.
-    spilled: Option<Spool>,
+    spilled: Option<ByteRun>,
     runs: Vec<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl ByGames {
         self.rows.sort_by(Row::by_games);
         let file = self
             .spilled
-            .get_or_insert_with(|| Spool::new(0, self.temp_dir.clone()));
+            .get_or_insert_with(|| ByteRun::new(0, self.temp_dir.clone()));
         self.runs.push((file.len(), self.rows.len() as u64));
         for row in self.rows.drain(..) {
             write(&row, file)?;
@@ -122,7 +122,7 @@ impl PartialEq for Largest {
 impl Eq for Largest {}
 
 /// Appends a row without its position.
-fn write(row: &Row, file: &mut Spool) -> Result<()> {
+fn write(row: &Row, file: &mut ByteRun) -> Result<()> {
     let Stats {
         wins,
         draws,
@@ -140,13 +140,13 @@ fn write(row: &Row, file: &mut Spool) -> Result<()> {
     }
 }
 
-fn write_text(text: &str, file: &mut Spool) -> Result<()> {
+fn write_text(text: &str, file: &mut ByteRun) -> Result<()> {
     file.append(&(text.len() as u32).to_le_bytes())?;
     file.append(text.as_bytes())
 }
 
 /// Reads what [`write`] wrote.
-fn read(epd: &str, file: &mut SpoolReader<'_>) -> Result<Row> {
+fn read(epd: &str, file: &mut ByteReader<'_>) -> Result<Row> {
     let mut number = || bytes(file).map(u64::from_le_bytes);
     let stats = Stats {
         wins: number()?,
@@ -165,13 +165,13 @@ fn read(epd: &str, file: &mut SpoolReader<'_>) -> Result<Row> {
     })
 }
 
-fn bytes<const N: usize>(file: &mut SpoolReader<'_>) -> Result<[u8; N]> {
+fn bytes<const N: usize>(file: &mut ByteReader<'_>) -> Result<[u8; N]> {
     let mut bytes = [0; N];
     file.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
-fn read_text(file: &mut SpoolReader<'_>) -> Result<String> {
+fn read_text(file: &mut ByteReader<'_>) -> Result<String> {
     let length = u32::from_le_bytes(bytes(file)?);
     let mut text = vec![0; length as usize];
     file.read_exact(&mut text)?;

@@ -7,7 +7,7 @@ use std::{borrow::Cow, cmp::Ordering, ops::Range};
 
 use integer_encoding::VarInt;
 
-use crate::{error::Result, sort::SpoolReader, tally::Stats};
+use crate::{error::Result, sort::ByteReader, tally::Stats};
 
 /// Bytes before the EPD.
 const HEAD: usize = 6;
@@ -78,7 +78,7 @@ impl<'a> Packed<'a> {
     }
 
     /// Reads the next one of a file.
-    pub(super) fn read(file: &mut SpoolReader<'_>) -> Result<Packed<'static>> {
+    pub(super) fn read(file: &mut ByteReader<'_>) -> Result<Packed<'static>> {
         let mut length = [0; 4];
         file.read_exact(&mut length)?;
         let mut packed = vec![0; u32::from_le_bytes(length) as usize];

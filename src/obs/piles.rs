@@ -13,7 +13,7 @@ use std::{
 use super::packed::{Packed, epd};
 use crate::{
     error::Result,
-    sort::{Memory, Spool, SpoolReader},
+    sort::{ByteReader, ByteRun, Memory},
     task,
 };
 
@@ -35,7 +35,7 @@ pub(super) struct Pile {
     /// Packed positions, one behind the other.
     packed: Vec<u8>,
     places: Vec<Place>,
-    spilled: Option<Spool>,
+    spilled: Option<ByteRun>,
     /// Where each sorted run of the file begins and ends.
     runs: Vec<(u64, u64)>,
 }
@@ -183,7 +183,7 @@ impl Pile {
         // What is spilled is not to stay in memory.
         let file = self
             .spilled
-            .get_or_insert_with(|| Spool::new(0, temp_dir.to_owned()));
+            .get_or_insert_with(|| ByteRun::new(0, temp_dir.to_owned()));
         let start = file.len();
         for place in &self.places {
             file.append(Packed::at_start(at(place)).bytes())?;
@@ -196,7 +196,7 @@ impl Pile {
 
     /// How many bytes the packed positions have, in memory and in the file.
     pub(super) fn size(&self) -> u64 {
-        let spilled = self.spilled.as_ref().map_or(0, Spool::len);
+        let spilled = self.spilled.as_ref().map_or(0, ByteRun::len);
         self.packed.len() as u64 + spilled
     }
 
@@ -229,7 +229,7 @@ impl Pile {
 
 /// A sorted run being read.
 pub(super) struct Run<'a> {
-    reader: SpoolReader<'a>,
+    reader: ByteReader<'a>,
     left: u64,
 }
 

@@ -24,7 +24,6 @@ mod seen;
 mod shard;
 mod shards;
 mod sorter;
-mod spool;
 mod texts;
 mod unsorted;
 mod windows;
@@ -33,15 +32,15 @@ pub use self::memory::Memory;
 pub(crate) use self::ordered::merge_ordered;
 #[cfg(test)]
 pub(crate) use self::record::SHORT;
-pub(crate) use self::spool::SpoolReader;
+pub(crate) use self::run::ByteReader;
 pub(crate) use self::windows::{Ascending, Choice};
 pub(crate) use self::{
     merge::Merge,
     record::{Fold, Record, SHARDS},
+    run::ByteRun,
     sealed::Sealed,
     seen::Seen,
     shards::{Partition, Shards},
     sorter::Sorter,
-    spool::Spool,
     texts::TextSorter,
 };

@@ -18,7 +18,7 @@ use super::{
     blocks::{Blocks, Pool},
     memory::Memory,
     record::{Fold, Record, SHARDS},
-    run::{Run, RunFile},
+    run::{RunFile, RunWriter},
     sealed::{Sealed, SealedShard},
     windows::{Ascending, Choice, PassedOver, Windows},
 };
@@ -96,7 +96,7 @@ struct Writer<'a, R: Record, C> {
     /// What the open shard has in memory.
     blocks: Blocks<R>,
     /// What it has in the file. If it has, that is all.
-    run: Option<Run>,
+    run: Option<RunWriter>,
     file: Option<Arc<RunFile>>,
     done: Vec<SealedShard<R>>,
 }
@@ -199,17 +199,19 @@ impl<'a, R: Record, C: Choice<R>> Writer<'a, R, C> {
         Ok(())
     }
 
-    /// Appends records to the file, of which no other thread knows.
+    /// Appends records to the run of the open shard. No other thread knows of the file.
     fn spill(&mut self, len: usize, records: impl Iterator<Item = R>) -> Result<()> {
         let file = match &self.file {
             Some(file) => file,
             None => {
-                let created = RunFile::create(&self.shared.memory.temp_dir)?;
-                self.file.insert(Arc::new(created))
+                let temp_dir = &self.shared.memory.temp_dir;
+                self.file.insert(RunFile::create(temp_dir)?)
             }
         };
-        let run = file.append(len, records)?;
-        self.run = Some(self.run.map_or(run, |before| before.joined(run)));
+        let run = self.run.get_or_insert_with(|| file.start_run());
+        for record in records {
+            run.push(record)?;
+        }
         let bytes = (len * size_of::<R>()) as u64;
         self.shared.spilled.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
@@ -219,9 +221,9 @@ impl<'a, R: Record, C: Choice<R>> Writer<'a, R, C> {
         let folded = &mut self.folded;
         self.fold.finish(&mut |record| folded.push(record));
         self.judge(self.folded.len())?;
-        self.done.push(match (self.run.take(), &self.file) {
-            (Some(run), Some(file)) => SealedShard::File(Arc::clone(file), run),
-            _ => SealedShard::Memory(std::mem::take(&mut self.blocks)),
+        self.done.push(match self.run.take() {
+            Some(run) => SealedShard::File(run.finish()?),
+            None => SealedShard::Memory(std::mem::take(&mut self.blocks)),
         });
         self.shards.start += 1;
         Ok(())

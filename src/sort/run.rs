@@ -1,13 +1,19 @@
-//! Sorted runs of records in a temporary file.
+//! Runs: sorted records, and other bytes that are read in order, in temporary files.
 //!
-//! The file has no name once it is open, so it is gone when the program ends, however it ends.
+//! A file has no name once it is open, so it is gone when the program ends, however it ends. Runs are written in blocks
+//! of [`BLOCK`] bytes, the last of them shorter, each with its CRC-32C after it. The checksum depends on the place in the
+//! file as well. So a block that the disk lost, changed or put elsewhere is an error, and never other records.
 
 use std::{
     fs::File,
+    io,
     marker::PhantomData,
     ops::Range,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::{
@@ -15,53 +21,33 @@ use super::{
     record::Record,
 };
 use crate::{
-    error::{At, Result},
+    error::{At, Error, Result},
     positioned::{read_exact_at, write_all_at},
 };
 
-/// Bytes of a record in the file.
+/// Bytes of a record in a run that is not packed.
 const RECORD: usize = size_of::<u128>();
 
 /// About how many bytes a packed record has.
 const PACKED: usize = 9;
 
-/// Bytes that are read or written at once.
-const BUFFER: usize = 1 << 14;
+/// Bytes that have a checksum.
+pub(super) const BLOCK: usize = 1 << 12;
 
-/// Where a run stands in its file.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Run {
-    /// Its first byte, and how many it has.
-    start: u64,
-    bytes: u64,
-    /// How many records it has.
-    len: u64,
-    /// Whether they are packed.
-    is_packed: bool,
+const CHECKSUM: usize = size_of::<u32>();
+
+/// Bytes that are read or written at once.
+pub(super) const BUFFER: usize = 4 * BLOCK;
+
+/// How many bytes of a file so many bytes of a run take.
+fn with_checksums(bytes: u64) -> u64 {
+    bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
 }
 
-impl Run {
-    /// How many records it has.
-    pub(super) fn len(self) -> u64 {
-        self.len
-    }
-
-    /// A run that is not packed.
-    fn plain(start: u64, len: u64) -> Run {
-        Run {
-            start,
-            bytes: len * RECORD as u64,
-            len,
-            is_packed: false,
-        }
-    }
-
-    /// This run and the one that stands behind it as one, neither of them packed.
-    pub(super) fn joined(self, behind: Run) -> Run {
-        debug_assert_eq!(self.start + self.bytes, behind.start);
-        debug_assert!(!self.is_packed && !behind.is_packed);
-        Run::plain(self.start, self.len + behind.len)
-    }
+/// The checksum of a block that begins at a place of a file.
+fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
+    let start = (place ^ place >> u32::BITS) as u32;
+    crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
 /// A temporary file of runs. Several threads may append runs at the same time.
@@ -74,12 +60,12 @@ pub(super) struct RunFile {
 }
 
 impl RunFile {
-    pub(super) fn create(temp_dir: &Path) -> Result<RunFile> {
-        Ok(RunFile {
+    pub(super) fn create(temp_dir: &Path) -> Result<Arc<RunFile>> {
+        Ok(Arc::new(RunFile {
             file: tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?,
             end: AtomicU64::new(0),
             temp_dir: temp_dir.to_owned(),
-        })
+        }))
     }
 
     /// How many bytes the file has.
@@ -87,88 +73,190 @@ impl RunFile {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Appends `len` sorted records as a run.
-    pub(super) fn append<R: Record>(
-        &self,
-        len: usize,
-        records: impl IntoIterator<Item = R>,
-    ) -> Result<Run> {
-        let run = |start| Run::plain(start, len as u64);
-        let start = self.end.fetch_add(run(0).bytes, Ordering::Relaxed);
-        let mut buffer = Vec::with_capacity(BUFFER);
-        let mut at = start;
-        for record in records {
-            buffer.extend_from_slice(&record.to_bits().to_le_bytes());
-            if buffer.len() == BUFFER {
-                self.write(&buffer, at)?;
-                at += BUFFER as u64;
-                buffer.clear();
-            }
-        }
-        self.write(&buffer, at)?;
-        Ok(run(start))
+    /// Takes the next place in the file for a run of so many bytes.
+    fn reserve(&self, bytes: u64) -> u64 {
+        self.end.fetch_add(with_checksums(bytes), Ordering::Relaxed)
     }
 
-    /// Appends sorted records as a run that can only be read from its beginning, packed if some have short forms.
-    pub(super) fn append_packed<R: Record>(
-        &self,
+    /// Writes some bytes of the run that begins at `start`. Whole blocks of it are `before` them.
+    fn write(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
+        let mut place = start + with_checksums(before);
+        let mut stored = Vec::with_capacity(BUFFER + BUFFER / BLOCK * CHECKSUM);
+        for some in bytes.chunks(BUFFER) {
+            stored.clear();
+            for block in some.chunks(BLOCK) {
+                let sum = checksum(block, place + stored.len() as u64);
+                stored.extend_from_slice(block);
+                stored.extend_from_slice(&sum);
+            }
+            write_all_at(&self.file, &stored, place)
+                .at(&self.temp_dir, "write a temporary file in")?;
+            place += stored.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Appends so many bytes of the run that begins at `start`, with whole blocks of it `before` them.
+    fn read(&self, start: u64, before: u64, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
+        let place = start + with_checksums(before);
+        let first = out.len();
+        out.resize(first + with_checksums(bytes as u64) as usize, 0);
+        read_exact_at(&self.file, &mut out[first..], place)
+            .at(&self.temp_dir, "read a temporary file in")?;
+        let (mut from, mut to) = (first, first);
+        while from < out.len() {
+            let length = BLOCK.min(out.len() - from - CHECKSUM);
+            let end = from + length;
+            let expected = checksum(&out[from..end], place + (from - first) as u64);
+            if expected != out[end..end + CHECKSUM] {
+                return Err(self.is_changed());
+            }
+            out.copy_within(from..end, to);
+            from = end + CHECKSUM;
+            to += length;
+        }
+        out.truncate(to);
+        Ok(())
+    }
+
+    #[cold]
+    fn is_changed(&self) -> Error {
+        let problem = "a temporary file has changed since it was written: check the disk, or use another \
+            directory for temporary files";
+        Error::damaged(&self.temp_dir, problem)
+    }
+
+    /// Appends `len` sorted records as a run, packed if some have short forms.
+    pub(super) fn append<R: Record>(
+        self: &Arc<RunFile>,
         len: usize,
         records: impl IntoIterator<Item = R>,
     ) -> Result<Run> {
         if !R::HAS_SHORT {
-            return self.append(len, records);
+            let mut writer = RunWriter::new(self, self.reserve((len * RECORD) as u64));
+            for record in records {
+                writer.push(record)?;
+            }
+            return writer.end();
         }
         let mut bytes = Vec::with_capacity(len * PACKED + LONGEST);
         let mut packing = Packing::default();
         for record in records {
             packing.push(record, &mut bytes);
         }
-        let length = bytes.len() as u64;
-        let start = self.end.fetch_add(length, Ordering::Relaxed);
-        self.write(&bytes, start)?;
+        let start = self.reserve(bytes.len() as u64);
+        self.write(start, 0, &bytes)?;
         Ok(Run {
+            file: Arc::clone(self),
             start,
-            bytes: length,
+            bytes: bytes.len() as u64,
             len: len as u64,
             is_packed: true,
         })
     }
 
-    /// Writes a run whose length is not known yet, at the end of the file.
-    pub(super) fn start_run(&mut self) -> RunWriter<'_> {
+    /// Writes a run whose length is not known yet. Nothing else is appended to the file until it is finished.
+    pub(super) fn start_run(self: &Arc<RunFile>) -> RunWriter {
+        RunWriter::new(self, self.size())
+    }
+}
+
+/// Writes one run, which is not packed.
+#[derive(Debug)]
+pub(super) struct RunWriter {
+    file: Arc<RunFile>,
+    start: u64,
+    /// How many bytes are in the file, whole blocks all of them.
+    filed: u64,
+    buffer: Vec<u8>,
+}
+
+impl RunWriter {
+    fn new(file: &Arc<RunFile>, start: u64) -> RunWriter {
         RunWriter {
-            start: *self.end.get_mut(),
-            buffer: Vec::with_capacity(BUFFER + RECORD),
-            file: self,
+            file: Arc::clone(file),
+            start,
+            filed: 0,
+            buffer: Vec::with_capacity(BUFFER),
         }
     }
 
-    pub(super) fn reader<R: Record>(&self, run: Run) -> RunReader<'_, R> {
+    #[inline]
+    pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
+        self.buffer
+            .extend_from_slice(&record.to_bits().to_le_bytes());
+        match self.buffer.len() < BUFFER {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    #[cold]
+    fn flush(&mut self) -> Result<()> {
+        self.file.write(self.start, self.filed, &self.buffer)?;
+        self.filed += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the run of a place that is its own.
+    fn end(mut self) -> Result<Run> {
+        self.flush()?;
+        Ok(Run {
+            file: self.file,
+            start: self.start,
+            bytes: self.filed,
+            len: self.filed / RECORD as u64,
+            is_packed: false,
+        })
+    }
+
+    /// Ends a run at the end of its file.
+    pub(super) fn finish(self) -> Result<Run> {
+        let run = self.end()?;
+        let place = run.file.reserve(run.bytes);
+        debug_assert_eq!(place, run.start, "nothing else was appended");
+        Ok(run)
+    }
+}
+
+/// Sorted records in a file.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    file: Arc<RunFile>,
+    /// Its first byte, and how many it has without the checksums.
+    start: u64,
+    bytes: u64,
+    /// How many records it has.
+    len: u64,
+    /// Whether they are packed.
+    is_packed: bool,
+}
+
+impl Run {
+    /// How many records it has.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn reader<R: Record>(&self) -> RunReader<'_, R> {
         RunReader {
-            file: self,
-            next: run.start,
-            end: run.start + run.bytes,
-            buffer: Vec::new(),
-            at: 0,
-            length: 0,
-            unpacking: run.is_packed.then(Unpacking::default),
+            bytes: ByteReader::new(Some(&self.file), self.start, self.bytes, &[]),
+            unpacking: self.is_packed.then(Unpacking::default),
             kind: PhantomData,
         }
     }
 
-    /// Replaces `out` with some records of a run.
-    pub(super) fn read<R: Record>(
-        &self,
-        run: Run,
-        range: Range<usize>,
-        out: &mut Vec<R>,
-    ) -> Result<()> {
-        debug_assert!(!run.is_packed);
-        let mut bytes = vec![0; range.len() * RECORD];
-        let start = run.start + (range.start * RECORD) as u64;
-        read_exact_at(&self.file, &mut bytes, start)
-            .at(&self.temp_dir, "read a temporary file in")?;
-        let (records, _) = bytes.as_chunks();
+    /// Replaces `out` with some records of a run that is not packed.
+    pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
+        debug_assert!(!self.is_packed);
+        let (start, end) = (range.start * RECORD, range.end * RECORD);
+        let before = start / BLOCK * BLOCK;
+        let whole = (end.next_multiple_of(BLOCK)).min(self.bytes as usize);
+        let mut bytes = Vec::new();
+        self.file
+            .read(self.start, before as u64, whole - before, &mut bytes)?;
+        let (records, _) = bytes[start - before..end - before].as_chunks();
         out.clear();
         out.extend(
             records
@@ -177,60 +265,12 @@ impl RunFile {
         );
         Ok(())
     }
-
-    fn write(&self, bytes: &[u8], start: u64) -> Result<()> {
-        write_all_at(&self.file, bytes, start).at(&self.temp_dir, "write a temporary file in")
-    }
-}
-
-/// Writes one run.
-pub(super) struct RunWriter<'a> {
-    file: &'a mut RunFile,
-    start: u64,
-    buffer: Vec<u8>,
-}
-
-impl RunWriter<'_> {
-    #[inline]
-    pub(super) fn push(&mut self, record: impl Record) {
-        self.buffer
-            .extend_from_slice(&record.to_bits().to_le_bytes());
-    }
-
-    #[inline]
-    pub(super) fn flush_if_full(&mut self) -> Result<()> {
-        if self.buffer.len() >= BUFFER {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let end = *self.file.end.get_mut();
-        self.file.write(&self.buffer, end)?;
-        *self.file.end.get_mut() += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    pub(super) fn finish(mut self) -> Result<Run> {
-        self.flush()?;
-        let bytes = *self.file.end.get_mut() - self.start;
-        Ok(Run::plain(self.start, bytes / RECORD as u64))
-    }
 }
 
 /// Reads one run.
 #[derive(Debug)]
 pub(super) struct RunReader<'a, R> {
-    file: &'a RunFile,
-    /// The next byte to read into the buffer, and the end of the run.
-    next: u64,
-    end: u64,
-    buffer: Vec<u8>,
-    /// What is still to be taken from the buffer.
-    at: usize,
-    length: usize,
+    bytes: ByteReader<'a>,
     /// Unpacks the records, if they are packed.
     unpacking: Option<Unpacking>,
     kind: PhantomData<R>,
@@ -241,48 +281,343 @@ impl<R: Record> Iterator for RunReader<'_, R> {
 
     #[inline]
     fn next(&mut self) -> Option<Result<R>> {
+        let bytes = &mut self.bytes;
         // A whole record, whatever it takes.
-        if self.length - self.at < LONGEST
-            && self.next < self.end
-            && let Err(err) = self.fill()
+        if bytes.length - bytes.at < LONGEST
+            && bytes.next < bytes.filed
+            && let Err(err) = bytes.fill()
         {
             return Some(Err(err));
         }
-        if self.at == self.length {
+        if bytes.at == bytes.length {
             return None;
         }
-        let bytes = self.buffer[self.at..]
+        let first = bytes.buffer[bytes.at..]
             .first_chunk::<LONGEST>()
-            .expect("there are more bytes behind the last record");
+            .expect("there are more bytes after the last record");
         let (record, length) = match &mut self.unpacking {
-            Some(unpacking) => unpacking.take(bytes),
+            Some(unpacking) => unpacking.take(first),
             None => {
-                let bits = *bytes.first_chunk().expect("it is longer");
+                let bits = *first.first_chunk().expect("it is longer");
                 (R::from_bits(u128::from_le_bytes(bits)), RECORD)
             }
         };
-        self.at += length;
+        bytes.at += length;
         Some(Ok(record))
     }
 }
 
-impl<R> RunReader<'_, R> {
-    /// Reads on behind what is left in the buffer.
+/// A sequence of bytes, written once and read in order. Past the memory it may take, it goes to a temporary file.
+#[derive(Debug)]
+pub(crate) struct ByteRun {
+    memory: usize,
+    temp_dir: PathBuf,
+    file: Option<Arc<RunFile>>,
+    /// How many bytes are in the file, whole blocks all of them.
+    filed: u64,
+    /// Those after them.
+    tail: Vec<u8>,
+}
+
+impl ByteRun {
+    /// Keeps at most `memory` bytes in memory.
+    pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> ByteRun {
+        ByteRun {
+            memory,
+            temp_dir,
+            file: None,
+            filed: 0,
+            tail: Vec::new(),
+        }
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.filed + self.tail.len() as u64
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.tail.extend_from_slice(bytes);
+        let most = match self.file {
+            Some(_) => BUFFER,
+            None => self.memory,
+        };
+        match self.tail.len() <= most {
+            true => Ok(()),
+            false => self.spill(),
+        }
+    }
+
+    /// Moves all whole blocks to the file.
+    #[cold]
+    fn spill(&mut self) -> Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(RunFile::create(&self.temp_dir)?),
+        };
+        let whole = self.tail.len() / BLOCK * BLOCK;
+        file.reserve(whole as u64);
+        file.write(0, self.filed, &self.tail[..whole])?;
+        self.filed += whole as u64;
+        let rest = self.tail.split_off(whole);
+        self.tail = Vec::with_capacity(2 * BUFFER);
+        self.tail.extend_from_slice(&rest);
+        Ok(())
+    }
+
+    /// Appends a text with its length, for [`ByteReader::read_text`].
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(crate) fn append_text(&mut self, text: &[u8]) -> Result<()> {
+        let length = u32::try_from(text.len()).expect("texts are short");
+        self.append(&length.to_le_bytes())?;
+        self.append(text)
+    }
+
+    /// Reads from a place on.
+    pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
+        ByteReader {
+            next: start,
+            ..ByteReader::new(self.file.as_deref(), 0, self.filed, &self.tail)
+        }
+    }
+}
+
+/// Reads bytes in order: those of a file, and those after them.
+#[derive(Debug)]
+pub(crate) struct ByteReader<'a> {
+    file: Option<&'a RunFile>,
+    /// Where the bytes begin in the file, and how many of them are there.
+    start: u64,
+    filed: u64,
+    /// Those that are in memory.
+    tail: &'a [u8],
+    /// The next byte to read into the buffer.
+    next: u64,
+    /// After its first `length` bytes it has [`LONGEST`] more, whatever they are.
+    buffer: Vec<u8>,
+    /// What is still to be taken from the buffer.
+    at: usize,
+    length: usize,
+}
+
+impl<'a> ByteReader<'a> {
+    fn new(file: Option<&'a RunFile>, start: u64, filed: u64, tail: &'a [u8]) -> ByteReader<'a> {
+        ByteReader {
+            file,
+            start,
+            filed,
+            tail,
+            next: 0,
+            buffer: Vec::new(),
+            at: 0,
+            length: 0,
+        }
+    }
+
+    /// How many bytes are not in the buffer yet.
+    fn unread(&self) -> u64 {
+        (self.filed + self.tail.len() as u64).saturating_sub(self.next)
+    }
+
+    /// Fills `out`.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read or has changed, or fewer bytes than asked for.
+    pub(crate) fn read_exact(&mut self, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            if self.at == self.length {
+                self.fill()?;
+            }
+            let some = out.len().min(self.length - self.at);
+            out[..some].copy_from_slice(&self.buffer[self.at..self.at + some]);
+            out = &mut out[some..];
+            self.at += some;
+        }
+        Ok(())
+    }
+
+    /// Passes over bytes.
+    pub(crate) fn skip(&mut self, bytes: u64) {
+        let buffered = (self.length - self.at) as u64;
+        if bytes <= buffered {
+            self.at += bytes as usize;
+        } else {
+            self.next += bytes - buffered;
+            self.at = self.length;
+        }
+    }
+
+    /// The next text; `None` after the last.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read or has changed.
+    pub(crate) fn read_text(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.at == self.length && self.unread() == 0 {
+            return Ok(None);
+        }
+        let mut length = [0; 4];
+        self.read_exact(&mut length)?;
+        let mut text = vec![0; u32::from_le_bytes(length) as usize];
+        self.read_exact(&mut text)?;
+        Ok(Some(text))
+    }
+
+    /// Reads on after what is left in the buffer.
     #[cold]
     fn fill(&mut self) -> Result<()> {
-        let left = self.length - self.at;
         self.buffer.copy_within(self.at..self.length, 0);
-        let more = (self.end - self.next).min((BUFFER - left) as u64) as usize;
+        self.buffer.truncate(self.length - self.at);
         self.at = 0;
-        self.length = left + more;
-        self.buffer.resize(BUFFER + LONGEST, 0);
-        read_exact_at(
-            &self.file.file,
-            &mut self.buffer[left..self.length],
-            self.next,
-        )
-        .at(&self.file.temp_dir, "read a temporary file in")?;
-        self.next += more as u64;
+        match self.file {
+            Some(file) if self.next < self.filed => {
+                // Only the first block, or one after skipped bytes, is not read from its beginning.
+                let passed = self.next % BLOCK as u64;
+                let before = self.next - passed;
+                let bytes = (self.filed - before).min(BUFFER as u64);
+                file.read(self.start, before, bytes as usize, &mut self.buffer)?;
+                self.next = before + bytes;
+                self.at = passed as usize;
+            }
+            _ if self.unread() > 0 => {
+                let tail = &self.tail[(self.next - self.filed) as usize..];
+                let some = tail.len().min(BUFFER);
+                self.buffer.extend_from_slice(&tail[..some]);
+                self.next += some as u64;
+            }
+            _ => {
+                let ended = io::Error::from(io::ErrorKind::UnexpectedEof);
+                return Err(ended).at("temporary bytes", "read on in");
+            }
+        }
+        self.length = self.buffer.len();
+        self.buffer.resize(self.length + LONGEST, 0);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sort::{packed::tests::Number, sorter::Plain};
+
+    fn change_byte(file: &RunFile, place: u64, change: u8) {
+        let mut byte = [0];
+        read_exact_at(&file.file, &mut byte, place).unwrap();
+        write_all_at(&file.file, &[byte[0] ^ change], place).unwrap();
+    }
+
+    #[test]
+    fn blocks_that_the_disk_lost_or_put_elsewhere_are_an_error() {
+        let file = RunFile::create(&std::env::temp_dir()).unwrap();
+        let run = file.append(2000, (0..2000).map(Plain)).unwrap();
+        let block = BLOCK + CHECKSUM;
+        let mut second = vec![0; block];
+        read_exact_at(&file.file, &mut second, block as u64).unwrap();
+        for wrong in [second, vec![0; block]] {
+            write_all_at(&file.file, &wrong, 0).unwrap();
+            let first = run.reader::<Plain>().next();
+            assert!(matches!(first, Some(Err(Error::File { .. }))));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_appended_is_read(
+            parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9000), 0..9),
+            memory in 0..20_000usize,
+            start in 0.0..1.0f64,
+            skipped in 0.0..1.0f64,
+        ) {
+            let mut run = ByteRun::new(memory, std::env::temp_dir());
+            for part in &parts {
+                run.append(part).unwrap();
+            }
+            let all = parts.concat();
+            prop_assert_eq!(run.len(), all.len() as u64);
+            let start = (all.len() as f64 * start) as usize;
+            let mut found = vec![0; all.len() - start];
+            let mut reader = run.reader(start as u64);
+            reader.read_exact(&mut found).unwrap();
+            prop_assert_eq!(&found, &all[start..]);
+            prop_assert!(reader.read_exact(&mut [0]).is_err());
+            let mut reader = run.reader(0);
+            let some = start.min(100);
+            reader.read_exact(&mut found[..0]).unwrap();
+            reader.read_exact(&mut vec![0; some]).unwrap();
+            let skipped = ((all.len() - some) as f64 * skipped) as usize;
+            reader.skip(skipped as u64);
+            found.resize(all.len() - some - skipped, 0);
+            reader.read_exact(&mut found).unwrap();
+            prop_assert_eq!(&found, &all[some + skipped..]);
+            reader.skip(1);
+            prop_assert!(reader.read_exact(&mut [0]).is_err());
+        }
+
+        #[test]
+        fn records_of_a_run_come_back(len in 0..3000usize, cut in (0.0..1.0f64, 0.0..1.0f64)) {
+            let file = RunFile::create(&std::env::temp_dir()).unwrap();
+            let records: Vec<Plain> = (0..len as u128).map(|number| Plain(number << 77 | number)).collect();
+            let appended = file.append(len, records.iter().copied()).unwrap();
+            let mut writer = file.start_run();
+            records.iter().for_each(|record| writer.push(*record).unwrap());
+            let start = (cut.0 * len as f64) as usize;
+            let end = start + (cut.1 * (len - start) as f64) as usize;
+            for run in [appended, writer.finish().unwrap()] {
+                prop_assert_eq!(run.len(), len as u64);
+                let found: Vec<Plain> = run.reader().map(Result::unwrap).collect();
+                prop_assert_eq!(&found, &records);
+                let mut some = Vec::<Plain>::new();
+                run.read(start..end, &mut some).unwrap();
+                prop_assert_eq!(&some[..], &records[start..end]);
+            }
+        }
+
+        #[test]
+        fn a_changed_byte_is_an_error(at in 0.0..1.0f64, change in 1..=255u8) {
+            let file = RunFile::create(&std::env::temp_dir()).unwrap();
+            let numbers = (0..2000u128).map(|number| number * 0x1234_5678_9abc << 64);
+            let packed = file.append(2000, numbers.clone().map(Number)).unwrap();
+            let plain = file.append(2000, numbers.map(Plain)).unwrap();
+            let mut bytes = ByteRun::new(0, std::env::temp_dir());
+            bytes.append(&[7; 20_000]).unwrap();
+            let is_changed = |read: Result<()>| matches!(read, Err(Error::File { problem, .. }) if problem.contains("has changed"));
+            let before = file.size();
+            let place = (before as f64 * at) as u64;
+            change_byte(&file, place, change);
+            let read_packed = packed.reader::<Number>().try_for_each(|record| record.map(drop));
+            let read_plain = plain.reader::<Plain>().try_for_each(|record| record.map(drop));
+            prop_assert_eq!(is_changed(read_packed), place < plain.start);
+            prop_assert_eq!(is_changed(read_plain), place >= plain.start);
+            prop_assert_eq!(is_changed(plain.read(0..2000, &mut Vec::<Plain>::new())), place >= plain.start);
+            let byte_file = bytes.file.as_ref().unwrap();
+            change_byte(byte_file, (byte_file.size() as f64 * at) as u64, change);
+            prop_assert!(is_changed(bytes.reader(0).read_exact(&mut [0; 20_000])));
+        }
+
+        #[test]
+        fn texts_keep_their_bounds(
+            texts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..900), 0..90),
+            memory in 0..20_000usize,
+        ) {
+            let mut run = ByteRun::new(memory, std::env::temp_dir());
+            for text in &texts {
+                run.append_text(text).unwrap();
+            }
+            let mut reader = run.reader(0);
+            let found = std::iter::from_fn(|| reader.read_text().unwrap());
+            prop_assert_eq!(found.collect::<Vec<_>>(), texts);
+        }
     }
 }

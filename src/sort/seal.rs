@@ -11,7 +11,7 @@ use super::{
     blocks::{Blocks, Pool, Records},
     merge::Merge,
     record::{Fold, Record},
-    run::{Run, RunFile, RunReader, RunWriter},
+    run::{Run, RunFile, RunReader},
     sealed::{Sealed, SealedShard},
     shard::Shard,
 };
@@ -50,90 +50,65 @@ impl Room {
     }
 }
 
-/// The records of a shard after merging.
-enum Merged<R> {
-    Memory(Blocks<R>),
-    File(Run),
-}
-
 impl<R: Record> Sealing<'_, R> {
-    /// Seals shards that spilled to these files, of which each is for [`SHARDS_PER_FILE`] neighbours. What spilled is
-    /// merged into memory as far as there is room. Works on all threads of the rayon pool that it is called in.
-    pub(super) fn seal(
-        &self,
-        mut shards: Vec<Shard<R>>,
-        files: Vec<Option<Arc<RunFile>>>,
-    ) -> Result<Sealed<R>> {
+    /// Seals the shards. What spilled is merged into memory as far as there is room. Works on all threads of the rayon
+    /// pool that it is called in.
+    pub(super) fn seal(&self, mut shards: Vec<Shard<R>>) -> Result<Sealed<R>> {
         let held: usize = shards.iter().map(Shard::len).sum();
         let room = Room(Mutex::new(self.most.saturating_sub(held)));
         let groups: Vec<Vec<SealedShard<R>>> = shards
             .par_chunks_mut(SHARDS_PER_FILE)
-            .zip(files)
-            .map(|(shards, file)| self.seal_group(shards, file.as_deref(), &room))
+            .map(|shards| self.seal_group(shards, &room))
             .collect::<Result<_>>()?;
         Ok(Sealed::new(groups.into_iter().flatten().collect()))
     }
 
     /// Seals the shards that share a file.
-    fn seal_group(
-        &self,
-        shards: &mut [Shard<R>],
-        file: Option<&RunFile>,
-        room: &Room,
-    ) -> Result<Vec<SealedShard<R>>> {
+    fn seal_group(&self, shards: &mut [Shard<R>], room: &Room) -> Result<Vec<SealedShard<R>>> {
         task::fault("seal");
         for shard in shards.iter_mut() {
             shard.compact(self.pool);
         }
-        let sorted = |shard: &mut Shard<R>| std::mem::take(&mut shard.sorted);
-        let Some(file) = file else {
-            let in_memory = |shard| SealedShard::Memory(sorted(shard));
-            return Ok(shards.iter_mut().map(in_memory).collect());
-        };
-        let mut end = RunFile::create(self.temp_dir)?;
-        let mut merged = Vec::with_capacity(shards.len());
-        for shard in shards {
-            let sorted = sorted(shard);
-            merged.push(match shard.runs[..] {
-                [] => Merged::Memory(sorted),
-                _ => self.merge(file, &shard.runs, sorted, &mut end, room)?,
-            });
-        }
-        let end = Arc::new(end);
-        let sealed = |merged| match merged {
-            Merged::Memory(records) => SealedShard::Memory(records),
-            Merged::File(run) => SealedShard::File(Arc::clone(&end), run),
-        };
-        Ok(merged.into_iter().map(sealed).collect())
+        let mut end = None;
+        let sealed = shards.iter_mut().map(|shard| {
+            let Shard { sorted, runs, .. } = std::mem::take(shard);
+            if runs.is_empty() {
+                return Ok(SealedShard::Memory(sorted));
+            }
+            let end = match &end {
+                Some(end) => end,
+                None => end.insert(RunFile::create(self.temp_dir)?),
+            };
+            self.merge(runs, sorted, end, room)
+        });
+        sealed.collect()
     }
 
     /// Merges what a shard has in a file and in memory, in several rounds where the runs are many: into memory, or at
     /// the end of a file.
     fn merge(
         &self,
-        file: &RunFile,
-        runs: &[Run],
+        mut runs: Vec<Run>,
         sorted: Blocks<R>,
-        end: &mut RunFile,
+        end: &Arc<RunFile>,
         room: &Room,
-    ) -> Result<Merged<R>> {
-        if runs.len() >= FAN_IN {
-            let mut round = RunFile::create(self.temp_dir)?;
-            let fewer = runs
+    ) -> Result<SealedShard<R>> {
+        while runs.len() >= FAN_IN {
+            let round = RunFile::create(self.temp_dir)?;
+            runs = runs
                 .chunks(FAN_IN)
-                .map(|runs| to_file(sources::<R>(file, runs), &mut round))
-                .collect::<Result<Vec<Run>>>()?;
-            return self.merge(&round, &fewer, sorted, end, room);
+                .map(|runs| to_file(sources::<R>(runs), &round))
+                .collect::<Result<_>>()?;
         }
         let from_memory = Source::<R>::Memory(sorted.iter());
-        let sources = sources(file, runs).chain([from_memory]);
+        let sources = sources(&runs).chain([from_memory]);
         let most = sorted.len() + runs.iter().map(|run| run.len() as usize).sum::<usize>();
         let merged = if room.take(most) {
             let records = self.to_memory(sources)?;
             room.give_back(most - records.len());
-            Merged::Memory(records)
+            SealedShard::Memory(records)
         } else {
-            Merged::File(to_file(sources, end)?)
+            SealedShard::File(to_file(sources, end)?)
         };
         room.give_back(sorted.len());
         self.pool.give_back(sorted.into_blocks());
@@ -141,12 +116,12 @@ impl<R: Record> Sealing<'_, R> {
     }
 
     fn to_memory<'s>(&self, sources: impl Iterator<Item = Source<'s, R>>) -> Result<Blocks<R>> {
-        let mut sink = InMemory {
-            records: Blocks::default(),
-            pool: self.pool,
-        };
-        merge_into(sources, &mut sink)?;
-        Ok(sink.records)
+        let mut records = Blocks::default();
+        merge_into(sources, |record| {
+            records.last_with_room(self.pool).push(record);
+            Ok(())
+        })?;
+        Ok(records)
     }
 }
 
@@ -168,71 +143,42 @@ impl<R: Record> Iterator for Source<'_, R> {
     }
 }
 
-fn sources<'a, R: Record>(
-    file: &'a RunFile,
-    runs: &'a [Run],
-) -> impl Iterator<Item = Source<'a, R>> {
-    runs.iter().map(|run| Source::File(file.reader(*run)))
+fn sources<R: Record>(runs: &[Run]) -> impl Iterator<Item = Source<'_, R>> {
+    runs.iter().map(|run| Source::File(run.reader()))
 }
 
 /// Merges records into a run at the end of a file.
 fn to_file<'a, R: Record>(
     sources: impl Iterator<Item = Source<'a, R>>,
-    file: &mut RunFile,
+    file: &Arc<RunFile>,
 ) -> Result<Run> {
     let mut writer = file.start_run();
-    merge_into(sources, &mut writer)?;
+    merge_into(sources, |record| writer.push(record))?;
     writer.finish()
-}
-
-/// Takes records in order.
-trait Sink<R> {
-    fn push(&mut self, record: R);
-
-    /// Gives away what need not be in memory.
-    fn flush_if_full(&mut self) -> Result<()>;
-}
-
-impl<R: Record> Sink<R> for RunWriter<'_> {
-    #[inline]
-    fn push(&mut self, record: R) {
-        RunWriter::push(self, record);
-    }
-
-    #[inline]
-    fn flush_if_full(&mut self) -> Result<()> {
-        RunWriter::flush_if_full(self)
-    }
-}
-
-/// Records in blocks of the pool.
-struct InMemory<'a, R> {
-    records: Blocks<R>,
-    pool: &'a Pool<R>,
-}
-
-impl<R: Record> Sink<R> for InMemory<'_, R> {
-    #[inline]
-    fn push(&mut self, record: R) {
-        self.records.last_with_room(self.pool).push(record);
-    }
-
-    #[inline]
-    fn flush_if_full(&mut self) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// Merges and folds records.
 fn merge_into<'a, R: Record>(
     sources: impl Iterator<Item = Source<'a, R>>,
-    sink: &mut impl Sink<R>,
+    mut push: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
+    let mut pushed = Ok(());
+    let mut push = |record| {
+        if pushed.is_ok() {
+            pushed = push(record);
+        }
+        pushed.is_ok()
+    };
     let mut fold = R::Fold::default();
     for record in Merge::new(sources) {
-        fold.take(record?, &mut |folded| sink.push(folded));
-        sink.flush_if_full()?;
+        let mut goes_on = true;
+        fold.take(record?, &mut |folded| goes_on = push(folded));
+        if !goes_on {
+            return pushed;
+        }
     }
-    fold.finish(&mut |folded| sink.push(folded));
-    Ok(())
+    fold.finish(&mut |folded| {
+        push(folded);
+    });
+    pushed
 }

@@ -1,12 +1,6 @@
 //! Records that are all sorted.
 
-use std::sync::Arc;
-
-use super::{
-    blocks::Blocks,
-    record::Record,
-    run::{Run, RunFile},
-};
+use super::{blocks::Blocks, record::Record, run::Run};
 use crate::error::Result;
 
 /// How many records of a file are handed over at once.
@@ -22,8 +16,8 @@ pub(crate) struct Sealed<R> {
 #[derive(Debug)]
 pub(super) enum SealedShard<R> {
     Memory(Blocks<R>),
-    /// One run of a file that neighbouring shards share.
-    File(Arc<RunFile>, Run),
+    /// A run of a file that neighbouring shards share.
+    File(Run),
 }
 
 impl<R: Record> Sealed<R> {
@@ -87,9 +81,9 @@ impl<R: Record> Sealed<R> {
     fn for_each_slice(&self, shard: usize, mut f: impl FnMut(&[R])) -> Result<()> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.slices().for_each(f),
-            SealedShard::File(file, run) => {
+            SealedShard::File(run) => {
                 let mut buffer = Vec::with_capacity(BUFFER);
-                for record in file.reader(*run) {
+                for record in run.reader() {
                     buffer.push(record?);
                     if buffer.len() == BUFFER {
                         f(&buffer);
@@ -115,7 +109,7 @@ impl<R: Record> Sealed<R> {
     pub(crate) fn records(&self, shard: usize) -> Box<dyn Iterator<Item = Result<R>> + '_> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Box::new(records.iter().map(Ok)),
-            SealedShard::File(file, run) => Box::new(file.reader(*run)),
+            SealedShard::File(run) => Box::new(run.reader()),
         }
     }
 
@@ -123,7 +117,7 @@ impl<R: Record> Sealed<R> {
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
-            SealedShard::File(_, run) => run.len(),
+            SealedShard::File(run) => run.len(),
         }
     }
 
@@ -150,8 +144,8 @@ impl<R: Record> Sealed<R> {
     ) -> Result<&'a [R]> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => Ok(records.range(range, buffer)),
-            SealedShard::File(file, run) => {
-                file.read(*run, range, buffer)?;
+            SealedShard::File(run) => {
+                run.read(range, buffer)?;
                 Ok(buffer)
             }
         }

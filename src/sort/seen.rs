@@ -5,13 +5,13 @@ use rustc_hash::FxHashSet;
 use super::{
     memory::Memory,
     merge::Merge,
-    run::{Run, RunFile},
+    run::{BLOCK, Run, RunFile},
     sorter::Plain,
 };
 use crate::error::Result;
 
 /// Records of a run between two whose high bits are kept in memory: they are read at once.
-const STRIDE: usize = 256;
+const STRIDE: usize = BLOCK / size_of::<u128>();
 
 /// What a fingerprint takes of the memory at most: in the table, half empty after it grew, and in the list that
 /// is sorted.
@@ -37,7 +37,6 @@ pub(crate) struct Seen {
 /// A sorted run in a file of its own, which is gone with it.
 #[derive(Debug)]
 struct SeenRun {
-    file: RunFile,
     run: Run,
     /// The high bits of every [`STRIDE`]th fingerprint.
     firsts: Vec<u64>,
@@ -96,7 +95,7 @@ impl Seen {
         let mut sequences: Vec<Box<dyn Iterator<Item = Result<Plain>> + '_>> =
             vec![Box::new(recent.into_iter().map(Ok))];
         for run in &self.runs {
-            sequences.push(Box::new(run.file.reader(run.run)));
+            sequences.push(Box::new(run.run.reader()));
         }
         Merge::new(sequences).map(|fingerprint| fingerprint.map(|plain| plain.0))
     }
@@ -106,7 +105,7 @@ impl Seen {
         sorted.sort_unstable();
         let mut newest = SeenRun::write(&self.memory, sorted.into_iter().map(Ok))?;
         while let Some(last) = self.runs.pop_if(|last| last.run.len() <= newest.run.len()) {
-            let readers = [&last, &newest].map(|run| run.file.reader::<Plain>(run.run));
+            let readers = [&last, &newest].map(|run| run.run.reader::<Plain>());
             newest = SeenRun::write(&self.memory, Merge::new(readers))?;
         }
         self.runs.push(newest);
@@ -116,23 +115,19 @@ impl Seen {
 
 impl SeenRun {
     fn write(memory: &Memory, sorted: impl Iterator<Item = Result<Plain>>) -> Result<SeenRun> {
-        let mut file = RunFile::create(&memory.temp_dir)?;
         let mut firsts = Vec::new();
         let mut last = 0;
-        let mut writer = file.start_run();
+        let mut writer = RunFile::create(&memory.temp_dir)?.start_run();
         for (place, fingerprint) in sorted.enumerate() {
             let fingerprint = fingerprint?;
             if place.is_multiple_of(STRIDE) {
                 firsts.push(high_bits(fingerprint.0));
             }
             last = high_bits(fingerprint.0);
-            writer.push(fingerprint);
-            writer.flush_if_full()?;
+            writer.push(fingerprint)?;
         }
-        let run = writer.finish()?;
         Ok(SeenRun {
-            file,
-            run,
+            run: writer.finish()?,
             firsts,
             last,
         })
@@ -150,7 +145,7 @@ impl SeenRun {
         let start = first.saturating_sub(1) * STRIDE;
         let end = (end * STRIDE).min(self.run.len() as usize);
         let mut records: Vec<Plain> = Vec::new();
-        self.file.read(self.run, start..end, &mut records)?;
+        self.run.read(start..end, &mut records)?;
         Ok(records.binary_search(&Plain(fingerprint)).is_ok())
     }
 }

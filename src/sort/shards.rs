@@ -148,17 +148,12 @@ impl<R: Record> Shards<R> {
             let mut file = task::lock(&self.files[number / SHARDS_PER_FILE]);
             match &*file {
                 Some(file) => Arc::clone(file),
-                None => {
-                    let created = Arc::new(RunFile::create(&self.memory.temp_dir)?);
-                    Arc::clone(file.insert(created))
-                }
+                None => Arc::clone(file.insert(RunFile::create(&self.memory.temp_dir)?)),
             }
         };
         task::fault("spill");
         let sorted = std::mem::take(&mut shard.sorted);
-        shard
-            .runs
-            .push(file.append_packed(sorted.len(), sorted.iter())?);
+        shard.runs.push(file.append(sorted.len(), sorted.iter())?);
         self.pool.give_back(sorted.into_blocks());
         Ok(())
     }
@@ -179,16 +174,14 @@ impl<R: Record> Shards<R> {
     /// A temporary file that cannot be written or read.
     pub(crate) fn seal(mut self) -> Result<Sealed<R>> {
         let shards = std::mem::take(&mut self.shards).into_iter();
-        let files = std::mem::take(&mut self.files).into_iter();
+        // The runs hold their files.
+        self.files.clear();
         let sealing = Sealing {
             pool: &self.pool,
             most: self.quota * SHARDS,
             temp_dir: &self.memory.temp_dir,
         };
-        sealing.seal(
-            shards.map(task::unlocked).collect(),
-            files.map(task::unlocked).collect(),
-        )
+        sealing.seal(shards.map(task::unlocked).collect())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     memory::Memory,
     merge::Merge,
-    spool::{Spool, SpoolReader},
+    run::{ByteReader, ByteRun},
 };
 use crate::error::Result;
 
@@ -26,7 +26,7 @@ pub(crate) struct TextSorter {
     bytes: Vec<u8>,
     spans: Vec<Span>,
     /// The largest first.
-    runs: Vec<Spool>,
+    runs: Vec<ByteRun>,
 }
 
 impl TextSorter {
@@ -52,7 +52,7 @@ impl TextSorter {
 
     /// How many bytes are in temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
-        self.runs.iter().map(Spool::len).sum()
+        self.runs.iter().map(ByteRun::len).sum()
     }
 
     /// Adds a text.
@@ -120,8 +120,8 @@ impl TextSorter {
     }
 
     /// Writes sorted texts.
-    fn run(&self, sorted: impl Iterator<Item = Result<Vec<u8>>>) -> Result<Spool> {
-        let mut run = Spool::new(0, self.memory.temp_dir.clone());
+    fn run(&self, sorted: impl Iterator<Item = Result<Vec<u8>>>) -> Result<ByteRun> {
+        let mut run = ByteRun::new(0, self.memory.temp_dir.clone());
         for text in sorted {
             run.append_text(&text?)?;
         }
@@ -165,10 +165,10 @@ impl TextSorter {
 }
 
 /// The texts of a run.
-struct Texts<'a>(SpoolReader<'a>);
+struct Texts<'a>(ByteReader<'a>);
 
 impl<'a> Texts<'a> {
-    fn of(run: &'a Spool) -> Texts<'a> {
+    fn of(run: &'a ByteRun) -> Texts<'a> {
         Texts(run.reader(0))
     }
 }

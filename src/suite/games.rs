@@ -15,7 +15,7 @@ use crate::{
     output::AtomicFile,
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, restored},
-    sort::{Memory, Spool, TextSorter},
+    sort::{ByteRun, Memory, TextSorter},
     tally::Stats,
     task,
     tree::move_number,
@@ -177,8 +177,8 @@ struct Ranker<'a> {
 
 impl Ranker<'_> {
     /// The results of all games of each last position, in the order of the sorter.
-    fn count_ends(&mut self, sorter: &mut TextSorter, memory: Memory) -> Result<Spool> {
-        let mut ends = Spool::new(memory.bytes, memory.temp_dir);
+    fn count_ends(&mut self, sorter: &mut TextSorter, memory: Memory) -> Result<ByteRun> {
+        let mut ends = ByteRun::new(memory.bytes, memory.temp_dir);
         let mut append = |stats: Stats| {
             let numbers = [stats.wins, stats.draws, stats.losses].map(u64::to_le_bytes);
             ends.append(numbers.as_flattened())
@@ -199,7 +199,7 @@ impl Ranker<'_> {
         Ok(ends)
     }
 
-    fn rank(&mut self, sorter: &mut TextSorter, ends: &Spool) -> Result<()> {
+    fn rank(&mut self, sorter: &mut TextSorter, ends: &ByteRun) -> Result<()> {
         let mut ends = ends.reader(0);
         let mut open: Option<End> = None;
         for_each_line(sorter, |line| {

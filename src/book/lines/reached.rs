@@ -7,7 +7,7 @@ use super::knowledge::{Knowledge, Known};
 use crate::{
     error::Result,
     position::{Keyed, restored, stored},
-    sort::{Memory, Seen, Spool},
+    sort::{ByteRun, Memory, Seen},
 };
 
 /// How a walk goes on from a position.
@@ -70,7 +70,7 @@ impl Reached {
             noted: &mut self.keys,
             passed: Seen::new(memory),
         };
-        let level = || Spool::new(LEVEL_IN_MEMORY, self.memory.temp_dir.clone());
+        let level = || ByteRun::new(LEVEL_IN_MEMORY, self.memory.temp_dir.clone());
         let mut waiting = level();
         if plies > 0 {
             walk.meet(&Keyed::new(start.clone()), &mut waiting)?;
@@ -133,7 +133,7 @@ impl Walk<'_> {
     }
 
     /// Comes to a position, which waits to be gone on from if this is the first time.
-    fn meet(&mut self, pos: &Keyed<VariantPosition>, waiting: &mut Spool) -> Result<()> {
+    fn meet(&mut self, pos: &Keyed<VariantPosition>, waiting: &mut ByteRun) -> Result<()> {
         if self.closed.contains(&pos.key()) {
             return Ok(());
         }
@@ -151,7 +151,7 @@ impl Walk<'_> {
         &mut self,
         knowledge: &Knowledge<'_>,
         pos: Keyed<VariantPosition>,
-        behind: &mut Spool,
+        behind: &mut ByteRun,
     ) -> Result<()> {
         let is_theirs = self.is_theirs(&pos);
         let known = knowledge.look_up(pos)?;

@@ -12,7 +12,7 @@ use crate::{
         layout::{self, EcoNumber, GameRow, SiteId, Subject, names, rows},
     },
     pgn::{Date, GameResult, Mode, Speed, Tags, folded, rating, tag_text},
-    sort::{Spool, SpoolReader},
+    sort::{ByteReader, ByteRun},
 };
 
 /// What the name of a player or event is that has none.
@@ -103,8 +103,8 @@ fn name_of(value: Option<&[u8]>) -> Box<str> {
 /// The rows and names of all games.
 #[derive(Debug)]
 pub(crate) struct ExploredGames {
-    rows: Spool,
-    names: Spool,
+    rows: ByteRun,
+    names: ByteRun,
     namer: Namer,
     games: u64,
 }
@@ -113,8 +113,8 @@ impl ExploredGames {
     /// Keeps up to `memory` bytes in memory, the rest in temporary files.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> ExploredGames {
         ExploredGames {
-            rows: Spool::new(memory / 4 * 3, temp_dir.clone()),
-            names: Spool::new(memory / 4, temp_dir),
+            rows: ByteRun::new(memory / 4 * 3, temp_dir.clone()),
+            names: ByteRun::new(memory / 4, temp_dir),
             namer: Namer::default(),
             games: 0,
         }
@@ -197,7 +197,7 @@ impl ExploredGames {
 
 /// Reads rows of games whose ids ascend.
 pub(super) struct RowReader<'a> {
-    rows: SpoolReader<'a>,
+    rows: ByteReader<'a>,
     /// The id of the game whose row comes next.
     next: u32,
 }
@@ -217,9 +217,9 @@ impl RowReader<'_> {
 /// Makes the entries of rows and names, in order.
 pub(in crate::index) struct GameEntries<'a> {
     games: &'a ExploredGames,
-    rows: SpoolReader<'a>,
+    rows: ByteReader<'a>,
     next_row: u64,
-    names: SpoolReader<'a>,
+    names: ByteReader<'a>,
     next_name: u32,
     value: Vec<u8>,
 }

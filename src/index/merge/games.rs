@@ -10,7 +10,7 @@ use crate::{
         explored::{ExploredGames, NameReader, Played},
         layout::{Contents, append_start, game_id, rows::ROWS, rows_key, start_id},
     },
-    sort::{Memory, Partition, Sealed, Shards, Spool},
+    sort::{ByteRun, Memory, Partition, Sealed, Shards},
 };
 
 /// The keys of game records.
@@ -33,8 +33,8 @@ pub(super) fn merged_records(
     for part in &plan.inputs {
         // Ids with as many digits are in order.
         let share = memory.bytes / 4 / MOST_DIGITS;
-        let spool = || (Spool::new(share, memory.temp_dir.clone()), 0);
-        let mut by_digits: Vec<(Spool, u64)> = (0..MOST_DIGITS).map(|_| spool()).collect();
+        let spool = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
+        let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| spool()).collect();
         let mut stream = EntryStream::new(part.index, START, END)?;
         let mut record = Vec::new();
         while let Some(key) = stream.key() {

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     position::{BookMove, Keyed, restored, stored},
     progress::{Meter, Portions},
-    sort::{Seen, Spool},
+    sort::{ByteRun, Seen},
     tree::source::Source,
 };
 
@@ -65,7 +65,7 @@ impl Onward {
         let mut met = Seen::new(limits.memory.share(4));
         let mut moves = Seen::new(limits.memory.share(4));
         met.insert(place(&Keyed::new(start.clone())))?;
-        let level = || Spool::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
+        let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
         let mut waiting = level();
         wait(&mut waiting, start, 1.0)?;
         for ply in 1..limits.plies() {
@@ -139,7 +139,7 @@ fn way(pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
 }
 
 /// Lets a position wait until all of its level are met.
-fn wait(level: &mut Spool, pos: &VariantPosition, portion: f64) -> Result<()> {
+fn wait(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
     let mut text = portion.to_le_bytes().to_vec();
     text.extend_from_slice(stored(pos).as_bytes());
     level.append_text(&text)
