@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{before::Before, temporary::aside};
+use super::before::Before;
+
+/// The ending of an old directory that makes way for a new one, where the two cannot change places.
+pub(super) const ASIDE: &str = ".old";
 
 /// What a rename does with a name that is taken.
 #[derive(Copy, Clone, Debug)]
@@ -61,7 +64,7 @@ pub(super) fn replace(made: &Path, target: &Path, before: &Before) -> io::Result
 
 /// Moves the old directory aside first, and back if the new one cannot take its place.
 fn replace_in_steps(made: &Path, target: &Path, before: &Before) -> io::Result<PathBuf> {
-    let aside = aside(made);
+    let aside = made.with_extension(&ASIDE[1..]);
     to_new(target, &aside)?;
     before
         .check_renamed(&aside)

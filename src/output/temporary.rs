@@ -24,9 +24,6 @@ const RANDOM: usize = 8;
 /// The ending of an output that is not in place, and of an old one that is no more.
 const SUFFIX: &str = ".part";
 
-/// The ending of an old directory that makes way for a new one, where the two cannot change places.
-const ASIDE: &str = ".old";
-
 /// Whether a run may have left a file of this name in this temporary directory.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 
@@ -152,18 +149,13 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Where the old directory is while the temporary `made` takes its place.
-pub(super) fn aside(made: &Path) -> PathBuf {
-    made.with_extension(&ASIDE[1..])
-}
-
 /// Gives its name back to an old directory that a killed run had moved aside. Answers whether there was one.
 ///
 /// # Errors
 ///
 /// A run that lives, or a rename that fails.
 pub(super) fn restore(target: &Target) -> Result<bool> {
-    let left = left_behind(target, &[ASIDE]);
+    let left = left_behind(target, &[rename::ASIDE]);
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
         return Ok(false);
     };
@@ -175,7 +167,7 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
 /// Removes the temporaries that runs for the target left behind; an error if one of the runs lives. `is_own` is of
 /// targets that are directories.
 fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
-    for (path, is_directory) in left_behind(target, &[SUFFIX, ASIDE]) {
+    for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE]) {
         let Some(_claim) = claim_left_behind(target, &path, is_directory)? else {
             continue;
         };

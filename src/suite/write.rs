@@ -13,7 +13,7 @@ use super::{
     too_many,
 };
 use crate::{
-    error::{At, Result},
+    error::{At, Error, Result},
     output::{AtomicFile, check_first_line},
     position::write_epd,
     tally::Stats,
@@ -126,7 +126,7 @@ pub(super) fn note(stats: Stats) -> String {
 }
 
 /// The error of a suite without entries, of which the longest line had so many half-moves.
-pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> crate::Error {
+pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let why = match longest {
         0 => format!(
@@ -138,7 +138,7 @@ pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> crate::Error {
         ),
         _ => "no line is balanced as asked: choose a wider range".to_owned(),
     };
-    crate::Error::file(path, format!("would be empty, {why}"))
+    Error::file(path, format!("would be empty, {why}"))
 }
 
 #[cfg(test)]

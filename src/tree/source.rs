@@ -3,7 +3,12 @@
 use shakmaty::uci::UciMove;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use crate::{book::Book, error::Result, position::Keyed, tally::Stats};
+use crate::{
+    book::Book,
+    error::{Error, Result},
+    position::Keyed,
+    tally::Stats,
+};
 
 /// A move of a tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -75,7 +80,7 @@ impl Source for crate::index::Index {
                 return Ok(Vec::new());
             }
             let problem = "has no statistics: make it with --index-stats";
-            return Err(crate::Error::file(self.path(), problem));
+            return Err(Error::file(self.path(), problem));
         };
         let is_white = pos.position().turn().is_white();
         let mut moves = Vec::new();

@@ -1,6 +1,6 @@
 //! Values that are too long to be held: where they are, and reading them some of it at a time.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 use super::{
     builder::{BLOCK_TRAILER, Handle, SNAPPY, STRETCH, UNCOMPRESSED},
@@ -168,7 +168,7 @@ impl<'t> BlockStream<'t> {
         Ok(block)
     }
 
-    fn damaged(&self, problem: &'static str) -> crate::Error {
+    fn damaged(&self, problem: &'static str) -> Error {
         self.table.damaged(self.handle.offset, problem)
     }
 
