@@ -1,19 +1,27 @@
-"""Runs the SQL of a document in a directory with counts.
+"""Does what a document says, in order: its console commands in a shell, its SQL in DuckDB.
 
-usage: duckdb_questions.py DIR DOCUMENT
+usage: duckdb_questions.py DIR DOCUMENT POLYBOOK
 """
 
 import os
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 
-with open(sys.argv[2], encoding="utf-8") as document:
-    queries = re.findall(r"```sql\n(.*?)```", document.read(), re.DOTALL)
-assert len(queries) >= 5, len(queries)
-os.chdir(sys.argv[1])
-for query in queries:
-    answer = duckdb.sql(query)
-    # COPY answers nothing, and no move of one year is new in the same.
-    assert answer is None or answer.fetchall() or "NOT EXISTS" in query, query
+directory, document, polybook = sys.argv[1:]
+blocks = re.findall(r"^```(console|sql)\n(.*?)^```", Path(document).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+assert sum(language == "sql" for language, _ in blocks) >= 5, len(blocks)
+os.chdir(directory)
+os.symlink(Path(document).parents[1] / "data", "data")
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(polybook), os.environ["PATH"]])
+for language, text in blocks:
+    if language == "console":
+        commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+        subprocess.run("\n".join(["set -e", *commands]), shell=True, check=True)
+    else:
+        answer = duckdb.sql(text)
+        # COPY answers nothing.
+        assert answer is None or answer.fetchall(), text
