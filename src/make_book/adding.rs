@@ -7,12 +7,12 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 use rayon::Scope;
 
 use super::{
-    MakeBook,
-    job::Job,
     merging::Merging,
     outcome::Outcome,
+    read::Job,
     report::{Report, Totals},
     run::Run,
+    sinks::Needs,
 };
 use crate::{
     counts::{About, CountsError, OrderedParts, OrderedRows, Part, Row, Start},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What a run would have found in the games of counts.
-fn outcome(about: &About, run: &MakeBook) -> Result<Outcome, CountsError> {
+fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),
         plies: about.plies,
@@ -34,7 +34,7 @@ fn outcome(about: &About, run: &MakeBook) -> Result<Outcome, CountsError> {
         contradicted_results: about.contradicted_results,
         ..Totals::default()
     };
-    if run.tells_left_out() {
+    if needs.left_out() {
         totals.left_out = about.left_out;
     }
     for (name, games) in &about.filtered_by {
@@ -61,7 +61,7 @@ fn outcome(about: &About, run: &MakeBook) -> Result<Outcome, CountsError> {
     })
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// Adds the counts of an input up, a task for each part. `number` counts the batches of the run.
     pub(super) fn read_counts<'scope>(
         &'scope self,
@@ -73,7 +73,7 @@ impl Run<'_> {
         let directory = self.counted.directory(input);
         let directory = directory.expect("the caller asked whether it is counts");
         let about = directory.about();
-        let mut place = |outcome: Outcome| {
+        let mut place = |outcome: Outcome<'a>| {
             self.wait_for_place(*number, in_flight);
             let job = Job {
                 batch: Batch {
@@ -88,7 +88,7 @@ impl Run<'_> {
         };
         place(match about {
             Some(about) => {
-                outcome(about, self.options).map_err(|err| Error::format(directory.path(), err))?
+                outcome(about, self.needs).map_err(|err| Error::format(directory.path(), err))?
             }
             None => Outcome {
                 recognised: true,
@@ -96,7 +96,7 @@ impl Run<'_> {
                 ..Outcome::default()
             },
         })?;
-        if let (Some(part), true) = (directory.starts(), self.options.notes_starts()) {
+        if let (Some(part), true) = (directory.starts(), self.needs.starts) {
             let variant = self.variant_of_starts(about);
             let mut row = 0;
             part.read_starts(&mut |starts| {
@@ -169,7 +169,8 @@ impl Run<'_> {
             let plies = parts.check_read()?;
             let directory = run.counted.directory(input);
             if directory.is_some_and(|directory| directory.about().is_none()) {
-                run.untold_plies.fetch_add(plies, Ordering::Relaxed);
+                run.plies_without_sidecar
+                    .fetch_add(plies, Ordering::Relaxed);
             }
         }
         self.merged = Some(merged);
@@ -193,7 +194,7 @@ impl Run<'_> {
 
     /// Adds up the rows of a part.
     fn add_part(&self, part: &Part, is_told: bool) -> Result<()> {
-        if self.options.counts_identities() && !part.has_identities()? {
+        if self.needs.identities && !part.has_identities()? {
             return Err(Error::format(part.path(), CountsError::NoIdentity));
         }
         let plies = part.read(&mut |rows| {
@@ -206,7 +207,8 @@ impl Run<'_> {
             self.add_rows(rows, part.path())
         })?;
         if !is_told {
-            self.untold_plies.fetch_add(plies, Ordering::Relaxed);
+            self.plies_without_sidecar
+                .fetch_add(plies, Ordering::Relaxed);
         }
         self.options.progress.add_bytes(part.size());
         Ok(())

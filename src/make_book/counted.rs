@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::options::MakeBook;
+use super::{options::MakeBook, sinks::Plan};
 use crate::{
     counts::{About, CountsDirectory, CountsError, OrderedParts, is_counts},
     error::{Error, Result},
@@ -65,17 +65,19 @@ impl CountedInputs {
             };
             run.variant = about.variant.parse::<VariantChoice>().map_err(unknown)?;
         }
-        let has_counts = self.present().next().is_some();
-        if let (Some(path), true) = (&run.leveldb, has_counts) {
-            let problem = "an index is made of games, and counts have none: name the PGN files";
-            return Err(Error::file(path, problem));
-        }
-        if let (Some(output), true) = (&run.suite, has_counts) {
-            let problem =
-                "a suite is made of the lines of games, and counts have none: name the PGN files";
-            return Err(Error::file(&output.path, problem));
-        }
         Ok(run)
+    }
+
+    /// Refuses outputs that are made of games, if some of the inputs are counts.
+    pub(super) fn refuse_for_games(&self, plans: &[Plan<'_>]) -> Result<()> {
+        let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
+        match of_games.next() {
+            Some((plan, reason)) if self.present().next().is_some() => Err(Error::file(
+                plan.path,
+                format!("{reason}, and counts have none: name the PGN files"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The counts that an input is, `None` for games.

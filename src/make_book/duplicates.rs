@@ -120,7 +120,7 @@ fn date_text(tags: &Tags<'_>) -> Option<String> {
 }
 
 /// Takes the candidates of the next batch in order: the new ones count, the others are left out.
-pub(super) fn leave_out_duplicates(outcome: &mut Outcome, seen: &mut Seen) -> Result<()> {
+pub(super) fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut Seen) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
@@ -134,15 +134,13 @@ pub(super) fn leave_out_duplicates(outcome: &mut Outcome, seen: &mut Seen) -> Re
     retain_stretches(&mut outcome.records, records);
     let records = judged().map(|(candidate, keep)| (candidate.identity_records, keep));
     retain_stretches(&mut outcome.identity_records, records);
-    let lines = judged().map(|(candidate, keep)| (candidate.lines, keep));
-    retain_stretches(&mut outcome.lines, lines);
     let mut left_out = Vec::new();
     for (candidate, is_new) in judged() {
         if is_new {
             outcome.totals += &candidate.totals;
             continue;
         }
-        left_out.push(candidate.id);
+        left_out.push(candidate.number);
         // A game of which only the beginning counts is among the rejected ones.
         let games = candidate.totals.games.counted;
         if games > 0 {
@@ -154,7 +152,10 @@ pub(super) fn leave_out_duplicates(outcome: &mut Outcome, seen: &mut Seen) -> Re
                 .or_default() += games;
         }
     }
-    outcome.index.leave_out(&left_out);
+    if !left_out.is_empty() {
+        let taken = outcome.taken.iter_mut();
+        taken.for_each(|taken| taken.leave_out(&left_out));
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Refusing to write outputs without content in the place of old ones.
 
-use super::{MakeBook, Report};
+use super::{MakeBook, Report, write::Counted};
 use crate::{
     error::{Error, Result},
     tally::{Counts, MoveFilter},
@@ -8,11 +8,11 @@ use crate::{
 
 impl MakeBook {
     /// Refuses outputs of no games.
-    pub(super) fn check_games(&self, report: &Report) -> Result<()> {
+    pub(super) fn refuse_without_games(&self, report: &Report) -> Result<()> {
         let totals = &report.totals;
         // The moves before an illegal one count without their game.
         let is_empty = totals.games.counted == 0 && totals.plies == 0;
-        if !is_empty || self.allow_empty || !self.has_outputs() {
+        if !is_empty || self.allow_empty {
             return Ok(());
         }
         let why = totals.why_none_counts();
@@ -23,17 +23,21 @@ impl MakeBook {
         }
         Err(Error::Empty { reason })
     }
+}
 
-    /// Refuses a book or a database of which every move was left out.
-    pub(super) fn check_moves(&self, entries: u64, counts: Option<&Counts>) -> Result<()> {
-        let wants_moves = self.bin.is_some() || self.obs.is_some();
-        let Some(counts) = counts.filter(|_| wants_moves && entries == 0 && !self.allow_empty)
-        else {
+impl Counted<'_> {
+    /// Refuses an output of which every move was left out. Some keep those of weight 0.
+    pub(super) fn refuse_without_moves(
+        &self,
+        options: &MakeBook,
+        keeps_weightless: bool,
+    ) -> Result<()> {
+        if options.allow_empty || self.weighed().summary().entries > 0 {
             return Ok(());
-        };
-        let left_out = LeftOut::count(counts, &self.move_filter)?;
-        if self.bin.is_none() && left_out.weightless > 0 {
-            // A database has the moves that only lost.
+        }
+        let counts = self.counts.weighable().expect("some were weighed");
+        let left_out = LeftOut::count(counts, &options.move_filter)?;
+        if keeps_weightless && left_out.weightless > 0 {
             return Ok(());
         }
         Err(Error::Empty {

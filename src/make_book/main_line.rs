@@ -2,7 +2,7 @@
 
 use shakmaty::Move;
 
-use super::{MakeBook, duplicates::Rest, variations::Variations};
+use super::{MakeBook, duplicates::Rest, sinks::Needs, variations::Variations};
 use crate::{
     pgn::{GameEnd, GameReader, GameResult, Token},
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},
@@ -66,6 +66,7 @@ impl MainLine {
     pub(super) fn play<P: Rules>(
         &mut self,
         options: &MakeBook,
+        needs: &Needs,
         pos: &mut Keyed<P>,
         games: &mut GameReader<'_>,
     ) -> Ending {
@@ -77,7 +78,7 @@ impl MainLine {
             let is_full = self.plies.len() == options.max_ply;
             // Variations on the last move that counts stand behind it.
             if is_full && !with_variations {
-                return self.rest_of_game(options, games, pos, None);
+                return self.rest_of_game(options, needs, games, pos, None);
             }
             if !is_full
                 && in_english
@@ -85,12 +86,12 @@ impl MainLine {
                 && let Some(mv) = read_word(pos.position(), word)
             {
                 games.take_word(word);
-                self.play_move(options, pos, mv, &mut before);
+                self.play_move(options, needs, pos, mv, &mut before);
                 continue;
             }
             let (text, offset) = match games.next_token() {
                 Token::Move { text, .. } | Token::Unreadable { text, .. } if is_full => {
-                    return self.rest_of_game(options, games, pos, Some(text));
+                    return self.rest_of_game(options, needs, games, pos, Some(text));
                 }
                 Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
                 Token::NullMove { .. } => {
@@ -108,7 +109,7 @@ impl MainLine {
                 Token::End(end) => break end,
             };
             match options.piece_letters.read_move(pos.position(), text) {
-                Ok(mv) => self.play_move(options, pos, mv, &mut before),
+                Ok(mv) => self.play_move(options, needs, pos, mv, &mut before),
                 Err(err) => {
                     let problem = Problem {
                         offset,
@@ -131,6 +132,7 @@ impl MainLine {
     fn play_move<P: Rules>(
         &mut self,
         options: &MakeBook,
+        needs: &Needs,
         pos: &mut Keyed<P>,
         mv: Move,
         before: &mut Option<Keyed<P>>,
@@ -144,7 +146,7 @@ impl MainLine {
             mv: BookMove::from(mv),
             in_book,
         });
-        if options.notes_identities() {
+        if needs.line_identities() {
             self.identities.push(pos.identity());
         }
         if options.variations {
@@ -154,10 +156,11 @@ impl MainLine {
     }
 
     /// Passes over the moves that do not count, of which one may have been read; counts them if the selection
-    /// asks for long games or the explorer is told how long they are.
+    /// asks for long games or an output needs their length.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
+        needs: &Needs,
         games: &mut GameReader<'_>,
         pos: &Keyed<P>,
         read: Option<&[u8]>,
@@ -169,7 +172,7 @@ impl MainLine {
             let plies = rest.plies;
             self.rest = rest.into_bytes();
             (plies, end)
-        } else if options.selection.min_plies <= self.plies.len() && !options.explores() {
+        } else if options.selection.min_plies <= self.plies.len() && !needs.game_lengths {
             (0, games.skip_moves())
         } else {
             let (plies, end) = games.count_moves();

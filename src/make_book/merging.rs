@@ -1,6 +1,6 @@
 //! How the counts among the inputs that are in order are added up: merged by ranges of keys, without sorting them.
 
-use super::{counted::CountedInputs, options::MakeBook};
+use super::{counted::CountedInputs, options::MakeBook, sinks::Needs};
 use crate::sort::{Memory, SHARDS};
 
 /// About how much memory a directory takes while it is read: the pages of its columns, and rows.
@@ -25,12 +25,13 @@ impl Merging {
     /// suffice to read all side by side.
     pub(super) fn plan(
         run: &MakeBook,
+        needs: &Needs,
         counted: &CountedInputs,
         memory: Memory,
         threads: usize,
     ) -> (Memory, Option<Merging>) {
         let directories = counted.ordered().count();
-        if directories == 0 || !run.counts_keys() || run.counts_identities() || run.pairs_keys() {
+        if directories == 0 || !needs.keys || needs.identities || needs.shared_keys {
             return (memory, None);
         }
         // What else there is is sorted first, and is in memory while it is merged with the ordered counts.
@@ -47,14 +48,12 @@ impl Merging {
             bytes,
             temp_dir: memory.temp_dir.clone(),
         };
-        // A book has no others.
-        let only_book = run.bin.is_some() && run.obs.is_none() && run.counts.is_none();
         let merging = Merging {
             ranges,
-            fewest: if only_book {
-                run.move_filter.min_game
-            } else {
+            fewest: if needs.rare_positions {
                 0
+            } else {
+                run.move_filter.min_game
             },
             memory: with(bytes - at_once * for_each),
         };

@@ -7,38 +7,32 @@ mod adding;
 mod costs;
 #[cfg_attr(not(feature = "parquet"), path = "without/counted.rs")]
 mod counted;
-mod counting;
-#[cfg_attr(not(feature = "parquet"), path = "without/counts.rs")]
-mod counts;
-#[cfg_attr(not(feature = "obs"), path = "without/database.rs")]
-mod database;
 mod duplicates;
 mod empty;
-mod explored_game;
-mod indexing;
-mod job;
-mod line_starts;
 mod main_line;
 #[cfg(feature = "parquet")]
 mod merging;
 mod options;
 mod outcome;
-mod outputs;
 mod progress;
 mod read;
 mod replay;
 mod report;
 mod run;
-mod sealed;
 mod sequence;
+mod sinks;
 mod space;
 mod starts;
-mod suite;
 mod variations;
+mod write;
 
-use std::sync::atomic::Ordering;
+use std::{path::Path, sync::atomic::Ordering};
 
-use self::counted::CountedInputs;
+use self::{
+    counted::CountedInputs,
+    run::Run,
+    sinks::{Needs, Plan, Sink},
+};
 pub use self::{
     options::{MakeBook, Unfinished},
     progress::{Phase, Progress},
@@ -48,9 +42,9 @@ pub use self::{
 };
 use crate::{
     error::{Error, Result},
-    output::{commit_all, repeated},
+    output::{commit_all, refuse_clashes, repeated},
     pgn::Input,
-    position::VariantChoice,
+    sort::Memory,
     task,
 };
 
@@ -71,20 +65,57 @@ impl MakeBook {
 
     /// Runs with the counts among the inputs, whose variant the options have.
     fn run_with(&self, counted: &CountedInputs) -> Result<Report> {
-        self.begin_progress(counted);
+        let plans = sinks::plans(self);
+        let needs = Needs::of(&plans);
+        counted.refuse_for_games(&plans)?;
         self.check(counted)?;
-        let outputs = self.begin_outputs()?;
         let repeated = self.repeated_inputs();
         let pool = task::pool(self.threads)?;
-        let collected = self.collect(&pool, counted)?;
-        self.check_games(&collected.report)?;
-        let (mut report, finished) = pool.install(|| self.write_outputs(collected, outputs))?;
+        let share = self.memory_share(&needs);
+        let sinks = self.begin(plans, &share)?;
+        self.begin_progress(counted, &sinks);
+        let threads = pool.current_num_threads();
+        let run = Run::new(self, &needs, &sinks, counted, share, threads);
+        let collected = self.collect(&pool, run)?;
+        if !sinks.is_empty() {
+            self.refuse_without_games(&collected.report)?;
+        }
+        let written = pool.install(|| self.write_outputs(&needs, collected, sinks));
+        let (mut report, finished, counts) = written?;
         self.refuse_if_stopped()?;
         task::fault("put in place");
-        commit_all(finished)?;
+        // The disk takes its time, and so does giving all that memory back.
+        let (committed, ()) = pool.join(|| commit_all(finished), || drop(counts));
+        committed?;
         report.warnings.splice(0..0, repeated);
         self.progress.end();
         Ok(report)
+    }
+
+    /// Begins the outputs, so that what cannot be written is known before games are read.
+    fn begin<'a>(&self, plans: Vec<Plan<'a>>, share: &Memory) -> Result<Vec<Box<dyn Sink + 'a>>> {
+        let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
+        let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
+        refuse_clashes(&outputs, &inputs)?;
+        let begin = |plan: Plan<'a>| {
+            (plan.begin)(Memory {
+                bytes: share.bytes * plan.needs.memory_shares,
+                temp_dir: share.temp_dir.clone(),
+            })
+        };
+        plans.into_iter().map(begin).collect()
+    }
+
+    /// The part of the memory that each kind of record gets which the run collects.
+    fn memory_share(&self, needs: &Needs) -> Memory {
+        let inputs = self.inputs.iter();
+        let unpacking = inputs.map(|input| input.unpacking_memory(self.memory));
+        let other = unpacking.max().unwrap_or(0) + self.duplicates_memory();
+        let shares = needs.tallies() + needs.memory_shares;
+        Memory {
+            bytes: self.memory.saturating_sub(other) / shares,
+            temp_dir: self.temp_dir.clone(),
+        }
     }
 
     /// Refuses what would fail after an hour of counting.
@@ -93,17 +124,6 @@ impl MakeBook {
             if !counted.has(number) {
                 input.check()?;
             }
-        }
-        if let (Some(bin), VariantChoice::Only(variant)) = (&self.bin, self.variant)
-            && variant.number().is_none()
-        {
-            return Err(Error::file(
-                bin,
-                format!(
-                    "no book of {variant} can be made, because the Polyglot format has no number for it and so its positions \
-                     have no keys; an index or a database can"
-                ),
-            ));
         }
         if !self.temp_dir.is_dir() {
             return Err(Error::file(

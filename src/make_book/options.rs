@@ -9,7 +9,7 @@ use super::progress::Progress;
 use crate::{
     book::Weights,
     pgn::{Input, Selection},
-    position::{PieceLetters, Variant, VariantChoice},
+    position::{PieceLetters, VariantChoice},
     sort::Memory,
     suite::{Suite, SuiteFormat},
     tally::MoveFilter,
@@ -311,72 +311,9 @@ impl MakeBook {
         }
     }
 
-    /// Whether the run writes something.
-    pub(super) fn has_outputs(&self) -> bool {
-        self.bin.is_some()
-            || self.leveldb.is_some()
-            || self.suite.is_some()
-            || self.counts_for_others()
-    }
-
-    /// Whether the run writes counts, into a database or as they are.
-    fn counts_for_others(&self) -> bool {
-        self.obs.is_some() || self.counts.is_some()
-    }
-
-    /// Whether moves are counted by the keys of their positions: for a book, for a database or counts of standard
-    /// chess, and for a run without outputs, whose report tells the numbers.
-    pub(super) fn counts_keys(&self) -> bool {
-        self.bin.is_some()
-            || (self.counts_for_others() && !self.counts_identities())
-            || !self.has_outputs()
-    }
-
-    /// Whether moves are counted by the identities of their positions. In standard chess these are
-    /// the keys.
-    pub(super) fn counts_identities(&self) -> bool {
-        self.counts_for_others() && self.distinguishes_variants()
-    }
-
-    /// Whether the identities of the positions of each game are needed.
-    pub(super) fn notes_identities(&self) -> bool {
-        self.counts_identities() || self.explores() || self.suite.is_some()
-    }
-
-    /// Whether the report tells how many half-moves no book can have.
-    pub(super) fn tells_left_out(&self) -> bool {
-        self.counts_keys() || self.counts.is_some()
-    }
-
-    /// Whether it must be known which identities share a key: for counts of variants.
-    pub(super) fn pairs_keys(&self) -> bool {
-        self.counts.is_some() && self.distinguishes_variants()
-    }
-
-    /// Whether it must be known where games started.
-    pub(super) fn notes_starts(&self) -> bool {
-        self.counts_for_others()
-    }
-
-    /// Whether the run collects what the explorer answers from.
-    pub(super) fn explores(&self) -> bool {
-        self.explorer && self.leveldb.is_some()
-    }
-
     /// Whether games of other variants than standard chess may count.
     pub(super) fn distinguishes_variants(&self) -> bool {
         !self.variant.is_standard()
-    }
-
-    /// Whether games of a variant count.
-    pub(super) fn admits_variant(&self, variant: Variant) -> bool {
-        match self.variant {
-            VariantChoice::Only(wanted) => wanted.is_played_like(variant),
-            // A book has no room for those that the format does not number, and books are made of counts.
-            VariantChoice::Auto => {
-                (self.bin.is_none() && self.counts.is_none()) || variant.number().is_some()
-            }
-        }
     }
 
     /// The options that decide which half-moves count and that are not the defaults, as the header of a book

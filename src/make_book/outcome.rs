@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use shakmaty::Color;
+
 use super::{
-    indexing::BatchIndex,
+    main_line::MainLine,
     report::{FilteredVariant, Rejection, Totals},
+    sinks::{BatchSink, Needs},
+    variations::Variations,
 };
 use crate::{
-    suite::GameLine,
-    tally::{CountRecord, KeyedIdentity},
+    pgn::GameResult,
+    tally::{CountRecord, KeyedIdentity, Stats},
 };
 
 /// What came out of a batch.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct Outcome<'a> {
     pub totals: Totals,
     /// A record for each half-move that counts, if the run counts by keys.
     pub records: Vec<CountRecord>,
@@ -22,8 +26,6 @@ pub(super) struct Outcome {
     pub identity_records: Vec<CountRecord>,
     /// The key of each position, 0 if it is not for books, and its identity, if the run pairs them.
     pub pairs: Vec<KeyedIdentity>,
-    /// The lines of games that count, if there is to be a suite.
-    pub lines: Vec<GameLine>,
     /// Positions other than the usual one in which games started that may count, if the run needs to know: the EPD of
     /// each, and how many games.
     pub starts: Vec<(Vec<u8>, u64)>,
@@ -37,8 +39,8 @@ pub(super) struct Outcome {
     pub has_text: bool,
     /// Where text first stood that belongs to no game.
     pub stray_text: Option<u64>,
-    /// What an index needs, if there is to be one.
-    pub index: BatchIndex,
+    /// What the outputs take of its games.
+    pub taken: Vec<Box<dyn BatchSink + 'a>>,
     /// All games that count, if duplicates are dropped: their totals are here alone, and all records are theirs, in
     /// this order.
     pub candidates: Vec<Candidate>,
@@ -48,12 +50,77 @@ pub(super) struct Outcome {
 pub(super) struct Candidate {
     pub fingerprint: Option<u128>,
     /// Its number in the batch.
-    pub id: u32,
+    pub number: u32,
     /// What it adds to the totals.
     pub totals: Totals,
     /// How many records it added to the outcome of its batch, by keys and by identities.
     pub records: usize,
     pub identity_records: usize,
-    /// How many lines of a suite.
-    pub lines: usize,
+}
+
+impl Outcome<'_> {
+    /// Counts the half-moves of a game.
+    pub(super) fn count(
+        &mut self,
+        needs: &Needs,
+        line: &MainLine,
+        result: GameResult,
+        first_turn: Color,
+    ) {
+        self.totals.plies += line.plies.len() as u64;
+        if needs.left_out() {
+            self.totals.left_out += line.not_for_books;
+        }
+        let stats =
+            [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result.winner(), turn)));
+        let plies = line.plies.iter().enumerate();
+        if needs.keys {
+            let records = plies.clone().map(|(at, ply)| {
+                let (turn, stats) = stats[at % 2];
+                CountRecord::new(ply.key, ply.mv, turn, stats)
+            });
+            if line.not_for_books == 0 {
+                self.records.extend(records);
+            } else {
+                let for_books = records.zip(&line.plies).filter(|(_, ply)| ply.in_book);
+                self.records.extend(for_books.map(|(record, _)| record));
+            }
+        }
+        if needs.shared_keys {
+            let identified = line.plies.iter().zip(&line.identities);
+            let pairs = identified.map(|(ply, identity)| {
+                let key = if ply.in_book { ply.key } else { 0 };
+                KeyedIdentity::new(key, *identity)
+            });
+            self.pairs.extend(pairs);
+        }
+        if needs.identities {
+            let records = plies.zip(&line.identities).map(|((at, ply), identity)| {
+                let (turn, stats) = stats[at % 2];
+                CountRecord::new(*identity, ply.mv, turn, stats)
+            });
+            self.identity_records.extend(records);
+        }
+    }
+
+    /// Counts those of its variations.
+    pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
+        let totals = &mut self.totals;
+        totals.plies += variations.plies();
+        totals.null_moves += variations.null_moves;
+        totals.unplayable_variations += variations.unplayable;
+        if needs.left_out() {
+            totals.left_out += variations.not_for_books();
+        }
+        if needs.keys {
+            self.records.extend(variations.records());
+        }
+        if needs.identities {
+            let records = variations.identity_records();
+            self.identity_records.extend(records);
+        }
+        if needs.shared_keys {
+            self.pairs.extend(variations.pairs());
+        }
+    }
 }

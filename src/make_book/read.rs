@@ -6,8 +6,6 @@ use rayon::{Scope, ThreadPool};
 
 use super::{
     MakeBook,
-    counted::CountedInputs,
-    job::{BATCH_SIZE, Job},
     replay::Replayer,
     run::{Collected, Run},
 };
@@ -17,13 +15,24 @@ use crate::{
     task,
 };
 
+/// About how many bytes of PGN are replayed at once.
+pub(super) const BATCH_SIZE: usize = 1 << 19;
+
+/// A batch and its place in the run.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub batch: Batch,
+    /// Counts all batches of the run.
+    pub number: u64,
+    /// Which input it comes from.
+    pub input: usize,
+}
+
 impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
-    pub(super) fn collect(&self, pool: &ThreadPool, counted: &CountedInputs) -> Result<Collected> {
-        let threads = pool.current_num_threads();
-        let mut run = Run::new(self, counted, threads);
-        let in_flight = 2 * threads as u64;
-        let has_counts = (0..self.inputs.len()).any(|input| counted.has(input));
+    pub(super) fn collect(&self, pool: &ThreadPool, mut run: Run<'_>) -> Result<Collected> {
+        let in_flight = 2 * pool.current_num_threads() as u64;
+        let has_counts = (0..self.inputs.len()).any(|input| run.counted.has(input));
         let read = pool.in_place_scope(|scope| {
             match task::caught(|| run.read_inputs(scope, in_flight)) {
                 // Whole parts of counts may wait to be read. Batches are few, and an earlier one may have an error.
@@ -43,7 +52,7 @@ impl MakeBook {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// Cuts the inputs and hands the batches to the threads, at most `in_flight` before the first of them is
     /// in order.
     fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: u64) -> Result<()> {
@@ -89,12 +98,11 @@ impl Run<'_> {
             return Ok(());
         }
         task::fault("replay");
-        let mut outcome = Replayer::new(self.options).replay(job);
+        let mut outcome = Replayer::new(self.options, self.needs).replay(job, self.sinks);
         if !self.options.drop_duplicates {
             // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
             let records = std::mem::take(&mut outcome.records);
             self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
-            self.add_lines(&std::mem::take(&mut outcome.lines))?;
         }
         if let Some(pairs) = &self.pairs {
             pairs.add(&std::mem::take(&mut outcome.pairs))?;

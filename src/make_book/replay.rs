@@ -2,67 +2,60 @@
 
 use std::collections::HashMap;
 
-use shakmaty::{Chess, Color};
+use shakmaty::Chess;
 
 use super::{
     MakeBook,
     duplicates::fingerprint,
-    explored_game::ExploredGame,
-    job::{BATCH_SIZE, Job},
-    line_starts::LineStarts,
     main_line::{MainLine, Problem},
     options::Unfinished,
     outcome::{Candidate, Outcome},
+    read::{BATCH_SIZE, Job},
     report::{FilteredVariant, Rejection, Report},
+    sinks::{CountedGame, Needs, Sink},
 };
 use crate::{
     pgn::{Condition, GameReader, GameResult, Tags},
-    position::{BookMove, Keyed, LineError, Rules, Variant, VariantChoice, game_start, write_epd},
+    position::{Keyed, LineError, Rules, Variant, VariantChoice, game_start, write_epd},
 };
 
 /// Replays the games of one batch.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
+    needs: &'a Needs,
     /// The half-moves of the current game.
     line: MainLine,
-    /// The identities of its positions with the moves, for the explorer.
-    explored: Vec<(u64, BookMove)>,
+    /// Where it starts, if that is not the usual place and is needed.
+    start: Option<String>,
     /// The places of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
-    /// Where lines of a suite begin, if there is to be one.
-    lines: Option<LineStarts>,
-    outcome: Outcome,
+    outcome: Outcome<'a>,
 }
 
 impl<'a> Replayer<'a> {
-    pub(super) fn new(options: &'a MakeBook) -> Replayer<'a> {
+    pub(super) fn new(options: &'a MakeBook, needs: &'a Needs) -> Replayer<'a> {
         Replayer {
             options,
+            needs,
             line: MainLine::default(),
-            explored: Vec::new(),
+            start: None,
             started: HashMap::new(),
-            lines: options.suite.as_ref().map(LineStarts::new),
             outcome: Outcome::default(),
         }
     }
 
-    pub(super) fn replay(mut self, job: &Job) -> Outcome {
+    pub(super) fn replay(mut self, job: &Job, sinks: &'a [Box<dyn Sink + 'a>]) -> Outcome<'a> {
         let mut games = GameReader::new(&job.batch.text).with_variations(self.options.variations);
         // A game has some sixty half-moves, in about eight bytes each with its tags. A batch that is larger
         // than most holds one odd game.
         let plies = job.batch.text.len().min(2 * BATCH_SIZE) / 7;
-        if self.options.counts_keys() {
+        if self.needs.keys {
             self.outcome.records.reserve(plies);
         }
-        if self.options.counts_identities() {
+        if self.needs.identities {
             self.outcome.identity_records.reserve(plies);
         }
-        if self.options.leveldb.is_some() {
-            self.outcome.index.reserve(plies);
-        }
-        if self.options.explores() {
-            self.outcome.index.reserve_played(plies);
-        }
+        self.outcome.taken = sinks.iter().filter_map(|sink| sink.batch(plies)).collect();
         while games.next_game() {
             self.game(&mut games, job);
             self.outcome.totals.games.read += 1;
@@ -81,8 +74,9 @@ impl<'a> Replayer<'a> {
         let tag_result = GameResult::of_tags(tags);
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
-        if self.options.leveldb.is_some() {
-            self.index_tags(games, job);
+        self.start = None;
+        for taken in &mut self.outcome.taken {
+            taken.next_game(games, job.batch.offset);
         }
         match self.admitted(games.tags(), tag_result) {
             Ok(variant) => self.play_from_start(games, job, variant, tag_result),
@@ -118,18 +112,6 @@ impl<'a> Replayer<'a> {
             .filtered_by
             .entry(condition)
             .or_default() += 1;
-    }
-
-    /// Adds the index record of the current game.
-    fn index_tags(&mut self, games: &GameReader<'_>, job: &Job) {
-        let start = job.batch.offset + games.game_offset() as u64;
-        let has_tags = games.first_tag_offset().is_some();
-        let index = &mut self.outcome.index;
-        let explores = self.options.explores();
-        index.add_game(games.tags(), start, has_tags, explores);
-        if explores {
-            self.outcome.index.add_facts(games.tags());
-        }
     }
 
     /// Plays the current game from where it starts.
@@ -189,7 +171,7 @@ impl<'a> Replayer<'a> {
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
         let tag = tags.get(b"Variant");
         let filtered = match Variant::from_tag(tag) {
-            Ok(variant) if self.options.admits_variant(variant) => return Some(variant),
+            Ok(variant) if self.admits_variant(variant) => return Some(variant),
             Ok(variant) if self.options.variant == VariantChoice::Auto => {
                 FilteredVariant::Unnumbered(variant)
             }
@@ -203,16 +185,30 @@ impl<'a> Replayer<'a> {
         None
     }
 
+    /// Whether games of a variant count.
+    fn admits_variant(&self, variant: Variant) -> bool {
+        match self.options.variant {
+            VariantChoice::Only(wanted) => wanted.is_played_like(variant),
+            VariantChoice::Auto => !self.needs.numbered_variants || variant.number().is_some(),
+        }
+    }
+
     /// Remembers where a game started that may count.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
-        if !self.options.notes_starts() {
+        let epd = || {
+            let mut epd = Vec::new();
+            write_epd(start.position(), &mut epd);
+            epd
+        };
+        if self.needs.game_starts {
+            self.start = Some(String::from_utf8(epd()).expect("an EPD is ASCII"));
+        }
+        if !self.needs.starts {
             return;
         }
         let starts = &mut self.outcome.starts;
         let place = *self.started.entry(start.identity()).or_insert_with(|| {
-            let mut epd = Vec::new();
-            write_epd(start.position(), &mut epd);
-            starts.push((epd, 0));
+            starts.push((epd(), 0));
             starts.len() - 1
         });
         starts[place].1 += 1;
@@ -240,10 +236,7 @@ impl<'a> Replayer<'a> {
     ) {
         let first_turn = pos.position().turn();
         let start = pos.identity();
-        if let Some(lines) = &mut self.lines {
-            lines.begin(variant, &pos);
-        }
-        let ending = self.line.play(self.options, &mut pos, games);
+        let ending = self.line.play(self.options, self.needs, &mut pos, games);
         self.outcome.recognised |= !self.line.plies.is_empty();
         let result = tag_result.or(ending.marker).unwrap_or_default();
         let unmet = if !self.admits_result(result) {
@@ -254,7 +247,6 @@ impl<'a> Replayer<'a> {
             None
         };
         let is_whole = ending.problem.is_none();
-        let plies = ending.plies;
         match (ending.problem, unmet) {
             (Some(problem), _) => {
                 self.reject(problem, job);
@@ -268,9 +260,9 @@ impl<'a> Replayer<'a> {
             }
             (None, None) => {}
         }
-        // A batch has fewer bytes than an id has values.
-        let id = self.outcome.totals.games.read as u32;
-        let candidate = self.begin_candidate(games.tags(), result, start, id);
+        // A batch has fewer bytes than there are numbers.
+        let number = self.outcome.totals.games.read as u32;
+        let candidate = self.begin_candidate(games.tags(), result, start, number);
         let totals = &mut self.outcome.totals;
         let contradicts = |marker| tag_result.is_some_and(|tag| tag != marker);
         totals.contradicted_results += u64::from(ending.marker.is_some_and(contradicts));
@@ -280,19 +272,23 @@ impl<'a> Replayer<'a> {
         }
         totals.null_moves += u64::from(ending.null_move);
         self.outcome
-            .count(self.options, &self.line, result, first_turn);
+            .count(self.needs, &self.line, result, first_turn);
         self.outcome
-            .count_variations(self.options, &self.line.variations);
-        if let Some(lines) = &self.lines {
-            let line = &self.line;
-            let found = lines.lines(variant, result, line, pos.identity());
-            self.outcome.lines.extend(found);
-        }
-        if self.options.leveldb.is_some() {
-            self.index_moves(id, result, pos.key());
-        }
-        if self.options.explores() {
-            self.explore(id, variant, result, plies, first_turn, pos.identity());
+            .count_variations(self.needs, &self.line.variations);
+        let game = CountedGame {
+            number,
+            variant,
+            result,
+            first_turn,
+            start: self.start.as_deref(),
+            length: ending.plies,
+            plies: &self.line.plies,
+            identities: &self.line.identities,
+            last_key: pos.key(),
+            last_identity: pos.identity(),
+        };
+        for taken in &mut self.outcome.taken {
+            taken.count(&game);
         }
         if let Some(candidate) = candidate {
             self.end_candidate(candidate);
@@ -305,17 +301,16 @@ impl<'a> Replayer<'a> {
         tags: &Tags<'_>,
         result: GameResult,
         start: u64,
-        id: u32,
+        number: u32,
     ) -> Option<Candidate> {
         self.options.drop_duplicates.then(|| {
             let moves = self.line.plies.iter().map(|ply| ply.mv);
             Candidate {
                 fingerprint: fingerprint(tags, result, start, moves, &self.line.rest),
-                id,
+                number,
                 totals: std::mem::take(&mut self.outcome.totals),
                 records: self.outcome.records.len(),
                 identity_records: self.outcome.identity_records.len(),
-                lines: self.outcome.lines.len(),
             }
         })
     }
@@ -326,14 +321,12 @@ impl<'a> Replayer<'a> {
             totals,
             records,
             identity_records,
-            lines,
             candidates,
             ..
         } = &mut self.outcome;
         std::mem::swap(totals, &mut candidate.totals);
         candidate.records = records.len() - candidate.records;
         candidate.identity_records = identity_records.len() - candidate.identity_records;
-        candidate.lines = lines.len() - candidate.lines;
         candidates.push(candidate);
     }
 
@@ -356,41 +349,5 @@ impl<'a> Replayer<'a> {
                 reason: problem.reason,
             });
         }
-    }
-
-    /// Notes which positions the game reached.
-    fn index_moves(&mut self, id: u32, result: GameResult, last_key: u64) {
-        let with_moves = self.options.index_stats;
-        let moves = self.line.plies.iter().map(|ply| {
-            let mv = if with_moves { ply.mv } else { BookMove::NONE };
-            (ply.key, mv)
-        });
-        let index = &mut self.outcome.index;
-        index.add_postings(id, result.winner(), moves, last_key);
-    }
-
-    /// Notes what the game played where, for the explorer.
-    fn explore(
-        &mut self,
-        id: u32,
-        variant: Variant,
-        result: GameResult,
-        plies: usize,
-        first_turn: Color,
-        last: u64,
-    ) {
-        self.explored.clear();
-        let moves = self.line.plies.iter().map(|ply| ply.mv);
-        self.explored
-            .extend(self.line.identities.iter().copied().zip(moves));
-        self.outcome.index.add_played(&ExploredGame {
-            id,
-            variant,
-            result,
-            plies,
-            first_turn,
-            moves: &self.explored,
-            last,
-        });
     }
 }

@@ -7,20 +7,19 @@ use super::merging::Merging;
 use super::{
     MakeBook, Phase,
     counted::CountedInputs,
-    indexing::{CollectedIndex, Postings},
-    job::Job,
     outcome::Outcome,
+    read::Job,
     report::Report,
-    sealed::SealedCounts,
     sequence::{Sequenced, Sequencer},
+    sinks::{Needs, Sink},
     space::TemporarySpace,
     starts::Starts,
+    write::SealedCounts,
 };
 use crate::{
     error::Result,
     provenance::Provenance,
     sort::Memory,
-    suite::{GameLine, GameLines},
     tally::{CountRecord, Counts, IdentityTally, Tally},
     task::{self, Failure},
 };
@@ -32,16 +31,16 @@ pub(super) struct Collected {
     pub provenance: Provenance,
     /// Where games started.
     pub starts: Starts,
-    /// What goes into the index, if there is to be one.
-    pub index: Option<CollectedIndex>,
-    /// The lines of games, if there is to be a suite.
-    pub lines: Option<GameLines>,
+    /// The number of the first game of each input.
+    pub first_games: Vec<u64>,
     pub report: Report,
 }
 
 /// What the threads of a run share.
 pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
+    pub needs: &'a Needs,
+    pub sinks: &'a [Box<dyn Sink + 'a>],
     pub counted: &'a CountedInputs,
     pub tally: Option<Tally>,
     pub identities: Option<Tally>,
@@ -51,8 +50,6 @@ pub(super) struct Run<'a> {
     pub merging: Option<Merging>,
     /// What the tally by keys and the ordered counts came to.
     pub merged: Option<Counts>,
-    postings: Option<Postings>,
-    lines: Option<GameLines>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
     /// Signalled when the results of a batch are in order, and when a job failed.
@@ -61,60 +58,41 @@ pub(super) struct Run<'a> {
     /// Half-moves of all counts among the inputs.
     #[cfg(feature = "parquet")]
     pub counted_plies: AtomicU64,
-    /// Half-moves of those that do not tell how many they are.
-    pub untold_plies: AtomicU64,
+    /// Half-moves of those that have no sidecar, which would say how many there are.
+    pub plies_without_sidecar: AtomicU64,
 }
 
 impl<'a> Run<'a> {
-    /// A run of so many `threads`.
+    /// A run of so many `threads`, in which each tally gets a `share` of the memory.
     pub(super) fn new(
         options: &'a MakeBook,
+        needs: &'a Needs,
+        sinks: &'a [Box<dyn Sink + 'a>],
         counted: &'a CountedInputs,
+        share: Memory,
         #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] threads: usize,
     ) -> Run<'a> {
-        let kinds = [
-            options.counts_keys(),
-            options.counts_identities(),
-            options.pairs_keys(),
-            options.leveldb.is_some(),
-        ];
-        // Each kind of record that is collected gets its share.
-        let tables = kinds.into_iter().filter(|wanted| *wanted).count().max(1)
-            + usize::from(options.explores())
-            + usize::from(options.suite.is_some());
-        let unpacking = options.inputs.iter();
-        let unpacking = unpacking.map(|input| input.unpacking_memory(options.memory));
-        let other = unpacking.max().unwrap_or(0) + options.duplicates_memory();
-        let memory = Memory {
-            bytes: options.memory.saturating_sub(other) / tables,
-            temp_dir: options.temp_dir.clone(),
-        };
         #[cfg(feature = "parquet")]
-        let (memory, merging) = Merging::plan(options, counted, memory, threads);
-        let [keys, identities, pairs, postings] = kinds;
-        let shares = 1 + usize::from(options.explores());
-        let postings_memory = Memory {
-            bytes: shares * memory.bytes,
-            ..memory.clone()
-        };
+        let (share, merging) = Merging::plan(options, needs, counted, share, threads);
+        let tally = || Tally::new(share.clone());
         Run {
             options,
+            needs,
+            sinks,
             counted,
-            tally: keys.then(|| Tally::new(memory.clone())),
+            tally: needs.keys.then(tally),
             #[cfg(feature = "parquet")]
             merging,
             merged: None,
-            identities: identities.then(|| Tally::new(memory.clone())),
-            pairs: pairs.then(|| IdentityTally::new(memory.clone())),
-            postings: postings.then(|| Postings::new(options, postings_memory)),
-            lines: options.suite.is_some().then(|| GameLines::new(&memory)),
+            identities: needs.identities.then(tally),
+            pairs: needs.shared_keys.then(|| IdentityTally::new(share.clone())),
             space: TemporarySpace::new(options.temp_dir.clone()),
-            sequencer: Mutex::new(Sequencer::new(options)),
+            sequencer: Mutex::new(Sequencer::new(options, sinks)),
             placed: Condvar::new(),
             failure: Failure::default(),
             #[cfg(feature = "parquet")]
             counted_plies: AtomicU64::new(0),
-            untold_plies: AtomicU64::new(0),
+            plies_without_sidecar: AtomicU64::new(0),
         }
     }
 
@@ -132,12 +110,10 @@ impl<'a> Run<'a> {
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
-        let postings = self.postings.as_ref().map_or(0, Postings::spilled_bytes);
-        let lines = self.lines.as_ref().map_or(0, GameLines::spilled_bytes);
-        let read = self.options.progress.phase_fraction();
         let pairs = self.pairs.as_ref().map_or(0, IdentityTally::spilled_bytes);
-        self.space
-            .check(counts + pairs + postings + lines + merged, read)
+        let sinks: u64 = self.sinks.iter().map(|sink| sink.spilled_bytes()).sum();
+        let read = self.options.progress.phase_fraction();
+        self.space.check(counts + pairs + sinks + merged, read)
     }
 
     /// Does a job. Its error or panic ends the run.
@@ -151,16 +127,14 @@ impl<'a> Run<'a> {
     }
 
     /// Hands the outcome of a batch to the sequencer, and counts what had to wait for it.
-    pub(super) fn submit(&self, job: &Job, outcome: Outcome) -> Result<()> {
+    pub(super) fn submit(&self, job: &Job, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(job, outcome)?;
         self.placed.notify_all();
         for batch in in_order {
             self.add_records(&batch.records, &batch.identity_records)?;
-            self.add_lines(&batch.lines)?;
-            if let (Some(postings), Some(batch)) = (&self.postings, batch.postings) {
-                postings.add(batch)?;
-            }
+            let mut taken = batch.taken.into_iter();
+            taken.try_for_each(|taken| taken.add())?;
         }
         Ok(())
     }
@@ -179,10 +153,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    pub(super) fn add_lines(&self, added: &[GameLine]) -> Result<()> {
-        self.lines.as_ref().map_or(Ok(()), |lines| lines.add(added))
-    }
-
     /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
     pub(super) fn finish(self) -> Result<Collected> {
         self.options.refuse_if_stopped()?;
@@ -194,25 +164,19 @@ impl<'a> Run<'a> {
                 None => self.merged,
             },
             by_identity: self.identities.map(Tally::seal).transpose()?,
-            pairs: self.pairs.map(IdentityTally::seal).transpose()?,
+            shared_keys: self.pairs.map(IdentityTally::seal).transpose()?,
         };
         let Sequenced {
             mut report,
-            indexed,
-            first_ids,
+            first_games,
             starts,
         } = task::unlocked(self.sequencer).finish()?;
-        let index = self
-            .postings
-            .zip(indexed)
-            .map(|(postings, games)| CollectedIndex::new(postings, games, first_ids));
-        report.totals.plies += self.untold_plies.into_inner();
+        report.totals.plies += self.plies_without_sidecar.into_inner();
         Ok(Collected {
             counts,
             provenance: self.counted.provenance(self.options, report.totals.games),
             starts,
-            index,
-            lines: self.lines,
+            first_games,
             report,
         })
     }

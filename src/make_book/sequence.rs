@@ -3,22 +3,20 @@
 //! Batches are completed in any order. What depends on their order (the numbers of games, which games are
 //! the first rejected) is kept here until all batches before are complete too.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use super::{
     MakeBook,
     duplicates::leave_out_duplicates,
-    indexing::{IndexedGames, Placed},
-    job::Job,
     outcome::Outcome,
+    read::Job,
     report::{FilteredVariant, Rejection, Report, stray_text},
+    sinks::{BatchSink, Sink},
     starts::Starts,
 };
 use crate::{
     error::{Error, Result},
-    position::Variant,
     sort::{Memory, Seen},
-    suite::{GameLine, SuiteFormat},
     tally::CountRecord,
     task,
 };
@@ -29,14 +27,13 @@ const NAMED_VARIANTS: usize = 20;
 /// Collects the outcomes of batches.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
+    sinks: &'a [Box<dyn Sink + 'a>],
     /// How many batches are in order.
     in_order: u64,
     /// Outcomes of later batches, with the number of their input.
-    early: BTreeMap<u64, (usize, Outcome)>,
+    early: BTreeMap<u64, (usize, Outcome<'a>)>,
     inputs: Vec<InputState>,
     report: Report,
-    /// The games for the index, if there is to be one.
-    indexed: Option<IndexedGames>,
     starts: Starts,
     filtered_variants: BTreeMap<FilteredVariant, u64>,
     /// The games that count so far, if duplicates are dropped.
@@ -44,13 +41,11 @@ pub(super) struct Sequencer<'a> {
 }
 
 /// What can be counted of a batch now that all before it are in order.
-pub(super) struct InOrder {
+pub(super) struct InOrder<'a> {
     /// Records by keys and by identities, if they had to wait for their turn.
     pub records: Vec<CountRecord>,
     pub identity_records: Vec<CountRecord>,
-    /// Lines of a suite that had to.
-    pub lines: Vec<GameLine>,
-    pub postings: Option<Placed>,
+    pub taken: Vec<Box<dyn BatchSink + 'a>>,
 }
 
 /// What is known of an input so far.
@@ -63,14 +58,14 @@ struct InputState {
 }
 
 impl<'a> Sequencer<'a> {
-    pub(super) fn new(options: &'a MakeBook) -> Sequencer<'a> {
+    pub(super) fn new(options: &'a MakeBook, sinks: &'a [Box<dyn Sink + 'a>]) -> Sequencer<'a> {
         Sequencer {
             options,
+            sinks,
             in_order: 0,
             early: BTreeMap::new(),
             inputs: vec![InputState::default(); options.inputs.len()],
             report: Report::default(),
-            indexed: IndexedGames::new(options),
             starts: Starts::new(options.memory / 16, options.temp_dir.clone()),
             filtered_variants: BTreeMap::new(),
             seen: options.drop_duplicates.then(|| {
@@ -89,7 +84,7 @@ impl<'a> Sequencer<'a> {
 
     /// Takes the outcome of a batch, and puts in order what can be. The caller counts what comes out of it, so
     /// that other threads need not wait for that.
-    pub(super) fn submit(&mut self, job: &Job, outcome: Outcome) -> Result<Vec<InOrder>> {
+    pub(super) fn submit(&mut self, job: &Job, outcome: Outcome<'a>) -> Result<Vec<InOrder<'a>>> {
         self.early.insert(job.number, (job.input, outcome));
         let mut in_order = Vec::new();
         while let Some((input, outcome)) = self.early.remove(&self.in_order) {
@@ -101,15 +96,13 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Takes the outcome of the next batch.
-    fn place(&mut self, input: usize, mut outcome: Outcome) -> Result<InOrder> {
+    fn place(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<InOrder<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
         }
         let path = self.options.inputs[input].path();
-        let postings = match &mut self.indexed {
-            Some(games) => Some(games.place(outcome.index, path)?),
-            None => None,
-        };
+        let mut taken = outcome.taken.iter_mut();
+        taken.try_for_each(|taken| taken.in_order(path))?;
         self.reject(input, outcome.rejected)?;
         let state = &mut self.inputs[input];
         state.games += outcome.totals.games.read;
@@ -118,14 +111,8 @@ impl<'a> Sequencer<'a> {
         state.stray_text = state.stray_text.or(outcome.stray_text);
         self.report.totals += &outcome.totals;
         let met = &self.report.totals.variants;
-        if let Some(path) = &self.options.obs {
-            refuse_several_variants(path, "an OOBS database", met)?;
-        }
-        if let Some(output) = &self.options.suite
-            && output.format == SuiteFormat::Epd
-        {
-            refuse_several_variants(&output.path, "a suite of EPDs", met)?;
-        }
+        let mut sinks = self.sinks.iter();
+        sinks.try_for_each(|sink| sink.check_variants(met))?;
         for (epd, games) in outcome.starts {
             self.starts.add(&epd, games)?;
         }
@@ -133,8 +120,7 @@ impl<'a> Sequencer<'a> {
         Ok(InOrder {
             records: outcome.records,
             identity_records: outcome.identity_records,
-            lines: outcome.lines,
-            postings,
+            taken: outcome.taken,
         })
     }
 
@@ -186,7 +172,7 @@ impl<'a> Sequencer<'a> {
         for (variant, games) in &self.filtered_variants {
             self.report.warnings.push(variant.warning(*games));
         }
-        let first_ids = self
+        let first_games = self
             .inputs
             .iter()
             .scan(0, |next, state| {
@@ -197,8 +183,7 @@ impl<'a> Sequencer<'a> {
             .collect();
         Ok(Sequenced {
             report: self.report,
-            indexed: self.indexed,
-            first_ids,
+            first_games,
             starts: self.starts,
         })
     }
@@ -207,42 +192,48 @@ impl<'a> Sequencer<'a> {
 /// What is known when all batches are done.
 pub(super) struct Sequenced {
     pub report: Report,
-    /// The games for the index, if there is to be one.
-    pub indexed: Option<IndexedGames>,
-    /// The id of each input's first game.
-    pub first_ids: Vec<u64>,
+    /// The number of each input's first game.
+    pub first_games: Vec<u64>,
     /// Where games started.
     pub starts: Starts,
 }
 
-/// An EPD does not say by which rules it is played.
-fn refuse_several_variants(path: &Path, output: &str, met: &BTreeMap<Variant, u64>) -> Result<()> {
-    let mut variants = met.keys();
-    let first = variants.next();
-    match variants.find(|other| first.is_some_and(|first| !first.is_played_like(**other))) {
-        Some(other) => Err(Error::file(
-            path,
-            format!(
-                "{output} is for one variant, and the games are of {} and {other}: choose one",
-                first.expect("the other one is the second")
-            ),
-        )),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{path::Path, sync::Mutex};
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
-        pgn::{Batch, Input, Tags},
+        make_book::sinks::CountedGame,
+        pgn::{Batch, Input},
         provenance::Games,
     };
 
+    /// Notes in which order batches are called to take their turn.
+    struct Noted<'a> {
+        number: u64,
+        order: &'a Mutex<Vec<u64>>,
+    }
+
+    impl BatchSink for Noted<'_> {
+        fn count(&mut self, _game: &CountedGame<'_>) {}
+
+        fn leave_out(&mut self, _games: &[u32]) {}
+
+        fn in_order(&mut self, _input: &Path) -> Result<()> {
+            task::lock(self.order).push(self.number);
+            Ok(())
+        }
+
+        fn add(self: Box<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
     /// The outcome of a batch of so many games, of which some were rejected.
-    fn outcome(games: u64, rejected: &[u64]) -> Outcome {
+    fn outcome<'a>(games: u64, rejected: &[u64]) -> Outcome<'a> {
         let mut outcome = Outcome {
             recognised: true,
             has_text: true,
@@ -265,9 +256,6 @@ mod tests {
             filtered: 0,
             rejected: rejected.len() as u64,
         };
-        for _ in 0..games {
-            outcome.index.add_game(&Tags::default(), 0, false, false);
-        }
         outcome
     }
 
@@ -287,20 +275,29 @@ mod tests {
         MakeBook::new(["a.pgn", "b.pgn"].map(Input::file))
     }
 
-    /// What comes of twelve batches that are completed in this order, the first seven of the first input. The
-    /// last game of each is rejected.
-    fn sequenced(options: &MakeBook, games: &[u64], order: &[u64]) -> (Sequenced, Vec<Placed>) {
-        let mut sequencer = Sequencer::new(options);
-        let mut placed = Vec::new();
+    /// What comes of twelve batches that are completed in this order, the first seven of the first input, and the
+    /// order in which they took their turns. The last game of each is rejected.
+    fn sequenced(games: &[u64], order: &[u64]) -> (Sequenced, Vec<u64>) {
+        let options = options();
+        let turns = Mutex::default();
+        let mut sequencer = Sequencer::new(&options, &[]);
+        let mut handed_back = 0;
         for number in order {
             let games = games[*number as usize];
+            let mut outcome = outcome(games, &[games - 1]);
+            outcome.taken.push(Box::new(Noted {
+                number: *number,
+                order: &turns,
+            }));
             let job = job(*number, usize::from(*number >= 7));
-            let outcome = outcome(games, &[games - 1]);
             let in_order = sequencer.submit(&job, outcome).unwrap();
-            placed.extend(in_order.into_iter().filter_map(|batch| batch.postings));
+            handed_back += in_order
+                .iter()
+                .map(|batch| batch.taken.len())
+                .sum::<usize>();
         }
-        assert_eq!(sequencer.in_order(), 12);
-        (sequencer.finish().unwrap(), placed)
+        assert_eq!((sequencer.in_order(), handed_back), (12, 12));
+        (sequencer.finish().unwrap(), task::unlocked(turns))
     }
 
     proptest! {
@@ -309,32 +306,23 @@ mod tests {
             order in Just((0..12u64).collect::<Vec<_>>()).prop_shuffle(),
             games in proptest::collection::vec(1..5u64, 12),
         ) {
-            let (shuffled, _) = sequenced(&options(), &games, &order);
-            let (straight, _) = sequenced(&options(), &games, &(0..12).collect::<Vec<_>>());
+            let in_order: Vec<u64> = (0..12).collect();
+            let (shuffled, turns) = sequenced(&games, &order);
+            let (straight, _) = sequenced(&games, &in_order);
+            prop_assert_eq!(turns, in_order);
             prop_assert_eq!(&shuffled.report, &straight.report);
-            prop_assert_eq!(&shuffled.first_ids, &straight.first_ids);
+            prop_assert_eq!(&shuffled.first_games, &straight.first_games);
             let before: Vec<u64> = (0..12).map(|i| games[..i].iter().sum()).collect();
-            prop_assert_eq!(shuffled.first_ids, vec![0, before[7]]);
+            prop_assert_eq!(shuffled.first_games, vec![0, before[7]]);
             let last_game = before[8] - before[7] + games[8] - 1;
             prop_assert_eq!(shuffled.report.rejected[8].game, last_game);
-        }
-
-        #[test]
-        fn games_are_numbered_in_the_order_of_the_batches(
-            order in Just((0..12u64).collect::<Vec<_>>()).prop_shuffle(),
-            games in proptest::collection::vec(1..5u64, 12),
-        ) {
-            let (_, placed) = sequenced(&options().leveldb("index"), &games, &order);
-            let first_ids: Vec<u64> = placed.iter().map(|batch| batch.first_id.into()).collect();
-            let before: Vec<u64> = (0..12).map(|i| games[..i].iter().sum()).collect();
-            prop_assert_eq!(first_ids, before);
         }
     }
 
     #[test]
     fn a_strict_run_ends_with_the_first_rejected_game() {
         let options = options().strict(true);
-        let mut sequencer = Sequencer::new(&options);
+        let mut sequencer = Sequencer::new(&options, &[]);
         // The later batch is complete first, and does not decide.
         assert!(sequencer.submit(&job(1, 0), outcome(3, &[0])).is_ok());
         let err = sequencer
@@ -347,7 +335,7 @@ mod tests {
     #[test]
     fn an_input_without_games_is_an_error() {
         let options = options();
-        let mut sequencer = Sequencer::new(&options);
+        let mut sequencer = Sequencer::new(&options, &[]);
         let text = Outcome {
             has_text: true,
             ..Outcome::default()

@@ -1,6 +1,6 @@
 //! Stands in for `counted.rs` where the feature `parquet` is left out: all inputs are games then.
 
-use super::MakeBook;
+use super::{MakeBook, sinks::Plan};
 use crate::{
     error::Result,
     pgn::Input,
@@ -16,6 +16,10 @@ impl CountedInputs {
 
     pub(super) fn adapted(&self, run: &MakeBook) -> Result<MakeBook> {
         Ok(run.clone())
+    }
+
+    pub(super) fn refuse_for_games(&self, _plans: &[Plan<'_>]) -> Result<()> {
+        Ok(())
     }
 
     pub(super) fn has(&self, _input: usize) -> bool {

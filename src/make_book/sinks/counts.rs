@@ -1,0 +1,112 @@
+//! The counts among the outputs of a run.
+
+use std::path::{Path, PathBuf};
+
+use super::{Needs, Plan, Sink};
+use crate::{
+    counts::{self, About, CountsWriter, Source, Start},
+    error::Result,
+    make_book::{MakeBook, Phase, costs::Amounts, report::CountsReport, write::Counted},
+    output::Finished,
+    provenance::Rejection,
+    sort::SHARDS,
+};
+
+struct CountsSink<'a> {
+    options: &'a MakeBook,
+    path: &'a Path,
+    writer: CountsWriter,
+}
+
+/// The counts, if they are to be written.
+pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+    let path = options.counts.as_deref()?;
+    Some(Plan {
+        path,
+        needs: Needs {
+            // Books are made of counts.
+            shared_keys: options.distinguishes_variants(),
+            numbered_variants: true,
+            ..Needs::all_positions(options)
+        },
+        of_games: None,
+        begin: Box::new(move |_| {
+            let may_replace = |old: &Path| counts::check_replaceable(old, options.force);
+            Ok(Box::new(CountsSink {
+                options,
+                path,
+                writer: CountsWriter::create(path, may_replace)?,
+            }))
+        }),
+    })
+}
+
+impl Sink for CountsSink<'_> {
+    fn cost(&self, amounts: &Amounts) -> Option<(Phase, f64)> {
+        Some((Phase::Counts, amounts.positions))
+    }
+
+    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+        let meter = self.options.progress.enter(Phase::Counts);
+        meter.expect(SHARDS as u64);
+        let counts = counted.counts.by_position();
+        let (source, rows) = match &counted.counts.shared_keys {
+            Some(keys) => {
+                let finder = counts.finder()?;
+                (Source::Identities { finder, keys }, counts.size()?.1)
+            }
+            None => (Source::Keys(counts), counted.report.entries),
+        };
+        let starts = counted.starts.all().map(|start| {
+            let (epd, games) = start?;
+            Ok(Start { epd, games })
+        });
+        let about = self.about(counted);
+        let stop = &self.options.stop;
+        let (written, finished) = self
+            .writer
+            .write(&source, rows, starts, about, stop, meter)?;
+        counted.report.counts = Some(CountsReport {
+            path: self.path.to_owned(),
+            rows: written.rows,
+            parts: written.parts,
+        });
+        Ok(finished)
+    }
+}
+
+impl CountsSink<'_> {
+    /// What the sidecar says of the counts.
+    fn about(&self, counted: &Counted<'_>) -> About {
+        let totals = &counted.report.totals;
+        // Where the files lie is not of the counts.
+        let without_directory = |rejection: &Rejection| Rejection {
+            file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
+            ..rejection.clone()
+        };
+        let rejected = counted.report.rejected.iter();
+        About {
+            inputs: counted.provenance.inputs.clone(),
+            games: counted.provenance.games,
+            options: counted.provenance.options.clone(),
+            variant: self.options.variant.to_string(),
+            plies: totals.plies,
+            left_out: totals.left_out,
+            null_moves: totals.null_moves,
+            unplayable_variations: totals.unplayable_variations,
+            castling_dropped: totals.castling_dropped,
+            contradicted_results: totals.contradicted_results,
+            filtered_by: totals
+                .filtered_by
+                .iter()
+                .map(|(condition, games)| (condition.name().to_owned(), *games))
+                .collect(),
+            variants: totals
+                .variants
+                .iter()
+                .map(|(variant, games)| (variant.name().to_owned(), *games))
+                .collect(),
+            rejected: rejected.map(without_directory).collect(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The OOBS database among the outputs of a run.
+
+use std::{collections::BTreeMap, iter::once, path::Path};
+
+use shakmaty::Chess;
+
+use super::{Needs, Plan, Sink, refuse_several_variants};
+use crate::{
+    error::Result,
+    make_book::{MakeBook, Phase, costs::Amounts, report::ObsReport, write::Counted},
+    obs::{self, Info, ObsWriter},
+    output::Finished,
+    position::{Keyed, Rules, Variant, parse_fen},
+    sort::Memory,
+};
+
+struct ObsSink<'a> {
+    options: &'a MakeBook,
+    path: &'a Path,
+    writer: ObsWriter,
+}
+
+/// The database, if there is to be one.
+pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+    let path = options.obs.as_deref()?;
+    Some(Plan {
+        path,
+        needs: Needs {
+            weights: true,
+            ..Needs::all_positions(options)
+        },
+        of_games: None,
+        begin: Box::new(move |_| {
+            let may_replace = |old: &Path| obs::check_replaceable(old, options.force);
+            Ok(Box::new(ObsSink {
+                options,
+                path,
+                writer: ObsWriter::create(path, may_replace)?,
+            }))
+        }),
+    })
+}
+
+impl ObsSink<'_> {
+    /// The memory that is left for sorting rows.
+    fn memory_for_rows(&self, counted: &Counted<'_>) -> Memory {
+        let counts = counted.counts.bytes_in_memory() as usize;
+        // Finding positions takes a byte a record more.
+        let held = counts + counts / 8 + counted.held_bytes;
+        let all = self.options.memory;
+        let left = all.saturating_sub(held).max(all / 8);
+        Memory {
+            // The rest is for what sorting needs meanwhile.
+            bytes: left / 4 * 3,
+            temp_dir: self.options.temp_dir.clone(),
+        }
+    }
+}
+
+impl Sink for ObsSink<'_> {
+    fn check_variants(&self, met: &BTreeMap<Variant, u64>) -> Result<()> {
+        refuse_several_variants(self.path, "an OOBS database", met)
+    }
+
+    fn cost(&self, amounts: &Amounts) -> Option<(Phase, f64)> {
+        let cost = 5.0 * amounts.positions + 8.0 * amounts.kept;
+        Some((Phase::Database, cost))
+    }
+
+    fn check(&self, counted: &Counted<'_>) -> Result<()> {
+        // A database has the moves that only lost.
+        counted.refuse_without_moves(self.options, true)
+    }
+
+    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+        let memory = &self.memory_for_rows(counted);
+        let MakeBook {
+            progress,
+            stop,
+            move_filter,
+            ..
+        } = self.options;
+        let report = &mut counted.report;
+        let meter = progress.enter(Phase::Database);
+        meter.expect(2 * report.positions);
+        let met = report.totals.variants.keys().next().copied();
+        let variant = self.options.variant.only().or(met).unwrap_or_default();
+        let info = Info::new(variant, counted.provenance.clone(), move_filter);
+        let counts = counted.counts.by_position();
+        let starts = || counted.starts.all();
+        let (written, database) = if variant == Variant::Standard {
+            let others = starts().map(|start| Ok(parse_fen(&start?.0).ok()));
+            let all = once(Ok(Some(Chess::default()))).chain(others);
+            let all = positions(all);
+            self.writer.write(counts, all, &info, memory, stop, meter)?
+        } else {
+            let others = starts().map(|start| Ok(variant.parse_fen(&start?.0).ok()));
+            let others = positions(others);
+            self.writer
+                .write(counts, others, &info, memory, stop, meter)?
+        };
+        if written.strays > 0 {
+            report.warnings.push(format!(
+                "{}: {} positions or moves are missing, because two positions share a key",
+                self.path.display(),
+                written.strays
+            ));
+        }
+        report.obs = Some(ObsReport {
+            path: self.path.to_owned(),
+            rows: written.rows,
+        });
+        Ok(database)
+    }
+}
+
+/// The starts that could be read, which are all: they were written from positions.
+fn positions<P: Rules>(
+    starts: impl Iterator<Item = Result<Option<P>>>,
+) -> impl Iterator<Item = Result<Keyed<P>>> {
+    starts.filter_map(|start| start.map(|start| start.map(Keyed::new)).transpose())
+}

@@ -1,0 +1,167 @@
+//! The suite among the outputs of a run.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{BatchSink, CountedGame, Needs, Plan, Sink, refuse_several_variants};
+use crate::{
+    error::{Error, Result},
+    make_book::{MakeBook, options::SuiteOutput, report::SuiteReport, write::Counted},
+    output::{AtomicFile, Finished},
+    position::{Keyed, Variant, stored},
+    suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
+};
+
+struct SuiteSink<'a> {
+    options: &'a MakeBook,
+    output: &'a SuiteOutput,
+    file: AtomicFile,
+    lines: GameLines,
+    /// The positions that are wanted, by their identities, none for those where games start.
+    wanted: HashMap<u64, String>,
+    /// The identities of the usual starting positions, by variant.
+    usual: [u64; Variant::ALL.len()],
+}
+
+/// The suite, if there is to be one.
+pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+    let output = options.suite.as_ref()?;
+    Some(Plan {
+        path: &output.path,
+        needs: Needs {
+            game_identities: true,
+            game_starts: output.suite.starts.is_empty(),
+            memory_shares: 1,
+            ..Needs::default()
+        },
+        of_games: Some("a suite is made of the lines of games"),
+        begin: Box::new(move |memory| {
+            refuse_long(options, output)?;
+            let starts = output.suite.starts.iter();
+            Ok(Box::new(SuiteSink {
+                options,
+                output,
+                file: suite::begin(&output.path, output.format)?,
+                lines: GameLines::new(&memory),
+                // Of positions that differ in their counters of moves alone, the first stays.
+                wanted: starts
+                    .rev()
+                    .map(|pos| (Keyed::new(pos.clone()).identity(), stored(pos)))
+                    .collect(),
+                usual: Variant::ALL.map(|variant| Keyed::new(variant.start()).identity()),
+            }))
+        }),
+    })
+}
+
+/// Refuses lines that are longer than what is read of games.
+fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
+    let (plies, max_ply) = (output.suite.plies, options.max_ply);
+    if plies <= max_ply {
+        return Ok(());
+    }
+    let problem = format!(
+        "no line of {plies} half-moves can be counted, because --max-ply {max_ply} ends games sooner"
+    );
+    Err(Error::file(&output.path, problem))
+}
+
+impl Sink for SuiteSink<'_> {
+    fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
+        let lines = Vec::new();
+        Some(Box::new(SuiteBatch { sink: self, lines }))
+    }
+
+    fn check_variants(&self, met: &BTreeMap<Variant, u64>) -> Result<()> {
+        match self.output.format {
+            SuiteFormat::Epd => refuse_several_variants(&self.output.path, "a suite of EPDs", met),
+            SuiteFormat::Pgn => Ok(()),
+        }
+    }
+
+    fn spilled_bytes(&self) -> u64 {
+        self.lines.spilled_bytes()
+    }
+
+    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+        let SuiteOutput {
+            path,
+            format,
+            suite,
+        } = self.output;
+        let min_game = self.options.move_filter.min_game;
+        let (file, lines) = self.lines.write(self.file, *format, suite, min_game)?;
+        if lines.entries == 0 && !self.options.allow_empty {
+            let reason = lines.why_empty(suite, min_game);
+            return Err(Error::Empty { reason });
+        }
+        counted.report.suite = Some(SuiteReport {
+            path: path.clone(),
+            lines: lines.entries,
+        });
+        file.finish()
+    }
+}
+
+impl SuiteSink<'_> {
+    /// Where the line from the start of a game starts, nothing for the usual place; `None` if it is not wanted.
+    fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
+        let first = game.identities.first().copied();
+        if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
+            return Some("");
+        }
+        let is_chess960 = game.variant == Variant::Chess960;
+        game.start
+            .filter(|epd| is_chess960 && is_chess960_start(epd))
+    }
+
+    /// The lines of a game: from its start, or from where it first comes to each position that is wanted.
+    fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
+        let length = self.output.suite.plies;
+        let line_from = |start: &str, ply: usize| {
+            let moves = game.plies.get(ply..ply + length)?;
+            let end = game.identities.get(ply + length).copied();
+            let end = end.unwrap_or(game.last_identity);
+            let moves = moves.iter().map(|ply| ply.mv);
+            Some(GameLine::new(game.variant, start, moves, end, game.result))
+        };
+        if self.wanted.is_empty() {
+            let line = self.start(game).and_then(|start| line_from(start, 0));
+            return line.into_iter().collect();
+        }
+        let mut met = Vec::new();
+        let mut found = Vec::new();
+        for (ply, identity) in game.identities.iter().enumerate() {
+            if let Some(start) = self.wanted.get(identity)
+                && !met.contains(identity)
+            {
+                met.push(*identity);
+                found.extend(line_from(start, ply));
+            }
+        }
+        found
+    }
+}
+
+/// The lines of a batch.
+struct SuiteBatch<'a> {
+    sink: &'a SuiteSink<'a>,
+    /// With the numbers of their games.
+    lines: Vec<(u32, GameLine)>,
+}
+
+impl BatchSink for SuiteBatch<'_> {
+    fn count(&mut self, game: &CountedGame<'_>) {
+        let lines = self.sink.lines(game).into_iter();
+        self.lines.extend(lines.map(|line| (game.number, line)));
+    }
+
+    fn leave_out(&mut self, games: &[u32]) {
+        self.lines
+            .retain(|(game, _)| games.binary_search(game).is_err());
+    }
+
+    fn add(self: Box<Self>) -> Result<()> {
+        let lines = self.lines.into_iter().map(|(_, line)| line);
+        self.sink.lines.add(&lines.collect::<Vec<_>>())
+    }
+}
