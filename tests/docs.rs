@@ -15,14 +15,14 @@ use crate::common::{sample, temp};
 const DOCUMENTS: [(&str, usize); 10] = [
     ("README.md", 11),
     ("docs/engine-tester.md", 9),
-    ("docs/club-player.md", 14),
-    ("docs/bot-owner.md", 19),
-    ("docs/data-person.md", 10),
+    ("docs/club-player.md", 13),
+    ("docs/bot-owner.md", 18),
+    ("docs/data-person.md", 9),
     ("docs/operator.md", 4),
-    ("docs/reference.md", 15),
-    ("docs/formats.md", 15),
+    ("docs/reference.md", 9),
+    ("docs/formats.md", 20),
     ("docs/compatibility.md", 8),
-    ("docs/scale.md", 7),
+    ("docs/scale.md", 11),
 ];
 
 fn root() -> &'static Path {
