@@ -29,7 +29,7 @@ impl Meter {
     }
 
     /// Adds work of so many steps.
-    pub(crate) fn expect(&self, steps: u64) {
+    pub(crate) fn add_total(&self, steps: u64) {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
 
@@ -66,7 +66,7 @@ pub(crate) struct Portions<'a> {
 impl<'a> Portions<'a> {
     /// Work of which nothing is done.
     pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
-        meter.expect(WHOLE);
+        meter.add_total(WHOLE);
         Portions {
             meter,
             done: 0.0,
@@ -96,10 +96,10 @@ mod tests {
     fn a_fraction_of_the_work_that_is_known() {
         let meter = Meter::default();
         assert_eq!(meter.fraction(), None);
-        meter.expect(4);
+        meter.add_total(4);
         meter.advance(1);
         assert_eq!(meter.fraction(), Some(0.25));
-        meter.expect(4);
+        meter.add_total(4);
         assert_eq!(meter.fraction(), Some(0.125));
         meter.advance(9);
         assert_eq!(meter.fraction(), Some(1.0));

@@ -88,7 +88,7 @@ impl<'a> Positions<'a> {
         meter: &'a Meter,
     ) -> Positions<'a> {
         let ordered = books.into_iter().enumerate().map(|(number, records)| {
-            meter.expect(records.book().len());
+            meter.add_total(records.book().len());
             Ordered::new(number, records)
         });
         Positions {

@@ -15,7 +15,7 @@ use shakmaty::{Color, variant::VariantPosition};
 use super::{
     Context,
     counted::counted,
-    errors::Silent,
+    errors::ExitOne,
     input::{InputFile, in_memory},
     progress::Bar,
     resources::MemoryArgs,
@@ -141,7 +141,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         counted(positions, "position"),
         counted(moves, "move")
     ));
-    Err(Silent.into())
+    Err(ExitOne.into())
 }
 
 /// Looks for the positions that differ where lines of either book come.

@@ -92,7 +92,7 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 /// Ends a command with exit status 1 although nothing failed: what it printed says why.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is no")]
-pub struct Silent;
+pub struct ExitOne;
 
 /// Standard output was closed before the other outputs of a command were in place.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
 
 /// Reports what went wrong in a command.
 fn failure(err: &anyhow::Error) -> ExitCode {
-    if err.is::<Silent>() {
+    if err.is::<ExitOne>() {
         return ExitCode::FAILURE;
     }
     if is_broken_pipe(err) && !err.is::<NoOutput>() {

@@ -50,7 +50,7 @@ impl Convert {
         pool: &ThreadPool,
         memory: Memory,
     ) -> Result<Counted> {
-        self.meter.expect(self.obs.about_rows());
+        self.meter.add_total(self.obs.about_rows());
         let hidden = Tally::new(memory.share(8));
         let tally = Tally::new(memory);
         let is_own = self.obs.info().is_own;

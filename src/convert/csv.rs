@@ -54,7 +54,7 @@ impl Convert {
         } else {
             1
         };
-        self.meter.expect(passes * self.obs.about_rows());
+        self.meter.add_total(passes * self.obs.about_rows());
         let mut table = Table {
             scaling: self.global_scaling(&filter)?,
             filter: &filter,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{sieve::Sieve, source::Source};
+use super::{source::Source, source_filter::SourceFilter};
 use crate::{
     error::Result,
     index::{
@@ -36,7 +36,7 @@ pub(super) struct Chosen<'a> {
 /// some parts to, and `join` puts these together.
 pub(super) fn fold_chosen<T: Send>(
     source: &Source,
-    sieve: &Sieve<'_>,
+    filter: &SourceFilter<'_>,
     list: &StoredList,
     begin: impl Fn() -> T + Sync,
     add: impl Fn(&mut T, Chosen<'_>) + Sync,
@@ -46,7 +46,7 @@ pub(super) fn fold_chosen<T: Send>(
     let add_part = |(mut sum, mut room): (T, Room), number: usize| {
         let part = &parts[number];
         let end = parts.get(number + 1).map_or(Some(u32::MAX), first_id);
-        let known = end.and_then(|end| room.choose(sieve, &part.list, end));
+        let known = end.and_then(|end| room.choose(filter, &part.list, end));
         let games = known.ok_or_else(|| source.index.malformed_part(part))?;
         if !games.is_empty() {
             let moves = &part.list.moves().collect::<Vec<BookMove>>();
@@ -90,28 +90,38 @@ struct Room {
 impl Room {
     /// The games of a part of a list that pass, whose ids must be less than `end`; `None` if the part is malformed or
     /// names games that there are not.
-    fn choose(&mut self, sieve: &Sieve<'_>, part: &List<'_>, end: u32) -> Option<&[(u32, u32)]> {
+    fn choose(
+        &mut self,
+        filter: &SourceFilter<'_>,
+        part: &List<'_>,
+        end: u32,
+    ) -> Option<&[(u32, u32)]> {
         let first = part.first_id()?;
-        let end = sieve.games().min(end as usize);
+        let end = filter.games().min(end as usize);
         let span = end.checked_sub(first as usize).filter(|span| *span > 0)?;
         if self.games.len() < part.len {
             self.games.resize(part.len, (0, 0));
         }
         let chosen = match span > SPARSE * part.len {
-            true => self.ask_each(sieve, part, end)?,
-            false => self.look_up(sieve, part, first as usize..end)?,
+            true => self.ask_each(filter, part, end)?,
+            false => self.look_up(filter, part, first as usize..end)?,
         };
         Some(&self.games[..chosen])
     }
 
     /// Asks each game by itself.
-    fn ask_each(&mut self, sieve: &Sieve<'_>, part: &List<'_>, end: usize) -> Option<usize> {
+    fn ask_each(
+        &mut self,
+        filter: &SourceFilter<'_>,
+        part: &List<'_>,
+        end: usize,
+    ) -> Option<usize> {
         let mut chosen = 0;
         let mut are_known = true;
         part.for_each(|id, number| match (id as usize) < end {
             true => {
                 self.games[chosen] = (id, number as u32);
-                chosen += usize::from(sieve.admits(id as usize));
+                chosen += usize::from(filter.admits(id as usize));
             }
             false => are_known = false,
         })?;
@@ -121,15 +131,15 @@ impl Room {
     /// Asks all games of the stretch first, which goes from one to the next in memory, and looks up those of the list.
     fn look_up(
         &mut self,
-        sieve: &Sieve<'_>,
+        filter: &SourceFilter<'_>,
         part: &List<'_>,
         stretch: Range<usize>,
     ) -> Option<usize> {
         let first = stretch.start;
-        let passes = match sieve.asked(stretch.clone()) {
+        let passes = match filter.asked(stretch.clone()) {
             Some(asked) => asked,
             None => {
-                if !sieve.mark(stretch, &mut self.passes) {
+                if !filter.mark(stretch, &mut self.passes) {
                     return Some(0);
                 }
                 &self.passes

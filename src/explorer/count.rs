@@ -9,9 +9,9 @@ use super::{
     games::Hot,
     line::Line,
     query::{Query, Sort, View},
-    sieves::Sieves,
     source::Source,
-    summed::SumFilter,
+    source_filter::SourceFilters,
+    summed::ClassFilter,
     tally::{MoveTally, Results},
 };
 use crate::{
@@ -55,15 +55,18 @@ pub(super) struct Counted {
 
 impl Counted {
     /// Counts the games for a question.
-    pub(super) fn new(sieves: &Sieves<'_>, query: &Query) -> Result<Counted> {
+    pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<Counted> {
         let pos = query.line.position();
         let subject = subject_of(&query.line);
         let color = color_of_ratings(query, pos);
         let mut counted = Counted::empty(query);
         // Sums have the ratings of those who moved.
-        let sum_filter = sieves.sum_filter.as_ref().filter(|_| color == pos.turn());
-        for (source, sieve) in sieves.iter() {
-            match (source.place(subject)?, sum_filter) {
+        let class_filter = filters
+            .class_filter
+            .as_ref()
+            .filter(|_| color == pos.turn());
+        for (source, filter) in filters.iter() {
+            match (source.place(subject)?, class_filter) {
                 (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                     counted.add_sums(source, filter, subject, apart)?;
                 }
@@ -73,7 +76,7 @@ impl Counted {
                     let add = |counted: &mut Counted, chosen: Chosen<'_>| {
                         counted.add_chosen(source, &chosen, color);
                     };
-                    fold_chosen(source, sieve, &list, begin, add, |part| counted.join(part))?;
+                    fold_chosen(source, filter, &list, begin, add, |part| counted.join(part))?;
                 }
             }
         }
@@ -121,7 +124,7 @@ impl Counted {
     fn add_sums(
         &mut self,
         source: &Source,
-        filter: &SumFilter,
+        filter: &ClassFilter,
         subject: Subject,
         apart: Apart,
     ) -> Result<()> {
@@ -186,7 +189,7 @@ fn by_number(number: u64, mv: BookMove) -> Rank {
 /// How many games of a position pass, those that end there too, and the first `wanted` of them, or of those that come
 /// after one.
 pub(super) fn first_games(
-    sieves: &Sieves<'_>,
+    filters: &SourceFilters<'_>,
     query: &Query,
     sort: Sort,
     wanted: usize,
@@ -194,7 +197,7 @@ pub(super) fn first_games(
 ) -> Result<(u64, Vec<Rank>)> {
     let subject = subject_of(&query.line);
     let (mut total, mut best) = (0, Best::new(wanted));
-    for (source, sieve) in sieves.iter() {
+    for (source, filter) in filters.iter() {
         let list = source.list(subject, source.place(subject)?)?;
         let add = |(total, best): &mut (u64, Best<Rank>), chosen: Chosen<'_>| {
             *total += chosen.games.len() as u64;
@@ -218,7 +221,7 @@ pub(super) fn first_games(
             }
         };
         let begin = || (0, Best::new(wanted));
-        fold_chosen(source, sieve, &list, begin, add, |(more, part)| {
+        fold_chosen(source, filter, &list, begin, add, |(more, part)| {
             total += more;
             best.join(part);
         })?;
@@ -227,10 +230,10 @@ pub(super) fn first_games(
 }
 
 /// How many games of a list pass, those that end there too.
-pub(super) fn count_games(sieves: &Sieves<'_>, subject: Subject) -> Result<u64> {
+pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Result<u64> {
     let mut games = 0;
-    for (source, sieve) in sieves.iter() {
-        match (source.place(subject)?, &sieves.sum_filter) {
+    for (source, filter) in filters.iter() {
+        match (source.place(subject)?, &filters.class_filter) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                 filter.for_each_class(source, subject, apart, false, |_, class| {
                     games += class.moves.iter().map(MoveSum::total).sum::<u64>();
@@ -240,7 +243,7 @@ pub(super) fn count_games(sieves: &Sieves<'_>, subject: Subject) -> Result<u64> 
             (place, _) => {
                 let list = source.list(subject, place)?;
                 let add = |sum: &mut u64, chosen: Chosen<'_>| *sum += chosen.games.len() as u64;
-                fold_chosen(source, sieve, &list, || 0, add, |sum| games += sum)?;
+                fold_chosen(source, filter, &list, || 0, add, |sum| games += sum)?;
             }
         }
     }

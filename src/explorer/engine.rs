@@ -12,7 +12,7 @@ use super::{
     performance::performance,
     query::{Filters, Page, Query, View},
     ranked::Ranked,
-    sieves::Sieves,
+    source_filter::SourceFilters,
     sources::Sources,
     tally::{MoveTally, Results},
     unknown_name::UnknownName,
@@ -78,9 +78,9 @@ impl Explorer {
     fn answer_to(&self, query: &Query) -> Result<Answer> {
         task::fault("answer");
         self.sources.check(&query.filters)?;
-        let sieves = Sieves::new(&self.sources, &query.filters)?;
-        let is_long = query.transpositions && sieves.ask_long(subject_of(&query.line))?;
-        let mut counted = Counted::new(&sieves, query)?;
+        let filters = SourceFilters::new(&self.sources, &query.filters)?;
+        let is_long = query.transpositions && filters.ask_long(subject_of(&query.line))?;
+        let mut counted = Counted::new(&filters, query)?;
         let mut totals = Results::default();
         for (_, tally) in &counted.moves {
             totals += tally.results;
@@ -91,7 +91,7 @@ impl Explorer {
         counted.moves.truncate(query.moves.unwrap_or(usize::MAX));
         let moves = &counted.moves;
         let after = |(mv, _): &(BookMove, MoveTally)| subject_after(&query.line, *mv);
-        let reached = |played| count_games(&sieves, after(played)).map(Some);
+        let reached = |played| count_games(&filters, after(played)).map(Some);
         let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
             (false, _) => vec![None; moves.len()],
             (true, false) => moves.iter().map(reached).collect::<Result<_>>()?,
@@ -155,8 +155,8 @@ impl Explorer {
 
     fn ranked<'a>(&'a self, query: &'a Query, page: &Page) -> Result<Ranked<'a>> {
         self.sources.check(&query.filters)?;
-        let sieves = Sieves::new(&self.sources, &query.filters)?;
-        Ranked::new(sieves, query, page)
+        let filters = SourceFilters::new(&self.sources, &query.filters)?;
+        Ranked::new(filters, query, page)
     }
 
     /// The first name of some filters that no game has, if there is one.

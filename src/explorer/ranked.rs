@@ -5,7 +5,7 @@ use std::vec;
 use super::{
     count::{Rank, first_games},
     query::{Page, Query, Sort},
-    sieves::Sieves,
+    source_filter::SourceFilters,
 };
 use crate::{error::Result, position::BookMove};
 
@@ -14,7 +14,7 @@ const STRETCH: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
 /// The games on a page: their numbers and moves.
 pub(super) struct Ranked<'a> {
-    sieves: Sieves<'a>,
+    filters: SourceFilters<'a>,
     query: &'a Query,
     sort: Sort,
     /// How many games there are, also before and after the page.
@@ -30,9 +30,13 @@ pub(super) struct Ranked<'a> {
 }
 
 impl<'a> Ranked<'a> {
-    pub(super) fn new(sieves: Sieves<'a>, query: &'a Query, page: &Page) -> Result<Ranked<'a>> {
+    pub(super) fn new(
+        filters: SourceFilters<'a>,
+        query: &'a Query,
+        page: &Page,
+    ) -> Result<Ranked<'a>> {
         let mut ranked = Ranked {
-            sieves,
+            filters,
             query,
             sort: page.sort,
             total: 0,
@@ -50,7 +54,7 @@ impl<'a> Ranked<'a> {
     fn go_on(&mut self) -> Result<()> {
         let wanted = self.skip.saturating_add(self.left).min(STRETCH);
         let (total, mut ranks) =
-            first_games(&self.sieves, self.query, self.sort, wanted, self.last)?;
+            first_games(&self.filters, self.query, self.sort, wanted, self.last)?;
         self.total = total;
         self.is_last = ranks.len() < wanted;
         self.last = ranks.last().copied();

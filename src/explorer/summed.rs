@@ -13,15 +13,15 @@ use crate::{
 };
 
 /// Filters that whole [classes](Class) and months pass or not: those that Lichess's own explorer has.
-pub(super) struct SumFilter {
+pub(super) struct ClassFilter {
     /// Whether each class passes.
     classes: [bool; Class::COUNT],
     dates: DateRange,
 }
 
-impl SumFilter {
+impl ClassFilter {
     /// `None` for filters that have to be asked of each game.
-    pub(super) fn new(filters: &Filters) -> Option<SumFilter> {
+    pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
         // All fields are named, so that a new one cannot be forgotten here. A colour without a player says nothing.
         let Filters {
             speeds,
@@ -64,7 +64,7 @@ impl SumFilter {
                         && groups.as_ref().is_none_or(|set| set.contains(&group));
             }
         }
-        Some(SumFilter {
+        Some(ClassFilter {
             classes,
             dates: DateRange::new(*since, *until),
         })
@@ -125,8 +125,8 @@ impl SumFilter {
 mod tests {
     use super::*;
 
-    fn filter(since: &str, until: &str) -> Option<SumFilter> {
-        SumFilter::new(&Filters {
+    fn filter(since: &str, until: &str) -> Option<ClassFilter> {
+        ClassFilter::new(&Filters {
             since: since.parse().ok(),
             until: until.parse().ok(),
             ..Filters::default()
@@ -174,10 +174,10 @@ mod tests {
             groups: Some([RatingGroup::of(1600)].into_iter().collect()),
             ..Filters::default()
         };
-        let passing = SumFilter::new(&filters).unwrap().classes;
+        let passing = ClassFilter::new(&filters).unwrap().classes;
         assert_eq!(passing.iter().filter(|passes| **passes).count(), 1);
         assert!(passing[Class::new(Speed::Blitz, RatingGroup::of(1600)).number()]);
         filters.min_ply = 1;
-        assert!(SumFilter::new(&filters).is_none());
+        assert!(ClassFilter::new(&filters).is_none());
     }
 }

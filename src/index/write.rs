@@ -102,8 +102,8 @@ impl IndexWriter {
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(IndexSummary, Finished)> {
-        meter.expect(record_count(from.postings));
-        meter.expect(from.games.len());
+        meter.add_total(record_count(from.postings));
+        meter.add_total(from.games.len());
         let source = Source::new(&from, self.with_stats, meter);
         self.write_waves(source, from.postings, from.games.len(), stop, meter)
     }
@@ -228,7 +228,7 @@ impl<'a> Source<'a> {
         let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
         let explored = |data: ExploredData<'a>| {
             let items = record_count(data.records);
-            meter.expect(items);
+            meter.add_total(items);
             ExploredSource {
                 data,
                 items,

@@ -135,7 +135,7 @@ impl Progress {
     pub(super) fn end(&self) {
         let meter = self.enter(Phase::Book);
         meter.reset();
-        meter.expect(1);
+        meter.add_total(1);
         meter.advance(1);
     }
 
@@ -174,7 +174,7 @@ mod tests {
         progress.enter(Phase::Sorting);
         assert_eq!(progress.fraction(), Some(0.6));
         let meter = progress.enter(Phase::Book);
-        meter.expect(8);
+        meter.add_total(8);
         meter.advance(4);
         assert_eq!(progress.fraction(), Some(0.85));
         meter.advance(4);

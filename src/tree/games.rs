@@ -7,7 +7,7 @@ use shakmaty::{Position, variant::VariantPosition};
 /// Columns of a line of movetext.
 const WIDTH: usize = 80;
 
-/// Writes games one behind the other.
+/// Writes games one after the other.
 #[derive(Debug)]
 pub(crate) struct GameWriter<W> {
     out: W,

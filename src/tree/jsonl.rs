@@ -43,7 +43,7 @@ struct LineMove {
     losses: Option<u64>,
     /// Whether the source has the move.
     known: bool,
-    /// Whether the position behind it has a line elsewhere.
+    /// Whether the position after it has a line elsewhere.
     transposition: bool,
 }
 

@@ -157,7 +157,7 @@ impl Source for Explored {
 }
 
 /// A source that also has a move where the other has none: each after which the other knows one. So the book of one
-/// side goes on behind the replies of the other.
+/// side goes on after the replies of the other.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 

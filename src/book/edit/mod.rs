@@ -163,7 +163,7 @@ impl Rewrite<'_> {
         out: &mut impl Write,
         meter: &Meter,
     ) -> Result<Written> {
-        meter.expect(book.len());
+        meter.add_total(book.len());
         let positions = std::mem::take(&mut self.positions);
         let mut changed = positions.iter().peekable();
         let mut written = Written::default();

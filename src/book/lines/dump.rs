@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, san::SanPlus};
 
-use super::knowledge::{Choice, Knowledge, Reply};
+use super::knowledge::{Knowledge, LikelyMove, Reply};
 use crate::{
     book::open::Book,
     error::Error,
@@ -54,11 +54,11 @@ pub fn write<P: Rules>(
 struct Node<P> {
     pos: Keyed<P>,
     /// The next ones last.
-    moves: Vec<Choice>,
+    moves: Vec<LikelyMove>,
     /// Whether any move led on from here.
     has_moves: bool,
     /// The move that the line goes on with.
-    current: Option<Choice>,
+    current: Option<LikelyMove>,
 }
 
 struct LineWriter<'a, P, W> {
@@ -108,7 +108,7 @@ impl<P: Rules, W: Write> LineWriter<'_, P, W> {
         } else {
             let mut replies = self.knowledge.replies(&pos)?;
             replies.sort_by_cached_key(|reply| uci(pos.position(), reply.mv));
-            let choice = |reply: Reply<P>| Choice {
+            let choice = |reply: Reply<P>| LikelyMove {
                 mv: reply.mv,
                 share: 0.0,
             };

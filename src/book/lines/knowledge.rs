@@ -14,7 +14,7 @@ use crate::{
 /// A book whose records are in order.
 pub(in crate::book) struct Knowledge<'a> {
     book: &'a Book,
-    filter: Filter,
+    filter: AbsentKeys,
     places: Places,
     positions: u64,
     /// Counts the records that are read and the positions whose moves are asked for.
@@ -29,7 +29,7 @@ const POSITION: u64 = 100;
 
 /// A move that the book knows, and how often it would be chosen, from 0 to 1.
 #[derive(Copy, Clone)]
-pub(super) struct Choice {
+pub(super) struct LikelyMove {
     pub mv: Move,
     pub share: f64,
 }
@@ -58,7 +58,7 @@ impl<'a> Knowledge<'a> {
         meter: &'a Meter,
         walks: u64,
     ) -> Result<Knowledge<'a>> {
-        Knowledge::within(book, meter, walks, Filter::MOST + Places::MOST)
+        Knowledge::within(book, meter, walks, AbsentKeys::MOST + Places::MOST)
     }
 
     /// The same in so many bytes at most, past some KiB. The fewer they are, the more often the book is read.
@@ -72,8 +72,8 @@ impl<'a> Knowledge<'a> {
         walks: u64,
         memory: usize,
     ) -> Result<Knowledge<'a>> {
-        meter.expect(book.len());
-        let mut filter = Filter::new(book.len(), memory / 3 * 2);
+        meter.add_total(book.len());
+        let mut filter = AbsentKeys::new(book.len(), memory / 3 * 2);
         let mut places = Places::new(book.len(), memory / 3);
         let mut positions = 0;
         // The null key is the header's.
@@ -95,7 +95,7 @@ impl<'a> Knowledge<'a> {
         }
         meter.advance(book.len() % STEP);
         // Each side is to move in about half of the positions.
-        meter.expect(positions * walks / 2 * POSITION);
+        meter.add_total(positions * walks / 2 * POSITION);
         Ok(Knowledge {
             book,
             filter,
@@ -132,7 +132,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// The moves of the book that can be chosen, in its order, each with its share.
-    pub(super) fn choices<P: Rules>(&self, known: &Known<P>) -> Result<Vec<Choice>> {
+    pub(super) fn choices<P: Rules>(&self, known: &Known<P>) -> Result<Vec<LikelyMove>> {
         self.meter.advance(POSITION);
         let pos = known.pos.position();
         let moves: Vec<(Move, f64)> = self
@@ -142,7 +142,7 @@ impl<'a> Knowledge<'a> {
             .filter_map(|entry| Some((playable(pos, &entry)?, entry.weight.into())))
             .collect();
         let sum: f64 = moves.iter().map(|(_, weight)| weight).sum();
-        let choice = |(mv, weight)| Choice {
+        let choice = |(mv, weight)| LikelyMove {
             mv,
             share: weight / sum,
         };
@@ -171,11 +171,11 @@ impl<'a> Knowledge<'a> {
 }
 
 /// Tells of most keys that a book has not got them, by a bit for each value of their low bits.
-struct Filter {
+struct AbsentKeys {
     bits: Vec<u64>,
 }
 
-impl Filter {
+impl AbsentKeys {
     /// Bits for each record: at most one in so many keys that the book does not have passes.
     const BITS_A_RECORD: u64 = 32;
 
@@ -183,10 +183,10 @@ impl Filter {
     const MOST: usize = 1 << 28;
 
     /// A filter for so many records, in so many bytes at most.
-    fn new(records: u64, memory: usize) -> Filter {
-        let words = (records * Filter::BITS_A_RECORD / 64).next_power_of_two();
-        let most = power_of_two(memory.clamp(1 << 9, Filter::MOST) / size_of::<u64>());
-        Filter {
+    fn new(records: u64, memory: usize) -> AbsentKeys {
+        let words = (records * AbsentKeys::BITS_A_RECORD / 64).next_power_of_two();
+        let most = power_of_two(memory.clamp(1 << 9, AbsentKeys::MOST) / size_of::<u64>());
+        AbsentKeys {
             bits: vec![0; words.min(most) as usize],
         }
     }

@@ -57,7 +57,7 @@ impl<'a> IndexMerge<'a> {
                 let items: u64 = contents.iter().map(|contents| contents.items).sum();
                 let items = items.saturating_sub(names) + u64::from(merge.games.name_count());
                 let lists = ListMerge::new(plan, contents, merge, items)?;
-                meter.expect(lists.bytes_left());
+                meter.add_total(lists.bytes_left());
                 Ok(ExploredEntries {
                     games: merge.games.entries(),
                     lists,
@@ -67,8 +67,8 @@ impl<'a> IndexMerge<'a> {
             })
             .transpose()?;
         let positions = PositionMerge::new(plan)?;
-        meter.expect(positions.bytes_left());
-        meter.expect(plan.games);
+        meter.add_total(positions.bytes_left());
+        meter.add_total(plan.games);
         Ok(IndexMerge {
             positions,
             games: records.walk(),

@@ -48,7 +48,7 @@ impl Sink for CountsSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Counts);
-        meter.expect(SHARDS as u64);
+        meter.add_total(SHARDS as u64);
         let counts = counted.counts.by_position();
         let (source, rows) = match &counted.counts.shared_keys {
             Some(keys) => {

@@ -82,7 +82,7 @@ impl Sink for ObsSink<'_> {
         } = self.options;
         let report = &mut counted.report;
         let meter = progress.enter(Phase::Database);
-        meter.expect(2 * report.positions);
+        meter.add_total(2 * report.positions);
         let met = report.totals.variants.keys().next().copied();
         let variant = self.options.variant.only().or(met).unwrap_or_default();
         let info = Info::new(variant, counted.provenance.clone(), move_filter);

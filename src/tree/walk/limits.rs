@@ -29,11 +29,11 @@ pub struct Limits {
 
 /// A move that is within the limits.
 #[derive(Clone, Debug)]
-pub(super) struct Choice {
+pub(super) struct KeptMove {
     pub mv: TreeMove,
     /// Its share of the weights of the position, in percent.
     pub share: f64,
-    /// How much of the whole tree is likely to be behind it, from 0 to 1.
+    /// How much of the whole tree is likely to be after it, from 0 to 1.
     pub portion: f64,
 }
 
@@ -52,7 +52,7 @@ impl Limits {
         source: &impl Source,
         pos: &Keyed<VariantPosition>,
         portion: f64,
-    ) -> Result<Vec<Choice>> {
+    ) -> Result<Vec<KeptMove>> {
         let moves = source.moves(pos)?;
         let sum: u64 = moves.iter().map(|mv| mv.weight).sum();
         let with_shares = moves.into_iter().map(|mv| {
@@ -62,10 +62,10 @@ impl Limits {
         let admitted: Vec<(TreeMove, f64)> = with_shares
             .filter(|(mv, share)| self.admits(mv, *share))
             .collect();
-        // A move of no weight has something behind it too.
+        // A move of no weight has something after it too.
         let size = |share: f64| share + 1.0;
         let sizes: f64 = admitted.iter().map(|(_, share)| size(*share)).sum();
-        let choice = |(mv, share)| Choice {
+        let choice = |(mv, share)| KeptMove {
             mv,
             share,
             portion: portion * size(share) / sizes,

@@ -1,7 +1,7 @@
 //! Going through a tree, each position once.
 
+mod expansion;
 mod limits;
-mod onward;
 #[cfg(test)]
 mod tests;
 
@@ -11,8 +11,8 @@ use shakmaty::{Move, variant::VariantPosition};
 
 pub use self::limits::Limits;
 use self::{
-    limits::Choice,
-    onward::{Behind, Onward},
+    expansion::{AfterMove, Expansion},
+    limits::KeptMove,
 };
 use super::source::{Source, TreeMove};
 use crate::{
@@ -25,16 +25,16 @@ use crate::{
 /// In which order moves are met.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// A move, then all behind it, then the next of its position.
+    /// A move, then all after it, then the next of its position.
     Lines,
-    /// A move, then the others of its position as variations with all behind them, then what is behind the move.
+    /// A move, then the others of its position as variations with all after them, then what is after the move.
     Variations {
         /// How many variations may stand in one another. What would be deeper becomes a game of its own.
         deepest: usize,
         /// How many moves a game may have before what is left of it becomes games of their own.
         longest: u64,
     },
-    /// All moves of a position, then all behind each.
+    /// All moves of a position, then all after each.
     Positions,
 }
 
@@ -49,7 +49,7 @@ pub struct Branch<'a> {
     pub mv: &'a TreeMove,
     /// Its share of the weights of the position, in percent.
     pub share: f64,
-    /// Whether the tree goes on from the position behind it, but behind another move.
+    /// Whether the tree goes on from the position after it, but after another move.
     pub is_transposition: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Tree<'a, S> {
 
 impl<'a, S: Source> Tree<'a, S> {
     /// The tree from a position on. `meter` tells how far a walk through it is, as far as weights tell how much is
-    /// behind a move.
+    /// after a move.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
         Tree {
             source,
@@ -99,7 +99,7 @@ impl<'a, S: Source> Tree<'a, S> {
         &self.start
     }
 
-    /// Walks through the tree and calls `f` with what it meets. Each position is gone on from once, behind one of the
+    /// Walks through the tree and calls `f` with what it meets. Each position is gone on from once, after one of the
     /// moves that lead there.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl<'a, S: Source> Tree<'a, S> {
             meter,
         } = self;
         let done = Portions::new(meter);
-        let onward = Onward::new(source, start, limits, meter)?;
+        let expansion = Expansion::new(source, start, limits, meter)?;
         let start = Rc::new(Node {
             pos: Keyed::new(start.clone()),
             ply: 0,
@@ -125,7 +125,7 @@ impl<'a, S: Source> Tree<'a, S> {
             source,
             limits,
             order,
-            onward,
+            expansion,
             left: limits.moves.unwrap_or(u64::MAX),
             tasks: Vec::new(),
             in_game: 0,
@@ -150,7 +150,7 @@ struct Node {
     ply: usize,
     /// How many variations it stands in.
     nesting: usize,
-    /// How much of the whole tree is likely to be behind it.
+    /// How much of the whole tree is likely to be after it.
     portion: f64,
     /// The position before it and the move from there.
     before: Option<(Rc<Node>, Move)>,
@@ -174,8 +174,8 @@ impl Node {
 enum Task {
     /// The moves of a position.
     Expand(Rc<Node>),
-    /// A move of a position in so many variations, and what is behind it.
-    Branch(Rc<Node>, Choice, usize),
+    /// A move of a position in so many variations, and what is after it.
+    Branch(Rc<Node>, KeptMove, usize),
     Open,
     Close,
 }
@@ -184,7 +184,7 @@ struct Walk<'a, S> {
     source: &'a S,
     limits: &'a Limits,
     order: Order,
-    onward: Onward,
+    expansion: Expansion,
     /// How many more moves there may be.
     left: u64,
     tasks: Vec<Task>,
@@ -242,8 +242,8 @@ impl<S: Source> Walk<'_, S> {
             Task::Open => (self.f)(Event::Open)?,
             Task::Close => (self.f)(Event::Close)?,
             Task::Branch(node, choice, nesting) => {
-                let behind = self.meet(&node, &choice, nesting)?;
-                self.tasks.extend(behind.map(Task::Expand));
+                let after = self.meet(&node, &choice, nesting)?;
+                self.tasks.extend(after.map(Task::Expand));
             }
             Task::Expand(node) if is_full => {
                 let node = Rc::unwrap_or_clone(node);
@@ -270,12 +270,11 @@ impl<S: Source> Walk<'_, S> {
             Order::Positions => {
                 let (pos, ply) = (&node.pos, node.ply);
                 (self.f)(Event::Position { pos, ply })?;
-                let mut behind = Vec::new();
+                let mut after = Vec::new();
                 for choice in &choices {
-                    behind.extend(self.meet(node, choice, nesting)?);
+                    after.extend(self.meet(node, choice, nesting)?);
                 }
-                self.tasks
-                    .extend(behind.into_iter().rev().map(Task::Expand));
+                self.tasks.extend(after.into_iter().rev().map(Task::Expand));
             }
             Order::Variations { deepest, .. } => self.expand_variations(node, choices, deepest)?,
         }
@@ -285,14 +284,14 @@ impl<S: Source> Walk<'_, S> {
     fn expand_variations(
         &mut self,
         node: &Rc<Node>,
-        choices: Vec<Choice>,
+        choices: Vec<KeptMove>,
         deepest: usize,
     ) -> Result<()> {
         let nesting = node.nesting;
         let mut choices = choices.into_iter();
         if let Some(main) = choices.next() {
-            let behind = self.meet(node, &main, nesting)?;
-            self.tasks.extend(behind.map(Task::Expand));
+            let after = self.meet(node, &main, nesting)?;
+            self.tasks.extend(after.map(Task::Expand));
         }
         if nesting == deepest {
             let branch = |choice| Task::Branch(Rc::clone(node), choice, 0);
@@ -309,18 +308,18 @@ impl<S: Source> Walk<'_, S> {
     }
 
     /// The moves of a position that are within the limits.
-    fn choices(&self, node: &Node) -> Result<Vec<Choice>> {
+    fn choices(&self, node: &Node) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
         }
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Meets a move; answers the position behind it if the tree goes on there.
+    /// Meets a move; answers the position after it if the tree goes on there.
     fn meet(
         &mut self,
         node: &Rc<Node>,
-        choice: &Choice,
+        choice: &KeptMove,
         nesting: usize,
     ) -> Result<Option<Rc<Node>>> {
         if self.left == 0 {
@@ -331,15 +330,15 @@ impl<S: Source> Walk<'_, S> {
         let mv = choice.mv.mv;
         let (mut pos, ply) = (node.pos.clone(), node.ply + 1);
         pos.play(mv);
-        let behind = self.onward.behind(&node.pos, mv, &pos, ply)?;
+        let after = self.expansion.after(&node.pos, mv, &pos, ply)?;
         (self.f)(Event::Move(Branch {
             pos: &node.pos,
             ply: node.ply,
             mv: &choice.mv,
             share: choice.share,
-            is_transposition: behind == Behind::Elsewhere,
+            is_transposition: after == AfterMove::Transposition,
         }))?;
-        if behind != Behind::Here {
+        if after != AfterMove::Expanded {
             self.done.add(choice.portion);
             return Ok(None);
         }

@@ -146,7 +146,7 @@ fn soonest(records: &BTreeSet<(u64, u16)>) -> BTreeMap<u64, usize> {
         if level.is_empty() {
             break;
         }
-        let behind = |pos: &Keyed<Chess>| -> Vec<Keyed<Chess>> {
+        let after = |pos: &Keyed<Chess>| -> Vec<Keyed<Chess>> {
             let moves = pos.position().legal_moves().into_iter();
             let known = moves.filter(|mv| records.contains(&(pos.key(), BookMove::from(*mv).0)));
             known
@@ -157,7 +157,7 @@ fn soonest(records: &BTreeSet<(u64, u16)>) -> BTreeMap<u64, usize> {
                 })
                 .collect()
         };
-        level = level.iter().flat_map(behind).collect();
+        level = level.iter().flat_map(after).collect();
     }
     plies
 }

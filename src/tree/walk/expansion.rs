@@ -1,4 +1,4 @@
-//! Where a tree goes on: behind one of the moves that lead to a position, and nowhere else.
+//! Where a tree goes on: after one of the moves that lead to a position, and nowhere else.
 
 use shakmaty::{Move, variant::VariantPosition};
 
@@ -14,44 +14,44 @@ use crate::{
 /// Positions of a level up to so many bytes stay in memory.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// What is behind a move.
+/// What is after a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Behind {
+pub(super) enum AfterMove {
     /// The tree goes on.
-    Here,
-    /// The tree goes on behind another move that leads to the same position.
-    Elsewhere,
+    Expanded,
+    /// The tree goes on after another move that leads to the same position.
+    Transposition,
     /// Nothing, because the lines are as long as they may be.
-    Nothing,
+    End,
 }
 
-/// Which of the moves that lead to a position the tree goes on behind.
-pub(super) enum Onward {
+/// Which of the moves that lead to a position the tree goes on after.
+pub(super) enum Expansion {
     /// The first that the walk meets.
     First { met: Seen, plies: usize },
     /// One by which it is reached in the fewest half-moves: the first such of the last level but one.
     Soonest {
         /// All positions that the tree goes on from.
         met: Seen,
-        /// The moves that it goes on behind.
+        /// The moves that it goes on after.
         moves: Seen,
     },
 }
 
-impl Onward {
+impl Expansion {
     pub(super) fn new(
         source: &impl Source,
         start: &VariantPosition,
         limits: &Limits,
         meter: &Meter,
-    ) -> Result<Onward> {
+    ) -> Result<Expansion> {
         if limits.max_ply.is_some() {
-            return Onward::soonest(source, start, limits, meter);
+            return Expansion::soonest(source, start, limits, meter);
         }
         let mut met = Seen::new(limits.memory.share(2));
         met.insert(place(&Keyed::new(start.clone())))?;
         let plies = limits.plies();
-        Ok(Onward::First { met, plies })
+        Ok(Expansion::First { met, plies })
     }
 
     /// Walks level by level to all positions that the tree goes on from.
@@ -60,7 +60,7 @@ impl Onward {
         start: &VariantPosition,
         limits: &Limits,
         meter: &Meter,
-    ) -> Result<Onward> {
+    ) -> Result<Expansion> {
         let mut done = Portions::new(meter);
         let mut met = Seen::new(limits.memory.share(4));
         let mut moves = Seen::new(limits.memory.share(4));
@@ -82,14 +82,14 @@ impl Onward {
                     done.add(portion);
                 }
                 for choice in choices {
-                    let mut behind = pos.clone();
-                    behind.play(choice.mv.mv);
-                    let is_new = met.insert(place(&behind))?;
+                    let mut after = pos.clone();
+                    after.play(choice.mv.mv);
+                    let is_new = met.insert(place(&after))?;
                     if is_new {
                         moves.insert(way(&pos, choice.mv.mv))?;
                     }
                     if is_new && ply + 1 < limits.plies() {
-                        wait(&mut next, behind.position(), choice.portion)?;
+                        wait(&mut next, after.position(), choice.portion)?;
                     } else {
                         done.add(choice.portion);
                     }
@@ -101,28 +101,28 @@ impl Onward {
             }
         }
         done.finish();
-        Ok(Onward::Soonest { met, moves })
+        Ok(Expansion::Soonest { met, moves })
     }
 
-    /// What is behind a move from one position to another, which is so many half-moves from the start.
-    pub(super) fn behind(
+    /// What is after a move from one position to another, which is so many half-moves from the start.
+    pub(super) fn after(
         &mut self,
         before: &Keyed<VariantPosition>,
         mv: Move,
         after: &Keyed<VariantPosition>,
         ply: usize,
-    ) -> Result<Behind> {
+    ) -> Result<AfterMove> {
         Ok(match self {
             // Another line may come there sooner.
-            Onward::First { plies, .. } if ply >= *plies => Behind::Nothing,
-            Onward::First { met, .. } => match met.insert(place(after))? {
-                true => Behind::Here,
-                false => Behind::Elsewhere,
+            Expansion::First { plies, .. } if ply >= *plies => AfterMove::End,
+            Expansion::First { met, .. } => match met.insert(place(after))? {
+                true => AfterMove::Expanded,
+                false => AfterMove::Transposition,
             },
-            Onward::Soonest { met, .. } if !met.contains(place(after))? => Behind::Nothing,
-            Onward::Soonest { moves, .. } => match moves.contains(way(before, mv))? {
-                true => Behind::Here,
-                false => Behind::Elsewhere,
+            Expansion::Soonest { met, .. } if !met.contains(place(after))? => AfterMove::End,
+            Expansion::Soonest { moves, .. } => match moves.contains(way(before, mv))? {
+                true => AfterMove::Expanded,
+                false => AfterMove::Transposition,
             },
         })
     }

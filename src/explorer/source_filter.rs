@@ -10,10 +10,15 @@ use super::{
     games::{Games, Traits},
     query::Filters,
     source::Source,
+    sources::Sources,
+    summed::ClassFilter,
 };
 use crate::{
     error::Result,
-    index::layout::{EcoNumber, Subject},
+    index::{
+        explored::ListPlace,
+        layout::{EcoNumber, Subject},
+    },
     pgn::{NameMatch, folded},
 };
 
@@ -23,8 +28,59 @@ const FEW: usize = 32;
 /// All games are asked so many at a time.
 const STRETCH: usize = 1 << 16;
 
-/// Filters made ready for a source.
-pub(super) struct Sieve<'a> {
+/// A list with more than one of so many games of a source is long.
+const LONG: u64 = 4;
+
+/// The sources of which a game can pass, and what passes there.
+pub(super) struct SourceFilters<'a> {
+    filters: Vec<(&'a Source, SourceFilter<'a>)>,
+    /// What sums are asked for, if they have all that the filters ask about.
+    pub class_filter: Option<ClassFilter>,
+}
+
+impl<'a> SourceFilters<'a> {
+    pub(super) fn new(sources: &'a Sources, query: &Filters) -> Result<SourceFilters<'a>> {
+        let mut filters = Vec::new();
+        for source in sources.iter() {
+            if let Some(filter) = SourceFilter::new(source, query)? {
+                filters.push((source, filter));
+            }
+        }
+        Ok(SourceFilters {
+            filters,
+            class_filter: ClassFilter::new(query),
+        })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a Source, &SourceFilter<'a>)> {
+        self.filters
+            .iter()
+            .map(|(source, filter)| (*source, filter))
+    }
+
+    /// Asks all games of the sources in which the list of a subject is long, if sums do not answer. Answers whether
+    /// there are any.
+    ///
+    /// It is worth it where several lists of much the same games are gone through.
+    pub(super) fn ask_long(&self, subject: Subject) -> Result<bool> {
+        let mut are_any = false;
+        if self.class_filter.is_some() {
+            return Ok(are_any);
+        }
+        for (source, filter) in self.iter() {
+            if let ListPlace::Apart(apart) = source.place(subject)?
+                && apart.items > source.games() / LONG
+            {
+                filter.ask_all();
+                are_any = true;
+            }
+        }
+        Ok(are_any)
+    }
+}
+
+/// The filters of a query, prepared for one source.
+pub(super) struct SourceFilter<'a> {
     games: &'a Games,
     /// The games of the player or of the opponent, a bit each.
     of_somebody: Option<Vec<u64>>,
@@ -37,7 +93,7 @@ pub(super) struct Sieve<'a> {
     traits: Option<Box<[bool; Traits::COUNT]>>,
     /// Whether games with these openings pass, by their numbers.
     eco: Option<Box<[bool; EcoNumber::COUNT]>>,
-    /// Whether each game passes, if [all](Sieve::ask_all) have been asked.
+    /// Whether each game passes, if [all](SourceFilter::ask_all) have been asked.
     asked: OnceLock<Vec<bool>>,
 }
 
@@ -48,9 +104,9 @@ struct Players {
     color: Option<Color>,
 }
 
-impl<'a> Sieve<'a> {
+impl<'a> SourceFilter<'a> {
     /// `None` if no game of the source can pass.
-    pub(super) fn new(source: &'a Source, filters: &Filters) -> Result<Option<Sieve<'a>>> {
+    pub(super) fn new(source: &'a Source, filters: &Filters) -> Result<Option<SourceFilter<'a>>> {
         if filters
             .source
             .as_ref()
@@ -76,7 +132,7 @@ impl<'a> Sieve<'a> {
             color: filters.color,
         });
         let dates = DateRange::new(filters.since, filters.until);
-        Ok(Some(Sieve {
+        Ok(Some(SourceFilter {
             games: &source.rows,
             of_somebody: games_of_somebody(source, filters)?,
             players,
