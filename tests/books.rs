@@ -343,6 +343,9 @@ fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
         "edit bad.bin --set e4=7 --in-place",
         "merge-book book.bin bad.bin --out new.bin",
         "filter bad.bin --best 1 --out new.bin",
+        "convert bad.bin new.bin --format csv",
+        "convert bad.bin new.bin --format jsonl",
+        "convert bad.bin new.bin --format pgn --plies 2",
     ] {
         let error = fails(dir.path(), line, 1);
         assert!(error.contains("bad.bin: the checksum"), "{line}: {error}");

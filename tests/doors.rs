@@ -1,7 +1,13 @@
-//! One question at every door: the command line, HTTP, the index, databases, counts and books must say the same of the
-//! games that pass the same filters, and what a plain count over the games says.
+//! One question at every door: the command line, HTTP, Python, the index, databases, counts and books must say the same of
+//! the games that pass the same filters, and what a plain count over the games says.
 
-use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    fs::{self, File},
+    path::Path,
+    process::Command,
+};
 
 use proptest::{
     collection::vec,
@@ -9,10 +15,10 @@ use proptest::{
     sample::select,
     test_runner::{Config, TestRunner},
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Move, Position, fen::Fen, san::SanPlus};
 
-use crate::common::{fails, ok, ok_json, records, served::Served, temp};
+use crate::common::{fails, ok, ok_json, python, records, served::Served, temp};
 
 /// What stands in a tag, and what it means.
 type Tag<T> = (&'static str, T);
@@ -314,6 +320,60 @@ impl Question {
         args
     }
 
+    /// The filters as `make_book` of Python takes them: the options of the command line by their names.
+    fn of_python_games(&self) -> Value {
+        let options = self.of_games().into_iter().map(|option| {
+            let (name, value) = option.split_once('=').unwrap_or((&option, ""));
+            let value = match value {
+                "" => json!(true),
+                value => value
+                    .parse::<u32>()
+                    .map_or(json!(value), |number| json!(number)),
+            };
+            (name.trim_start_matches("--").replace('-', "_"), value)
+        });
+        let mut options: Map<String, Value> = options.collect();
+        options.insert("min_game".to_owned(), json!(1));
+        let factors = ["win_factor", "draw_factor", "loss_factor"];
+        for (name, factor) in factors.into_iter().zip(FACTORS) {
+            options.insert(name.to_owned(), json!(factor));
+        }
+        options.into()
+    }
+
+    /// The filters as the explorer of Python takes them, null if it does not have one of them.
+    fn of_python(&self) -> Value {
+        if self.player.is_some() && !self.exact {
+            return Value::Null;
+        }
+        let mut filters = Map::new();
+        let mut add = |name: &str, value: Option<Value>| {
+            filters.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        let date = |[year, month]: [u16; 2]| json!(format!("{year}-{month:02}"));
+        add("since", self.since.map(date));
+        add("until", self.until.map(date));
+        add("min_elo", self.elo.map(|(min, _)| json!(min)));
+        add("max_elo", self.elo.map(|(_, max)| json!(max)));
+        add("player", self.player.map(|name| json!(name)));
+        let color = |color: Color| json!(color.fold_wb("white", "black"));
+        add("color", self.color.map(color));
+        let eco = |(first, last)| json!(format!("{first}-{last}"));
+        add("eco", self.eco.map(eco));
+        add("result", self.result.map(|result| json!(result)));
+        add("speeds", self.blitz.then(|| json!("blitz")));
+        filters.into()
+    }
+
+    /// Where it is asked.
+    fn line(&self, games: &[Game]) -> (Vec<String>, Chess) {
+        let (line, end) = games[self.place.0 % games.len()].line();
+        let plies = self.place.1.min(line.len());
+        let place = line.get(plies).map_or(end, |(pos, _)| pos.clone());
+        let moves = line[..plies].iter().map(|(_, mv)| coordinates(*mv));
+        (moves.collect(), place)
+    }
+
     /// The filters as HTTP takes them, `None` if it does not have one of them.
     fn of_http(&self) -> Option<String> {
         if self.elo.is_some() || (self.player.is_some() && !self.exact) {
@@ -400,23 +460,28 @@ fn by_color(mv: &Value) -> [u64; 3] {
 }
 
 /// Weights that tell wins, draws and losses apart: none of them is 32 or more.
-const FACTORS: [&str; 3] = ["--win-factor=1", "--draw-factor=32", "--loss-factor=1024"];
+const FACTORS: [u64; 3] = [1, 32, 1024];
 
-fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Question) {
-    let (line, end) = games[question.place.0 % games.len()].line();
-    let plies = question.place.1.min(line.len());
-    let place = line.get(plies).map_or(&end, |(pos, _)| pos);
-    let moves: Vec<String> = line[..plies]
-        .iter()
-        .map(|(_, mv)| coordinates(*mv))
-        .collect();
-    let at = format!("--moves={}", moves.join(" "));
-    let expected = expected(games.iter().filter(|game| question.admits(game)), place);
-    let turn = place.turn();
-    let of_mover = |[wins, draws, losses]: [u64; 3]| match turn {
+fn of_weight(weight: u64) -> [u64; 3] {
+    [weight % 32, weight / 32 % 32, weight / 1024]
+}
+
+/// White's wins, draws and Black's wins of those of the side to move, or the other way round.
+fn turned(turn: Color, [wins, draws, losses]: [u64; 3]) -> [u64; 3] {
+    match turn {
         Color::White => [wins, draws, losses],
         Color::Black => [losses, draws, wins],
-    };
+    }
+}
+
+fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Question) {
+    let (moves, place) = question.line(games);
+    let at = format!("--moves={}", moves.join(" "));
+    let expected = expected(games.iter().filter(|game| question.admits(game)), &place);
+    let of_mover = |numbers| turned(place.turn(), numbers);
+    let [win, draw, loss] = FACTORS;
+    let factors =
+        [("win", win), ("draw", draw), ("loss", loss)].map(|(of, n)| format!("--{of}-factor={n}"));
 
     let mut run = vec![
         "make-book",
@@ -427,13 +492,12 @@ fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Questi
         "--min-game=1",
     ];
     run.extend(["--bin=a.bin", "--obs=a.obs.db3", "--counts=a.counts"]);
-    run.extend(FACTORS);
+    run.extend(factors.iter().map(String::as_str));
     let filters = question.of_games();
     run.extend(filters.iter().map(String::as_str));
     ok(dir, &run);
     let book = counts(&ok_json(dir, &["show", "a.bin", "--json", &at]), |mv| {
-        let weight = number(mv, "weight");
-        of_mover([weight % 32, weight / 32 % 32, weight / 1024])
+        of_mover(of_weight(number(mv, "weight")))
     });
     assert_eq!(book, expected.times, "book: {question:?}");
     let obs = counts(&ok_json(dir, &["show", "a.obs.db3", "--json", &at]), |mv| {
@@ -442,7 +506,7 @@ fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Questi
     assert_eq!(obs, expected.times, "database: {question:?}");
     let mut run = vec!["make-book", "-q", "a.counts", "--force", "--allow-empty"];
     run.extend(["--min-game=1", "--bin=b.bin"]);
-    run.extend(FACTORS);
+    run.extend(factors.iter().map(String::as_str));
     ok(dir, &run);
     let [of_games, of_counts] = ["a.bin", "b.bin"].map(|book| records(&dir.join(book)));
     assert!(of_games == of_counts, "counts: {question:?}");
@@ -484,6 +548,56 @@ fn ask_everywhere(dir: &Path, served: &Served, games: &[Game], question: &Questi
     }
 }
 
+/// Asks Python, which answers all questions at once.
+fn ask_python(python: &Path, dir: &Path, games: &[Game], questions: &[Question]) {
+    let asked = questions.iter().map(|question| {
+        let fen = Fen::from_position(&question.line(games).1, EnPassantMode::PseudoLegal);
+        json!({"fen": fen.to_string(), "make": question.of_python_games(), "ask": question.of_python()})
+    });
+    let asked: Vec<Value> = asked.collect();
+    fs::write(dir.join("questions.json"), json!(asked).to_string()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/doors.py");
+    let mut command = Command::new(python);
+    command.arg(script).args(["games.pgn", "games.idx"]);
+    let questions_file = File::open(dir.join("questions.json")).unwrap();
+    let output = command.current_dir(dir).stdin(questions_file).output();
+    let output = output.unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let answers: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answers.len(), questions.len());
+    for (question, answer) in questions.iter().zip(&answers) {
+        let (_, place) = question.line(games);
+        let all = expected(games.iter(), &place);
+        let expected = expected(games.iter().filter(|game| question.admits(game)), &place);
+        let counts = |door: &str| -> BTreeMap<String, Vec<u64>> {
+            serde_json::from_value(answer[door].clone()).unwrap()
+        };
+        let of_mover = |numbers| turned(place.turn(), numbers);
+        let times = |door: &str, numbers: fn(&[u64]) -> [u64; 3]| -> Counts {
+            let counts = counts(door).into_iter();
+            counts
+                .map(|(uci, found)| (uci, of_mover(numbers(&found))))
+                .collect()
+        };
+        let book = times("book", |found| of_weight(found[0]));
+        assert_eq!(book, expected.times, "Python's book: {question:?}");
+        let database = times("database", |found| found.try_into().unwrap());
+        assert_eq!(database, expected.times, "Python's database: {question:?}");
+        assert_eq!(
+            answer["reached"], all.reached,
+            "Python's index: {question:?}"
+        );
+        if answer.get("explorer").is_some() {
+            let asked = counts("explorer").into_iter();
+            let asked: Counts = asked
+                .map(|(uci, found)| (uci, found.try_into().unwrap()))
+                .collect();
+            assert_eq!(asked, expected.games, "Python's explorer: {question:?}");
+        }
+    }
+}
+
 #[test]
 fn every_door_gives_the_same_answer() {
     let config = Config {
@@ -494,6 +608,7 @@ fn every_door_gives_the_same_answer() {
         ..Config::default()
     };
     let cases = (games(), vec(questions(), 1..5));
+    let python = python(&["polybook"]);
     let done = TestRunner::new(config).run(&cases, |(games, questions)| {
         let dir = temp();
         let mut pgn = String::new();
@@ -506,6 +621,9 @@ fn every_door_gives_the_same_answer() {
         let served = Served::start(dir.path(), "-q games.idx");
         for question in &questions {
             ask_everywhere(dir.path(), &served, &games, question);
+        }
+        if let Some(python) = &python {
+            ask_python(python, dir.path(), &games, &questions);
         }
         Ok(())
     });

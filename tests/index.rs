@@ -351,6 +351,37 @@ fn pages_and_texts_of_games() {
 }
 
 #[test]
+fn what_is_not_known_of_a_game_is_null() {
+    let dir = temp();
+    let tags = "[White \"?\"]\n[Black \"-\"]\n[Date \"????.??.??\"]\n[EventDate \"2019.??.??\"]\n[Event \"\"]\n[WhiteElo \"2500\"]\n";
+    write(
+        dir.path(),
+        "a.pgn",
+        format!("{tags}\n1. e4 *\n\n1. d4 1-0\n"),
+    );
+    ok(dir.path(), "make-book -q a.pgn --leveldb a.idx --explorer");
+    let listed = ok_json(dir.path(), "games --leveldb a.idx --json");
+    let [first, second] = [0, 1].map(|game| listed["games"][game].as_object().unwrap().clone());
+    let known = |game: serde_json::Map<String, serde_json::Value>| -> Vec<String> {
+        let known = game.into_iter().filter(|(_, value)| !value.is_null());
+        known
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    };
+    let mut found = known(first);
+    found.sort();
+    let expected = [
+        "event_date=\"2019.??.??\"",
+        "id=0",
+        "offset=1",
+        "result=\"*\"",
+        "white_elo=\"2500\"",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(known(second), ["id=1", "result=\"1-0\""]);
+}
+
+#[test]
 fn moves_need_statistics() {
     let dir = temp();
     let pgn = sample("famous.pgn");

@@ -16,6 +16,19 @@ fn keys() {
     let fen = "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3";
     assert_eq!(ok(dir, &["key", "--fen", fen]), "22a48b5a8e47ff78\n");
     assert_eq!(ok(dir, &["key", fen]), "22a48b5a8e47ff78\n");
+    // As a line of an EPD file, which a suite is too.
+    let epd = "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 hmvc 0; fmvn 3; c0 \"1 time/2\";";
+    assert_eq!(ok(dir, &["key", "--fen", epd]), "22a48b5a8e47ff78\n");
+    assert_eq!(ok(dir, &["key", epd]), "22a48b5a8e47ff78\n");
+    assert_eq!(
+        ok(dir, &["key", "--fen", epd, "--moves", "exf6 e5"]),
+        ok(dir, &["key", "--moves", "e4 d5 e5 f5 exf6 e5"])
+    );
+    for rest in ["e4", "0 3 moves exf6", "hmvc 0"] {
+        let given = format!("rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 {rest}");
+        let error = fails(dir, &["key", &given], 1);
+        assert!(error.contains("follows the position"), "{error}");
+    }
     let error = fails(dir, "key --moves Ke2", 1);
     assert!(error.contains("Ke2"), "{error}");
     fails(dir, "key --fen 8/8", 1);

@@ -786,6 +786,16 @@ fn what_is_no_castling_is_not_played_as_castling() {
 }
 
 #[test]
+fn a_line_of_an_epd_file_is_a_position() {
+    let (_dir, served) = famous();
+    let fen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR_w_KQkq_-";
+    let epd = format!("/lichess?fen={fen}_hmvc_0;_fmvn_1;_id_%22x%22;");
+    let moves = |path: &str| served.json(path)["moves"].clone();
+    assert_eq!(moves(&epd), moves("/lichess"));
+    assert_eq!(served.get(&format!("/lichess?fen={fen}_e2e4")).status, 400);
+}
+
+#[test]
 fn names_are_the_same_however_they_are_encoded() {
     let dir = temp();
     let game = |name: &str| format!("[Event \"A\"]\n[White \"{name}\"]\n\n1. e4 1-0\n\n");

@@ -703,6 +703,9 @@ fn no_command_answers_from_another_variants_games() {
             "convert a.obs.db3 t.bin",
             "edit a.bin --out b.bin --set e4=3",
             "edit a.bin --out b.bin --script start.txt",
+            "filter a.bin --out b.bin --reachable",
+            "dump-book --bin a.bin --color white --out t.txt",
+            "diff a.bin a.bin",
         ] {
             let error = fails(dir, &format!("{command} --variant {variant}"), 1);
             let expected = format!("is for normal, not for {variant}: ask with --variant");
@@ -713,7 +716,7 @@ fn no_command_answers_from_another_variants_games() {
             );
         }
     }
-    for name in ["t.csv", "t.pgn", "t.epd", "t.bin", "b.bin"] {
+    for name in ["t.csv", "t.pgn", "t.epd", "t.bin", "t.txt", "b.bin"] {
         assert!(!dir.join(name).exists(), "{name}");
     }
     // Games of several variants, three of which have the same keys.

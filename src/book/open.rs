@@ -164,7 +164,18 @@ impl Book {
         })
     }
 
-    /// The same whatever the checksum is.
+    /// Refuses a book with a checksum that is not that of its header and records. Reads all of a book that has one.
+    pub(crate) fn refuse_changed(&self) -> Result<()> {
+        let records = self.checked_records()?;
+        if records.expected.is_some() {
+            for record in records {
+                record?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The records as [`checked_records`](Book::checked_records) has them, whatever the checksum is.
     pub(super) fn unchecked_records(&self) -> CheckedRecords<'_> {
         CheckedRecords {
             book: self,

@@ -23,7 +23,7 @@ use super::{
     suite::SuiteArgs,
     usage::Usage,
     variant::{self, refuse_other},
-    weighting::WeightingArgs,
+    weighting::{WeightingArgs, left_out_by},
 };
 
 /// Make a Polyglot book, an opening suite or a table of a book
@@ -39,7 +39,7 @@ Rows of a database that are not active are passed over. The options that need ga
 
 A line of a suite is made of moves that are in the input. No line has a position twice, but nobody need have
 played it as it is: make-book --suite has the lines that were. Each line or position of a database says how
-many games came to its position, and White's score in them.
+many times games came to its position, and White's score in them: a game that came back to it counts again.
 
 Examples:
   polybook convert games.obs.db3 book.bin
@@ -161,6 +161,12 @@ fn of_database(
         args.suite.refuse(SUITES)?;
     }
     let suite = args.suite.suite(asked, &args.resources.memory())?;
+    if let Some(options) = left_out_by(&obs.info().selection).filter(|_| format.is_suite()) {
+        context.tell(&format!(
+            "warning: {}: made with {options}, so lines and scores lack the games of other moves\n",
+            input::name(&args.input)
+        ));
+    }
     let convert = configured(args, format, obs);
     let _bar = Bar::of_phase("converting", &convert.meter(), context);
     let out = &args.out;

@@ -19,6 +19,7 @@ use super::{
     input::{InputFile, in_memory},
     progress::Bar,
     resources::MemoryArgs,
+    variant::{self, refuse_other},
 };
 
 /// Compare two books: positions and moves that differ
@@ -99,6 +100,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let in_memory = in_memory(&memory) / 4;
     let first = Book::open_within(files[0].path(), in_memory)?;
     let second = Book::open_within(files[1].path(), in_memory)?;
+    for (argument, book) in [(&args.first, &first), (&args.second, &second)] {
+        if let Some(asked) = args.variant {
+            refuse_other(argument, &variant::of_book(book), asked)?;
+        }
+    }
     let variant = args.variant.or(first.variant()).or(second.variant());
     let meter = Arc::default();
     let bar = Bar::of_phase("comparing", &meter, context);

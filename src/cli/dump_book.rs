@@ -12,6 +12,7 @@ use super::{
     color::ColorArg,
     input::{self, IN_MEMORY, InputFile},
     progress::Bar,
+    variant::{self, refuse_other},
 };
 use polybook::{
     book::{Book, lines},
@@ -61,10 +62,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = InputFile::of(&args.bin)?;
     refuse_clashes(&[&out], &[file.path()])?;
     let book = Book::open_within(file.path(), IN_MEMORY)?;
+    let variant = args.variant.or(book.variant()).unwrap_or_default();
+    refuse_other(&args.bin, &variant::of_book(&book), variant)?;
     let mut text = AtomicFile::create_over(&out, check_replaceable)?;
     let meter = Arc::default();
     let bar = Bar::of_phase("writing lines", &meter, context);
-    write(args, &book, &mut text, &meter)?;
+    write(args, &book, variant, &mut text, &meter)?;
     drop(bar);
     text.commit()?;
     // Behind the lines themselves there is nothing to tell.
@@ -90,9 +93,14 @@ fn check_replaceable(path: &Path) -> polybook::Result<()> {
     }
 }
 
-fn write(args: &Args, book: &Book, text: &mut AtomicFile, meter: &Meter) -> anyhow::Result<()> {
+fn write(
+    args: &Args,
+    book: &Book,
+    variant: Variant,
+    text: &mut AtomicFile,
+    meter: &Meter,
+) -> anyhow::Result<()> {
     let color = args.color.into();
-    let variant = args.variant.or(book.variant()).unwrap_or_default();
     let target = text.target().display().to_string();
     let mut writer = BufWriter::with_capacity(1 << 16, text);
     let written = writeln!(

@@ -6,7 +6,7 @@ use std::{
 };
 
 use polybook::{
-    book::{Filter, filter_books},
+    book::{Book, Filter, filter_books},
     output::refuse_clashes,
     position::Variant,
 };
@@ -19,6 +19,8 @@ use super::{
     json,
     progress::Bar,
     resources::MemoryArgs,
+    usage::Usage,
+    variant::{self, refuse_other},
     weighting::percent,
 };
 
@@ -100,6 +102,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     refuse_clashes(&[&args.out], &inputs)?;
     input::refuse_document_beside(args.json, &args.out)?;
+    if let Some(asked) = args.variant {
+        if !args.reachable && args.max_ply.is_none() {
+            let usage = "--variant is for --reachable and --max-ply";
+            return Err(Usage(usage.to_owned()).into());
+        }
+        for (argument, path) in args.books.iter().zip(&paths) {
+            refuse_other(argument, &variant::of_book(&Book::open(path)?), asked)?;
+        }
+    }
     let filter = Filter {
         min_weight: args.min_weight,
         min_share: args.min_share,
@@ -111,8 +122,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let memory = args.memory.memory();
     let meter = Arc::default();
     let bar = Bar::of_phase("filtering", &meter, context);
-    let variant = args.variant;
-    let summary = filter_books(&paths, &args.out, &filter, variant, &memory, &meter)?;
+    let summary = filter_books(&paths, &args.out, &filter, args.variant, &memory, &meter)?;
     drop(bar);
     let path = input::output_name(&args.out);
     context.tell(&format!(

@@ -244,46 +244,54 @@ impl<I: Iterator<Item = polybook::Result<(u64, GameHeader)>>> Serialize for Game
     }
 }
 
-/// One game for programs.
+/// One game for programs. What is not known is `None`.
 #[derive(Serialize)]
 struct Game<'a> {
     id: u64,
-    white: Cow<'a, str>,
-    white_elo: Cow<'a, str>,
-    black: Cow<'a, str>,
-    black_elo: Cow<'a, str>,
+    white: Option<Cow<'a, str>>,
+    white_elo: Option<Cow<'a, str>>,
+    black: Option<Cow<'a, str>>,
+    black_elo: Option<Cow<'a, str>>,
+    /// `*` is a result: that of a game without one.
     result: Cow<'a, str>,
-    date: Cow<'a, str>,
-    event: Cow<'a, str>,
-    site: Cow<'a, str>,
-    eco: Cow<'a, str>,
-    /// -1 for a game without tags.
-    offset: i64,
-    fen: Cow<'a, str>,
-    ply_count: Cow<'a, str>,
-    event_date: Cow<'a, str>,
-    event_type: Cow<'a, str>,
+    date: Option<Cow<'a, str>>,
+    event: Option<Cow<'a, str>>,
+    site: Option<Cow<'a, str>>,
+    eco: Option<Cow<'a, str>>,
+    /// `None` for a game without tags.
+    offset: Option<u64>,
+    /// `None` for the start of the variant.
+    fen: Option<Cow<'a, str>>,
+    ply_count: Option<Cow<'a, str>>,
+    event_date: Option<Cow<'a, str>>,
+    event_type: Option<Cow<'a, str>>,
 }
 
 impl<'a> Game<'a> {
     fn new(id: u64, game: &'a GameHeader) -> Game<'a> {
-        let offset = game.offset().map(i64::try_from);
         Game {
             id,
-            white: game.white(),
-            white_elo: game.white_elo(),
-            black: game.black(),
-            black_elo: game.black_elo(),
+            white: known(game.white()),
+            white_elo: known(game.white_elo()),
+            black: known(game.black()),
+            black_elo: known(game.black_elo()),
             result: game.result(),
-            date: game.date(),
-            event: game.event(),
-            site: game.site(),
-            eco: game.eco(),
-            offset: offset.map_or(-1, |offset| offset.expect("no file is so large")),
-            fen: game.fen(),
-            ply_count: game.ply_count(),
-            event_date: game.event_date(),
-            event_type: game.event_type(),
+            date: known(game.date()),
+            event: known(game.event()),
+            site: known(game.site()),
+            eco: known(game.eco()),
+            offset: game.offset(),
+            fen: known(game.fen()),
+            ply_count: known(game.ply_count()),
+            event_date: known(game.event_date()),
+            event_type: known(game.event_type()),
         }
     }
+}
+
+/// The value of a tag, unless there is none (`*` or nothing), or it says that nothing is known: `?`, `-` or
+/// `????.??.??`.
+fn known(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    let is_said = value.trim().contains(|c| !"*?-.".contains(c));
+    is_said.then_some(value)
 }

@@ -9,7 +9,7 @@ use polybook::{
     book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
     output::{refuse_clashes, repeated},
-    tally::{Memory, MoveFilter},
+    tally::Memory,
 };
 use serde::Serialize;
 
@@ -21,6 +21,7 @@ use super::{
     progress::Bar,
     resources::MemoryArgs,
     usage::Usage,
+    weighting::left_out_by,
 };
 
 /// Merge Polyglot books, or OOBS databases
@@ -218,16 +219,11 @@ fn merge_databases(
 
 /// Sums are exact only if no database left moves out.
 fn warning_of_missing_moves(path: &Path) -> anyhow::Result<Option<String>> {
-    let selection = Obs::open(path)?.info().selection.clone();
-    if selection == MoveFilter::every_move() {
-        return Ok(None);
-    }
-    let mut options = selection.option_text();
-    if options.is_empty() {
-        options = format!("--min-game {}", selection.min_game);
-    }
-    Ok(Some(format!(
-        "warning: {}: made with {options}, so moves may be missing from the sum\n",
-        path.display()
-    )))
+    let options = left_out_by(&Obs::open(path)?.info().selection);
+    Ok(options.map(|options| {
+        format!(
+            "warning: {}: made with {options}, so moves may be missing from the sum\n",
+            path.display()
+        )
+    }))
 }

@@ -62,6 +62,18 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The options by which moves were left out, if any were.
+pub fn left_out_by(selection: &MoveFilter) -> Option<String> {
+    if *selection == MoveFilter::every_move() {
+        return None;
+    }
+    let options = selection.option_text();
+    Some(match options.is_empty() {
+        true => format!("--min-game {}", selection.min_game),
+        false => options,
+    })
+}
+
 impl WeightingArgs {
     /// The first option that was given and that needs games.
     pub fn of_games(&self) -> Option<&'static str> {

@@ -132,6 +132,7 @@ impl<'a> ConvertBook<'a> {
         starts: &[VariantPosition],
         f: &mut dyn FnMut(BookRow<'_>) -> Result<()>,
     ) -> Result<u64> {
+        self.book.refuse_changed()?;
         let records = self.records()?;
         let (mut rows, mut seen) = (0, 0);
         let mut reached = Seen::new(self.memory.share(4));
@@ -221,6 +222,7 @@ impl<'a> ConvertBook<'a> {
             let problem = "a Polyglot book has no scores, so no suite of it can be balanced: make it of a database";
             return Err(Error::file(self.book.path(), problem));
         }
+        self.book.refuse_changed()?;
         let file = suite::begin(path, format)?;
         let suite = SuiteOf {
             source: &PlayedMoves(self.book),

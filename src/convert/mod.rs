@@ -202,7 +202,7 @@ impl Convert {
     }
 
     /// Writes the lines of a suite, each once, as games without result: those that most games can have followed
-    /// first. A comment has the number of games that came to the position after the line, by any moves, and White's
+    /// first. A comment has the number of times that games came to the position after the line, by any moves, and White's
     /// score in them.
     ///
     /// Every move of a line is one that a book of the database would have, and no line has a position twice. In
@@ -217,7 +217,7 @@ impl Convert {
     }
 
     /// Writes the positions that the lines of a suite come to, each once, one EPD a line: those that most games came to
-    /// first. The operation `c0` has the number of games and White's score.
+    /// first. The operation `c0` has the number of times and White's score.
     ///
     /// # Errors
     ///

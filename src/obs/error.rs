@@ -40,6 +40,13 @@ pub enum ObsError {
     /// A cell of a row does not hold what its column is for.
     #[error("{0}: correct or delete the row")]
     MalformedRow(String),
+    /// The rows are not those that the database was written with.
+    #[error(
+        "the checksum in its table Info differs, because it is damaged or another program changed it: make it again or \
+         take a copy; if it was changed on purpose, remove the checksum first: DELETE FROM Info WHERE Name = '{}'",
+        super::info::CHECKSUM
+    )]
+    Checksum,
     /// A database for another variant than those that it is to be merged with.
     #[error("it is for {variant}, and the others are for {others}: merge databases of one variant")]
     OtherVariant {

@@ -157,7 +157,7 @@ impl Obs {
     /// # Errors
     ///
     /// A thread that cannot be started. An item is an error if the database cannot be read, or has a number of
-    /// games that cannot be.
+    /// games that cannot be, and after the last row if it has a checksum that is not that of its rows.
     ///
     /// ```
     /// # use polybook::{MakeBook, obs::Obs, pgn::Input};
@@ -179,11 +179,8 @@ impl Obs {
 
     /// Every row, in the order of the table, without its comment.
     pub(crate) fn rows_without_comments(&self) -> Result<Rows> {
-        let query = format!(
-            "SELECT EPD, Move, Active, Win, Draw, Loss, NULL FROM ({})",
-            self.source.select
-        );
-        Rows::of_query(self.connections.lend_long()?, query, self.path().to_owned())
+        let db = self.connections.lend_long()?;
+        Rows::without_comments(db, self.source.select.clone(), self.path().to_owned())
     }
 
     /// Every row in the order of EPDs, byte by byte, and then of moves. A database without an index of its EPDs is

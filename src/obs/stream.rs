@@ -14,9 +14,10 @@ use rusqlite::InterruptHandle;
 
 use super::{
     connection::Lent,
-    error::Sql,
+    error::{ObsError, Sql},
     row::{PassedOver, Row},
     source::{BadRow, read_row},
+    verify::Check,
 };
 use crate::{
     error::Result,
@@ -31,7 +32,7 @@ const CHUNK_BYTES: usize = 1 << 17;
 const AHEAD: usize = 2;
 
 /// Rows of a database. A thread with a connection of its own reads them ahead; it ends when the iterator is
-/// dropped. After an error the iterator is at its end.
+/// dropped. After an error the iterator is at its end, and a checksum that differs is an error after the last row.
 pub struct Rows {
     ready: vec::IntoIter<Row>,
     passed_over: PassedOver,
@@ -65,11 +66,21 @@ impl Chunk {
 impl Rows {
     /// Reads what a query answers.
     pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
+        Rows::start(db, query, path, true)
+    }
+
+    /// The same, but comments, which may be long, are not kept.
+    pub(super) fn without_comments(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
+        Rows::start(db, query, path, false)
+    }
+
+    fn start(db: Lent, query: String, path: PathBuf, keeps_comments: bool) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
         let of_thread = Arc::clone(&db);
         let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
-            read(&task::lock(&of_thread), &query, &path, chunks)
+            let db = task::lock(&of_thread);
+            read(&db, &query, &path, keeps_comments, chunks)
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
@@ -151,14 +162,29 @@ impl Drop for Rows {
     }
 }
 
-/// Sends all rows of a query, until the receiver is gone.
-fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
+/// Sends all rows of a query, until the receiver is gone. If the database has a checksum that is not that of the rows, an
+/// error follows the last: nothing right can be made of them.
+fn read(
+    db: &Lent,
+    query: &str,
+    path: &Path,
+    keeps_comments: bool,
+    chunks: &Feeder<Chunk>,
+) -> Result<()> {
+    let mut check = Check::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();
     while let Some(row) = rows.next().sql(path, "read")? {
+        check
+            .as_mut()
+            .map_or(Ok(()), |check| check.add(row))
+            .sql(path, "read")?;
         match read_row(row).sql(path, "read")? {
-            Ok(row) => chunk.push(row),
+            Ok(mut row) => {
+                row.comment = row.comment.filter(|_| keeps_comments);
+                chunk.push(row);
+            }
             Err(BadRow::Malformed(problem)) => chunk.passed_over.problem(problem),
             Err(BadRow::Impossible(err)) => return Err(err.at(path)),
         }
@@ -168,7 +194,11 @@ fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<(
         }
     }
     task::fault("last rows");
-    chunks.send(chunk)
+    chunks.send(chunk)?;
+    match check.is_none_or(|check| check.matches()) {
+        true => Ok(()),
+        false => Err(ObsError::Checksum.at(path)),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, types::ValueRef};
+use rusqlite::{Connection, Row, types::ValueRef};
 use thiserror::Error as ThisError;
 
 use super::{
@@ -54,55 +54,81 @@ pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
     if found != "ok" {
         faults.push(Fault::Sqlite(found));
     }
-    let recorded = Rows::of(&db).sql(path, "read")?;
-    let recorded = recorded.get(CHECKSUM).map(str::to_owned);
-    let (rows, sum) = checksum(&db, obs.select()).sql(path, "read")?;
-    if recorded
-        .as_ref()
-        .is_some_and(|text| *text != sum.to_string())
-    {
+    let check = Check::of(&db).sql(path, "read")?;
+    let has_checksum = check.is_some();
+    let mut check = check.unwrap_or_default();
+    let mut rows = 0;
+    let mut add_rows = || -> rusqlite::Result<()> {
+        let mut statement = db.prepare(obs.select())?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            check.add(row)?;
+            rows += 1;
+        }
+        Ok(())
+    };
+    add_rows().sql(path, "read")?;
+    if has_checksum && !check.matches() {
         faults.push(Fault::Checksum);
     }
     Ok(Verified {
         faults,
         rows,
-        has_checksum: recorded.is_some(),
+        has_checksum,
     })
 }
 
-/// How many rows a database has, and the checksum of these and of what its table `Info` has besides.
-fn checksum(db: &Connection, select: &str) -> rusqlite::Result<(u64, Checksum)> {
-    let mut sum = Checksum::default();
-    let rows = add_rows(db, select, &mut sum)?;
-    if Rows::is_there(db)? {
-        let others = format!("SELECT Name, Value FROM Info WHERE Name <> '{CHECKSUM}'");
-        add_rows(db, &others, &mut sum)?;
-    }
-    Ok((rows, sum))
+/// The checksum that a database has, and that of the rows which were read so far.
+#[derive(Default)]
+pub(super) struct Check {
+    /// As it is in the table `Info`.
+    recorded: String,
+    sum: Checksum,
+    text: Vec<u8>,
 }
 
-/// Adds each row of a query: its fields as text, with a tab after each but the last. Answers how many there are.
-fn add_rows(db: &Connection, query: &str, sum: &mut Checksum) -> rusqlite::Result<u64> {
-    let mut statement = db.prepare(query)?;
-    let columns = statement.column_count();
-    let mut found = statement.query([])?;
-    let mut text = Vec::new();
-    let mut rows = 0;
-    while let Some(row) = found.next()? {
+impl Check {
+    /// With the rows of the table `Info`; `None` if it has no checksum.
+    pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<Check>> {
+        let Some(recorded) = Rows::of(db)?.get(CHECKSUM).map(str::to_owned) else {
+            return Ok(None);
+        };
+        let mut check = Check {
+            recorded,
+            ..Check::default()
+        };
+        let others = format!("SELECT Name, Value FROM Info WHERE Name <> '{CHECKSUM}'");
+        let mut statement = db.prepare(&others)?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            check.add(row)?;
+        }
+        Ok(Some(check))
+    }
+
+    /// Adds a row: its fields as text, with a tab after each but the last.
+    pub(super) fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
+        let text = &mut self.text;
         text.clear();
-        for column in 0..columns {
+        for column in 0..row.as_ref().column_count() {
             if column > 0 {
                 text.push(b'\t');
             }
             match row.get_ref(column)? {
                 ValueRef::Null => {}
-                ValueRef::Integer(number) => text.extend(number.to_string().into_bytes()),
+                ValueRef::Integer(number) => {
+                    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+                }
                 ValueRef::Real(number) => text.extend(number.to_string().into_bytes()),
                 ValueRef::Text(bytes) | ValueRef::Blob(bytes) => text.extend_from_slice(bytes),
             }
         }
-        sum.add(&text);
-        rows += 1;
+        self.sum.add(text);
+        Ok(())
     }
-    Ok(rows)
+
+    /// Whether the rows are those that the database was written with, now that all were added.
+    pub(super) fn matches(&self) -> bool {
+        self.recorded == self.sum.to_string()
+    }
 }

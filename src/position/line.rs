@@ -69,7 +69,7 @@ pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     Ok((standard(start), dropped))
 }
 
-/// The position after the moves of `line` from `fen`, each of them optional: neither means the
+/// The position after the moves of `line` from `fen`, a FEN or an EPD, each of them optional: neither means the
 /// starting position. Move numbers and marks such as `!?` are allowed between the moves.
 ///
 /// # Errors
@@ -83,8 +83,7 @@ pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
 /// # Ok::<(), polybook::position::LineError>(())
 /// ```
 pub fn from_text(fen: Option<&str>, line: Option<&str>) -> Result<Chess, LineError> {
-    let start = fen.map_or_else(|| Ok(Chess::default()), parse_fen)?;
-    play_line(start, line.unwrap_or_default())
+    Variant::Standard.from_text(fen, line).map(standard)
 }
 
 /// The position after the moves of a line.

@@ -23,6 +23,7 @@ mod letters;
 mod line;
 mod movement;
 mod notation;
+mod operations;
 mod quick;
 mod rules;
 mod spelling;

@@ -225,7 +225,7 @@ impl Variant {
         }
     }
 
-    /// The position after the moves of `line` from `fen`, each of them optional, as
+    /// The position after the moves of `line` from `fen`, a FEN or an EPD, each of them optional, as
     /// [`from_text`](super::from_text) has it for standard chess.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl Variant {
         fen: Option<&str>,
         line: Option<&str>,
     ) -> Result<VariantPosition, LineError> {
-        let start = fen.map_or_else(|| Ok(self.start()), |fen| self.parse_fen(fen))?;
+        let start = fen.map_or_else(|| Ok(self.start()), |fen| self.parse_position(fen))?;
         play_line(start, line.unwrap_or_default())
     }
 }

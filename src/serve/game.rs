@@ -69,10 +69,10 @@ pub(super) fn moves_of_game(text: &[u8]) -> Moves {
     }
 }
 
-/// Reads what was pasted: a FEN, or moves with or without tags, numbers and comments.
+/// Reads what was pasted: a FEN or EPD, or moves with or without tags, numbers and comments.
 pub(super) fn moves_of_text(variant: Variant, text: &str) -> Moves {
     let text = text.trim();
-    if let Ok(pos) = variant.parse_fen(text) {
+    if let Ok(pos) = variant.parse_position(text) {
         return Moves {
             start: Some(crate::position::fen_of(&pos)),
             problem: None,
@@ -163,6 +163,11 @@ mod tests {
     fn what_is_pasted_is_told_by_its_form() {
         let fen = moves_of_text(Variant::Standard, "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\n");
         assert!(fen.start.is_some() && fen.problem.is_none());
+        let epd = moves_of_text(
+            Variant::Standard,
+            "4k3/8/8/8/8/8/8/R3K3 w Q - hmvc 3; id \"a\";",
+        );
+        assert!(epd.start.unwrap().ends_with(" 3 1"));
         let line = moves_of_text(Variant::Standard, "1. e4 c5 2. Nf3");
         assert_eq!(sans(&line), "e4 c5 Nf3");
         assert_eq!(

@@ -8,7 +8,7 @@ use super::{
     Suite,
     ranking::{Candidate, Ranking},
     too_many,
-    write::{SuiteFormat, epd, note, write_ranked},
+    write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
 use crate::{
     error::Result,
@@ -242,11 +242,11 @@ impl Ranker<'_> {
         let Some((text, way, _)) = line.replay() else {
             return Ok(());
         };
-        let note = match note(line.stats) {
+        let note = match note_of_games(line.stats) {
             line_note if line.stats == end.stats => line_note,
             line_note => format!(
                 "{line_note}; by all ways to the position {}",
-                note(end.stats)
+                note_of_games(end.stats)
             ),
         };
         self.add(&Candidate {
@@ -273,7 +273,7 @@ impl Ranker<'_> {
             start: &[],
             way: &[pos.identity()],
             games,
-            note: &note(end.stats),
+            note: &note_of_games(end.stats),
         })
     }
 

@@ -9,7 +9,7 @@ use super::{
     known::{SuiteOf, Written, games},
     ranking::{Candidate, Ranking},
     too_many,
-    write::{SuiteFormat, none, note, write_ranked},
+    write::{SuiteFormat, none, note_of_times, write_ranked},
 };
 use crate::{
     error::{Error, Result},
@@ -310,7 +310,7 @@ impl<S: Source> Lines<'_, S> {
             start,
             way,
             games: line.games,
-            note: &results.map(note).unwrap_or_default(),
+            note: &results.map(note_of_times).unwrap_or_default(),
         })
     }
 }

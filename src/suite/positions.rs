@@ -8,7 +8,7 @@ use super::{
     known::{SuiteOf, Written, games},
     ranking::{Candidate, Ranking},
     too_many,
-    write::{SuiteFormat, epd, none, note, write_ranked},
+    write::{SuiteFormat, epd, none, note_of_times, write_ranked},
 };
 use crate::{
     error::Result,
@@ -93,7 +93,7 @@ impl<S: Source> SuiteOf<'_, S> {
                 way: &[reached.pos().identity()],
                 games: results.map_or(reached.weight, Stats::games),
                 text: &epd(reached.pos().position(), suite.opcodes),
-                note: &results.map(note).unwrap_or_default(),
+                note: &results.map(note_of_times).unwrap_or_default(),
             };
             match ranking.add(&candidate)? {
                 true => Ok(()),

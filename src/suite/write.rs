@@ -49,7 +49,8 @@ impl SuiteFormat {
 fn is_noted(line: &[u8]) -> bool {
     let note = std::str::from_utf8(line).ok().and_then(|epd| {
         let (_, note) = epd.trim_end().split_once(" c0 \"")?;
-        let (games, score) = note.strip_suffix("%\";")?.split_once(" game")?;
+        let note = note.strip_suffix("%\";")?;
+        let (games, score) = note.split_once(" game").or(note.split_once(" time"))?;
         let score = score.strip_prefix('s').unwrap_or(score);
         Some((games, score.strip_prefix(", White scored ")?))
     });
@@ -119,10 +120,20 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
 }
 
 /// How many games there were, and White's score in them.
-pub(super) fn note(stats: Stats) -> String {
-    let (games, score) = (stats.games(), stats.score() * 100.0);
-    let s = if games == 1 { "" } else { "s" };
-    format!("{games} game{s}, White scored {score:.1}%")
+pub(super) fn note_of_games(stats: Stats) -> String {
+    note("game", stats)
+}
+
+/// How many times games came to a position, and White's score in them: a game that came back to it counts again.
+#[cfg(feature = "obs")]
+pub(super) fn note_of_times(stats: Stats) -> String {
+    note("time", stats)
+}
+
+fn note(thing: &str, stats: Stats) -> String {
+    let (count, score) = (stats.games(), stats.score() * 100.0);
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{s}, White scored {score:.1}%")
 }
 
 /// The error of a suite without entries, of which the longest line had so many half-moves.
@@ -154,7 +165,8 @@ mod tests {
                 wins,
                 ..Stats::default()
             };
-            format!("{bare} hmvc 0; fmvn 1; c0 \"{}\";", note(stats))
+            let thing = if wins == 1 { "time" } else { "game" };
+            format!("{bare} hmvc 0; fmvn 1; c0 \"{}\";", note(thing, stats))
         });
         for (line, is_pgn, is_epd) in [
             ("[Event \"Opening suite\"]\r", true, false),

@@ -62,7 +62,7 @@ class Results:
 
     def __str__(self):
         s = "" if self.games == 1 else "s"
-        return f"{self.games} game{s}, White scored {self.points / self.games / 2 * 100:.1f}%"
+        return f"{self.games} {'game' if kind == 'games' else 'time'}{s}, White scored {self.points / self.games / 2 * 100:.1f}%"
 
 
 def place(board):
