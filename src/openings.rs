@@ -1,7 +1,7 @@
 //! The names of positions: some 3,800 openings with their ECO codes.
 //!
 //! The names, codes and moves are those that Lichess publishes as facts under CC0. `data/opening_names.txt` holds
-//! them as a tree: at each line the depth, the move, and the code and name of the position behind it, if it has one.
+//! them as a tree: at each line the depth, the move, and the code and name of the position after it, if it has one.
 //!
 //! ```
 //! use polybook::{openings, position::Variant};

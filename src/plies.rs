@@ -370,7 +370,7 @@ mod tests {
             ..PlyOptions::default()
         };
         let (plies, ..) = batches(GAMES, options).unwrap();
-        // What is wrong with the second game stands behind the first half-move.
+        // What is wrong with the second game comes after the first half-move.
         assert_eq!(plies.games, [0, 1, 2, 3]);
         assert_eq!(plies.results, [1, -1, 0, -1]);
         let mut options = PlyOptions::default();

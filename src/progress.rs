@@ -28,7 +28,7 @@ impl Meter {
         (total > 0).then(|| (done as f64 / total as f64).min(1.0))
     }
 
-    /// Adds work of so many steps.
+    /// Adds steps to the work.
     pub(crate) fn add_total(&self, steps: u64) {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
@@ -59,18 +59,18 @@ const WHOLE: u64 = 1 << 20;
 pub(crate) struct Portions<'a> {
     meter: &'a Meter,
     done: f64,
-    /// Steps that the meter was told of.
-    told: u64,
+    /// Steps that the meter has.
+    reported: u64,
 }
 
 impl<'a> Portions<'a> {
-    /// Work of which nothing is done.
+    /// Work that has not begun.
     pub(crate) fn new(meter: &'a Meter) -> Portions<'a> {
         meter.add_total(WHOLE);
         Portions {
             meter,
             done: 0.0,
-            told: 0,
+            reported: 0,
         }
     }
 
@@ -78,8 +78,8 @@ impl<'a> Portions<'a> {
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
         let steps = ((self.done * WHOLE as f64) as u64).min(WHOLE);
-        self.meter.advance(steps - self.told);
-        self.told = steps;
+        self.meter.advance(steps - self.reported);
+        self.reported = steps;
     }
 
     /// Counts all that is left, at the end.

@@ -79,7 +79,7 @@ impl Provenance {
     }
 }
 
-/// How many inputs the name of one stands for besides its own, if it was the last of a shortened list.
+/// How many more inputs the last name of a shortened list stands for.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -161,7 +161,7 @@ pub struct Rejection {
     pub file: PathBuf,
     /// The number of the game in the input, from 0.
     pub game: u64,
-    /// Where the move, or the other fault, stands in the unpacked input, in bytes.
+    /// The offset of the move, or of the other fault, in the unpacked input, in bytes.
     pub offset: u64,
     /// How many half-moves were played before it.
     pub ply: usize,

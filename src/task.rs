@@ -80,7 +80,7 @@ impl Failure {
     }
 }
 
-/// A pool of so many threads, 0 for one per core.
+/// A pool of threads, 0 for one per core.
 pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -88,7 +88,7 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
         .map_err(|err| Error::file("threads", err.to_string()))
 }
 
-/// Starts a thread that sends items, of which at most `ahead` wait to be received.
+/// Starts a thread that sends items. At most `ahead` wait to be received.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     ahead: usize,

@@ -72,7 +72,7 @@ impl<'a> ConvertBook<'a> {
         self
     }
 
-    /// Tells how far a conversion has come.
+    /// Says how far a conversion has come.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
@@ -236,7 +236,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// Stands for a position in a set.
+/// The fingerprint of a position.
 fn place(key: u64) -> u128 {
     u128::from(key) << 64
 }

@@ -39,7 +39,7 @@ struct RowLine<'a> {
     fen: String,
     /// `None` where the move is not legal.
     san: Option<String>,
-    /// As it stands in the database where it is not legal.
+    /// As the database has it where it is not legal.
     uci: &'a str,
     wins: u64,
     draws: u64,

@@ -100,7 +100,7 @@ impl Convert {
         }
     }
 
-    /// Tells how far a conversion has come.
+    /// Says how far a conversion has come.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
@@ -129,7 +129,7 @@ impl Convert {
         self
     }
 
-    /// Text for a book's header in place of the one that tells how the book was made.
+    /// Text for a book's header in place of the one that says how the book was made.
     pub fn comment(mut self, comment: impl Into<String>) -> Convert {
         self.comment = Some(comment.into());
         self

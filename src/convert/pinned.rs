@@ -17,7 +17,7 @@ use crate::{
 /// Positions whose counts are added together.
 const BATCH: u64 = 1 << 14;
 
-/// The square on which only pinned pawns stand ready to take en passant.
+/// The square on which only pinned pawns are ready to take en passant.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
@@ -43,7 +43,7 @@ pub(super) fn may_hide_a_step(pos: &VariantPosition) -> bool {
     pos.maybe_ep_square().is_none() && pos.pockets().is_none() && File::ALL.into_iter().any(hides)
 }
 
-/// Notes a double step of a row after which only pinned pawns stand ready to take.
+/// Notes a double step of a row after which only pinned pawns are ready to take.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{error::Result, output::check_first_line};
 
-/// What tells that a file was written by the same conversion.
+/// The sign of a file that the same conversion wrote.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Kind {
     /// It begins with this line.

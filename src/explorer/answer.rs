@@ -63,9 +63,9 @@ pub struct PlayedMove {
     pub black: u64,
     /// The game, if it is exactly one.
     pub game: Option<GameInfo>,
-    /// The name of the position behind the move, if it has one itself.
+    /// The name of the position after the move, if it has one itself.
     pub opening: Option<Opening>,
-    /// How many games reached the position behind the move on any way, if that was asked for.
+    /// How many games reached the position after the move by any move order, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<u64>,
 }

@@ -21,7 +21,7 @@ const FEW_PARTS: usize = 32;
 /// How many parts each thread takes at least.
 const PARTS_AT_ONCE: usize = 16;
 
-/// A list whose ids are so many times farther apart than they could be is asked game by game.
+/// A list whose ids are this many times farther apart than adjacent ids is filtered game by game.
 const SPARSE: usize = 4;
 
 /// Some games of a list that pass.

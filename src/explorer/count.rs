@@ -45,7 +45,7 @@ pub(super) fn by_date(hot: &Hot, number: u64, mv: BookMove) -> Rank {
 /// What was counted for a question.
 pub(super) struct Counted {
     pub moves: Vec<(BookMove, MoveTally)>,
-    /// Where each move stands among them.
+    /// The place of each move among them.
     places: FxHashMap<BookMove, usize>,
     pub top: Best<Rank>,
     pub recent: Best<Rank>,
@@ -112,7 +112,7 @@ impl Counted {
         }
     }
 
-    /// Where a move stands, which is new or not.
+    /// The place of a move, which is new or not.
     fn place_of(&mut self, mv: BookMove) -> usize {
         *self.places.entry(mv).or_insert_with(|| {
             self.moves.push((mv, MoveTally::default()));

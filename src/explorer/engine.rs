@@ -278,7 +278,7 @@ fn player_score(tally: &MoveTally, player: Color) -> PlayerScore {
     }
 }
 
-/// The position behind a legal move of the last position of a line.
+/// The position after a legal move of the last position of a line.
 fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     let legal = mv
         .to_move(line.position())

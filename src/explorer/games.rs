@@ -10,7 +10,7 @@ use crate::{
     pgn::{Date, GameResult, Mode, RatingGroup, Speed},
 };
 
-/// What answers tell of a game.
+/// What answers say about a game.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Hot {
     /// Year, month and day as one number that grows with time.
@@ -33,7 +33,7 @@ impl Traits {
         Traits(result | (row.speed as u16) << 2 | (row.mode as u16) << 5 | group << 6)
     }
 
-    /// All of them; `None` for numbers that stand for none.
+    /// All of them; `None` for numbers without a meaning.
     pub(super) fn all() -> impl Iterator<Item = Option<(GameResult, Speed, Mode, RatingGroup)>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
@@ -133,7 +133,7 @@ pub(super) struct Games {
 }
 
 impl Games {
-    /// With room for so many.
+    /// With room for a number of them.
     pub(super) fn with_capacity(games: usize) -> Games {
         let mut all = Games::default();
         all.dates.reserve_exact(games);

@@ -79,7 +79,7 @@ impl Line {
         self.variant
     }
 
-    /// The position behind all moves.
+    /// The position after all moves.
     pub fn position(&self) -> &VariantPosition {
         &self.end
     }

@@ -1,6 +1,6 @@
 //! What rating a score is worth.
 
-/// By how much a player is rated above the opponents who scores so many percent against them, from 50 on: the table of
+/// The rating difference that a score against opponents stands for, for 50 percent and up: the table of
 /// FIDE's rating regulations, B.02, section 8.1.1.
 const ABOVE: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,

@@ -41,7 +41,7 @@ pub struct Query {
     pub recent_games: Option<usize>,
     /// Whether games are counted by month.
     pub history: bool,
-    /// Whether it is counted how many games reached the position behind each move, whatever they played here.
+    /// Whether it is counted how many games reached the position after each move, whatever they played here.
     pub transpositions: bool,
 }
 
@@ -76,7 +76,7 @@ impl Query {
         })
     }
 
-    /// How many recent games are listed when so many top games were found.
+    /// How many recent games are listed after a number of top games.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -169,7 +169,7 @@ pub enum Sort {
     Recent,
     /// Those with the highest sum of ratings first, then the newest.
     Rating,
-    /// As they stand in the inputs.
+    /// In the order of the inputs.
     Id,
 }
 

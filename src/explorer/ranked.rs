@@ -1,4 +1,4 @@
-//! The games of a position in an order, of which only a stretch is held at a time.
+//! The games of a position in an order. Only a stretch of them is in memory at a time.
 
 use std::vec;
 

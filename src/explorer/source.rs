@@ -19,9 +19,9 @@ pub(super) struct Source {
     pub name: String,
     pub index: Index,
     pub contents: Contents,
-    /// When the directory was changed last, as far as the system tells.
+    /// When the directory was changed last, as the system says.
     pub changed: Option<SystemTime>,
-    /// How many games stand in the sources before.
+    /// How many games the sources before it have.
     pub first: u64,
     pub rows: Games,
     names: NameReader,
@@ -95,12 +95,12 @@ impl Source {
         self.names.for_each(&self.index, f)
     }
 
-    /// Where the list of a subject stands.
+    /// The place of a subject's list.
     pub(super) fn place(&self, subject: Subject) -> Result<ListPlace> {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// The list of a subject, which stands in a place.
+    /// The list of a subject at its place.
     pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<StoredList> {
         match place {
             ListPlace::InPage(list) => Ok(list),

@@ -22,16 +22,16 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// If no more of so many games are left, the other filters are asked of each of these by itself.
+/// With at most this many games left, the other filters are applied to each game by itself.
 const FEW: usize = 32;
 
-/// All games are asked so many at a time.
+/// Games to which a filter is applied at a time.
 const STRETCH: usize = 1 << 16;
 
-/// A list with more than one of so many games of a source is long.
+/// A list with more than one game in this many of its source is long.
 const LONG: u64 = 4;
 
-/// The sources of which a game can pass, and what passes there.
+/// The sources that have a game that can pass, each with its filter.
 pub(super) struct SourceFilters<'a> {
     filters: Vec<(&'a Source, SourceFilter<'a>)>,
     /// What sums are asked for, if they have all that the filters ask about.
@@ -277,7 +277,7 @@ impl<'a> SourceFilter<'a> {
     }
 }
 
-/// Drops those of which something is not true.
+/// Drops those for which the condition does not hold.
 #[inline(always)]
 fn keep<T>(passes: &mut [bool], column: &[T], is_true: impl Fn(&T) -> bool) {
     for (passes, value) in passes.iter_mut().zip(column) {

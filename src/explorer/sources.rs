@@ -127,8 +127,8 @@ impl Sources {
 
     /// The source of a game, and its id there.
     pub(super) fn place(&self, number: u64) -> Result<(&Source, u32)> {
-        let behind = self.0.partition_point(|source| source.first <= number);
-        let source = behind.checked_sub(1).map(|at| &self.0[at]);
+        let after = self.0.partition_point(|source| source.first <= number);
+        let source = after.checked_sub(1).map(|at| &self.0[at]);
         match source {
             Some(source) if number - source.first < source.games() => {
                 Ok((source, (number - source.first) as u32))
@@ -141,7 +141,7 @@ impl Sources {
         }
     }
 
-    /// What is known of a game, as far as a view tells it.
+    /// What a view shows of a game.
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
         let hot = source.rows.get(id).expect("the source has the game");

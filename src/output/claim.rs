@@ -47,7 +47,7 @@ pub(super) fn replaced(path: &Path) -> Option<File> {
     Some(replaced)
 }
 
-/// Claims what a run left behind until the answer is dropped; `None` if that run lives.
+/// Claims what a run left until the answer is dropped; `None` if that run lives.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub(crate) fn left_behind(path: &Path, is_directory: bool) -> io::Result<Option<
     }
 }
 
-/// Claims what a run left behind until the answer is dropped; `None` if that run lives.
+/// Claims what a run left until the answer is dropped; `None` if that run lives.
 ///
 /// # Errors
 ///

@@ -3,7 +3,7 @@
 //! A file or directory is made under a temporary name beside its target. When it is complete,
 //! [`finish`](AtomicFile::finish) flushes it to the disk and hands it back, and [`commit_all`] puts the outputs of
 //! an operation in place as its last act. Whatever stops the program before that leaves every old output as it
-//! was. A temporary that a kill left behind is removed by the next run for its target.
+//! was. A temporary that a killed run left is removed by the next run for its target.
 
 mod attributes;
 mod before;

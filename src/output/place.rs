@@ -129,7 +129,7 @@ impl Finished {
         }
     }
 
-    /// Keeps the output under another name beside its target; answers the name.
+    /// Keeps the output under another name in the directory of its target; answers the name.
     fn keep(self) -> Option<PathBuf> {
         match self.part {
             Part::Written => None,

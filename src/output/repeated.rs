@@ -11,7 +11,7 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
         .filter(move |path| Identity::of(path).is_some_and(|identity| !known.insert(identity)))
 }
 
-/// Tells an input from others, whatever its name.
+/// The identity of an input, whatever its name.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Identity {
     StandardInput,

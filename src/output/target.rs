@@ -156,7 +156,7 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Bytes of a file's start that tell what it is.
+/// Bytes of a file's start that show what it is.
 const START: u64 = 256;
 
 /// Refuses to replace a file, unless it is empty or its first line, without what ends it, is one that `is_own` knows.
@@ -177,7 +177,7 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     Err(Error::foreign(path, problem))
 }
 
-/// Refuses outputs of which one is an input, lies in another, or is on the path of another, links followed.
+/// Refuses an output that is an input, lies in another, or is on the path of another, links followed.
 ///
 /// # Errors
 ///
@@ -265,7 +265,7 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// A path as it is compared: where most file systems do not tell capitals from small letters, no two outputs may
+/// A path as it is compared: where most file systems take capitals and small letters as equal, no two outputs may
 /// differ in them alone.
 fn in_one_case(path: PathBuf) -> PathBuf {
     if !cfg!(any(windows, target_vendor = "apple")) {

@@ -164,7 +164,7 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporaries that runs for the target left behind; an error if one of the runs lives. `is_own` is of
+/// Removes the temporaries that runs for the target left; an error if one of the runs lives. `is_own` is of
 /// targets that are directories.
 fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     for (path, is_directory) in left_behind(target, &[SUFFIX, rename::ASIDE]) {
@@ -182,7 +182,7 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     Ok(())
 }
 
-/// The files and directories that runs for the target left behind, and whether each is a directory.
+/// The files and directories that runs for the target left, and whether each is a directory.
 fn left_behind(target: &Target, endings: &[&str]) -> Vec<(PathBuf, bool)> {
     let prefix = prefix(target.path());
     let Ok(entries) = fs::read_dir(parent(target.path())) else {
@@ -203,7 +203,7 @@ fn left_behind(target: &Target, endings: &[&str]) -> Vec<(PathBuf, bool)> {
     found
 }
 
-/// Claims what a run left behind; `None` if it is not known whether that run lives.
+/// Claims what a run left; `None` if it is not known whether that run lives.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim::left_behind(path, is_directory) {
         Ok(None) => Err(Error::Busy {
@@ -214,7 +214,7 @@ fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result
     }
 }
 
-/// Removes a directory that a run left behind, unless something else is in it.
+/// Removes a directory that a run left, unless something else is in it.
 fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path).at(path, "read")? {

@@ -73,7 +73,7 @@ fn sort_holdings(epd: &mut [u8]) {
 fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     let board = pos.board();
     // A piece or a number for each square, and a slash between ranks, at the most; and what the last rank writes
-    // behind its end.
+    // after its end.
     let mut out = [0; 80];
     let mut length = 0;
     for rank in (0..8).rev() {

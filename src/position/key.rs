@@ -125,7 +125,7 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// What a position has beyond what its key tells: promoted pieces in crazyhouse, checks given, rooks
+/// What a position has beyond its key: promoted pieces in crazyhouse, checks given, rooks
 /// that castle. 0 where there is nothing of the kind.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
@@ -140,7 +140,7 @@ fn hidden_state<P: Position>(pos: &P) -> u64 {
     state
 }
 
-/// A number that tells a position from all others, also from those with which it shares its key: the
+/// A number that is different for every position, also from those with which it shares its key: the
 /// key itself where nothing is hidden.
 fn identity_of<P: Position>(pos: &P, key: u64) -> u64 {
     match hidden_state(pos) {
@@ -180,7 +180,7 @@ impl<P: Rules> Keyed<P> {
         self.xored.wrapping_add(holdings_key(&self.pos))
     }
 
-    /// A number that tells the present position from all others, also from those with which it shares
+    /// A number that is different for every position, also from those with which it shares
     /// its key.
     #[inline]
     pub fn identity(&self) -> u64 {
@@ -250,7 +250,7 @@ impl<P: Rules> Keyed<P> {
     }
 }
 
-/// The parts of castling rights that a move ended, told by where their rooks stood (`lost`) and
+/// The parts of castling rights that a move ended, given by the squares of their rooks (`lost`) and
 /// where the kings and the white pieces stood before the move.
 #[cold]
 fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {

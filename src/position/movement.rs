@@ -65,7 +65,7 @@ impl BookMove {
         }
     }
 
-    /// Whether the move is a step of a piece, a promotion or not, as far as its code tells.
+    /// Whether the move is a step of a piece, a promotion or not, as far as its code says.
     fn is_step(self) -> bool {
         self.0 >> 12 <= LAST_PROMOTION
     }

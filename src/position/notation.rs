@@ -262,7 +262,7 @@ impl Written {
                 {
                     return Ok(castle);
                 }
-                // With the square of origin given, the piece is whatever stands there.
+                // With the square of origin given, the piece is the one on it.
                 let role = role
                     .or_else(|| from.and_then(|from| pos.board().role_at(from)))
                     .unwrap_or(Role::Pawn);
@@ -427,7 +427,7 @@ mod tests {
                 "8/8/8/2k5/8/8/8/R4KR1 w GA - 0 1",
                 &["f1a1", "f1c1", "f1g1"],
             ),
-            // Another rook stands on the way, so that nothing castles.
+            // Another rook is on the way, so nothing castles.
             (Variant::Chess960, "8/8/8/2k5/8/8/8/1K1R3R w H - 0 1", &[]),
         ] {
             let pos = variant.parse_fen(fen).unwrap();

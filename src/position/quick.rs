@@ -2,7 +2,7 @@
 //!
 //! Nearly every move of nearly every game is written `e4`, `exd5`, `e8=Q`, `Nf3`, `Nxf3`, `Nbd2` or
 //! `N1xd2`. Going backwards from the square that is named, a few bitboards give the piece that went
-//! there, and one look at the king tells whether it may. What is written in any other way, or is not
+//! there, and one look at the king shows whether it may. What is written in any other way, or is not
 //! just one legal move, is left to [`read_move`](super::read_move)'s slower ways, which also know what is
 //! wrong with it.
 
@@ -134,7 +134,7 @@ fn pawn_move(pos: &Chess, word: Word) -> Option<Move> {
 #[inline]
 fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     let to = word.square()?;
-    // The letter stands before the square, or a cross, or a hint, or a hint and a cross.
+    // The letter comes before the square, or a cross, or a hint, or a hint and a cross.
     let is_capture = word.len() > 3 && word.byte(word.len() - 3) == b'x';
     let hinted = match word.len() - usize::from(is_capture) {
         3 => Bitboard::FULL,
@@ -288,7 +288,7 @@ mod tests {
                         assert_eq!(Some(mv), expected, "{text} in {pos:?}");
                         quick += 1;
                     } else if let Some(mv) = expected {
-                        // Only en passant, and pawns told by their rank, are left to the slower ways.
+                        // Only en passant, and pawns given by their rank, are left to the slower ways.
                         let is_odd = text.starts_with(|c: char| c.is_ascii_digit());
                         assert!(mv.is_en_passant() || is_odd, "{text} in {pos:?}");
                     }

@@ -7,13 +7,13 @@ use super::{BookMove, Word, variant::number_of};
 /// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
 /// and those of all variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// The one legal move that a word is, where that can be told quickly. The word has no check sign.
+    /// The one legal move that a word is, where that is quick to find. The word has no check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// The legal move that a book move is, where that can be told quickly.
+    /// The legal move that a book move is, where that is quick to find.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None

@@ -4,7 +4,7 @@
 /// The longest spelling that is read, in characters.
 const LONGEST: usize = 16;
 
-/// A move in letters, digits and few signs, with nothing behind it.
+/// A move in letters, digits and few signs, with nothing after it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Spelling {
     bytes: [u8; LONGEST],
@@ -39,7 +39,7 @@ impl Spelling {
         &self.bytes[..self.length]
     }
 
-    /// Removes what annotators write behind a move.
+    /// Removes what annotators write after a move.
     fn cut_marks(&mut self) {
         loop {
             let text = self.text();
@@ -76,7 +76,7 @@ impl Spelling {
     }
 }
 
-/// Stands for characters that mean nothing.
+/// The class of characters that mean nothing.
 const IGNORED: u8 = 0;
 
 /// The first character of a text as a move of the PGN standard has it, and its length.

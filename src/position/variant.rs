@@ -25,7 +25,7 @@ pub enum Variant {
     /// Chess by the usual rules, from the usual position or another.
     #[default]
     Standard,
-    /// Chess from one of 960 positions, with castling from wherever king and rook stand.
+    /// Chess from one of 960 positions, with castling from any squares of king and rook.
     Chess960,
     /// Captured pieces change sides and may be dropped.
     Crazyhouse,
@@ -288,7 +288,7 @@ pub enum VariantChoice {
 }
 
 impl VariantChoice {
-    /// What stands for [`Auto`](VariantChoice::Auto) in an index and on a command line.
+    /// The name of [`Auto`](VariantChoice::Auto) in an index and on a command line.
     pub const AUTO: &str = "auto";
 
     /// The variant, if there is one for all games.

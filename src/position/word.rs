@@ -19,7 +19,7 @@ const EACH: u64 = u64::from_ne_bytes([1; 8]);
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Word {
-    /// The first byte in the lowest bits, zeros behind the last.
+    /// The first byte in the lowest bits, zeros after the last.
     bytes: u64,
     len: usize,
 }
@@ -39,7 +39,7 @@ impl Word {
         })
     }
 
-    /// What stands before the first blank or control character, `None` if that is nothing or if there is none.
+    /// The part before the first blank or control character, `None` if that is nothing or if there is none.
     #[inline]
     pub fn before_blank(text: &[u8; 8]) -> Option<Word> {
         let text = u64::from_le_bytes(*text);
@@ -58,13 +58,13 @@ impl Word {
         self.len
     }
 
-    /// A byte of the word, 0 behind its end.
+    /// A byte of the word, 0 after its end.
     #[inline]
     pub(super) fn byte(self, at: usize) -> u8 {
         (self.bytes >> (8 * (at & 7))) as u8
     }
 
-    /// Without its last bytes, of which it must have more than `count`.
+    /// Without its last `count` bytes. It must have more.
     #[inline]
     pub(super) fn without_last(self, count: usize) -> Word {
         let len = self.len - count;

@@ -325,7 +325,7 @@ impl End {
 
 /// A line with its results.
 struct Line<'a> {
-    /// What tells it from others.
+    /// What makes it different from others.
     bytes: &'a [u8],
     end: &'a [u8],
     start: &'a [u8],

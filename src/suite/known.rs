@@ -25,7 +25,7 @@ pub(crate) struct Written {
 /// White's results in all games that came to a position, `None` where games are not counted.
 pub(crate) type Results<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
 
-/// A suite that is made of the moves that a source has after some positions, of which there is at least one.
+/// A suite that is made of the moves that a source has after some positions, at least one.
 pub(crate) struct SuiteOf<'a, S> {
     pub source: &'a S,
     pub results: Results<'a>,

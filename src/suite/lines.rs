@@ -127,7 +127,7 @@ enum End {
 struct Band {
     /// The fewest.
     least: u64,
-    /// Lines of so many, or more, were looked for before.
+    /// Lines of this many, or more, were looked for before.
     below: Option<u64>,
     /// Whether all of them have the same number.
     is_one_number: bool,
@@ -204,7 +204,7 @@ impl<S: Source> Lines<'_, S> {
         }
     }
 
-    /// Finds those of the present band, of which so many are `wanted`.
+    /// Finds those of the present band, as many as are `wanted`.
     fn find_in_band(&mut self, wanted: u64) -> Result<End> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;

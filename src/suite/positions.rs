@@ -20,7 +20,7 @@ use crate::{
     tree::{Source, TreeMove},
 };
 
-/// The most ways to a position that are told apart by the positions on them.
+/// The most ways to a position that are kept apart by the positions on them.
 const MOST_WAYS: usize = 64;
 
 impl<S: Source> SuiteOf<'_, S> {
@@ -117,7 +117,7 @@ struct Way {
 
 /// A position that lines come to.
 struct Reached {
-    /// The ways there, of which none can be left out: from each, a line can go on that no other can. There is one at
+    /// The ways there. None can be left out: from each, a line can go on that no other can. There is one at
     /// least.
     ways: Vec<Way>,
     weight: u64,

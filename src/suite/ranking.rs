@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct Candidate<'a> {
     /// Its text, by which it is known. No byte of it is null.
     pub text: &'a str,
-    /// The starting position that it starts from, as whoever ranks it names that.
+    /// The starting position that it starts from, by the number that the caller gives it.
     pub start: &'a [u8],
     /// The identities of the positions on the way, the last of the position that it leads to: of a position alone, its
     /// own. The shuffle goes by them, because counters of moves and the order of the starts change the text.
@@ -111,7 +111,7 @@ impl Ranking {
             .map(|ranked| Ok(read(&ranked?[RANK..]))))
     }
 
-    /// What the order goes by first: the most games, or a number that is spread as evenly as chance would.
+    /// What the order goes by first: the most games, or a seeded hash.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.seed {
             None => u64::MAX - candidate.games,
@@ -126,7 +126,7 @@ impl Ranking {
     }
 }
 
-/// A candidate behind its rank.
+/// A candidate after its rank.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

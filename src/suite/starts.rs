@@ -4,7 +4,7 @@ use shakmaty::variant::VariantPosition;
 
 use crate::position::{LineError, Variant};
 
-/// Reads positions, one a line: a FEN, or an EPD with or without operations, of which `hmvc` and `fmvn` count the moves.
+/// Reads positions, one a line: a FEN, or an EPD with or without operations. `hmvc` and `fmvn` are its counters of moves.
 /// Blank lines and lines that begin with `#` are passed over.
 ///
 /// # Errors

@@ -136,7 +136,7 @@ fn note(thing: &str, stats: Stats) -> String {
     format!("{count} {thing}{s}, White scored {score:.1}%")
 }
 
-/// The error of a suite without entries, of which the longest line had so many half-moves.
+/// The error of a suite without entries. Its longest line has `longest` half-moves.
 pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let why = match longest {

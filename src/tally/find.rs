@@ -19,8 +19,8 @@ const PART_IN_FILE: u64 = 256;
 
 /// Finds the moves of a position by its key.
 ///
-/// Keys are spread evenly, so the bits below those of the shard tell within a few records where a key
-/// stands: a table of where each part begins suffices.
+/// Keys are spread evenly, so the bits below those of the shard say within a few records where a key
+/// is: a table of where each part begins suffices.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,

@@ -43,7 +43,7 @@ impl Finder<'_> {
     }
 }
 
-/// Marks that stand together.
+/// Marks in one place.
 const WORD: usize = u64::BITS as usize;
 
 /// A mark for each position of a [`Finder`], a bit for each record.

@@ -49,7 +49,7 @@ impl<C: OrderedCounts> Ascending<CountRecord> for Records<'_, C> {
     }
 }
 
-/// Passes over the positions of which no move was played in so many games.
+/// Leaves out the positions in which no move was played in `fewest` games.
 struct Frequent(u64);
 
 impl Choice<CountRecord> for Frequent {
@@ -71,8 +71,8 @@ impl Choice<CountRecord> for Frequent {
 }
 
 impl Tally {
-    /// Ends counting, and adds ordered counts: those that `open` answers for each of so many equal `ranges` of shards.
-    /// Positions of which no move was played in `fewest` games are not kept: [`Counts::rare`] tells how many they are.
+    /// Ends counting, and adds ordered counts: those that `open` answers for each of `ranges` equal ranges of shards.
+    /// Positions in which no move was played in `fewest` games are not kept: [`Counts::rare`] is their number.
     /// `watch` is called now and then with the bytes in temporary files, and may end the work. `memory` is for the sum.
     /// Works on all threads of the rayon pool that it is called in.
     ///

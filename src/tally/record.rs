@@ -56,7 +56,7 @@ impl CountRecord {
         CountRecord(u128::from(key) << 64 | u128::from(low))
     }
 
-    /// How many records so many games take.
+    /// How many records a number of games takes.
     pub(super) fn records_for(stats: Stats) -> u64 {
         let wins = stats.wins.div_ceil(MAX_WINS);
         let others = stats.draws.max(stats.losses).div_ceil(MAX_OTHER);

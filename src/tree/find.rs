@@ -1,4 +1,4 @@
-//! Finding positions of which only the keys are known, by walking to them.
+//! Finding positions by their keys, by walking to them.
 
 use std::cell::Cell;
 
@@ -56,7 +56,7 @@ pub struct FoundPositions<'a> {
     next: Option<(u64, String)>,
 }
 
-/// The key of a position as it stands before its text.
+/// The key of a position, which precedes its text.
 const KEY: usize = size_of::<u64>();
 
 impl Wanted {

@@ -52,7 +52,7 @@ impl<W: Write> GameWriter<W> {
     /// Writes words of movetext.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
-            // An opening bracket stands close to the next word.
+            // No blank separates an opening bracket from the next word.
             if !self.word.ends_with('(') {
                 self.flush_word()?;
             }

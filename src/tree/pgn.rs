@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::{At, Result};
 
-/// How deep variations stand in one another; what would stand deeper is a game of its own. Readers have limits.
+/// How deep variations are nested. What would be deeper becomes a game of its own, because readers have limits.
 const DEEPEST: usize = 16;
 
 /// How many moves a game has before others take the rest. Scid holds games of some 128 KiB, and a move with its
@@ -29,7 +29,7 @@ const EVENT: &str = "Opening tree";
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree as a game with variations to `out`, which errors call `path`. Each move is followed by a comment:
     /// its weight or its games, its share in percent, and `transposition` where the tree goes on elsewhere. Lines that
-    /// would stand in more than sixteen variations, and what is left when a game has 2000 moves, become games of their
+    /// would be nested in more than sixteen variations, and what is left when a game has 2000 moves, become games of their
     /// own. Answers how many moves there are, those that lead from the start to such a line aside.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub struct TreeMove {
     pub stats: Option<Stats>,
     /// What a book has learnt.
     pub learn: u32,
-    /// Whether the source has the move. It has not where the tree [goes on by any reply](Replies).
+    /// Whether the source has the move. It does not have it where the tree [goes on by any reply](Replies).
     pub is_known: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::{
     tree::source::Source,
 };
 
-/// Positions of a level up to so many bytes stay in memory.
+/// Bytes of the positions of a level that stay in memory.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
 /// What is after a move.
@@ -104,7 +104,7 @@ impl Expansion {
         Ok(Expansion::Soonest { met, moves })
     }
 
-    /// What is after a move from one position to another, which is so many half-moves from the start.
+    /// What is after a move from one position to another, `ply` half-moves from the start.
     pub(super) fn after(
         &mut self,
         before: &Keyed<VariantPosition>,
@@ -128,12 +128,12 @@ impl Expansion {
     }
 }
 
-/// Stands for a position.
+/// The fingerprint of a position.
 fn place(pos: &Keyed<VariantPosition>) -> u128 {
     u128::from(pos.identity()) << 64
 }
 
-/// Stands for a move of a position.
+/// The fingerprint of a move of a position.
 fn way(pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
     place(pos) | u128::from(BookMove::from(mv).0)
 }

@@ -12,8 +12,8 @@ use crate::{
 /// How far a tree goes. The default is every move, in lines of up to [`Limits::LONGEST`] half-moves.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Limits {
-    /// The tree has all that can be reached in so many half-moves, each position where it is reached soonest. To know
-    /// where, it is walked through once before. Without it, a position stands where the walk comes to it first.
+    /// The tree has all that can be reached in this many half-moves, each position on its shortest path. To find
+    /// these, it is walked through once before. Without it, a position is where the walk comes to it first.
     pub max_ply: Option<usize>,
     /// The least weight of a move.
     pub min_weight: u64,

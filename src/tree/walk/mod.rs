@@ -29,7 +29,7 @@ pub enum Order {
     Lines,
     /// A move, then the others of its position as variations with all after them, then what is after the move.
     Variations {
-        /// How many variations may stand in one another. What would be deeper becomes a game of its own.
+        /// How deep variations may be nested. What would be deeper becomes a game of its own.
         deepest: usize,
         /// How many moves a game may have before what is left of it becomes games of their own.
         longest: u64,
@@ -83,7 +83,7 @@ pub struct Tree<'a, S> {
 }
 
 impl<'a, S: Source> Tree<'a, S> {
-    /// The tree from a position on. `meter` tells how far a walk through it is, as far as weights tell how much is
+    /// The tree from a position on. `meter` says how far a walk through it is, as far as weights say how much is
     /// after a move.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
         Tree {
@@ -148,7 +148,7 @@ impl<'a, S: Source> Tree<'a, S> {
 struct Node {
     pos: Keyed<VariantPosition>,
     ply: usize,
-    /// How many variations it stands in.
+    /// How many variations it is nested in.
     nesting: usize,
     /// How much of the whole tree is likely to be after it.
     portion: f64,
@@ -174,7 +174,7 @@ impl Node {
 enum Task {
     /// The moves of a position.
     Expand(Rc<Node>),
-    /// A move of a position in so many variations, and what is after it.
+    /// A move of a position, what is after it, and the depth of its nesting.
     Branch(Rc<Node>, KeptMove, usize),
     Open,
     Close,
