@@ -248,3 +248,81 @@ fn lists_that_are_not_held_are_merged_to_the_byte() {
         merges(&[from_ref(&many), from_ref(&few)], options);
     }
 }
+
+/// The chunks of a position are longer than what is held of a page, where they are read and where they are made.
+#[test]
+fn lists_longer_than_memory() {
+    let dir = temp();
+    let games = "1. e4 *\n\n".repeat(250_000);
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    for line in [
+        "make-book -q games.pgn --leveldb one --explorer",
+        "merge-index -q one one one --out merged --memory 64KiB",
+        "make-book -q games.pgn games.pgn games.pgn --leveldb all --explorer --memory 1MiB",
+    ] {
+        ok(dir.path(), line);
+    }
+    assert_same(dir.path(), "merged", "all");
+}
+
+/// Values that another program made longer than they can be.
+#[test]
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+fn statistics_and_pages_of_enormous_length_are_refused() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let line = format!(
+        "make-book -q {} --leveldb sound --index-stats --explorer",
+        pgn.display()
+    );
+    ok(dir.path(), &line);
+    let open = |name: &str| {
+        let options = rusty_leveldb::Options {
+            write_buffer_size: 64 << 20,
+            reuse_logs: false,
+            ..rusty_leveldb::Options::default()
+        };
+        rusty_leveldb::DB::open(dir.path().join(name), options).unwrap()
+    };
+    let mut entries = Vec::new();
+    let mut sound = open("sound");
+    let mut all = sound.new_iter().unwrap();
+    while let Some(entry) = rusty_leveldb::LdbIterator::next(&mut all) {
+        entries.push(entry);
+    }
+    drop(all);
+    sound.close().unwrap();
+    fs::remove_dir_all(dir.path().join("sound")).unwrap();
+    ok(dir.path(), &line);
+    let mut state = 1u64;
+    let noise = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 56) as u8
+    };
+    let long: Vec<u8> = std::iter::repeat_with(noise).take(400_000).collect();
+    let is_statistics = |key: &[u8]| key[0].is_ascii_digit() && key.contains(&b'_');
+    let is_page = |key: &[u8]| key.starts_with(b"xp");
+    for (name, is_damaged) in [
+        ("statistics", &is_statistics as &dyn Fn(&[u8]) -> bool),
+        ("page", &is_page),
+    ] {
+        let damaged = entries.iter().position(|(key, _)| is_damaged(key)).unwrap();
+        let mut database = open(name);
+        for (number, (key, value)) in entries.iter().enumerate() {
+            let value = if number == damaged { &long } else { value };
+            database.put(key, value).unwrap();
+        }
+        database.close().unwrap();
+        // What is in the log becomes a table.
+        open(name).close().unwrap();
+        for inputs in [format!("sound {name}"), format!("{name} sound")] {
+            let error = fails(dir.path(), &format!("merge-index -q {inputs} --out new"), 1);
+            assert!(
+                error.contains(&format!("{name}: is damaged")),
+                "{inputs}: {error}"
+            );
+        }
+    }
+}

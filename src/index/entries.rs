@@ -1,11 +1,26 @@
 //! Entries on their way into tables.
 
-use std::{io, ops::Range, sync::Arc};
+use std::{
+    borrow::Cow,
+    io,
+    ops::Range,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
 use super::leveldb::StoredValue;
+use crate::{error::Result, sort::ByteRun, task};
 
 /// Entries in order, as parts of others.
 pub(super) type Parts = Vec<(Arc<Entries>, Range<usize>)>;
+
+/// Values of entries, in a temporary file.
+pub(super) type SpillFile = Arc<Mutex<ByteRun>>;
+
+/// A file for values in a directory, which is made when there are some.
+pub(super) fn spill_file(temp_dir: &Path) -> SpillFile {
+    Arc::new(Mutex::new(ByteRun::new(0, temp_dir.to_owned())))
+}
 
 /// Entries in the order of their keys, joined in one buffer.
 #[derive(Default, Debug)]
@@ -15,9 +30,11 @@ pub(super) struct Entries {
     ends: Vec<(usize, usize)>,
     /// The values that are too long to be held, by the numbers of their entries.
     long_values: Vec<(usize, LongValue)>,
+    /// Values that were spilled.
+    spilled: Option<SpillFile>,
 }
 
-/// The ids of a position that are read again when they are written, because there are so many.
+/// A value that is read again when it is written: the ids of a position that has very many, or what was spilled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LongValue {
     /// Where they are.
@@ -33,6 +50,8 @@ pub(super) enum LongIds {
     Postings { shard: usize, range: Range<usize> },
     /// In the indexes that are merged.
     Stored(Vec<StoredIds>),
+    /// From a place on among the spilled values of the entries, which are not ids.
+    Spilled(u64),
 }
 
 /// Some of the ids of a merged position.
@@ -67,7 +86,7 @@ impl Entries {
         Entries {
             bytes: Vec::with_capacity(bytes),
             ends: Vec::with_capacity(entries),
-            long_values: Vec::new(),
+            ..Entries::default()
         }
     }
 
@@ -97,6 +116,42 @@ impl Entries {
     pub(super) fn push_long(&mut self, key: &[u8], value: LongValue) {
         self.begin(key);
         self.end_long(key.len(), value);
+    }
+
+    /// Adds an entry after all others, whose value goes to a file, the same for all of the entries.
+    pub(super) fn push_spilled(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        file: &SpillFile,
+    ) -> Result<()> {
+        self.spilled.get_or_insert_with(|| Arc::clone(file));
+        let place = {
+            let mut file = task::lock(file);
+            file.append(value)?;
+            file.len() - value.len() as u64
+        };
+        let (ids, len) = (LongIds::Spilled(place), value.len());
+        self.push_long(key, LongValue { ids, len });
+        Ok(())
+    }
+
+    /// The value of an entry that is not the ids of a position; `None` if it is longer than such a value is.
+    pub(super) fn short_value(&self, number: usize) -> Result<Option<Cow<'_, [u8]>>> {
+        match self.value(number) {
+            Value::Bytes(value) => Ok(Some(Cow::Borrowed(value))),
+            Value::Long(value) => Ok(self.spilled_value(value)?.map(Cow::Owned)),
+        }
+    }
+
+    /// A value that was spilled; `None` if it is another.
+    pub(super) fn spilled_value(&self, value: &LongValue) -> Result<Option<Vec<u8>>> {
+        let (LongIds::Spilled(place), Some(file)) = (&value.ids, &self.spilled) else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; value.len];
+        task::lock(file).reader(*place).read_exact(&mut bytes)?;
+        Ok(Some(bytes))
     }
 
     /// Adds an entry behind all others.

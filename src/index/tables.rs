@@ -146,7 +146,14 @@ impl Table {
                         return Err(io::Error::other(layout::TOO_LONG));
                     }
                     Value::Long(value) => {
-                        table.add_long(key, value.len, |out| ids.read_ids(&value.ids, out))?;
+                        match entries.spilled_value(value).map_err(io::Error::other)? {
+                            Some(value) => table.add(key, &value)?,
+                            None => {
+                                table.add_long(key, value.len, |out| {
+                                    ids.read_ids(&value.ids, out)
+                                })?;
+                            }
+                        }
                     }
                 }
             }

@@ -331,6 +331,11 @@ impl ByteRun {
         }
     }
 
+    /// The directory of its temporary file.
+    pub(crate) fn temp_dir(&self) -> &Path {
+        &self.temp_dir
+    }
+
     /// How many bytes there are.
     pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64

@@ -1,6 +1,6 @@
 //! The rows of games and their names, in the order of the inputs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use shakmaty::Color;
 
@@ -167,6 +167,11 @@ impl ExploredGames {
         }
         self.names.append(&(name.len() as u32).to_le_bytes())?;
         self.names.append(name.as_bytes())
+    }
+
+    /// Where rows and names are spilled.
+    pub(in crate::index) fn temp_dir(&self) -> &Path {
+        self.rows.temp_dir()
     }
 
     /// How many names there are.

@@ -9,7 +9,7 @@ use super::{games::ExploredGames, record::Played, sums::ListSums};
 use crate::{
     error::Result,
     index::{
-        entries::Entries,
+        entries::{Entries, SpillFile, spill_file},
         layout::{
             Subject, chunk_key, page_key,
             played::{Apart, CHUNK, INLINE, ListBuilder, Paging},
@@ -19,6 +19,9 @@ use crate::{
     sort::Sealed,
     task,
 };
+
+/// How many bytes of the chunks of a page are in memory. Those after them are spilled.
+const MOST_HELD: usize = 256 << 10;
 
 /// The entries of a piece.
 #[derive(Default, Debug)]
@@ -80,9 +83,11 @@ pub(in crate::index) struct PageMaker<'a> {
     subject: Subject,
     white_to_move: bool,
     list: ListBuilder,
-    /// How many chunks of it are made.
+    /// How many chunks of it are made, and how many bytes those of the page have.
     chunks: u32,
+    chunk_bytes: usize,
     chunk: Vec<u8>,
+    spilled: Option<SpillFile>,
     /// What the items of the complete chunks add up to.
     sums: ListSums<'a>,
 }
@@ -99,7 +104,9 @@ impl<'a> PageMaker<'a> {
             white_to_move: false,
             list: ListBuilder::default(),
             chunks: 0,
+            chunk_bytes: 0,
             chunk: Vec::new(),
+            spilled: None,
             sums: ListSums::default(),
         }
     }
@@ -163,8 +170,15 @@ impl<'a> PageMaker<'a> {
         self.chunk.push(u8::from(another_follows));
         self.list.write(self.white_to_move, &mut self.chunk);
         let key = chunk_key(self.subject, self.chunks);
-        self.made.entries.push(&key, &self.chunk);
         self.chunks += 1;
+        self.chunk_bytes += self.chunk.len();
+        let (entries, chunk) = (&mut self.made.entries, &self.chunk);
+        if self.chunk_bytes > MOST_HELD {
+            let file = &mut self.spilled;
+            let file = file.get_or_insert_with(|| spill_file(self.games.temp_dir()));
+            return entries.push_spilled(&key, chunk, file);
+        }
+        entries.push(&key, chunk);
         Ok(())
     }
 
@@ -173,6 +187,7 @@ impl<'a> PageMaker<'a> {
             let key = page_key(self.paging.last_of(self.subject));
             self.made.entries.push(&key, &self.lists);
             self.lists.clear();
+            self.chunk_bytes = 0;
         }
     }
 

@@ -3,7 +3,7 @@
 //! A stretch ends where an input has not been read any further. It is cut at keys, and the parts are joined on
 //! all threads.
 
-use std::{mem, ops::Range, sync::Arc};
+use std::{mem, ops::Range, path::Path, sync::Arc};
 
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::{
     error::Result,
     index::{
         Index,
-        entries::{Entries, LongIds, LongValue, StoredIds},
+        entries::{Entries, LongIds, LongValue, SpillFile, StoredIds, spill_file},
         leveldb::{Scan, ScannedTable, TableValue},
         tables::TABLE_SIZE,
     },
@@ -26,6 +26,9 @@ const MOST_TABLES: usize = 64;
 /// The longest value that is held.
 const LONGEST_HELD: usize = 256 << 10;
 
+/// Values of at least so many bytes are spilled where more is to be read ahead than there is memory for.
+const LEAST_SPILLED: usize = 1 << 12;
+
 /// What an entry takes beside its bytes.
 const PLACE: usize = 16;
 
@@ -38,6 +41,8 @@ pub(super) struct ReadAhead<'a> {
     end: &'static [u8],
     /// How many bytes of entries of an input are read ahead, unless it has to be read further for a stretch to have any.
     share: usize,
+    /// Where longer values are spilled then, if they are.
+    spill_to: Option<SpillFile>,
     /// How many bytes the tables have that have not been read.
     bytes_left: u64,
 }
@@ -60,11 +65,13 @@ pub(super) struct KeyRange {
 }
 
 impl<'a> ReadAhead<'a> {
-    /// Of the entries whose keys are not less than `start` and less than `end`.
+    /// Of the entries whose keys are not less than `start` and less than `end`. With a directory, a stretch may be longer
+    /// than memory: longer values are spilled to it.
     pub(super) fn new(
         plan: &Plan<'a>,
         start: &'static [u8],
         end: &'static [u8],
+        spill_to: Option<&Path>,
     ) -> Result<ReadAhead<'a>> {
         let open = |index: &'a Index| -> Result<Input<'a>> {
             let mut scan = index.scan()?;
@@ -82,6 +89,7 @@ impl<'a> ReadAhead<'a> {
         let bytes = (tables * TABLE_SIZE).min(plan.read_ahead);
         Ok(ReadAhead {
             share: bytes / inputs.len().max(1),
+            spill_to: spill_to.map(spill_file),
             bytes_left: inputs
                 .iter()
                 .map(|input| input.scan.bytes_before(end))
@@ -132,18 +140,20 @@ impl<'a> ReadAhead<'a> {
         let mut tables = Vec::new();
         for (number, input) in self.inputs.iter_mut().enumerate() {
             if mem::take(&mut input.is_due) {
+                let spill_to = self.spill_to.as_ref();
+                let spill_to = spill_to.filter(|_| input.held() >= self.share);
                 let next = input.next_tables(count, self.end);
-                tables.extend(next.into_iter().map(|table| (number, table)));
+                tables.extend(next.into_iter().map(|table| (number, table, spill_to)));
             }
         }
         let read = tables
             .par_iter()
-            .map(|(number, table)| {
+            .map(|(number, table, spill_to)| {
                 let longest = (LONGEST_HELD, *number);
-                entries_of(table, &self.start, self.end, Some(longest))
+                entries_of(table, &self.start, self.end, Some(longest), *spill_to)
             })
             .collect::<Result<Vec<_>>>()?;
-        for ((number, table), entries) in tables.iter().zip(read) {
+        for ((number, table, _), entries) in tables.iter().zip(read) {
             self.bytes_left -= table.size();
             if entries.len() > 0 {
                 self.inputs[*number].read.push(Arc::new(entries));
@@ -196,6 +206,13 @@ impl<'a> ReadAhead<'a> {
     /// Passes over a stretch.
     pub(super) fn pass(&mut self, stretch: KeyRange) {
         self.start = stretch.end;
+        // The file lasts as long as the entries whose values it has.
+        if let Some(file) = &mut self.spill_to
+            && task::lock(file).len() > 0
+        {
+            let dir = task::lock(file).temp_dir().to_owned();
+            *file = spill_file(&dir);
+        }
         for input in &mut self.inputs {
             let is_passed = |table: &Arc<Entries>| table.last_key() < Some(&self.start[..]);
             let passed = input.read.partition_point(is_passed);
@@ -235,12 +252,13 @@ impl<'a> Input<'a> {
 }
 
 /// The entries of a table whose keys are not less than `start` and less than `end`. Values that are longer than a length
-/// are named by the number of the input.
+/// are named by the number of the input. With a file, those of some kilobytes are spilled to it.
 pub(super) fn entries_of(
     table: &ScannedTable<'_>,
     start: &[u8],
     end: &[u8],
     longest: Option<(usize, usize)>,
+    spill_to: Option<&SpillFile>,
 ) -> Result<Entries> {
     let (longest, input) = longest.unwrap_or((usize::MAX, 0));
     // As many as a table has of single games.
@@ -248,7 +266,7 @@ pub(super) fn entries_of(
     let mut entries = Entries::with_room(room / 32, room + room / 8);
     let is_whole = table.lies_within(start, end);
     let mut last = Vec::new();
-    let mut is_in_order = true;
+    let (mut is_in_order, mut spilled) = (true, Ok(()));
     task::fault("read tables");
     table.for_each(longest, |key, value| {
         is_in_order &= key > &last[..] || entries.len() == 0;
@@ -256,7 +274,14 @@ pub(super) fn entries_of(
         last.extend_from_slice(key);
         if is_whole || (key >= start && key < end) {
             match value {
-                TableValue::Held(value) => entries.push(key, value),
+                TableValue::Held(value) => match spill_to {
+                    Some(file) if value.len() >= LEAST_SPILLED => {
+                        if spilled.is_ok() {
+                            spilled = entries.push_spilled(key, value, file);
+                        }
+                    }
+                    _ => entries.push(key, value),
+                },
                 TableValue::Long(value) => {
                     let len = value.len;
                     let ids = LongIds::Stored(vec![StoredIds::Long(input, value)]);
@@ -265,9 +290,93 @@ pub(super) fn entries_of(
             }
         }
     })?;
+    spilled?;
     let is_within = entries.len() == 0 || !is_whole || table.spans(entries.key(0), &last);
     if !is_in_order || !is_within {
         return Err(table.is_out_of_order());
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::{
+        index::{
+            GameRecords,
+            explored::{ExploredGames, Played, list_entries},
+            layout::{
+                ListKey, Subject, list_key,
+                played::{List, Paging},
+            },
+            pieces::Piece,
+            write::{ExploredData, IndexSource, IndexWriter},
+        },
+        position::VariantChoice,
+        progress::Meter,
+        sort::{Memory, Partition, Record, Shards},
+    };
+
+    #[test]
+    fn the_chunks_of_a_page_are_spilled() {
+        const GAMES: u32 = 2_000_000;
+        let subject = Subject(7 << 40);
+        let dir = tempfile::tempdir().unwrap();
+        let shards = Shards::new(Memory::default());
+        let all: Vec<Played> = (0..GAMES).map(|id| Played::listed(subject, id)).collect();
+        for records in all.chunks(100_000) {
+            shards.append(&Partition::new(records)).unwrap();
+        }
+        let records = shards.seal().unwrap();
+        let games = ExploredGames::new(0, dir.path().to_owned());
+
+        // Where they are made.
+        let piece = Piece {
+            shard: all[0].shard(),
+            range: 0..1000,
+        };
+        let paging = Paging::for_items(u64::from(GAMES));
+        let made = list_entries(&piece, &records, &games, paging).unwrap();
+        assert_eq!(made.records, u64::from(GAMES));
+        assert!(made.entries.held() < 512 << 10, "{}", made.entries.held());
+
+        // Where they are read to be merged.
+        let target = dir.path().join("index");
+        let writer = IndexWriter::create(&target, false, |_| Ok(Vec::new())).unwrap();
+        let postings = Shards::new(Memory::default()).seal().unwrap();
+        let from = IndexSource {
+            postings: &postings,
+            games: &GameRecords::new(0, dir.path().to_owned()),
+            files: &[],
+            variant: VariantChoice::default(),
+            explored: Some(ExploredData {
+                records: &records,
+                games: &games,
+            }),
+        };
+        let stop = AtomicBool::new(false);
+        let (_, finished) = writer.write(from, &stop, &Meter::default()).unwrap();
+        finished.commit().unwrap();
+        let indexes = [Index::open(&target).unwrap()];
+        let plan = Plan::new(&indexes, &dir.path().join("out"), 1000).unwrap();
+        let mut ahead = ReadAhead::new(&plan, b"xp", b"xq", Some(dir.path())).unwrap();
+        let stretch = ahead.next_stretch(|_| None).unwrap().unwrap();
+        let held = ahead.inputs[0].held();
+        assert!(held < TABLE_SIZE + (128 << 10), "{held}");
+        let mut cursor = ahead.cursors(&stretch.start).remove(0);
+        let mut next = 0;
+        while let (Some(key), Some(entry)) = (cursor.key(), cursor.entry()) {
+            if let Some(ListKey::Chunk(_)) = list_key(key) {
+                let chunk = entry.short_value(&indexes[0]).unwrap();
+                let (items, _) = List::parse(&chunk[1..]).unwrap().items().unwrap();
+                let ids = items.iter().map(|(id, _)| *id);
+                assert!(ids.eq(next..next + items.len() as u32));
+                next += items.len() as u32;
+            }
+            cursor.advance();
+        }
+        assert_eq!(next, GAMES);
+    }
 }

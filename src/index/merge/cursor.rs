@@ -1,8 +1,14 @@
 //! Going through entries that have been read, and handing on most of them as they stand.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use crate::index::entries::{Entries, Parts, Value};
+use crate::{
+    error::Result,
+    index::{
+        Index,
+        entries::{Entries, Parts, Value},
+    },
+};
 
 /// Entries of an input in order.
 #[derive(Clone)]
@@ -43,13 +49,10 @@ impl<'r> EntryCursor<'r> {
         value.unwrap_or(Value::Bytes(&[]))
     }
 
-    /// The same of an entry whose value is held.
-    #[inline]
-    pub(super) fn held_value(&self) -> &'r [u8] {
-        match self.value() {
-            Value::Bytes(value) => value,
-            Value::Long(_) => unreachable!("only lists of ids are that long"),
-        }
+    /// The present entry.
+    pub(super) fn entry(&self) -> Option<Entry<'r>> {
+        let (entries, number) = (self.tables.first()?, self.at);
+        Some(Entry { entries, number })
     }
 
     /// Goes to the next entry.
@@ -76,6 +79,25 @@ impl<'r> EntryCursor<'r> {
             self.tables = self.tables.get(1..).unwrap_or_default();
             self.at = 0;
         }
+    }
+}
+
+/// An entry of an input.
+#[derive(Copy, Clone)]
+pub(super) struct Entry<'r> {
+    entries: &'r Entries,
+    number: usize,
+}
+
+impl<'r> Entry<'r> {
+    /// The value, which is not the ids of a position.
+    ///
+    /// # Errors
+    ///
+    /// A value that is longer than that of `index` can be, or a temporary file that cannot be read.
+    pub(super) fn short_value(self, index: &Index) -> Result<Cow<'r, [u8]>> {
+        let value = self.entries.short_value(self.number)?;
+        value.ok_or_else(|| index.malformed(self.entries.key(self.number)))
     }
 }
 
@@ -133,12 +155,12 @@ mod tests {
         let mut cursor = EntryCursor::from_key(&tables, b"b");
         let mut keys = Vec::new();
         while let Some(key) = cursor.key() {
-            assert_eq!(cursor.held_value(), key);
+            assert_eq!(cursor.value(), Value::Bytes(key));
             keys.push(key);
             cursor.advance();
         }
         assert_eq!(keys, [b"c", b"e", b"g", b"i"]);
-        assert!(cursor.held_value().is_empty());
+        assert!(cursor.entry().is_none());
         let cursor = EntryCursor::from_key(&tables, b"d");
         assert_eq!(cursor.key_before(b"f"), Some(&b"e"[..]));
         assert_eq!(cursor.key_before(b"e"), None);

@@ -1,8 +1,11 @@
 //! The lists of an input, page by page.
 
-use std::{collections::VecDeque, mem, ops::Range};
+use std::{borrow::Cow, collections::VecDeque, mem, ops::Range};
 
-use super::{cursor::EntryCursor, plan::Part};
+use super::{
+    cursor::{Entry, EntryCursor},
+    plan::Part,
+};
 use crate::{
     error::Result,
     index::{
@@ -29,9 +32,9 @@ pub(super) struct ListStream<'p> {
     from: Subject,
     until: Option<Subject>,
     /// Chunks whose page has not come yet.
-    chunks: VecDeque<(Subject, &'p [u8])>,
+    chunks: VecDeque<(Subject, Entry<'p>)>,
     /// The last page, and its lists that have not been taken.
-    page: &'p [u8],
+    page: Cow<'p, [u8]>,
     lists: VecDeque<PageList>,
 }
 
@@ -66,7 +69,7 @@ impl<'p> ListStream<'p> {
             from,
             until,
             chunks: VecDeque::new(),
-            page: &[],
+            page: Cow::Borrowed(&[]),
             lists: VecDeque::new(),
         }
     }
@@ -83,7 +86,7 @@ impl<'p> ListStream<'p> {
 
     /// Passes the next lists of the page that do not stand apart, up to that of a subject. Answers the last subject and
     /// their bytes; `None` if there are none.
-    pub(super) fn pass_lists(&mut self, other: Option<Subject>) -> Option<(Subject, &'p [u8])> {
+    pub(super) fn pass_lists(&mut self, other: Option<Subject>) -> Option<(Subject, &[u8])> {
         let is_own =
             |list: &&PageList| list.len > 0 && other.is_none_or(|other| list.subject < other);
         let own = self.lists.iter().take_while(is_own).count();
@@ -102,7 +105,8 @@ impl<'p> ListStream<'p> {
         if next.len > 0 {
             self.pass_records(next.subject, &self.page[next.list], &mut least, &mut f)?;
         }
-        while let Some((_, chunk)) = self.chunks.pop_front_if(|chunk| chunk.0 == next.subject) {
+        while let Some(chunk) = self.chunks.pop_front_if(|chunk| chunk.0 == next.subject) {
+            let chunk = chunk.1.short_value(self.index)?;
             let list = chunk.get(1..).unwrap_or_default();
             self.pass_records(next.subject, list, &mut least, &mut f)?;
         }
@@ -144,7 +148,7 @@ impl<'p> ListStream<'p> {
     /// Reads pages until there is a list, if there is one.
     pub(super) fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
-            && let Some(key) = self.cursor.key()
+            && let (Some(key), Some(entry)) = (self.cursor.key(), self.cursor.entry())
         {
             let malformed = || self.index.malformed(key);
             let subject = list_subject(key).ok_or_else(malformed)?;
@@ -154,11 +158,11 @@ impl<'p> ListStream<'p> {
             }
             match list_key(key).ok_or_else(malformed)? {
                 ListKey::Chunk(subject) if self.has(subject) => {
-                    self.chunks.push_back((subject, self.cursor.held_value()));
+                    self.chunks.push_back((subject, entry));
                 }
                 ListKey::Page(last) => {
-                    let read = self.read_page(last);
-                    read.ok_or_else(|| self.index.malformed(START))?;
+                    self.page = entry.short_value(self.index)?;
+                    self.read_page(last)?;
                 }
                 // Sums are made anew.
                 ListKey::Chunk(_) | ListKey::Sums => {}
@@ -172,17 +176,16 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Finds the lists of the page that are of the part; `None` if something is malformed.
-    fn read_page(&mut self, last: Subject) -> Option<()> {
-        let page = self.cursor.held_value();
-        let chunks = mem::take(&mut self.chunks);
-        let mut chunks = chunks.into_iter().peekable();
-        let mut start = 0;
-        self.page = page;
-        self.paging
-            .for_each_list(page, last, |subject, list, range| {
+    /// Finds the lists of the page that are of the part.
+    fn read_page(&mut self, last: Subject) -> Result<()> {
+        let mut chunks = mem::take(&mut self.chunks).into_iter().peekable();
+        let (mut start, mut read) = (0, Ok(()));
+        let found = self
+            .paging
+            .for_each_list(&self.page, last, |subject, list, range| {
                 let start = mem::replace(&mut start, range.end);
-                if !self.has(subject) {
+                let is_own = subject >= self.from && self.until.is_none_or(|until| subject < until);
+                if !is_own {
                     return Some(());
                 }
                 let mut own = Vec::new();
@@ -192,7 +195,13 @@ impl<'p> ListStream<'p> {
                 // A list stands either here or in chunks.
                 let first_move = match own.first() {
                     Some(_) if list.len > 0 => return None,
-                    Some((_, chunk)) => List::parse(chunk.get(1..)?)?.moves().next(),
+                    Some((_, chunk)) => match chunk.short_value(self.index) {
+                        Ok(chunk) => List::parse(chunk.get(1..)?)?.moves().next(),
+                        Err(err) => {
+                            read = Err(err);
+                            return None;
+                        }
+                    },
                     None if list.len == 0 => return None,
                     None => list.moves().next(),
                 };
@@ -206,7 +215,11 @@ impl<'p> ListStream<'p> {
                     });
                 }
                 Some(())
-            })?;
-        chunks.next().is_none().then_some(())
+            });
+        read?;
+        match found.is_some() && chunks.next().is_none() {
+            true => Ok(()),
+            false => Err(self.index.malformed(START)),
+        }
     }
 }

@@ -70,7 +70,7 @@ impl<'a> ListMerge<'a> {
             plan,
             pagings: contents.iter().map(|contents| contents.paging).collect(),
             paging: Paging::for_items(items),
-            ahead: ReadAhead::new(plan, START, END)?,
+            ahead: ReadAhead::new(plan, START, END, Some(merge.games.temp_dir()))?,
             games: &merge.games,
         };
         Ok(ListMerge {

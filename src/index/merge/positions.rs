@@ -38,7 +38,7 @@ impl<'a> PositionMerge<'a> {
     pub(super) fn new(plan: &'a Plan<'a>) -> Result<PositionMerge<'a>> {
         Ok(PositionMerge {
             plan,
-            inputs: ReadAhead::new(plan, START, END)?,
+            inputs: ReadAhead::new(plan, START, END, None)?,
         })
     }
 
@@ -261,7 +261,10 @@ impl<'p> PartMerge<'p> {
         let start = bytes.len();
         for (part, input) in self.plan.inputs.iter().zip(&self.inputs) {
             if has_key(&input) {
-                let shifted = shift(part, input.held_value(), bytes);
+                let Value::Bytes(value) = input.value() else {
+                    return Err(part.index.malformed(key));
+                };
+                let shifted = shift(part, value, bytes);
                 shifted.ok_or_else(|| part.index.malformed(key))?;
             }
         }
@@ -280,9 +283,10 @@ impl<'p> PartMerge<'p> {
                     ids: LongIds::Stored(ids),
                     ..
                 }) => stored.extend(ids.iter().cloned()),
-                _ => {
+                Value::Long(_) => return Err(part.index.malformed(key)),
+                Value::Bytes(value) => {
                     let mut shifted = Vec::new();
-                    let read = shift(part, input.held_value(), &mut shifted);
+                    let read = shift(part, value, &mut shifted);
                     read.ok_or_else(|| part.index.malformed(key))?;
                     stored.push(StoredIds::Held(shifted));
                 }
@@ -303,7 +307,11 @@ impl<'p> PartMerge<'p> {
             let parts = self.plan.inputs.iter().zip(&self.inputs);
             parts.filter(|(_, input)| input.key() == Some(key))
         };
-        let values: Vec<&[u8]> = present().map(|(_, input)| input.held_value()).collect();
+        let value = |(part, input): (&Part<'_>, &EntryCursor<'p>)| match input.value() {
+            Value::Bytes(value) => Ok(value),
+            Value::Long(_) => Err(part.index.malformed(key)),
+        };
+        let values = present().map(value).collect::<Result<Vec<&[u8]>>>()?;
         let joined = match values[..] {
             [only] => Some(only.to_vec()),
             _ => joined_stats(key, &values),

@@ -74,7 +74,7 @@ impl<'a> EntryStream<'a> {
         while self.entries.len() == 0
             && let Some(table) = self.scan.next_table_before(self.end)
         {
-            self.entries = entries_of(&table, self.start, self.end, None)?;
+            self.entries = entries_of(&table, self.start, self.end, None, None)?;
         }
         Ok(())
     }
