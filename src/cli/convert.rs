@@ -26,20 +26,20 @@ use super::{
     weighting::{WeightingArgs, left_out_by},
 };
 
-/// Make a Polyglot book, an opening suite or a table of a book
+/// Make a Polyglot book, an opening suite or a table from a book or a database
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-What is made is told by the name of the file. Of an OOBS database (.obs.db3) or a Polyglot book (.bin):
-  .bin    the Polyglot book that make-book would have made of the same games; of a database alone
-  .pgn    an opening suite: each line of --plies half-moves, the commonest first
-  .epd    an opening suite: each position that such a line leads to, the commonest first
-  .csv    a table: of the moves of a database with their games and weights, of the records of a book
+The ending of OUT chooses what is made from an OOBS database (.obs.db3) or a Polyglot book (.bin):
+  .bin    the Polyglot book that make-book makes of the same games; from a database only
+  .pgn    an opening suite: each line of --plies half-moves, most played first
+  .epd    an opening suite: each position after such a line, most played first
+  .csv    a table of a database's moves with their games and weights, or of a book's records
   .jsonl  the same, a JSON document for each move with its FEN, SAN and UCI
-Rows of a database that are not active are passed over. The options that need games are for databases.
+Inactive rows of a database are skipped.
 
-A line of a suite is made of moves that are in the input. No line has a position twice, but nobody need have
-played it as it is: make-book --suite has the lines that were. Each line or position of a database says how
-many times games came to its position, and White's score in them: a game that came back to it counts again.
+A suite's lines combine moves of the input, and no line repeats a position. The whole line may come from no
+single game; make-book --suite has lines that games played. A suite of a database says how many times games
+reached each position, and White's score in them: a game that repeats the position counts again.
 
 Examples:
   polybook convert games.obs.db3 book.bin
@@ -57,21 +57,21 @@ pub struct Args {
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
-    /// What to make [default: what the name of OUT ends in]
+    /// Format of the output [default: the ending of OUT]
     #[arg(long, value_enum)]
     format: Option<Format>,
 
     #[command(flatten)]
     suite: SuiteArgs,
 
-    /// Leave moves of weight 0, which no book has, out of a suite
+    /// Leave out moves with weight 0 (books never have them)
     #[arg(long, help_heading = "Opening suites")]
     weighted: bool,
 
     #[command(flatten)]
     weighting: WeightingArgs,
 
-    /// Treat the input as this variant [default: the one that it is for]
+    /// Treat the input as this variant [default: the variant of the input]
     #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 

@@ -25,10 +25,10 @@ use super::{
 /// Compare two books: positions and moves that differ
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each position that differs is printed with its FEN, or with its key if no line of the books comes to it
-from the starting position; then the moves: - only in A, + only in B, * with another weight. A move that
-a book has several times has the sum of their weights, and so has castling that it spells in two ways,
-where the FEN is known. Headers and the order of the moves of a position do not count. Exit status 1 means that the books differ.
+Each position that differs is printed with its FEN, or with its key if no line of the books reaches it
+from the starting position. Its moves follow: - only in A, + only in B, * with another weight. The
+weights of a repeated move are added; where the FEN is known, so are those of castling in two
+spellings. Headers and the order of moves do not matter. Exit status 1 means that the books differ.
 
 Examples:
   polybook diff old.bin new.bin
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Lines start as in this variant [default: the one that the first book is for]
+    /// Lines start as in this variant [default: the variant of the first book]
     #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 

@@ -24,10 +24,9 @@ use polybook::{
 /// Write the lines of a book for one side as text
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The side's moves come in the order of the book, with how often each would be chosen; the opponent's in
-the order of their UCI text. A line ends where the book does, in a {cycle} to an earlier position of
-its own, or in a {trans}position to a line above. As in polyglot, castling counts where it is spelled as
-king takes rook.
+The side's moves are in the order of the book, with how often each is played; the opponent's are in
+the order of their UCI text. A line ends where the book ends, in a {cycle} to an earlier position of its
+own, or in a {trans}position to a line above. As in polyglot, castling counts only as king takes rook.
 
 Examples:
   polybook dump-book --bin book.bin --color white               writes book_white.txt
@@ -37,11 +36,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE", default_value = "book.bin")]
     bin: PathBuf,
 
-    /// The side whose moves come from the book
+    /// The side whose repertoire is written
     #[arg(long, value_enum, alias = "colour")]
     color: ColorArg,
 
-    /// Play by the rules of this variant [default: the one that the book's header names]
+    /// Use the rules of this variant [default: the variant of the book's header]
     #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 

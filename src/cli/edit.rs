@@ -31,11 +31,11 @@ const EDITS: usize = 32;
 /// Change the moves of a book
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
---set gives a move a weight, as it stands in the book or as a share of its position in percent, and adds
-the move if it is not there. --remove-position also removes the positions that only it led to.
+--set gives a move a weight, as a number or as a share of its position in percent, and adds the move if
+the book does not have it. --remove-position also removes the positions that only it led to.
 
-A script has a line for each position, as a FEN or as moves from the start, and its changes. A line
-without a position is about that of the line before; one that begins with # says nothing:
+Each line of a script has a position, as a FEN or as moves from the start, and its changes. A line
+without a position changes the position of the line before. A line that begins with # is a comment:
   1. e4 c5; set Nf3=70%; set Nc3=30%
   ; remove f4
   1. e4 e5 2. Nf3 f6; remove-position
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "in_place")]
     out: Option<PathBuf>,
 
-    /// Replace the book itself
+    /// Write the changes into the book itself
     #[arg(long, conflicts_with = "out")]
     in_place: bool,
 
@@ -69,11 +69,11 @@ pub struct Args {
     #[arg(long, value_name = "MOVE", value_parser = removal)]
     remove: Vec<Change>,
 
-    /// Remove the position, and those that only it led to
+    /// Remove the position, and positions that only it led to
     #[arg(long, conflicts_with_all = ["set", "remove"])]
     remove_position: bool,
 
-    /// Make the changes of this file too, after those of the options; - is standard input
+    /// Also make the changes of this file, after those of the options; - is standard input
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 

@@ -27,9 +27,9 @@ use super::{
 /// Keep part of a book, or of several
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Several books are merged first, as merge-book merges them. A move that is left out leads nowhere, so
---reachable and --max-ply leave out what only it led to. filter compares the bytes of records, not the
-moves of the position: a book that spells castling in two ways (e1g1 and e1h1) has two moves here.
+Several books are merged first, as by merge-book. With --reachable or --max-ply, positions that only
+dropped moves led to are dropped too. Castling spelled e1g1 and castling spelled e1h1 are two moves
+here.
 
 Examples:
   polybook filter book.bin --out narrow.bin --min-share 10 --best 3
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     best: Option<usize>,
 
-    /// Keep positions that are reached in fewer than N half-moves
+    /// Keep positions that lines reach in fewer than N half-moves
     #[arg(long, value_name = "N")]
     max_ply: Option<u16>,
 
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long)]
     normalize: bool,
 
-    /// Lines start as in this variant [default: the one that the first book is for]
+    /// Lines start as in this variant [default: the variant of the first book]
     #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 

@@ -12,7 +12,7 @@ use shakmaty::Color;
 use super::{selection::result, usage::Usage};
 
 /// The heading of the options that filter games.
-const FILTERS: &str = "Which games count (of an index made with --explorer)";
+const FILTERS: &str = "Which games count (needs an index made with --explorer)";
 
 /// Which games count.
 #[derive(clap::Args, Debug)]
@@ -30,11 +30,11 @@ pub struct FilterArgs {
     #[arg(long, value_name = "NAME", value_parser = name)]
     opponent: Option<String>,
 
-    /// Names match whole, not in part
+    /// Names must match in full
     #[arg(long)]
     exact: bool,
 
-    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown parts pass
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates pass
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
 
@@ -42,11 +42,11 @@ pub struct FilterArgs {
     #[arg(long, value_name = "DATE")]
     until: Option<Date>,
 
-    /// Both players rated at least N; unrated games pass
+    /// Games in which both players are rated at least N; unrated games pass
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Both players rated at most N; unrated games pass
+    /// Games in which both players are rated at most N; unrated games pass
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
@@ -58,7 +58,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Games of these openings, by their own codes: B20-B99, B2 or B
+    /// Games with these ECO codes: B20-B99, B2 or B
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 

@@ -6,14 +6,14 @@ use polybook::index::Index;
 
 use super::Context;
 
-/// Print games as they stand in their PGN
+/// Print games as they are in their PGN
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   polybook game --leveldb games.idx 0
   polybook game --leveldb games.idx 17 4711 > two.pgn")]
 pub struct Args {
-    /// The index, as make-book --leveldb made it
+    /// The index that make-book --leveldb made
     #[arg(long, value_name = "DIR")]
     leveldb: PathBuf,
 

@@ -30,15 +30,15 @@ Examples:
   polybook games --leveldb games.idx --json
   polybook games --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
 pub struct Args {
-    /// An index, as make-book --leveldb made it; several that were made with --explorer are asked as one, and their
-    /// games numbered on from one to the next
+    /// An index that make-book --leveldb made; several that were made with --explorer work as one, with their games
+    /// numbered in this order
     #[arg(long, value_name = "DIR", required = true)]
     leveldb: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Leave out the first N games
+    /// Skip the first N games
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
 
@@ -50,8 +50,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
-    /// List the games as they stand in the PGN, the newest first, or those of the highest ratings first; of an index
-    /// made with --explorer
+    /// Order of the games: as in the PGN, newest first, or highest ratings first; for an index made with --explorer
     #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
     sort: Sort,
 

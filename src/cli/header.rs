@@ -4,7 +4,7 @@
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Header of the book")]
 pub struct HeaderArgs {
-    /// Text for the book's header, in place of where the book comes from
+    /// Text for the book's header, instead of the book's origin
     #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
     pub comment: Option<String>,
 

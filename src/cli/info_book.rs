@@ -15,11 +15,10 @@ use super::{
 /// Count the lines and positions of a book
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A line goes from the starting position, with one side's moves from the book and every reply after which
-the book knows a move, to where the book ends or a position comes again. Positions on no line of either
-side are isolated. With --exact, positions are told apart that one side can reach by moves outside the
-book; as polyglot counts them, which misses a few. As in polyglot, castling counts where it is spelled
-as king takes rook.
+A line starts at the starting position. It has one side's moves from the book and every reply that the
+book answers, and ends where the book ends or a position repeats. Positions on no line of either side are
+isolated. --exact also counts positions that one side can reach by moves outside the book, as
+polyglot counts them, which misses a few. As in polyglot, castling counts only as king takes rook.
 
 Examples:
   polybook info-book --bin book.bin

@@ -40,7 +40,7 @@ Examples:
   polybook make-book games.pgn
       count all games and write book.bin
   polybook make-book --max-ply 30 --min-game 5 --bin my.bin 2023.pgn.zst 2024.pgn.gz
-      several files, packed or not, in one pass
+      several files, compressed or not, in one pass
   zstdcat month.pgn.zst | polybook make-book --min-elo 2200 --bin strong.bin -
       games of strong players, from standard input
   polybook make-book games.pgn --bin book.bin --leveldb games.idx --index-stats
@@ -53,11 +53,11 @@ Examples:
   polybook make-book games.pgn --suite openings.epd --plies 12 --limit 500 --balance 45-55
       the openings that were played most, for matches between engines
   polybook make-book --variant crazyhouse lichess.pgn.zst --bin zh.bin
-      the games of a variant; auto takes every game as what its Variant tag says
+      the games of one variant
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
       the spelling of old scripts")]
 pub struct Args {
-    /// PGN files, plain or packed with gzip, bzip2, zstd or zip, or directories of counts; - is standard input
+    /// PGN files, plain or compressed with gzip, bzip2, zstd or zip, or directories of counts; - is standard input
     #[arg(value_name = "PGN")]
     inputs: Vec<PathBuf>,
 
@@ -73,28 +73,28 @@ pub struct Args {
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
-    /// Add statistics per position to the index
+    /// Add the moves and results of each position to the index
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Add to the index what was played where, for polybook moves, games and serve
+    /// Add explorer data to the index, for polybook moves, games and serve
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     explorer: bool,
 
-    /// Write the kept moves with their wins, draws and losses to this OOBS database
+    /// Write the kept moves with their wins, draws and losses to this OOBS database (SQLite) (SQLite)
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Write the counts of all moves to this directory, for other engines to add up
+    /// Write the counts of all moves to this directory, as Parquet files that DuckDB and Spark can add
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
 
-    /// Write a suite for matches between engines: the lines that at least --min-game games began with (.pgn), or the
-    /// positions to which so many came after --plies half-moves (.epd); - is standard output, with lines
+    /// Write an opening suite: the lines of --plies half-moves that at least --min-game games began with (.pgn), or
+    /// the positions that they reached (.epd); - writes lines to standard output
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace an index, an OOBS database or counts that exist, and any file where the book goes
+    /// Replace an existing index, OOBS database or counts, and any file where the book goes
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
@@ -102,7 +102,7 @@ pub struct Args {
     #[arg(long)]
     allow_empty: bool,
 
-    /// Half-moves of each game that count
+    /// Count the first N half-moves of each game (a half-move is one move of one side)
     #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = GAMES)]
     max_ply: usize,
 
@@ -112,24 +112,24 @@ pub struct Args {
     #[command(flatten)]
     in_suite: SuiteArgs,
 
-    /// Leave out a game with the same moves, players and result as an earlier one; without players, the same known date
-    /// and event
+    /// Drop a game with the same moves, players and result as an earlier one; without players, also with the same
+    /// known date and event
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 
-    /// Count the games of this variant; auto counts each game as the variant that its tag names
+    /// Count the games of this variant; auto counts every game in its own variant
     #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = super::variant::name_or_auto(), help_heading = GAMES)]
     variant: VariantChoice,
 
-    /// Games without a result count as a draw, or are left out
+    /// Count games without a result as draws, or skip them
     #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw, help_heading = GAMES)]
     unfinished: UnfinishedArg,
 
-    /// Count the moves before an illegal one instead of leaving the game out
+    /// Count the moves before an illegal one instead of dropping the game
     #[arg(long, help_heading = GAMES)]
     keep_prefix: bool,
 
-    /// Count the moves of variations too, each variation once from where it branches
+    /// Count the moves of variations too, from where each branches
     #[arg(long, help_heading = GAMES)]
     variations: bool,
 
@@ -137,7 +137,7 @@ pub struct Args {
     #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
     piece_letters: PieceLetters,
 
-    /// End the run at the first rejected game and write no output
+    /// Stop at the first rejected game and write no output
     #[arg(long, help_heading = GAMES)]
     strict: bool,
 

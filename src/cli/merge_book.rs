@@ -27,9 +27,9 @@ use super::{
 /// Merge Polyglot books, or OOBS databases
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-OOBS databases add up exactly: the result is the database of all their games. Books do not, because
-their weights are scaled and moves played less often than --min-game are gone. Books are merged without
-looking at positions: castling that one of them spells e1g1 and another e1h1 stays two moves.
+OOBS databases add exactly: the result is the database of all their games. Books do not, because
+their weights are scaled and they lack moves below --min-game. Castling that one book spells e1g1 and
+another e1h1 stays two moves.
 
 Examples:
   polybook merge-book white.bin black.bin --out both.bin
@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// In a position that several books know: add the weights up, or take the first book's moves
+    /// In a position of several books: add the weights, or take the first book's moves
     #[arg(long, value_enum, default_value_t = PolicyArg::Sum)]
     policy: PolicyArg,
 

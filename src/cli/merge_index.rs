@@ -13,15 +13,15 @@ use super::{Context, counted::counted, json, progress::Bar, resources::ResourceA
 /// Merge indexes into one
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The result is, to the byte, the index that make-book makes of all the PGN files in that order. The ids of the second
-index run on behind those of the first. All must be made with the same choice of --index-stats and --explorer, and of
-the same variant.
+The result is byte-identical to the index that make-book makes of all the PGN files in that order. The games of the second
+index are numbered after those of the first. All indexes must be made with the same --index-stats, --explorer and
+--variant.
 
 Examples:
   polybook merge-index all.idx week.idx --out new.idx
   polybook merge-index 2023.idx 2024.idx 2025.idx --out all.idx --force")]
 pub struct Args {
-    /// The indexes, in the order of their games
+    /// The indexes, the oldest games first
     #[arg(value_name = "DIR", required = true)]
     indexes: Vec<PathBuf>,
 
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// Replace an index that exists
+    /// Replace an existing index
     #[arg(long)]
     force: bool,
 

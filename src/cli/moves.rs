@@ -23,11 +23,11 @@ use super::{
     variant::refuse_other_of_index,
 };
 
-/// List the moves played in a position and how they did
+/// List the moves played in a position and their results
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-An index made with --explorer tells which games played each move here. Of one made with --index-stats the numbers are
-those of the position that a move leads to, whatever way the games took there.
+With an index made with --explorer, the numbers are those of the games that played the move here. With --index-stats, they
+are those of all games that reached the position after the move, by any move order.
 
 Examples:
   polybook moves --leveldb games.idx
@@ -35,15 +35,15 @@ Examples:
   polybook moves --leveldb 2024.idx --leveldb 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --leveldb games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// An index, as make-book --leveldb --explorer or --index-stats made it; several are asked as one
+    /// An index made with make-book --leveldb and --explorer or --index-stats; several work as one
     #[arg(long, value_name = "DIR", required = true)]
     leveldb: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// List the moves by their games, by the score of the side to move, by the rating of those who played them, or by
-    /// their UCI text
+    /// Order of the moves: most games first, best score for the side to move, highest rating of its players, or UCI
+    /// text
     #[arg(long, value_enum, default_value_t = Order::Games)]
     sort: Order,
 

@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Print the options, as the format's document has them
+    /// Print the options as in the header format's document
     #[arg(short = 'h')]
     options: bool,
 
@@ -53,11 +53,11 @@ pub struct Args {
     #[arg(short = 'v', value_name = "VARIANTS")]
     variants: Option<String>,
 
-    /// Accept variants that are not known
+    /// Accept unknown variants
     #[arg(short = 'f')]
     force: bool,
 
-    /// Free text; the two characters \n stand for a line break
+    /// Free text; the two characters \n mean a line break
     #[arg(short = 'c', value_name = "COMMENT")]
     comment: Option<String>,
 }

@@ -14,11 +14,11 @@ pub struct PositionArgs {
     #[arg(long, value_name = "MOVES")]
     moves: Option<String>,
 
-    /// Play by the rules of this variant [default: the one that the file is for]
+    /// Use the rules of this variant [default: the variant of the file]
     #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 
-    /// The same without an option: a FEN, or moves
+    /// The position: a FEN, or moves from the starting position
     #[arg(value_name = "POSITION", conflicts_with_all = ["fen", "moves"])]
     position: Vec<String>,
 }

@@ -20,7 +20,7 @@ const MOST_FILES: u64 = 1 << 20;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
-    /// Threads to work on [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
     threads: Option<u16>,
 
@@ -32,11 +32,11 @@ pub struct ResourceArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct MemoryArgs {
-    /// Memory for tables; past it they go to temporary files
+    /// Memory budget for tables; the rest goes to temporary files
     #[arg(long, value_name = "SIZE", default_value_t = Size(Memory::DEFAULT_BYTES), value_parser = memory)]
     memory: Size,
 
-    /// Where temporary files go [default: the system's directory for them]
+    /// Directory for temporary files [default: the system's]
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 }

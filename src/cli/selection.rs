@@ -9,15 +9,15 @@ pub const GAMES: &str = "Which games count";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = GAMES)]
 pub struct SelectionArgs {
-    /// Both players rated at least N; unrated games pass
+    /// Games in which both players are rated at least N; unrated games pass
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Both players rated at most N; unrated games pass
+    /// Games in which both players are rated at most N; unrated games pass
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
-    /// Both players must have a rating
+    /// Games in which both players have a rating
     #[arg(long)]
     require_elo: bool,
 
@@ -25,7 +25,7 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_plies: usize,
 
-    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown parts pass
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates pass
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
 
@@ -37,7 +37,7 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Games in which NAME is part of a player's name; may be given several times, for any of them
+    /// Games in which NAME is part of a player's name; may be given several times: any of them
     #[arg(long, value_name = "NAME")]
     player: Vec<String>,
 
@@ -49,19 +49,19 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "NAME")]
     black: Vec<String>,
 
-    /// Names match whole, not in part
+    /// Names must match in full
     #[arg(long)]
     exact: bool,
 
-    /// Games of these openings: B20-B99, B2 or B; may be given several times
+    /// Games with these ECO codes: B20-B99, B2 or B; may be given several times
     #[arg(long, value_name = "RANGE")]
     eco: Vec<EcoRange>,
 
-    /// Games whose tag NAME has TEXT in it, in any case; given several times, all must hold
+    /// Games whose tag NAME contains TEXT, in any case; may be given several times: all of them
     #[arg(long, value_name = "NAME=TEXT")]
     tag: Vec<TagText>,
 
-    /// Games whose tag NAME has not TEXT in it; may be given several times
+    /// Games whose tag NAME does not contain TEXT; may be given several times
     #[arg(long, value_name = "NAME=TEXT")]
     not_tag: Vec<TagText>,
 

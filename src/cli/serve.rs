@@ -27,24 +27,24 @@ const LAST_ANSWERS: Duration = Duration::from_millis(700);
 /// How often to look whether another process has made an index.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Show games in a browser, and answer programs as Lichess's opening explorer does
+/// Show games in the browser, and answer programs with Lichess's explorer API
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   polybook serve games.pgn --open
       index the games, once, and show them
   polybook make-book games.pgn --leveldb games.idx --explorer && polybook serve games.idx
-      the same with an index of one's own
+      the same, with an index that you keep
   polybook serve games.idx week.pgn --book my.bin
-      several sources answered as one, and what a book plays beside the counts
+      several sources as one, and what a book plays
   curl 'http://127.0.0.1:8040/lichess?play=e2e4'
       what programs ask")]
 pub struct Args {
-    /// Indexes made with --explorer, or PGN files, which are indexed first
+    /// Indexes made with --explorer, or PGN files, which are indexed at the first start
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<PathBuf>,
 
-    /// Listen at this address and port; port 0 is any that is free
+    /// Listen at this address and port; port 0 is any free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8040")]
     listen: SocketAddr,
 
@@ -52,24 +52,24 @@ pub struct Args {
     #[arg(long)]
     open: bool,
 
-    /// Show what this book or OOBS database plays beside the counts; may be given several times
+    /// Also show what this book or OOBS database plays; may be given several times
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
-    /// Answer under this name too, such as that of a reverse proxy; may be given several times
+    /// Also accept requests for this host name, such as a reverse proxy's; may be given several times
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
 
-    /// Let web pages of this origin, such as https://chess.example, read the games, * for all pages; may be given several
-    /// times [default: none]
+    /// Let web pages of this origin, such as https://chess.example, read the answers; * is every origin; may be given
+    /// several times [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 
-    /// Threads to work on [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
 
-    /// Make the indexes of PGN files in a temporary directory instead of keeping them for the next time
+    /// Index PGN files in a temporary directory instead of keeping the indexes for the next start
     #[arg(long)]
     no_cache: bool,
 

@@ -26,23 +26,23 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
-    /// Shuffle: the same order for the same number and moves, on every machine
+    /// Shuffle; the same number gives the same order on every machine
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Lines to positions in which White's score over all games that came there is from LOW to HIGH percent
+    /// Positions in which White scored from LOW to HIGH percent, over all games that reached them
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
-    /// Of several lines to the same position, the first alone
+    /// One line for each position, the first
     #[arg(long)]
     unique: bool,
 
-    /// Start from the positions of this file, a FEN or an EPD a line; - is standard input
+    /// Start from the positions of this file, which has a FEN or an EPD on each line; - is standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
-    /// Write the counters of moves into EPDs: hmvc and fmvn
+    /// Write move counters (hmvc, fmvn) into the EPDs
     #[arg(long)]
     opcodes: bool,
 }
@@ -97,7 +97,9 @@ impl SuiteArgs {
         let starts = read_starts(&text, variant)
             .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;
         if starts.is_empty() {
-            return Err(problem("has no position: write a FEN or an EPD a line".to_owned()).into());
+            return Err(
+                problem("has no position: write a FEN or an EPD on each line".to_owned()).into(),
+            );
         }
         Ok(starts)
     }

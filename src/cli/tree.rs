@@ -33,7 +33,7 @@ use super::{
     weighting::percent,
 };
 
-/// Print all that a book, a database or an index knows from a position on, each position once
+/// Print the moves of a book, a database or an index from a position on, each position once
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The moves of a book have weights; those of an OOBS database, and of an index that was made with
@@ -44,7 +44,7 @@ Examples:
   polybook tree book.bin --max-ply 6
   polybook tree book.bin \"1. e4 c5\" --min-share 10 --format pgn --out sicilian.pgn
   polybook tree white.bin --color white --format pgn --out repertoire.pgn
-      the book of one side, behind all replies that it has an answer to
+      one side's repertoire, with all replies that it answers
   polybook tree games.obs.db3 --min-game 100 --format jsonl
   polybook make-book tree.pgn --variations --uniform --min-game 1
       the moves of a tree as a book again")]
@@ -56,7 +56,7 @@ pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
 
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
@@ -69,12 +69,12 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// What is reached in N half-moves, each position where it is reached soonest [default: all, each position where
-    /// a line comes to it first]
+    /// Depth limit in half-moves; each position appears on its shortest path [default: none; each position appears
+    /// where a line first reaches it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::LONGEST as i64))]
     max_ply: Option<u16>,
 
-    /// Moves of at least this weight; of an index, of so many games
+    /// Moves of at least this weight; in an index, of at least N games
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u64,
 
@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 
-    /// Moves played at least N times, of a database or an index
+    /// Moves played at least N times, in a database or an index
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
@@ -90,7 +90,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// The lines of one side: its moves, and every reply after which it knows one
+    /// One side's repertoire and the replies that it answers
     #[arg(long, value_enum, alias = "colour")]
     color: Option<ColorArg>,
 
@@ -108,7 +108,7 @@ enum Format {
     Pgn,
     /// Indented lines
     Text,
-    /// A JSON document a line for each position
+    /// A JSON document for each position, one on each line
     Jsonl,
 }
 

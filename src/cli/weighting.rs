@@ -10,12 +10,12 @@ use shakmaty::Color;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Which moves are kept, and their weights")]
 pub struct WeightingArgs {
-    /// Keep a move that was played at least N times in that position, twice by a game that came back to it [default: 3;
-    /// for CSV and JSON lines 1]
+    /// Keep moves played at least N times in their position; a game that repeats the position counts again [default:
+    /// 3; for CSV and JSON lines 1]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
-    /// Keep a move when it scored at least P percent for the side that played it
+    /// Keep moves that scored at least P percent for the side that played them
     #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = percent)]
     min_score: f64,
 
@@ -31,19 +31,19 @@ pub struct WeightingArgs {
     #[arg(long)]
     uniform: bool,
 
-    /// What a win of the side to move adds to the weight
+    /// Weight of a win of the side to move
     #[arg(long, value_name = "N", default_value_t = Factors::default().win)]
     win_factor: u32,
 
-    /// What a draw adds to the weight
+    /// Weight of a draw
     #[arg(long, value_name = "N", default_value_t = Factors::default().draw)]
     draw_factor: u32,
 
-    /// What a loss adds to the weight
+    /// Weight of a loss of the side to move
     #[arg(long, value_name = "N", default_value_t = Factors::default().loss)]
     loss_factor: u32,
 
-    /// What weights over 65535 are scaled against: the largest of the book or of their position
+    /// Scale weights over 65535 by one factor for the whole book, or by one for each position
     #[arg(long, value_enum, default_value_t = ScaleArg::Global)]
     scale: ScaleArg,
 }
