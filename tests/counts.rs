@@ -200,7 +200,7 @@ fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
         part(name, keys);
         let err = fails(dir.path(), &format!("make-book {name} --bin book.bin"), 1);
         let told =
-            format!("{name}/data.parquet: row {row} is not in the order that the file tells");
+            format!("{name}/data.parquet: row {row} is out of the order that the file states");
         assert!(err.contains(&told), "{err}");
         assert!(!dir.path().join("book.bin").exists());
     }
@@ -338,15 +338,15 @@ fn games_are_not_chosen_in_counts() {
     for (options, told) in [
         (
             "0.counts --min-elo 2000",
-            "no games can be chosen any more by --min-elo 2000",
+            "to which --min-elo 2000 cannot apply",
         ),
         (
             "0.counts --max-ply 10",
-            "--max-ply 10: count the games again",
+            "--max-ply 10 cannot apply: count the games",
         ),
         (
             "0.counts --drop-duplicates",
-            "--drop-duplicates: count the games again",
+            "--drop-duplicates cannot apply: count the games",
         ),
         (
             "0.counts 1.pgn --max-ply 10",
@@ -354,7 +354,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts --variant crazyhouse",
-            "--variant crazyhouse: count the games again",
+            "--variant crazyhouse cannot apply: count the games",
         ),
         ("0.counts --leveldb idx", "idx: an index is made of games"),
     ] {
@@ -732,7 +732,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
                 bytes[at] ^= 1;
                 fs::write(counts.join(part), bytes).unwrap();
             },
-            "part-000.parquet: its bytes are not those that counts.json tells the checksum of",
+            "part-000.parquet: its checksum differs from that in counts.json",
         );
     }
     refused(

@@ -130,7 +130,7 @@ fn balanced_lines_have_scores_in_the_range() {
         "convert games.obs.db3 s.epd --plies 2 --min-game 5 --balance 1-2",
         1,
     );
-    assert!(error.contains("balanced"), "{error}");
+    assert!(error.contains("--balance"), "{error}");
 }
 
 #[test]
@@ -536,7 +536,7 @@ fn what_cannot_be() {
         (
             "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
             1,
-            "balanced",
+            "--balance",
         ),
         (
             "convert games.obs.db3 t.csv --from bad.epd",

@@ -582,7 +582,7 @@ def run(spark, arguments, options):
     about = merged(joined_ranges(tasks, abouts, arguments.pgn))
     if arguments.strict and about["rejected"]:
         first = about["rejected"][0]
-        raise Failure(f"{first['file']}: game {first['game']}, byte {first['offset']}: {first['reason']}; without --strict the game is left out")
+        raise Failure(f"{first['file']}: game {first['game']}, byte {first['offset']}: {first['reason']}; without --strict the game is dropped")
     if about["plies"] == 0 and not arguments.allow_empty:
         raise Failure(f"nothing was written: of {about['games']['read']} games none counts; --allow-empty writes the counts all the same")
 

@@ -283,7 +283,7 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
     };
     if converted.left_out > 0 {
         text.push_str(&format!(
-            "{} left out by the options\n",
+            "{} dropped by the options\n",
             counted(converted.left_out, "row")
         ));
     }

@@ -138,7 +138,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     drop(bar);
     let path = input::output_name(&out);
     context.tell(&format!(
-        "{path}: {} added, {weighed} weighed, {removed} removed, {} removed; {}\n",
+        "{path}: {} added, {weighed} reweighted, {removed} removed, {} removed; {}\n",
         counted(added, "move"),
         counted(removed_positions, "position"),
         counted(entries, "entry")

@@ -165,7 +165,7 @@ pub fn plain_index(indexes: &[PathBuf], filters: &FilterArgs) -> anyhow::Result<
     }
     if !filters.are_none() {
         let usage = format!(
-            "{}: was made without --explorer, and so cannot tell games apart: make it again with it",
+            "{}: was made without --explorer, which this filter needs: make it again with --explorer",
             path.display()
         );
         return Err(Usage(usage).into());

@@ -28,7 +28,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     for id in &args.ids {
         if !told && index.is_slow_to_read(*id)? {
             context.tell(
-                "the PGN is packed: finding a game takes as long as unpacking all before it\n",
+                "the PGN is compressed: finding a game takes as long as unpacking all before it\n",
             );
             told = true;
         }

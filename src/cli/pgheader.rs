@@ -12,8 +12,8 @@ use super::{input::InputFile, usage::Usage};
 #[command(
     disable_help_flag = true,
     after_help = "\
-Without -s, -S or -d the header is updated: -v and -c each replace their own part, and a header is added
-where there is none, with variant \"normal\" and a default comment.
+Without -s, -S or -d the header is updated: -v and -c each replace their own part. A book without a header
+gets one with the variant \"normal\" and a default comment.
 
 Examples:
   polybook pgheader -s book.bin

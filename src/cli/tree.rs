@@ -36,9 +36,9 @@ use super::{
 /// Print the moves of a book, a database or an index from a position on, each position once
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The moves of a book have weights; those of an OOBS database, and of an index that was made with
---explorer or --index-stats, have wins, draws and losses of the side that moves. Where a move leads to a position that
-the tree came to before, it says \"transposition\" and goes on elsewhere.
+The moves of a book have weights. The moves of an OOBS database, or of an index made with --explorer or --index-stats, have
+wins, draws and losses of the side that plays them. A line ends with \"transposition\" at a position that the tree already
+has.
 
 Examples:
   polybook tree book.bin --max-ply 6

@@ -20,9 +20,9 @@ use super::{
 /// Check a book or an OOBS database: its records, their order, its header and its checksum
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases that \
-polybook made have a checksum, which differs when a byte was damaged or another program changed the file. Without one, \
-a changed move or weight cannot be noticed.
+Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases of \
+polybook have a checksum, so verify finds a damaged byte and a change by another program. Without a checksum it cannot \
+find a changed move or weight.
 
 Examples:
   polybook verify book.bin

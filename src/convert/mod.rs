@@ -271,9 +271,7 @@ impl Convert {
         name.parse().map_err(|_| {
             Error::file(
                 self.obs.path(),
-                format!(
-                    "is for a variant that is not known, \"{name}\": choose the variant whose rules hold"
-                ),
+                format!("is for an unknown variant, \"{name}\": name its variant with --variant"),
             )
         })
     }

@@ -64,7 +64,7 @@ pub enum CountsError {
     },
     /// Rows that are not in the order that their file tells.
     #[error(
-        "row {0} is not in the order that the file tells: sort the rows, or write them without telling an order"
+        "row {0} is out of the order that the file states: sort the rows, or write the file without sorting_columns"
     )]
     Order(u64),
     /// More games than numbers reach.
@@ -81,9 +81,7 @@ pub enum CountsError {
         expected: u64,
     },
     /// A part with other bytes than the sidecar says.
-    #[error(
-        "its bytes are not those that counts.json tells the checksum of: copy or make it again"
-    )]
+    #[error("its checksum differs from that in counts.json: copy or make it again")]
     Altered,
     /// A part that the sidecar lists and that is not there.
     #[error("missing, but counts.json lists it: copy or make it again")]

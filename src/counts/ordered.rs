@@ -176,7 +176,7 @@ impl OrderedParts {
             );
             part.part.check(rows, games)?;
             if rows != part.rows() {
-                let problem = "its keys are not those that its metadata tell".to_owned();
+                let problem = "its keys differ from its metadata".to_owned();
                 return part.part.named(Err(CountsError::Damaged(problem)));
             }
             sum += games;

@@ -114,7 +114,7 @@ impl Index {
             Error::file(
                 &self.path,
                 format!(
-                    "holds games of the variant '{name}', which this version of polybook does not know"
+                    "has games of the variant '{name}', which this version of polybook does not support"
                 ),
             )
         };

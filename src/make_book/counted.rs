@@ -186,9 +186,7 @@ impl MakeBook {
         if options.is_empty() || has_games {
             return Ok(());
         }
-        let problem = format!(
-            "holds counts, in which no games can be chosen by {options}: count the games again"
-        );
+        let problem = format!("has counts, to which {options} cannot apply: count the games again");
         Err(Error::file(path, problem))
     }
 }
@@ -206,7 +204,5 @@ fn other_options(about: &About, own: &str, has_games: bool) -> String {
              games with --counts first and add both"
         );
     }
-    format!(
-        "holds counts made with {theirs}, in which no games can be chosen any more by {own}: count the games again"
-    )
+    format!("has counts made with {theirs}, to which {own} cannot apply: count the games again")
 }

@@ -61,23 +61,30 @@ impl Totals {
     /// What the user should know of games that count in part.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         [
-            (self.null_moves, "games or variations hold a null move and count up to there"),
+            (
+                self.null_moves,
+                "game or variation has a null move and counts up to there",
+                "games or variations have a null move and count up to there",
+            ),
             (
                 self.unplayable_variations,
-                "variations hold a move that cannot be played and count up to there",
+                "variation has a move that cannot be played and counts up to there",
+                "variations have a move that cannot be played and count up to there",
             ),
             (
                 self.castling_dropped,
-                "games start with castling rights without king and rook in their places, and are played without these rights",
+                "game starts with castling rights without king and rook in place, and is played without these rights",
+                "games start with castling rights without king and rook in place, and are played without these rights",
             ),
             (
                 self.contradicted_results,
+                "game ends with another result than its Result tag has: the tag counts",
                 "games end with another result than their Result tag has: the tag counts",
             ),
         ]
         .into_iter()
-        .filter(|(lines, _)| *lines > 0)
-        .map(|(lines, what)| format!("{lines} {what}"))
+        .filter(|(number, ..)| *number > 0)
+        .map(|(number, one, several)| format!("{number} {}", if number == 1 { one } else { several }))
     }
 }
 

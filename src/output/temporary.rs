@@ -75,7 +75,7 @@ fn new_file(target: &Target) -> Result<Owned<NamedTempFile>> {
     remove_abandoned(target, None)?;
     // What replaces a file is for the eyes of its owner until it has the rights of that file.
     let mode = if target.exists() { 0o600 } else { 0o666 };
-    let doing = "make a file beside";
+    let doing = "make a temporary file next to";
     let (file, registering) = made_beside(target, mode, doing, |builder, parent| {
         builder.tempfile_in(parent)
     })?;
@@ -102,7 +102,7 @@ pub(super) fn directory_for(target: &Target, is_own: IsOwnFile) -> Result<Owned<
 fn new_directory(target: &Target, is_own: IsOwnFile) -> Result<Owned<TempDir>> {
     remove_abandoned(target, Some(is_own))?;
     let mode = if target.exists() { 0o700 } else { 0o777 };
-    let doing = "make a directory beside";
+    let doing = "make a temporary directory next to";
     let (directory, registering) = made_beside(target, mode, doing, |builder, parent| {
         builder.tempdir_in(parent)
     })?;

@@ -41,7 +41,7 @@ pub(super) fn moves_of_game(text: &[u8]) -> Moves {
     });
     let tags: Vec<_> = tags.collect();
     let Ok(variant) = Variant::from_tag(game.tags().get(b"Variant")) else {
-        let problem = "polybook does not know the variant of this game";
+        let problem = "polybook does not support the variant of this game";
         return Moves {
             tags,
             ..Moves::ended(Variant::default(), problem)

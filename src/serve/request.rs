@@ -256,7 +256,7 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     if route == Route::Games {
         let skip = parameters.number("skip")?.unwrap_or(0);
         if skip > MOST_SKIPPED {
-            let problem = format!("skip: at most {MOST_SKIPPED}; choose fewer games with filters");
+            let problem = format!("skip: at most {MOST_SKIPPED}; narrow the games with filters");
             return Err(Refusal::bad(problem));
         }
         page.skip = skip as usize;

@@ -160,7 +160,7 @@ impl Counted {
                 "the most played of {all} lines of {plies} half-moves has {most} of the {min_game} games that it needs"
             )
         } else {
-            format!("no line of {plies} half-moves is balanced as asked")
+            format!("no line of {plies} half-moves is within --balance")
         }
     }
 }

@@ -147,7 +147,7 @@ pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
             "no line has {plies} half-moves without a repeated position; the longest line kept has {longest}: choose \
              fewer half-moves"
         ),
-        _ => "no line is balanced as asked: choose a wider range".to_owned(),
+        _ => "no line is within --balance: widen the range".to_owned(),
     };
     Error::file(path, format!("would be empty, {why}"))
 }

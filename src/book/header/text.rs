@@ -74,7 +74,7 @@ pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, He
     }
     if comment.contains('\0') {
         return Err(HeaderError::BadParameter(
-            "the comment holds a null character".to_owned(),
+            "the comment contains a null character".to_owned(),
         ));
     }
     let mut text = format!(

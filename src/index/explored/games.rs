@@ -162,7 +162,7 @@ impl ExploredGames {
         if self.namer.len() == u32::MAX {
             return Err(Error::too_large(
                 "names",
-                "an index for the explorer holds at most 4294967295 names: make several",
+                "an index for the explorer has at most 4294967295 names: make several",
             ));
         }
         self.names.append(&(name.len() as u32).to_le_bytes())?;

@@ -432,10 +432,7 @@ mod tests {
             ..apart
         }
         .write(true, &mut bytes);
-        assert!(
-            List::parse(&bytes).is_none(),
-            "such a list stands in its page"
-        );
+        assert!(List::parse(&bytes).is_none(), "such a list is in its page");
     }
 
     #[test]

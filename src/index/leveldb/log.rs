@@ -70,7 +70,7 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
                         records.extend(open.take());
                     }
                 }
-                _ => return Err(damage("a piece of a log stands in the wrong place")),
+                _ => return Err(damage("a piece of a log is in the wrong place")),
             }
         }
         // Less than the header of a piece is filled with null bytes.

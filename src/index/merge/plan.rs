@@ -53,7 +53,7 @@ impl<'a> Plan<'a> {
                 Error::file(index.path(), problem)
             };
             if index.variant() != plan.variant {
-                return Err(other("holds games of another variant"));
+                return Err(other("has games of another variant"));
             }
             let has_stats = index.has_stats()?;
             if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
@@ -75,7 +75,7 @@ impl<'a> Plan<'a> {
             if plan.games > u64::from(u32::MAX) {
                 return Err(Error::too_large(
                     out,
-                    "an index holds at most 4294967295 games",
+                    "an index has at most 4294967295 games",
                 ));
             }
         }

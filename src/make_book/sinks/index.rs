@@ -161,7 +161,7 @@ impl IndexedGames {
         if self.records.len() > u64::from(u32::MAX) {
             return Err(Error::too_large(
                 input,
-                "an index holds at most 4294967295 games: make several",
+                "an index has at most 4294967295 games: make several",
             ));
         }
         batch.first_id = first_id as u32;
