@@ -1,7 +1,7 @@
 //! How long the phases of a run take compared with one another, for the progress. Measured on games of masters,
 //! on two cores; the unit is about the replaying of a half-move.
 
-use super::{MakeBook, Phase, Report, counted::CountedInputs, progress::Costs, sinks::Sink};
+use super::{MakeBook, Phase, Report, inputs::Inputs, progress::Costs, sinks::Sink};
 
 /// What there is to write.
 pub(super) struct Amounts {
@@ -28,10 +28,7 @@ impl Amounts {
 
 impl MakeBook {
     /// Begins the progress with what is known before anything is read.
-    pub(super) fn begin_progress(&self, counted: &CountedInputs, sinks: &[Box<dyn Sink + '_>]) {
-        let inputs = self.inputs.iter().enumerate();
-        let sizes = inputs.map(|(number, input)| counted.size(number, input));
-        let total = sizes.sum::<Option<u64>>();
+    pub(super) fn begin_progress(&self, inputs: &Inputs<'_>, sinks: &[Box<dyn Sink + '_>]) {
         let plies = 1000.0;
         let positions = 0.7 * plies;
         let amounts = Amounts {
@@ -43,7 +40,7 @@ impl MakeBook {
                 positions
             },
         };
-        self.progress.begin(total, amounts.costs(sinks));
+        self.progress.begin(inputs.size(), amounts.costs(sinks));
     }
 
     /// Corrects the progress when all games are counted and `kept` moves go into a book.

@@ -1,7 +1,12 @@
-//! How the counts among the inputs that are in order are added up: merged by ranges of keys, without sorting them.
+//! Counts among the inputs that are in order: merged by ranges of keys with all that was counted, without sorting them.
 
-use super::{counted::CountedInputs, options::MakeBook, sinks::Needs};
-use crate::sort::{Memory, SHARDS};
+use std::{ops::Range, sync::atomic::Ordering};
+
+use super::{MakeBook, inputs::Inputs, run::Run, sinks::Needs};
+use crate::{
+    error::{Error, Result},
+    sort::{Memory, SHARDS},
+};
 
 /// About how much memory a directory takes while it is read: the pages of its columns, and rows.
 const BYTES_OF_DIRECTORY: usize = 2 << 20;
@@ -26,20 +31,20 @@ impl Merging {
     pub(super) fn plan(
         run: &MakeBook,
         needs: &Needs,
-        counted: &CountedInputs,
+        inputs: &Inputs<'_>,
         memory: Memory,
         threads: usize,
     ) -> (Memory, Option<Merging>) {
-        let directories = counted.ordered().count();
+        let directories = inputs.ordered().count();
         if directories == 0 || !needs.keys || needs.identities || needs.shared_keys {
             return (memory, None);
         }
         // What else there is is sorted first, and is in memory while it is merged with the ordered counts.
-        let bytes = match directories == run.inputs.len() {
+        let bytes = match directories == inputs.all.len() {
             true => memory.bytes,
             false => memory.bytes / 2,
         };
-        let rows = counted.ordered().map(|parts| parts.rows()).sum();
+        let rows = inputs.ordered().map(|counts| counts.rows()).sum();
         let for_each = directories * BYTES_OF_DIRECTORY;
         let Some((ranges, at_once)) = ranges(rows, threads, bytes / 2 / for_each) else {
             return (memory, None);
@@ -58,6 +63,62 @@ impl Merging {
             memory: with(bytes - at_once * for_each),
         };
         (with(memory.bytes - bytes), Some(merging))
+    }
+}
+
+impl Run<'_> {
+    /// Adds what is in order to what was counted. Works on all threads of the rayon pool that it is called in.
+    pub(super) fn merge_ordered(&mut self) -> Result<()> {
+        let is_wanted = self.merging.is_some();
+        let Some(tally) = self.tally.take_if(|_| is_wanted) else {
+            return Ok(());
+        };
+        let run = &*self;
+        let Merging {
+            ranges,
+            fewest,
+            memory,
+        } = run.merging.as_ref().expect("it is some");
+        let open = |shards: Range<usize>| {
+            let inputs = run.inputs.ordered();
+            inputs
+                .map(|counts| counts.open(run, shards.clone()))
+                .collect()
+        };
+        let watch = |spilled| {
+            run.options.refuse_if_stopped()?;
+            run.check_space(spilled)
+        };
+        let merged = tally
+            .seal_with(memory, *ranges, *fewest, open, watch)
+            .map_err(|err| self.reason_of(err))?;
+        for input in &self.inputs.all {
+            let Some(counts) = input.ordered() else {
+                continue;
+            };
+            let plies = counts.check_read()?;
+            if input
+                .counted()
+                .is_some_and(|counted| counted.origin.is_none())
+            {
+                self.plies_without_sidecar
+                    .fetch_add(plies, Ordering::Relaxed);
+            }
+        }
+        self.merged = Some(merged);
+        Ok(())
+    }
+
+    /// Why ordered counts cannot be merged: if some were altered, that and no other.
+    fn reason_of(&self, err: Error) -> Error {
+        if matches!(err, Error::Interrupted | Error::Io { .. }) {
+            return err;
+        }
+        let checked = self
+            .inputs
+            .ordered()
+            .try_for_each(|counts| counts.check_bytes());
+        checked.err().unwrap_or(err)
     }
 }
 

@@ -2,15 +2,11 @@
 //! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
 //! order behind them.
 
-#[cfg_attr(not(feature = "parquet"), path = "without/adding.rs")]
-mod adding;
 mod costs;
-#[cfg_attr(not(feature = "parquet"), path = "without/counted.rs")]
-mod counted;
 mod duplicates;
 mod empty;
+mod inputs;
 mod main_line;
-#[cfg(feature = "parquet")]
 mod merging;
 mod options;
 mod outcome;
@@ -29,7 +25,7 @@ mod write;
 use std::{path::Path, sync::atomic::Ordering};
 
 use self::{
-    counted::CountedInputs,
+    inputs::Inputs,
     run::Run,
     sinks::{Needs, Plan, Sink},
 };
@@ -58,29 +54,30 @@ impl MakeBook {
     /// changed then, unless an output could not be put in place after another was, which the error says.
     pub fn run(&self) -> Result<Report> {
         task::caught(|| {
-            let counted = CountedInputs::open(self)?;
-            counted.adapted(self)?.run_with(&counted)
+            let inputs = Inputs::open(self)?;
+            let mut options = self.clone();
+            options.variant = inputs.variant;
+            options.run_with(&inputs)
         })
     }
 
-    /// Runs with the counts among the inputs, whose variant the options have.
-    fn run_with(&self, counted: &CountedInputs) -> Result<Report> {
-        let plans = sinks::plans(self);
-        let needs = Needs::of(&plans);
-        counted.refuse_for_games(&plans)?;
-        self.check(counted)?;
+    /// Runs with opened inputs, whose variant the options have.
+    fn run_with(&self, inputs: &Inputs<'_>) -> Result<Report> {
+        let (plans, needs) = sinks::plans(self);
+        inputs.refuse_for(&plans)?;
+        self.check(inputs)?;
         let repeated = self.repeated_inputs();
         let pool = task::pool(self.threads)?;
-        let share = self.memory_share(&needs);
+        let share = self.memory_share(&needs, &plans);
         let sinks = self.begin(plans, &share)?;
-        self.begin_progress(counted, &sinks);
+        self.begin_progress(inputs, &sinks);
         let threads = pool.current_num_threads();
-        let run = Run::new(self, &needs, &sinks, counted, share, threads);
+        let run = Run::new(self, &needs, &sinks, inputs, share, threads);
         let collected = self.collect(&pool, run)?;
         if !sinks.is_empty() {
-            self.refuse_without_games(&collected.report)?;
+            self.refuse_without_games(&collected.1.report)?;
         }
-        let written = pool.install(|| self.write_outputs(&needs, collected, sinks));
+        let written = pool.install(|| self.write_outputs(inputs, &needs, collected, sinks));
         let (mut report, finished, counts) = written?;
         self.refuse_if_stopped()?;
         task::fault("put in place");
@@ -99,7 +96,7 @@ impl MakeBook {
         refuse_clashes(&outputs, &inputs)?;
         let begin = |plan: Plan<'a>| {
             (plan.begin)(Memory {
-                bytes: share.bytes * plan.needs.memory_shares,
+                bytes: share.bytes * plan.memory_shares,
                 temp_dir: share.temp_dir.clone(),
             })
         };
@@ -107,11 +104,12 @@ impl MakeBook {
     }
 
     /// The part of the memory that each kind of record gets which the run collects.
-    fn memory_share(&self, needs: &Needs) -> Memory {
+    fn memory_share(&self, needs: &Needs, plans: &[Plan<'_>]) -> Memory {
         let inputs = self.inputs.iter();
         let unpacking = inputs.map(|input| input.unpacking_memory(self.memory));
         let other = unpacking.max().unwrap_or(0) + self.duplicates_memory();
-        let shares = needs.tallies() + needs.memory_shares;
+        let of_outputs = plans.iter().map(|plan| plan.memory_shares);
+        let shares = needs.tallies() + of_outputs.sum::<usize>();
         Memory {
             bytes: self.memory.saturating_sub(other) / shares,
             temp_dir: self.temp_dir.clone(),
@@ -119,12 +117,8 @@ impl MakeBook {
     }
 
     /// Refuses what would fail after an hour of counting.
-    fn check(&self, counted: &CountedInputs) -> Result<()> {
-        for (number, input) in self.inputs.iter().enumerate() {
-            if !counted.has(number) {
-                input.check()?;
-            }
-        }
+    fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
+        inputs.all.iter().try_for_each(|input| input.check())?;
         if !self.temp_dir.is_dir() {
             return Err(Error::file(
                 &self.temp_dir,

@@ -1,38 +1,60 @@
-//! Reading the inputs: cutting them on one thread, replaying the batches on all.
-
-use std::sync::{Arc, atomic::Ordering};
+//! Reading the inputs on one thread, replaying their batches on all.
 
 use rayon::{Scope, ThreadPool};
 
 use super::{
-    MakeBook,
-    replay::Replayer,
-    run::{Collected, Run},
+    MakeBook, outcome::Outcome, replay::Replayer, run::Run, sequence::Sequenced,
+    write::SealedCounts,
 };
-use crate::{
-    error::Result,
-    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
-    task,
-};
+use crate::{error::Result, pgn::Batch, task};
 
 /// About how many bytes of PGN are replayed at once.
 pub(super) const BATCH_SIZE: usize = 1 << 19;
 
-/// A batch and its place in the run.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub batch: Batch,
+/// The place of a batch in a run.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Place {
     /// Counts all batches of the run.
     pub number: u64,
     /// Which input it comes from.
     pub input: usize,
 }
 
+/// The batches of all inputs, on their way to the threads.
+pub(super) struct Batches<'s, 'scope, 'run> {
+    pub run: &'scope Run<'run>,
+    pub scope: &'s Scope<'scope>,
+    next: Place,
+    /// The most batches before the first of them is in order.
+    in_flight: u64,
+}
+
+impl<'run> Batches<'_, '_, 'run> {
+    /// The place of another batch of the present input. Waits until few batches before it are not in order, or the run
+    /// failed.
+    pub(super) fn next_place(&mut self) -> Place {
+        let place = self.next;
+        self.next.number += 1;
+        self.run.wait_for_place(place.number, self.in_flight);
+        place
+    }
+
+    /// Hands over what came of another batch of the present input.
+    pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
+        let place = self.next_place();
+        self.run.submit(place, outcome)
+    }
+}
+
 impl MakeBook {
     /// Reads all inputs and collects what the outputs are made of.
-    pub(super) fn collect(&self, pool: &ThreadPool, mut run: Run<'_>) -> Result<Collected> {
+    pub(super) fn collect(
+        &self,
+        pool: &ThreadPool,
+        mut run: Run<'_>,
+    ) -> Result<(SealedCounts, Sequenced)> {
         let in_flight = 2 * pool.current_num_threads() as u64;
-        let has_counts = (0..self.inputs.len()).any(|input| run.counted.has(input));
+        let has_counts = run.inputs.has_counts();
         let read = pool.in_place_scope(|scope| {
             match task::caught(|| run.read_inputs(scope, in_flight)) {
                 // Whole parts of counts may wait to be read. Batches are few, and an earlier one may have an error.
@@ -53,52 +75,37 @@ impl MakeBook {
 }
 
 impl<'a> Run<'a> {
-    /// Cuts the inputs and hands the batches to the threads, at most `in_flight` before the first of them is
-    /// in order.
+    /// Reads the inputs and hands their batches to the threads.
     fn read_inputs<'scope>(&'scope self, scope: &Scope<'scope>, in_flight: u64) -> Result<()> {
-        let mut number = 0;
-        for (index, input) in self.options.inputs.iter().enumerate() {
-            if self.counted.has(index) {
-                self.read_counts(scope, index, &mut number, in_flight)?;
-                continue;
+        let next = Place {
+            number: 0,
+            input: 0,
+        };
+        let mut batches = Batches {
+            run: self,
+            scope,
+            next,
+            in_flight,
+        };
+        for (number, input) in self.inputs.all.iter().enumerate() {
+            if self.failure.is_set() {
+                break;
             }
-            let options = StreamOptions {
-                stop: Arc::clone(&self.options.stop),
-                memory: input.unpacking_memory(self.options.memory),
-            };
-            // A pipe that gives nothing must not hold up the end of a run that failed.
-            let stream = input.open_until(&options, self.failure.flag())?;
-            let taken = Arc::clone(&stream.taken);
-            let mut told = 0;
-            let mut cutter = Cutter::new(stream, BATCH_SIZE);
-            while let Some(batch) = next_batch(&mut cutter, input)? {
-                let so_far = taken.load(Ordering::Relaxed);
-                self.options.progress.add_bytes(so_far - told);
-                told = so_far;
-                self.wait_for_place(number, in_flight);
-                if self.failure.is_set() {
-                    return Ok(());
-                }
-                self.options.refuse_if_stopped()?;
-                self.check_space(0)?;
-                let job = Job {
-                    batch,
-                    number,
-                    input: index,
-                };
-                number += 1;
-                scope.spawn(move |_| self.watch(|| self.replay(&job)));
-            }
+            batches.next.input = number;
+            input.read(&mut batches)?;
         }
         Ok(())
     }
 
-    fn replay(&self, job: &Job) -> Result<()> {
+    /// Counts the games of a batch.
+    pub(super) fn replay(&self, batch: &Batch, place: Place) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
         }
         task::fault("replay");
-        let mut outcome = Replayer::new(self.options, self.needs).replay(job, self.sinks);
+        let input = self.options.inputs[place.input].path();
+        let replayer = Replayer::new(self.options, self.needs, input, batch.offset);
+        let mut outcome = replayer.replay(&batch.text, self.sinks);
         if !self.options.drop_duplicates {
             // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
             let records = std::mem::take(&mut outcome.records);
@@ -107,13 +114,8 @@ impl<'a> Run<'a> {
         if let Some(pairs) = &self.pairs {
             pairs.add(&std::mem::take(&mut outcome.pairs))?;
         }
-        self.submit(job, outcome)
+        self.submit(place, outcome)
     }
-}
-
-fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
-    task::fault("cut");
-    cutter.next_batch().map_err(|err| input.error(err))
 }
 
 #[cfg(all(test, feature = "parquet"))]
@@ -121,6 +123,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::pgn::Input;
 
     #[test]
     fn counts_are_not_read_to_their_end_when_an_input_fails() {

@@ -1,6 +1,6 @@
 //! Replaying the games of a batch.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use shakmaty::Chess;
 
@@ -10,7 +10,7 @@ use super::{
     main_line::{MainLine, Problem},
     options::Unfinished,
     outcome::{Candidate, Outcome},
-    read::{BATCH_SIZE, Job},
+    read::BATCH_SIZE,
     report::{FilteredVariant, Rejection, Report},
     sinks::{CountedGame, Needs, Sink},
 };
@@ -29,26 +29,36 @@ pub(super) struct Replayer<'a> {
     start: Option<String>,
     /// The places of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
+    /// Where the batch comes from.
+    input: &'a Path,
+    batch_offset: u64,
     outcome: Outcome<'a>,
 }
 
 impl<'a> Replayer<'a> {
-    pub(super) fn new(options: &'a MakeBook, needs: &'a Needs) -> Replayer<'a> {
+    pub(super) fn new(
+        options: &'a MakeBook,
+        needs: &'a Needs,
+        input: &'a Path,
+        batch_offset: u64,
+    ) -> Replayer<'a> {
         Replayer {
             options,
             needs,
             line: MainLine::default(),
             start: None,
             started: HashMap::new(),
+            input,
+            batch_offset,
             outcome: Outcome::default(),
         }
     }
 
-    pub(super) fn replay(mut self, job: &Job, sinks: &'a [Box<dyn Sink + 'a>]) -> Outcome<'a> {
-        let mut games = GameReader::new(&job.batch.text).with_variations(self.options.variations);
+    pub(super) fn replay(mut self, text: &[u8], sinks: &'a [Box<dyn Sink + 'a>]) -> Outcome<'a> {
+        let mut games = GameReader::new(text).with_variations(self.options.variations);
         // A game has some sixty half-moves, in about eight bytes each with its tags. A batch that is larger
         // than most holds one odd game.
-        let plies = job.batch.text.len().min(2 * BATCH_SIZE) / 7;
+        let plies = text.len().min(2 * BATCH_SIZE) / 7;
         if self.needs.keys {
             self.outcome.records.reserve(plies);
         }
@@ -57,29 +67,28 @@ impl<'a> Replayer<'a> {
         }
         self.outcome.taken = sinks.iter().filter_map(|sink| sink.batch(plies)).collect();
         while games.next_game() {
-            self.game(&mut games, job);
+            self.game(&mut games);
             self.outcome.totals.games.read += 1;
         }
-        let text = job.batch.text.strip_prefix(b"\xef\xbb\xbf");
-        let text = text.unwrap_or(&job.batch.text);
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         self.outcome.has_text = !text.trim_ascii().is_empty();
         self.outcome.stray_text = games
             .stray_text()
-            .map(|offset| job.batch.offset + offset as u64);
+            .map(|offset| self.batch_offset + offset as u64);
         self.outcome
     }
 
-    fn game(&mut self, games: &mut GameReader<'_>, job: &Job) {
+    fn game(&mut self, games: &mut GameReader<'_>) {
         let tags = games.tags();
         let tag_result = GameResult::of_tags(tags);
         self.outcome.recognised |= !tags.is_empty();
         self.line.clear();
         self.start = None;
         for taken in &mut self.outcome.taken {
-            taken.next_game(games, job.batch.offset);
+            taken.next_game(games, self.batch_offset);
         }
         match self.admitted(games.tags(), tag_result) {
-            Ok(variant) => self.play_from_start(games, job, variant, tag_result),
+            Ok(variant) => self.play_from_start(games, variant, tag_result),
             Err(condition) => {
                 games.skip_moves();
                 self.filter(condition);
@@ -118,7 +127,6 @@ impl<'a> Replayer<'a> {
     fn play_from_start(
         &mut self,
         games: &mut GameReader<'_>,
-        job: &Job,
         variant: Variant,
         tag_result: Option<GameResult>,
     ) {
@@ -131,17 +139,17 @@ impl<'a> Replayer<'a> {
         match (fen, variant) {
             (None, Variant::Standard) => {
                 let start = Keyed::new(Chess::default());
-                self.play(games, job, variant, start, tag_result);
+                self.play(games, variant, start, tag_result);
             }
             (Some(fen), Variant::Standard) => {
-                self.play_from(games, job, variant, game_start(&fen), tag_result);
+                self.play_from(games, variant, game_start(&fen), tag_result);
             }
             (None, _) => {
                 let start = Ok((variant.start(), false));
-                self.play_from(games, job, variant, start, tag_result);
+                self.play_from(games, variant, start, tag_result);
             }
             (Some(fen), _) => {
-                self.play_from(games, job, variant, variant.game_start(&fen), tag_result);
+                self.play_from(games, variant, variant.game_start(&fen), tag_result);
             }
         }
     }
@@ -151,7 +159,6 @@ impl<'a> Replayer<'a> {
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
-        job: &Job,
         variant: Variant,
         start: Result<(P, bool), LineError>,
         tag_result: Option<GameResult>,
@@ -161,9 +168,9 @@ impl<'a> Replayer<'a> {
                 self.outcome.totals.castling_dropped += u64::from(castling_dropped);
                 let start = Keyed::new(start);
                 self.note_start(&start);
-                self.play(games, job, variant, start, tag_result);
+                self.play(games, variant, start, tag_result);
             }
-            Err(err) => self.reject_start(games, job, &err),
+            Err(err) => self.reject_start(games, &err),
         }
     }
 
@@ -214,7 +221,7 @@ impl<'a> Replayer<'a> {
         starts[place].1 += 1;
     }
 
-    fn reject_start(&mut self, games: &mut GameReader<'_>, job: &Job, err: &LineError) {
+    fn reject_start(&mut self, games: &mut GameReader<'_>, err: &LineError) {
         let problem = Problem {
             offset: games.game_offset(),
             ply: 0,
@@ -222,14 +229,13 @@ impl<'a> Replayer<'a> {
             reason: err.to_string(),
         };
         games.skip_moves();
-        self.reject(problem, job);
+        self.reject(problem);
     }
 
     /// Plays a game from its start and counts it.
     fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
-        job: &Job,
         variant: Variant,
         mut pos: Keyed<P>,
         tag_result: Option<GameResult>,
@@ -249,7 +255,7 @@ impl<'a> Replayer<'a> {
         let is_whole = ending.problem.is_none();
         match (ending.problem, unmet) {
             (Some(problem), _) => {
-                self.reject(problem, job);
+                self.reject(problem);
                 if unmet.is_some() || !self.options.keep_prefix {
                     return;
                 }
@@ -336,14 +342,14 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.selection.admits_result(result)
     }
 
-    fn reject(&mut self, problem: Problem, job: &Job) {
+    fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
         if self.outcome.rejected.len() < Report::DESCRIBED {
             self.outcome.rejected.push(Rejection {
-                file: self.options.inputs[job.input].path().to_owned(),
+                file: self.input.to_owned(),
                 game,
-                offset: job.batch.offset + problem.offset as u64,
+                offset: self.batch_offset + problem.offset as u64,
                 ply: problem.ply,
                 mv: problem.mv,
                 reason: problem.reason,

@@ -2,51 +2,34 @@
 
 use std::sync::{Condvar, Mutex, PoisonError, atomic::AtomicU64};
 
-#[cfg(feature = "parquet")]
-use super::merging::Merging;
 use super::{
     MakeBook, Phase,
-    counted::CountedInputs,
+    inputs::Inputs,
+    merging::Merging,
     outcome::Outcome,
-    read::Job,
-    report::Report,
+    read::Place,
     sequence::{Sequenced, Sequencer},
     sinks::{Needs, Sink},
     space::TemporarySpace,
-    starts::Starts,
     write::SealedCounts,
 };
 use crate::{
     error::Result,
-    provenance::Provenance,
     sort::Memory,
     tally::{CountRecord, Counts, IdentityTally, Tally},
     task::{self, Failure},
 };
-
-/// What has been collected when all inputs are read.
-pub(super) struct Collected {
-    pub counts: SealedCounts,
-    /// What the counts are made of.
-    pub provenance: Provenance,
-    /// Where games started.
-    pub starts: Starts,
-    /// The number of the first game of each input.
-    pub first_games: Vec<u64>,
-    pub report: Report,
-}
 
 /// What the threads of a run share.
 pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
     pub needs: &'a Needs,
     pub sinks: &'a [Box<dyn Sink + 'a>],
-    pub counted: &'a CountedInputs,
+    pub inputs: &'a Inputs<'a>,
     pub tally: Option<Tally>,
     pub identities: Option<Tally>,
     pub pairs: Option<IdentityTally>,
     /// How counts that are in order are added up, `None` if the tallies take them.
-    #[cfg(feature = "parquet")]
     pub merging: Option<Merging>,
     /// What the tally by keys and the ordered counts came to.
     pub merged: Option<Counts>,
@@ -56,7 +39,6 @@ pub(super) struct Run<'a> {
     placed: Condvar,
     pub failure: Failure,
     /// Half-moves of all counts among the inputs.
-    #[cfg(feature = "parquet")]
     pub counted_plies: AtomicU64,
     /// Half-moves of those that have no sidecar, which would say how many there are.
     pub plies_without_sidecar: AtomicU64,
@@ -68,20 +50,18 @@ impl<'a> Run<'a> {
         options: &'a MakeBook,
         needs: &'a Needs,
         sinks: &'a [Box<dyn Sink + 'a>],
-        counted: &'a CountedInputs,
+        inputs: &'a Inputs<'a>,
         share: Memory,
-        #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] threads: usize,
+        threads: usize,
     ) -> Run<'a> {
-        #[cfg(feature = "parquet")]
-        let (share, merging) = Merging::plan(options, needs, counted, share, threads);
+        let (share, merging) = Merging::plan(options, needs, inputs, share, threads);
         let tally = || Tally::new(share.clone());
         Run {
             options,
             needs,
             sinks,
-            counted,
+            inputs,
             tally: needs.keys.then(tally),
-            #[cfg(feature = "parquet")]
             merging,
             merged: None,
             identities: needs.identities.then(tally),
@@ -90,7 +70,6 @@ impl<'a> Run<'a> {
             sequencer: Mutex::new(Sequencer::new(options, sinks)),
             placed: Condvar::new(),
             failure: Failure::default(),
-            #[cfg(feature = "parquet")]
             counted_plies: AtomicU64::new(0),
             plies_without_sidecar: AtomicU64::new(0),
         }
@@ -127,9 +106,9 @@ impl<'a> Run<'a> {
     }
 
     /// Hands the outcome of a batch to the sequencer, and counts what had to wait for it.
-    pub(super) fn submit(&self, job: &Job, outcome: Outcome<'a>) -> Result<()> {
+    pub(super) fn submit(&self, place: Place, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
-        let in_order = task::lock(&self.sequencer).submit(job, outcome)?;
+        let in_order = task::lock(&self.sequencer).submit(place, outcome)?;
         self.placed.notify_all();
         for batch in in_order {
             self.add_records(&batch.records, &batch.identity_records)?;
@@ -154,7 +133,7 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
-    pub(super) fn finish(self) -> Result<Collected> {
+    pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
         // Merging tells its progress as reading does, and is done.
         self.options.progress.enter(Phase::Sorting);
@@ -166,18 +145,8 @@ impl<'a> Run<'a> {
             by_identity: self.identities.map(Tally::seal).transpose()?,
             shared_keys: self.pairs.map(IdentityTally::seal).transpose()?,
         };
-        let Sequenced {
-            mut report,
-            first_games,
-            starts,
-        } = task::unlocked(self.sequencer).finish()?;
-        report.totals.plies += self.plies_without_sidecar.into_inner();
-        Ok(Collected {
-            counts,
-            provenance: self.counted.provenance(self.options, report.totals.games),
-            starts,
-            first_games,
-            report,
-        })
+        let mut games = task::unlocked(self.sequencer).finish()?;
+        games.report.totals.plies += self.plies_without_sidecar.into_inner();
+        Ok((counts, games))
     }
 }

@@ -9,15 +9,14 @@ use super::{
     MakeBook,
     duplicates::leave_out_duplicates,
     outcome::Outcome,
-    read::Job,
+    read::Place,
     report::{FilteredVariant, Rejection, Report, stray_text},
-    sinks::{BatchSink, Sink},
+    sinks::Sink,
     starts::Starts,
 };
 use crate::{
     error::{Error, Result},
     sort::{Memory, Seen},
-    tally::CountRecord,
     task,
 };
 
@@ -38,14 +37,6 @@ pub(super) struct Sequencer<'a> {
     filtered_variants: BTreeMap<FilteredVariant, u64>,
     /// The games that count so far, if duplicates are dropped.
     seen: Option<Seen>,
-}
-
-/// What can be counted of a batch now that all before it are in order.
-pub(super) struct InOrder<'a> {
-    /// Records by keys and by identities, if they had to wait for their turn.
-    pub records: Vec<CountRecord>,
-    pub identity_records: Vec<CountRecord>,
-    pub taken: Vec<Box<dyn BatchSink + 'a>>,
 }
 
 /// What is known of an input so far.
@@ -84,8 +75,12 @@ impl<'a> Sequencer<'a> {
 
     /// Takes the outcome of a batch, and puts in order what can be. The caller counts what comes out of it, so
     /// that other threads need not wait for that.
-    pub(super) fn submit(&mut self, job: &Job, outcome: Outcome<'a>) -> Result<Vec<InOrder<'a>>> {
-        self.early.insert(job.number, (job.input, outcome));
+    pub(super) fn submit(
+        &mut self,
+        place: Place,
+        outcome: Outcome<'a>,
+    ) -> Result<Vec<Outcome<'a>>> {
+        self.early.insert(place.number, (place.input, outcome));
         let mut in_order = Vec::new();
         while let Some((input, outcome)) = self.early.remove(&self.in_order) {
             self.in_order += 1;
@@ -96,14 +91,14 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Takes the outcome of the next batch.
-    fn place(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<InOrder<'a>> {
+    fn place(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
         }
         let path = self.options.inputs[input].path();
         let mut taken = outcome.taken.iter_mut();
         taken.try_for_each(|taken| taken.in_order(path))?;
-        self.reject(input, outcome.rejected)?;
+        self.reject(input, std::mem::take(&mut outcome.rejected))?;
         let state = &mut self.inputs[input];
         state.games += outcome.totals.games.read;
         state.recognised |= outcome.recognised;
@@ -113,15 +108,11 @@ impl<'a> Sequencer<'a> {
         let met = &self.report.totals.variants;
         let mut sinks = self.sinks.iter();
         sinks.try_for_each(|sink| sink.check_variants(met))?;
-        for (epd, games) in outcome.starts {
-            self.starts.add(&epd, games)?;
+        for (epd, games) in &outcome.starts {
+            self.starts.add(epd, *games)?;
         }
-        self.filter_variants(outcome.filtered_variants);
-        Ok(InOrder {
-            records: outcome.records,
-            identity_records: outcome.identity_records,
-            taken: outcome.taken,
-        })
+        self.filter_variants(std::mem::take(&mut outcome.filtered_variants));
+        Ok(outcome)
     }
 
     /// Numbers the rejected games of a batch and keeps the first of all.
@@ -206,8 +197,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        make_book::sinks::CountedGame,
-        pgn::{Batch, Input},
+        make_book::sinks::{BatchSink, CountedGame},
+        pgn::Input,
         provenance::Games,
     };
 
@@ -259,16 +250,8 @@ mod tests {
         outcome
     }
 
-    fn job(number: u64, input: usize) -> Job {
-        let batch = Batch {
-            text: Vec::new(),
-            offset: 0,
-        };
-        Job {
-            batch,
-            number,
-            input,
-        }
+    fn place(number: u64, input: usize) -> Place {
+        Place { number, input }
     }
 
     fn options() -> MakeBook {
@@ -289,8 +272,8 @@ mod tests {
                 number: *number,
                 order: &turns,
             }));
-            let job = job(*number, usize::from(*number >= 7));
-            let in_order = sequencer.submit(&job, outcome).unwrap();
+            let place = place(*number, usize::from(*number >= 7));
+            let in_order = sequencer.submit(place, outcome).unwrap();
             handed_back += in_order
                 .iter()
                 .map(|batch| batch.taken.len())
@@ -324,9 +307,9 @@ mod tests {
         let options = options().strict(true);
         let mut sequencer = Sequencer::new(&options, &[]);
         // The later batch is complete first, and does not decide.
-        assert!(sequencer.submit(&job(1, 0), outcome(3, &[0])).is_ok());
+        assert!(sequencer.submit(place(1, 0), outcome(3, &[0])).is_ok());
         let err = sequencer
-            .submit(&job(0, 0), outcome(3, &[2]))
+            .submit(place(0, 0), outcome(3, &[2]))
             .err()
             .unwrap();
         assert_eq!(err.carried::<Rejection>().unwrap().game, 2);
@@ -340,7 +323,7 @@ mod tests {
             has_text: true,
             ..Outcome::default()
         };
-        sequencer.submit(&job(0, 1), text).unwrap();
+        sequencer.submit(place(0, 1), text).unwrap();
         assert!(
             sequencer
                 .finish()

@@ -2,8 +2,9 @@
 
 use super::{
     MakeBook,
+    inputs::Inputs,
     report::Report,
-    run::Collected,
+    sequence::Sequenced,
     sinks::{Needs, Sink},
     starts::Starts,
 };
@@ -73,29 +74,29 @@ impl MakeBook {
     /// are not needed any more.
     pub(super) fn write_outputs(
         &self,
+        inputs: &Inputs<'_>,
         needs: &Needs,
-        collected: Collected,
+        (sealed, games): (SealedCounts, Sequenced),
         sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
-        let sealed = &collected.counts;
         let counts = sealed.weighable();
         let weighed = counts
             .filter(|_| needs.weights)
             .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))
             .transpose()?;
         let summary = weighed.as_ref().map(BookMaker::summary).unwrap_or_default();
-        let mut report = collected.report;
+        let mut report = games.report;
         (report.positions, report.entries) = match (&weighed, counts) {
             (None, Some(counts)) => counts.size()?,
             _ => (summary.positions, summary.counted_entries),
         };
         self.correct_progress(&sinks, &report, summary.entries);
         let mut counted = Counted {
-            counts: sealed,
+            counts: &sealed,
             weighed,
-            provenance: collected.provenance,
-            starts: collected.starts,
-            first_games: collected.first_games,
+            provenance: inputs.provenance(self, report.totals.games),
+            starts: games.starts,
+            first_games: games.first_games,
             held_bytes: 0,
             report,
         };
@@ -109,6 +110,6 @@ impl MakeBook {
             counted.held_bytes = others.map(|sink| sink.held_bytes()).sum();
             finished.push(sink.write(&mut counted)?);
         }
-        Ok((counted.report, finished, collected.counts))
+        Ok((counted.report, finished, sealed))
     }
 }

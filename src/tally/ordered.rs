@@ -27,13 +27,13 @@ pub(crate) trait OrderedCounts {
 }
 
 /// The records of counts. Large numbers are kept apart.
-struct Records<'a, C> {
-    counts: C,
+struct Records<'a> {
+    counts: Box<dyn OrderedCounts + 'a>,
     batch: CountBatch,
     large: &'a Mutex<LargeCounts>,
 }
 
-impl<C: OrderedCounts> Ascending<CountRecord> for Records<'_, C> {
+impl Ascending<CountRecord> for Records<'_> {
     fn next(&mut self, out: &mut Vec<CountRecord>) -> Result<()> {
         // They are filled in where they are wanted.
         std::mem::swap(out, &mut self.batch.records);
@@ -79,12 +79,12 @@ impl Tally {
     /// # Errors
     ///
     /// A temporary file that cannot be written or read, what the counts answer, and what `watch` answers.
-    pub(crate) fn seal_with<'a, C: OrderedCounts + 'a>(
+    pub(crate) fn seal_with<'a>(
         self,
         memory: &Memory,
         ranges: usize,
         fewest: u64,
-        open: impl Fn(Range<usize>) -> Result<Vec<C>> + Sync,
+        open: impl Fn(Range<usize>) -> Vec<Box<dyn OrderedCounts + 'a>> + Sync,
         watch: impl Fn(u64) -> Result<()> + Sync,
     ) -> Result<Counts> {
         let Counts { records, large, .. } = self.seal()?;
@@ -94,7 +94,7 @@ impl Tally {
             sources.push(Box::new(
                 shards.clone().flat_map(|shard| records.records(shard)),
             ));
-            for counts in open(shards)? {
+            for counts in open(shards) {
                 sources.push(Box::new(Records {
                     counts,
                     batch: CountBatch::default(),

@@ -18,27 +18,20 @@ struct BookSink<'a> {
 }
 
 /// The book, if there is to be one.
-pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let path = options.bin.as_deref()?;
-    Some(Plan {
-        path,
-        needs: Needs {
-            keys: true,
-            weights: true,
-            numbered_variants: true,
-            ..Needs::default()
-        },
-        of_games: None,
-        begin: Box::new(move |_| {
-            refuse_unnumbered(options, path)?;
-            let may_replace = |old: &Path| book::check_replaceable(old, options.force);
-            Ok(Box::new(BookSink {
-                options,
-                path,
-                file: AtomicFile::create_over(path, may_replace)?,
-            }))
-        }),
-    })
+    needs.keys = true;
+    needs.weights = true;
+    needs.numbered_variants = true;
+    Some(Plan::of_counts(path, move || {
+        refuse_unnumbered(options, path)?;
+        let may_replace = |old: &Path| book::check_replaceable(old, options.force);
+        Ok(BookSink {
+            options,
+            path,
+            file: AtomicFile::create_over(path, may_replace)?,
+        })
+    }))
 }
 
 /// Refuses a variant without keys.

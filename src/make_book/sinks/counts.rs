@@ -19,26 +19,20 @@ struct CountsSink<'a> {
 }
 
 /// The counts, if they are to be written.
-pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let path = options.counts.as_deref()?;
-    Some(Plan {
-        path,
-        needs: Needs {
-            // Books are made of counts.
-            shared_keys: options.distinguishes_variants(),
-            numbered_variants: true,
-            ..Needs::all_positions(options)
-        },
-        of_games: None,
-        begin: Box::new(move |_| {
-            let may_replace = |old: &Path| counts::check_replaceable(old, options.force);
-            Ok(Box::new(CountsSink {
-                options,
-                path,
-                writer: CountsWriter::create(path, may_replace)?,
-            }))
-        }),
-    })
+    needs.all_positions(options);
+    // Books are made of counts.
+    needs.shared_keys = options.distinguishes_variants();
+    needs.numbered_variants = true;
+    Some(Plan::of_counts(path, move || {
+        let may_replace = |old: &Path| counts::check_replaceable(old, options.force);
+        Ok(CountsSink {
+            options,
+            path,
+            writer: CountsWriter::create(path, may_replace)?,
+        })
+    }))
 }
 
 impl Sink for CountsSink<'_> {

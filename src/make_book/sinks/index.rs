@@ -31,18 +31,14 @@ struct IndexSink<'a> {
 }
 
 /// The index, if there is to be one.
-pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let path = options.leveldb.as_deref()?;
-    let explores = options.explorer;
+    needs.game_identities |= options.explorer;
+    needs.game_lengths = options.explorer;
     Some(Plan {
         path,
-        needs: Needs {
-            game_identities: explores,
-            game_lengths: explores,
-            memory_shares: 1 + usize::from(explores),
-            ..Needs::default()
-        },
         of_games: Some("an index is made of games"),
+        memory_shares: 1 + usize::from(options.explorer),
         begin: Box::new(move |memory| Ok(Box::new(IndexSink::begin(options, path, &memory)?))),
     })
 }
@@ -83,12 +79,16 @@ impl<'a> IndexSink<'a> {
 
 impl Sink for IndexSink<'_> {
     fn batch(&self, plies: usize) -> Option<Box<dyn BatchSink + '_>> {
-        let mut batch = IndexBatch::new(self);
-        batch.postings.reserve(plies);
+        let mut games = BatchGames::default();
+        games.postings.reserve(plies);
         if self.played.is_some() {
-            batch.played.reserve(plies);
+            games.played.reserve(plies);
         }
-        Some(Box::new(batch))
+        Some(Box::new(IndexBatch {
+            sink: self,
+            games,
+            first_id: 0,
+        }))
     }
 
     fn spilled_bytes(&self) -> u64 {
@@ -153,38 +153,43 @@ impl IndexedGames {
         }
     }
 
-    /// Keeps the records of the next batch, which is of `input`, and numbers its games.
-    fn add(&mut self, batch: &mut IndexBatch<'_>, input: &Path) -> Result<()> {
+    /// Keeps the records of the next batch, which is of `input`, and answers the number of its first game.
+    fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
             .push_all(&batch.record_lengths, &batch.records)?;
+        batch.records = Vec::new();
         if self.records.len() > u64::from(u32::MAX) {
             return Err(Error::too_large(
                 input,
                 "an index has at most 4294967295 games: make several",
             ));
         }
-        batch.first_id = first_id as u32;
+        let first_id = first_id as u32;
         let from_start = batch.starts.iter().filter(|(_, key)| *key == self.start);
-        let len: u64 = from_start
-            .map(|(id, _)| layout::id_len(batch.first_id + id))
-            .sum();
-        self.start_len += len;
+        let lengths = from_start.map(|(id, _)| layout::id_len(first_id + id));
+        self.start_len += lengths.sum::<u64>();
         if self.start_len > layout::LONGEST {
             return Err(Error::too_large(input, layout::TOO_LONG));
         }
         if let Some(explored) = &mut self.explored {
             batch.lists = explored.push_all(std::mem::take(&mut batch.facts))?;
         }
-        batch.records = Vec::new();
-        Ok(())
+        Ok(first_id)
     }
 }
 
 /// What the index takes of a batch.
 struct IndexBatch<'a> {
     sink: &'a IndexSink<'a>,
-    /// Postings of games numbered from the first of the batch.
+    games: BatchGames,
+    /// What has to be added to the ids of the games, once all batches before are in order.
+    first_id: u32,
+}
+
+/// The games of a batch, numbered from its first.
+#[derive(Default)]
+struct BatchGames {
     postings: Vec<Posting>,
     /// The records of all games, joined, and the length of each.
     records: Vec<u8>,
@@ -194,31 +199,14 @@ struct IndexBatch<'a> {
     /// What the explorer needs of all games, if it is wanted, and what they played where.
     facts: GameFacts,
     played: Vec<Played>,
-    /// What has to be added to the ids of games, and what else the explorer lists, under the ids of all games: known
-    /// when all batches before are in order.
-    first_id: u32,
+    /// What else the explorer lists, under the ids of all games.
     lists: Vec<Played>,
 }
 
-impl<'a> IndexBatch<'a> {
-    fn new(sink: &'a IndexSink<'a>) -> IndexBatch<'a> {
-        IndexBatch {
-            sink,
-            postings: Vec::new(),
-            records: Vec::new(),
-            record_lengths: Vec::new(),
-            starts: Vec::new(),
-            facts: GameFacts::default(),
-            played: Vec::new(),
-            first_id: 0,
-            lists: Vec::new(),
-        }
-    }
-
-    /// Notes which positions a game reached: those before its moves, and the last.
-    fn add_postings(&mut self, game: &CountedGame<'_>) {
+impl BatchGames {
+    /// Notes which positions a game reached: those before its moves, and the last; with the moves or without.
+    fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
-        let with_moves = self.sink.options.index_stats;
         let first = game.plies.first();
         self.starts
             .push((id, first.map_or(game.last_key, |ply| ply.key)));
@@ -234,41 +222,28 @@ impl<'a> IndexBatch<'a> {
     fn add_played(&mut self, game: &CountedGame<'_>) {
         self.facts.count_last(game.result, game.length);
         let subject = |identity| Subject::position(game.variant, identity);
+        // White is to move, after so many half-moves.
+        let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);
         let last = subject(game.last_identity);
-        let turn = game.is_white_to_move(game.plies.len());
-        self.played.push(Played::end(last, game.number, turn));
-        if game.plies.len() > Played::LAST_PLY {
-            self.add_played_once(game);
+        self.played
+            .push(Played::end(last, game.number, turn(game.plies.len())));
+        let moves = game.identities.iter().zip(game.plies).enumerate();
+        if game.plies.len() <= Played::LAST_PLY {
+            self.played.extend(moves.map(|(at, (identity, ply))| {
+                let subject = subject(*identity);
+                Played::new(subject, game.number, at as u16 + 1, turn(at), ply.mv)
+            }));
             return;
         }
-        let moves = game.identities.iter().zip(game.plies).enumerate();
-        self.played.extend(moves.map(|(at, (identity, ply))| {
-            let turn = game.is_white_to_move(at);
-            let subject = subject(*identity);
-            Played::new(subject, game.number, at as u16 + 1, turn, ply.mv)
-        }));
-    }
-
-    /// The same of a game of so many half-moves that records cannot count them: of each position only the last move.
-    #[cold]
-    fn add_played_once(&mut self, game: &CountedGame<'_>) {
+        // So many half-moves cannot be counted: of each position only the last move.
         let mut known = HashSet::new();
-        let moves = game.identities.iter().zip(game.plies).enumerate();
         for (at, (identity, ply)) in moves.rev() {
             if known.insert(*identity) {
-                let turn = game.is_white_to_move(at);
-                let subject = Subject::position(game.variant, *identity);
+                let subject = subject(*identity);
                 self.played
-                    .push(Played::new(subject, game.number, 1, turn, ply.mv));
+                    .push(Played::new(subject, game.number, 1, turn(at), ply.mv));
             }
         }
-    }
-}
-
-impl CountedGame<'_> {
-    /// Whether White is to move after so many half-moves.
-    fn is_white_to_move(&self, plies: usize) -> bool {
-        self.first_turn.is_white() == plies.is_multiple_of(2)
     }
 }
 
@@ -281,54 +256,65 @@ impl BatchSink for IndexBatch<'_> {
             false => GamePlace::Moves(start),
         };
         let explores = self.sink.options.explorer;
-        let before = self.records.len();
-        layout::write_game(&mut self.records, game.tags(), place);
+        let BatchGames {
+            records,
+            record_lengths,
+            facts,
+            ..
+        } = &mut self.games;
+        let before = records.len();
+        layout::write_game(records, game.tags(), place);
         if explores && !has_tags {
-            layout::append_start(&mut self.records, start.to_string().as_bytes());
+            layout::append_start(records, start.to_string().as_bytes());
         }
-        let length = self.records.len() - before;
-        self.record_lengths.push(length as u32);
+        record_lengths.push((records.len() - before) as u32);
         if explores {
-            self.facts.add(game.tags());
+            facts.add(game.tags());
         }
     }
 
     fn count(&mut self, game: &CountedGame<'_>) {
-        self.add_postings(game);
-        if self.sink.options.explorer {
-            self.add_played(game);
+        let options = self.sink.options;
+        self.games.add_postings(game, options.index_stats);
+        if options.explorer {
+            self.games.add_played(game);
         }
     }
 
     fn leave_out(&mut self, games: &[u32]) {
         let stays = |id: u32| games.binary_search(&id).is_err();
-        self.postings.retain(|posting| stays(posting.id()));
-        self.played.retain(|played| stays(played.id()));
-        self.starts.retain(|(id, _)| stays(*id));
-        self.facts.leave_out(games);
+        self.games.postings.retain(|posting| stays(posting.id()));
+        self.games.played.retain(|played| stays(played.id()));
+        self.games.starts.retain(|(id, _)| stays(*id));
+        self.games.facts.leave_out(games);
     }
 
     fn in_order(&mut self, input: &Path) -> Result<()> {
-        let sink = self.sink;
-        task::lock(&sink.games).add(self, input)
+        let mut all = task::lock(&self.sink.games);
+        self.first_id = all.add(&mut self.games, input)?;
+        Ok(())
     }
 
-    fn add(mut self: Box<Self>) -> Result<()> {
-        let first_id = self.first_id;
-        for posting in &mut self.postings {
-            *posting = posting.shifted_by(first_id);
+    fn add(self: Box<Self>) -> Result<()> {
+        let BatchGames {
+            mut postings,
+            mut played,
+            mut lists,
+            ..
+        } = self.games;
+        for posting in &mut postings {
+            *posting = posting.shifted_by(self.first_id);
         }
-        let postings = std::mem::take(&mut self.postings);
         self.sink.postings.append(&Partition::new(&postings))?;
-        drop(postings);
-        let Some(played) = &self.sink.played else {
+        let Some(shards) = &self.sink.played else {
             return Ok(());
         };
-        for record in &mut self.played {
-            *record = record.shifted_by(first_id);
+        drop(postings);
+        for record in &mut played {
+            *record = record.shifted_by(self.first_id);
         }
-        self.played.append(&mut self.lists);
-        played.append(&Partition::new(&self.played))
+        played.append(&mut lists);
+        shards.append(&Partition::new(&played))
     }
 }
 
@@ -347,7 +333,10 @@ mod tests {
         let options = MakeBook::new([Input::file("games.pgn")]).leveldb(&path);
         let sink = IndexSink::begin(&options, &path, &Memory::default()).unwrap();
         let in_order = |last_key: u64| {
-            let mut batch = IndexBatch::new(&sink);
+            let mut batch = sink.batch(0).unwrap();
+            let mut games = GameReader::new(b"1. e4 *");
+            assert!(games.next_game());
+            batch.next_game(&games, 0);
             batch.count(&CountedGame {
                 number: 0,
                 variant: Variant::Standard,
@@ -360,7 +349,6 @@ mod tests {
                 last_key,
                 last_identity: last_key,
             });
-            batch.record_lengths.push(0);
             batch.in_order("games.pgn".as_ref())
         };
         let start = task::lock(&sink.games).start;

@@ -25,9 +25,12 @@ use crate::{
     sort::Memory,
 };
 
-/// The outputs that the options ask for, in the order in which they are written.
-pub(super) fn plans(options: &MakeBook) -> Vec<Plan<'_>> {
-    let all: &[fn(&MakeBook) -> Option<Plan<'_>>] = &[
+/// Says what an output needs and how it begins, if the options ask for it.
+type Planned = for<'a> fn(&'a MakeBook, &mut Needs) -> Option<Plan<'a>>;
+
+/// The outputs that the options ask for, in the order in which they are written, and what they need.
+pub(super) fn plans(options: &MakeBook) -> (Vec<Plan<'_>>, Needs) {
+    let all: &[Planned] = &[
         suite::plan,
         #[cfg(feature = "obs")]
         obs::plan,
@@ -36,21 +39,44 @@ pub(super) fn plans(options: &MakeBook) -> Vec<Plan<'_>> {
         index::plan,
         book::plan,
     ];
-    all.iter().filter_map(|plan| plan(options)).collect()
+    let mut needs = Needs::default();
+    let plans = all.iter().filter_map(|plan| plan(options, &mut needs));
+    let plans: Vec<Plan<'_>> = plans.collect();
+    if plans.is_empty() {
+        // For the report.
+        needs.keys = true;
+        needs.rare_positions = true;
+    }
+    (plans, needs)
 }
 
 /// An output that is to be made.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
-    pub needs: Needs,
     /// Why the output cannot be made of counts, if it takes games.
     pub of_games: Option<&'static str>,
-    /// Begins the output, which may take so much memory while games are read.
-    pub begin: Box<dyn FnOnce(Memory) -> Result<Box<dyn Sink + 'a>> + 'a>,
+    /// How many of the equal shares of memory it takes while games are read. Each tally takes one.
+    pub memory_shares: usize,
+    /// Begins the output with that memory.
+    pub begin: Begin<'a>,
+}
+
+type Begin<'a> = Box<dyn FnOnce(Memory) -> Result<Box<dyn Sink + 'a>> + 'a>;
+
+impl<'a> Plan<'a> {
+    /// An output that is made of counts alone.
+    fn of_counts<S: Sink + 'a>(path: &'a Path, begin: impl FnOnce() -> Result<S> + 'a) -> Plan<'a> {
+        Plan {
+            path,
+            of_games: None,
+            memory_shares: 0,
+            begin: Box::new(|_| Ok(Box::new(begin()?))),
+        }
+    }
 }
 
 /// What the outputs of a run need besides its totals.
-#[derive(Copy, Clone, Default, Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Needs {
     /// Counts by the keys of positions.
     pub keys: bool,
@@ -72,48 +98,16 @@ pub(super) struct Needs {
     pub game_lengths: bool,
     /// The EPD of the start of each game that does not start as usual.
     pub game_starts: bool,
-    /// How many of the equal shares of memory it takes, of which each tally takes one.
-    pub memory_shares: usize,
 }
 
 impl Needs {
-    /// What all the outputs need. A run without outputs counts by keys, for its report.
-    pub(super) fn of(plans: &[Plan<'_>]) -> Needs {
-        let none = Needs {
-            keys: plans.is_empty(),
-            rare_positions: plans.is_empty(),
-            ..Needs::default()
-        };
-        plans.iter().fold(none, |all, plan| all.and(plan.needs))
-    }
-
-    /// What those outputs need that are made of the moves of all positions.
-    #[cfg(any(feature = "obs", feature = "parquet"))]
-    fn all_positions(options: &MakeBook) -> Needs {
+    /// Adds what an output needs that is made of the moves of all positions.
+    fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
-        Needs {
-            keys: !by_identity,
-            identities: by_identity,
-            starts: true,
-            rare_positions: true,
-            ..Needs::default()
-        }
-    }
-
-    fn and(self, other: Needs) -> Needs {
-        Needs {
-            keys: self.keys || other.keys,
-            identities: self.identities || other.identities,
-            shared_keys: self.shared_keys || other.shared_keys,
-            starts: self.starts || other.starts,
-            rare_positions: self.rare_positions || other.rare_positions,
-            weights: self.weights || other.weights,
-            numbered_variants: self.numbered_variants || other.numbered_variants,
-            game_identities: self.game_identities || other.game_identities,
-            game_lengths: self.game_lengths || other.game_lengths,
-            game_starts: self.game_starts || other.game_starts,
-            memory_shares: self.memory_shares + other.memory_shares,
-        }
+        self.keys |= !by_identity;
+        self.identities |= by_identity;
+        self.starts = true;
+        self.rare_positions = true;
     }
 
     /// Whether the identities of the positions of each game are needed.

@@ -21,24 +21,18 @@ struct ObsSink<'a> {
 }
 
 /// The database, if there is to be one.
-pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let path = options.obs.as_deref()?;
-    Some(Plan {
-        path,
-        needs: Needs {
-            weights: true,
-            ..Needs::all_positions(options)
-        },
-        of_games: None,
-        begin: Box::new(move |_| {
-            let may_replace = |old: &Path| obs::check_replaceable(old, options.force);
-            Ok(Box::new(ObsSink {
-                options,
-                path,
-                writer: ObsWriter::create(path, may_replace)?,
-            }))
-        }),
-    })
+    needs.all_positions(options);
+    needs.weights = true;
+    Some(Plan::of_counts(path, move || {
+        let may_replace = |old: &Path| obs::check_replaceable(old, options.force);
+        Ok(ObsSink {
+            options,
+            path,
+            writer: ObsWriter::create(path, may_replace)?,
+        })
+    }))
 }
 
 impl ObsSink<'_> {

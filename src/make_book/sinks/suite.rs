@@ -23,17 +23,14 @@ struct SuiteSink<'a> {
 }
 
 /// The suite, if there is to be one.
-pub(super) fn plan(options: &MakeBook) -> Option<Plan<'_>> {
+pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let output = options.suite.as_ref()?;
+    needs.game_identities = true;
+    needs.game_starts = output.suite.starts.is_empty();
     Some(Plan {
         path: &output.path,
-        needs: Needs {
-            game_identities: true,
-            game_starts: output.suite.starts.is_empty(),
-            memory_shares: 1,
-            ..Needs::default()
-        },
         of_games: Some("a suite is made of the lines of games"),
+        memory_shares: 1,
         begin: Box::new(move |memory| {
             refuse_long(options, output)?;
             let starts = output.suite.starts.iter();

@@ -1,0 +1,299 @@
+//! Counts among the inputs of a run.
+
+use std::{ops::Range, path::Path, sync::atomic::Ordering};
+
+use super::{CountedBefore, OrderedInput, RunInput};
+use crate::{
+    counts::{
+        About, CountsDirectory, CountsError, OrderedParts, OrderedRows, Part, Row, Start, is_counts,
+    },
+    error::{Error, Result},
+    make_book::{
+        outcome::Outcome,
+        read::Batches,
+        report::{Report, Totals},
+        run::Run,
+        sinks::Needs,
+    },
+    pgn::{Condition, Input},
+    position::{Variant, VariantChoice},
+    provenance::Provenance,
+    tally::{CountBatch, KeyedIdentity, OrderedCounts},
+    task,
+};
+
+/// A directory of counts.
+pub(super) struct CountsInput {
+    directory: CountsDirectory,
+    /// Its parts, if they are in order.
+    ordered: Option<OrderedParts>,
+    /// What it is made of, if it has a sidecar.
+    origin: Option<(Provenance, VariantChoice)>,
+}
+
+impl CountsInput {
+    /// Opens an input, if it is counts.
+    pub(super) fn open(input: &Input) -> Result<Option<CountsInput>> {
+        let path = input.path();
+        if input.is_stdin() || !is_counts(path) {
+            return Ok(None);
+        }
+        let directory = CountsDirectory::open(path)?;
+        let origin = directory.about().map(|about| {
+            let unknown = |_| {
+                let problem = format!("unknown variant \"{}\"", about.variant);
+                Error::format(path, CountsError::Sidecar(problem))
+            };
+            let provenance = Provenance {
+                inputs: about.inputs.clone(),
+                games: about.games,
+                options: about.options.clone(),
+            };
+            Ok((provenance, about.variant.parse().map_err(unknown)?))
+        });
+        Ok(Some(CountsInput {
+            ordered: directory.ordered()?,
+            directory,
+            origin: origin.transpose()?,
+        }))
+    }
+
+    /// Hands over where games started, part of the time in the order of the inputs.
+    fn read_starts(&self, batches: &mut Batches<'_, '_, '_>) -> Result<()> {
+        let run = batches.run;
+        let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
+            return Ok(());
+        };
+        let variant = self.variant_of_starts(run.options.variant);
+        let mut row = 0;
+        part.read_starts(&mut |starts| {
+            check_starts(&starts, variant, row).map_err(|err| Error::format(part.path(), err))?;
+            row += starts.len() as u64;
+            run.add_plies(starts.iter().map(|start| start.games).sum(), part.path())?;
+            let starts = starts.into_iter();
+            batches.submit(Outcome {
+                starts: starts
+                    .map(|start| (start.epd.into_bytes(), start.games))
+                    .collect(),
+                recognised: true,
+                has_text: true,
+                ..Outcome::default()
+            })
+        })?;
+        Ok(())
+    }
+
+    /// The variant of the positions in which games started, `None` if they are of several.
+    fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
+        let about = self.directory.about();
+        let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
+        match (choice.only(), met.as_deref()) {
+            (Some(variant), _) => Some(variant),
+            (None, Some([only])) => only.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Adds up the rows of a part.
+    fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
+        if run.needs.identities && !part.has_identities()? {
+            return Err(Error::format(part.path(), CountsError::NoIdentity));
+        }
+        let plies = part.read(&mut |rows| {
+            if run.failure.is_set() {
+                return Err(Error::Interrupted);
+            }
+            task::fault("add counts");
+            run.options.refuse_if_stopped()?;
+            run.check_space(0)?;
+            run.add_rows(rows, part.path())
+        })?;
+        if self.directory.about().is_none() {
+            run.plies_without_sidecar
+                .fetch_add(plies, Ordering::Relaxed);
+        }
+        run.options.progress.add_bytes(part.size());
+        Ok(())
+    }
+}
+
+impl RunInput for CountsInput {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.directory.size())
+    }
+
+    fn counted(&self) -> Option<CountedBefore<'_>> {
+        Some(CountedBefore {
+            path: self.directory.path(),
+            origin: self.origin.as_ref(),
+        })
+    }
+
+    fn ordered(&self) -> Option<&dyn OrderedInput> {
+        let parts = self.ordered.as_ref();
+        parts.map(|parts| parts as &dyn OrderedInput)
+    }
+
+    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
+        let run = batches.run;
+        let found = match self.directory.about() {
+            Some(about) => outcome(about, run.needs)
+                .map_err(|err| Error::format(self.directory.path(), err))?,
+            None => Outcome {
+                recognised: true,
+                has_text: true,
+                ..Outcome::default()
+            },
+        };
+        batches.submit(found)?;
+        self.read_starts(batches)?;
+        if run.merging.is_some() && self.ordered.is_some() {
+            // When all else is read.
+            return Ok(());
+        }
+        for part in self.directory.parts() {
+            let add = move || self.add_part(run, part);
+            batches.scope.spawn(move |_| run.watch(add));
+        }
+        Ok(())
+    }
+}
+
+impl OrderedInput for OrderedParts {
+    fn rows(&self) -> u64 {
+        self.rows()
+    }
+
+    fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> Box<dyn OrderedCounts + 'r> {
+        let rows = OrderedRows::new(self, shards);
+        Box::new(RowsInOrder { run, rows })
+    }
+
+    fn check_bytes(&self) -> Result<()> {
+        self.check_bytes()
+    }
+
+    fn check_read(&self) -> Result<u64> {
+        self.check_read()
+    }
+}
+
+/// Rows that are in order, on their way into a run.
+struct RowsInOrder<'a, 'run> {
+    run: &'a Run<'run>,
+    rows: OrderedRows<'a>,
+}
+
+impl OrderedCounts for RowsInOrder<'_, '_> {
+    fn next(&mut self, batch: &mut CountBatch) -> Result<()> {
+        task::fault("merge counts");
+        if let Some(step) = self.rows.next(batch)? {
+            self.run.add_plies(step.games, step.part.path())?;
+            self.run.options.progress.add_bytes(step.bytes);
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> &Path {
+        self.rows.path()
+    }
+}
+
+impl Run<'_> {
+    /// Counts the half-moves of counts, and the games that say where they started, so that no sum can overflow.
+    fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
+        let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
+        if before.saturating_add(plies) > i64::MAX as u64 {
+            return Err(Error::format(path, CountsError::Overflow));
+        }
+        Ok(())
+    }
+
+    fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
+        self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
+        if let Some(tally) = &self.tally {
+            let mut batch = CountBatch::default();
+            // Without a key no book can have it.
+            for row in rows.iter().filter(|row| row.key != 0) {
+                batch.push(row.key, row.mv, row.turn, row.stats);
+            }
+            tally.add_batch(&batch)?;
+            tally.refuse_many_large(path)?;
+        }
+        if let Some(tally) = &self.identities {
+            let mut batch = CountBatch::default();
+            for row in rows {
+                batch.push(row.identity, row.mv, row.turn, row.stats);
+            }
+            tally.add_batch(&batch)?;
+            tally.refuse_many_large(path)?;
+        }
+        if let Some(pairs) = &self.pairs {
+            let rows = rows.iter();
+            let found: Vec<KeyedIdentity> = rows
+                .map(|row| KeyedIdentity::new(row.key, row.identity))
+                .collect();
+            pairs.add(&found)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a run would have found in the games of counts.
+fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
+    let mut totals = Totals {
+        games: about.games.unwrap_or_default(),
+        plies: about.plies,
+        null_moves: about.null_moves,
+        unplayable_variations: about.unplayable_variations,
+        castling_dropped: about.castling_dropped,
+        contradicted_results: about.contradicted_results,
+        ..Totals::default()
+    };
+    if needs.left_out() {
+        totals.left_out = about.left_out;
+    }
+    for (name, games) in &about.filtered_by {
+        let unknown = || CountsError::Sidecar(format!("unknown condition \"{name}\""));
+        let condition = Condition::from_name(name).ok_or_else(unknown)?;
+        totals.filtered_by.insert(condition, *games);
+    }
+    for (name, games) in &about.variants {
+        let unknown = |_| CountsError::Sidecar(format!("unknown variant \"{name}\""));
+        let variant: Variant = name.parse().map_err(unknown)?;
+        totals.variants.insert(variant, *games);
+    }
+    Ok(Outcome {
+        totals,
+        rejected: about
+            .rejected
+            .iter()
+            .take(Report::DESCRIBED)
+            .cloned()
+            .collect(),
+        recognised: true,
+        has_text: true,
+        ..Outcome::default()
+    })
+}
+
+/// Makes sure that the starts are positions, the first of which stands in `row`.
+fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
+    let Some(variant) = variant else {
+        return Ok(());
+    };
+    for (at, start) in starts.iter().enumerate() {
+        if let Err(err) = variant.parse_fen(&start.epd) {
+            return Err(CountsError::Start {
+                row: row + at as u64,
+                epd: start.epd.clone(),
+                reason: err.to_string(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Games among the inputs of a run: cut on one thread, replayed on all.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use super::RunInput;
+use crate::{
+    error::Result,
+    make_book::read::{BATCH_SIZE, Batches},
+    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
+    task,
+};
+
+/// PGN.
+pub(super) struct GamesInput<'a>(pub &'a Input);
+
+impl RunInput for GamesInput<'_> {
+    fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.0.size()
+    }
+
+    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
+        let (input, run) = (self.0, batches.run);
+        let options = StreamOptions {
+            stop: Arc::clone(&run.options.stop),
+            memory: input.unpacking_memory(run.options.memory),
+        };
+        // A pipe that gives nothing must not hold up the end of a run that failed.
+        let stream = input.open_until(&options, run.failure.flag())?;
+        let taken = Arc::clone(&stream.taken);
+        let mut told = 0;
+        let mut cutter = Cutter::new(stream, BATCH_SIZE);
+        while let Some(batch) = next_batch(&mut cutter, input)? {
+            let so_far = taken.load(Ordering::Relaxed);
+            run.options.progress.add_bytes(so_far - told);
+            told = so_far;
+            let place = batches.next_place();
+            if run.failure.is_set() {
+                return Ok(());
+            }
+            run.options.refuse_if_stopped()?;
+            run.check_space(0)?;
+            batches
+                .scope
+                .spawn(move |_| run.watch(|| run.replay(&batch, place)));
+        }
+        Ok(())
+    }
+}
+
+fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
+    task::fault("cut");
+    cutter.next_batch().map_err(|err| input.error(err))
+}

@@ -1,0 +1,240 @@
+//! The inputs of a run: games, and counts of games that were counted before.
+
+#[cfg(feature = "parquet")]
+mod counts;
+mod games;
+
+use std::{ops::Range, path::Path};
+
+use super::{MakeBook, read::Batches, run::Run, sinks::Plan};
+use crate::{
+    error::{Error, Result},
+    pgn::Input,
+    position::VariantChoice,
+    provenance::{Games, Provenance},
+    tally::OrderedCounts,
+};
+
+/// An input of a run.
+pub(super) trait RunInput: Send + Sync {
+    /// Refuses what cannot be read, as far as that is known before it is read.
+    ///
+    /// # Errors
+    ///
+    /// A missing or unreadable file, or a directory.
+    fn check(&self) -> Result<()>;
+
+    /// Its size in bytes, `None` where that is not known.
+    fn size(&self) -> Option<u64>;
+
+    /// What is known of counts, `None` for games.
+    fn counted(&self) -> Option<CountedBefore<'_>> {
+        None
+    }
+
+    /// The counts that are in order, if it has such.
+    fn ordered(&self) -> Option<&dyn OrderedInput> {
+        None
+    }
+
+    /// Reads it, and hands what it reads to the threads of the run.
+    ///
+    /// # Errors
+    ///
+    /// An input that cannot be read, and [`Error::Interrupted`].
+    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()>;
+}
+
+/// Counts in the order of their keys. They need not be sorted: they are merged with all that was.
+pub(super) trait OrderedInput: Sync {
+    fn rows(&self) -> u64;
+
+    /// The rows of some shards of keys.
+    fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> Box<dyn OrderedCounts + 'r>;
+
+    /// Makes sure that the files are as they were written.
+    ///
+    /// # Errors
+    ///
+    /// A file that was altered.
+    fn check_bytes(&self) -> Result<()>;
+
+    /// Makes sure that all rows were read, and answers how many games they have in all.
+    ///
+    /// # Errors
+    ///
+    /// A file that was altered, or has other rows than it says.
+    fn check_read(&self) -> Result<u64>;
+}
+
+/// What is known of counts that are an input.
+pub(super) struct CountedBefore<'a> {
+    pub path: &'a Path,
+    /// What they are made of and of which variant, if they say so.
+    pub origin: Option<&'a (Provenance, VariantChoice)>,
+}
+
+/// The inputs of a run, in their order.
+pub(super) struct Inputs<'a> {
+    pub all: Vec<Box<dyn RunInput + 'a>>,
+    /// The options that all was counted with, as a header lists them.
+    pub options: String,
+    /// The variant of all.
+    pub variant: VariantChoice,
+}
+
+impl<'a> Inputs<'a> {
+    /// Opens the counts among the inputs.
+    ///
+    /// # Errors
+    ///
+    /// Counts that cannot be read, and options of the run that do not fit them.
+    pub(super) fn open(run: &'a MakeBook) -> Result<Inputs<'a>> {
+        let all = run.inputs.iter().map(opened).collect::<Result<_>>()?;
+        let mut inputs = Inputs {
+            all,
+            options: String::new(),
+            variant: run.variant,
+        };
+        inputs.options = inputs.options_of_all(run)?;
+        let origins = inputs.counted().filter_map(|counted| counted.origin);
+        let variant = origins.map(|(_, variant)| *variant).next();
+        inputs.variant = variant.unwrap_or(run.variant);
+        Ok(inputs)
+    }
+
+    /// The counts among them.
+    fn counted(&self) -> impl Iterator<Item = CountedBefore<'_>> {
+        self.all.iter().filter_map(|input| input.counted())
+    }
+
+    pub(super) fn has_counts(&self) -> bool {
+        self.counted().next().is_some()
+    }
+
+    /// Those that are in order.
+    pub(super) fn ordered(&self) -> impl Iterator<Item = &dyn OrderedInput> {
+        self.all.iter().filter_map(|input| input.ordered())
+    }
+
+    /// The size of all in bytes, `None` if that is not known.
+    pub(super) fn size(&self) -> Option<u64> {
+        self.all.iter().map(|input| input.size()).sum()
+    }
+
+    /// Refuses outputs that are made of games, if some of the inputs are counts.
+    pub(super) fn refuse_for(&self, plans: &[Plan<'_>]) -> Result<()> {
+        let mut of_games = plans.iter().filter_map(|plan| Some((plan, plan.of_games?)));
+        match of_games.next() {
+            Some((plan, reason)) if self.has_counts() => Err(Error::file(
+                plan.path,
+                format!("{reason}, and counts have none: name the PGN files"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What all counts of the run are made of.
+    pub(super) fn provenance(&self, run: &MakeBook, games: Games) -> Provenance {
+        let names = |(input, named): (&Box<dyn RunInput + 'a>, &Input)| {
+            let Some(counted) = input.counted() else {
+                return vec![named.name()];
+            };
+            match counted.origin {
+                Some((origin, _)) => origin.inputs.clone(),
+                None => vec![format!(
+                    "{} (counts that do not tell their games)",
+                    named.name()
+                )],
+            }
+        };
+        let has_games = |counted: CountedBefore<'_>| {
+            let origin = counted.origin;
+            origin.is_some_and(|(origin, _)| origin.games.is_some())
+        };
+        Provenance {
+            inputs: self.all.iter().zip(&run.inputs).flat_map(names).collect(),
+            games: self.counted().all(has_games).then_some(games),
+            options: self.options.clone(),
+        }
+    }
+
+    /// The options that all inputs are counted with, as a header lists them.
+    ///
+    /// # Errors
+    ///
+    /// Options for games beside counts that were made with others.
+    fn options_of_all(&self, run: &MakeBook) -> Result<String> {
+        let own = run.option_text();
+        let has_games = self.counted().count() < self.all.len();
+        let mut texts: Vec<String> = Vec::new();
+        let mut variant = None;
+        for CountedBefore { path, origin } in self.counted() {
+            let Some((origin, of)) = origin else {
+                refuse_options_for_unknown(run, path, has_games)?;
+                continue;
+            };
+            if origin.options != own && (has_games || !own.is_empty()) {
+                let problem = other_options(&origin.options, &own, has_games);
+                return Err(Error::file(path, problem));
+            }
+            let first = *variant.get_or_insert(*of);
+            if first != *of {
+                let problem = format!(
+                    "counts of variant {of}, and others are of {first}: add up those of one variant"
+                );
+                return Err(Error::file(path, problem));
+            }
+            if !texts.contains(&origin.options) {
+                texts.push(origin.options.clone());
+            }
+        }
+        Ok(match &mut texts[..] {
+            [] => own,
+            [one] => std::mem::take(one),
+            several => {
+                for text in several.iter_mut().filter(|text| text.is_empty()) {
+                    text.push_str("defaults");
+                }
+                several.join(" | ")
+            }
+        })
+    }
+}
+
+/// An input of a run, as what it is.
+fn opened(input: &Input) -> Result<Box<dyn RunInput + '_>> {
+    #[cfg(feature = "parquet")]
+    if let Some(counts) = counts::CountsInput::open(input)? {
+        return Ok(Box::new(counts));
+    }
+    Ok(Box::new(games::GamesInput(input)))
+}
+
+/// Refuses to choose among the games of counts that do not say how they were made. Their variant may be told.
+fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
+    let mut other = run.clone();
+    other.variant = VariantChoice::default();
+    let options = other.option_text();
+    if options.is_empty() || has_games {
+        return Ok(());
+    }
+    let problem = format!("has counts, to which {options} cannot apply: count the games again");
+    Err(Error::file(path, problem))
+}
+
+/// Why counts that were made with options cannot be read with those of a run.
+fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
+    let named = |options: &str| match options {
+        "" => "the defaults".to_owned(),
+        options => options.to_owned(),
+    };
+    let (theirs, own) = (named(theirs), named(own));
+    if has_games {
+        return format!(
+            "counted with {theirs}, and the games beside it with {own}: give the options of the counts, or count the \
+             games with --counts first and add both"
+        );
+    }
+    format!("has counts made with {theirs}, to which {own} cannot apply: count the games again")
+}
