@@ -335,7 +335,7 @@ impl EloRange {
 }
 
 impl Players {
-    /// Whether the players of a game are those that are asked for, with the colours that they are asked for.
+    /// Whether the players of a game are those that are asked for, with the colors that they are asked for.
     fn admit(&self, [white, black]: [u32; 2]) -> bool {
         let is = |numbers: &Option<Vec<u32>>, number: u32| {
             numbers.as_ref().is_none_or(|numbers| has(numbers, number))

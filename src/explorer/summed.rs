@@ -22,7 +22,7 @@ pub(super) struct ClassFilter {
 impl ClassFilter {
     /// `None` for filters that have to be asked of each game.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
-        // All fields are named, so that a new one cannot be forgotten here. A colour without a player says nothing.
+        // All fields are named, so that a new one cannot be forgotten here. A color without a player says nothing.
         let Filters {
             speeds,
             groups,

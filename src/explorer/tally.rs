@@ -58,7 +58,7 @@ impl AddAssign for Results {
     }
 }
 
-/// Ratings of one colour, added up.
+/// Ratings of one color, added up.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Ratings {
     pub sum: u64,

@@ -35,7 +35,7 @@ pub enum Route {
     Lichess,
     /// `/masters`: counts with top games, years instead of months.
     Masters,
-    /// `/player`: the games of one player with one colour.
+    /// `/player`: the games of one player with one color.
     Player,
     /// `/games`: games of a position, a page of them.
     Games,

@@ -1,6 +1,6 @@
 //! The lists of the explorer: for each position the games that reached it, with the move that each played there.
 //!
-//! A list belongs to a [`Subject`]: a position, a player with a colour, a name, an id of another site. All are told
+//! A list belongs to a [`Subject`]: a position, a player with a color, a name, an id of another site. All are told
 //! by 64 bits, and the lists stand in the order of these. Lists of up to [`INLINE`] items stand together in *pages*,
 //! each with the subjects whose first bits are the same; longer ones stand apart in *chunks*, each with
 //! [`CHUNK`] items and the last with those that are left.

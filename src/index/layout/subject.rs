@@ -44,7 +44,7 @@ impl Subject {
         Subject(identity ^ mixed(number))
     }
 
-    /// The games of a player with a colour, by the player's name as it is [compared](crate::pgn::NameMatch).
+    /// The games of a player with a color, by the player's name as it is [compared](crate::pgn::NameMatch).
     pub fn player(folded: &str, color: Color) -> Subject {
         let kind = color.fold_wb(Kind::White, Kind::Black);
         Subject::hashed(kind, folded.as_bytes())

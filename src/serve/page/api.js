@@ -133,6 +133,11 @@ export function number(value) {
   return NUMBER.format(value);
 }
 
+/** @param {number} count */
+export function gameCount(count) {
+  return count === 1 ? "1 game" : `${number(count)} games`;
+}
+
 /** @param {number} share From 0 to 1. */
 export function percent(share) {
   const value = 100 * share;

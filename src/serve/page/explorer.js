@@ -1,7 +1,7 @@
 // @ts-check
 // The page: joins the board, the table, the lists and the filters to the address and the server.
 
-import { ask, byId, games, make, number, percent } from "./api.js";
+import { ask, byId, gameCount, games, make, percent } from "./api.js";
 import "./board.js";
 import { buildFilters, command, showFilters } from "./filters.js";
 import { Games, showOpenGame } from "./games.js";
@@ -141,7 +141,7 @@ function draw(counts, books, wanted) {
   const total = games(counts);
   const share = (/** @type {number} */ part) => percent(total ? part / total : 0);
   const results = total ? `: White ${share(counts.white)}, draws ${share(counts.draws)}, Black ${share(counts.black)}` : "";
-  say(`${last} ${name}. ${number(total)} games${results}.`);
+  say(`${last} ${name}. ${gameCount(total)}${results}.`);
   document.title = last ? `${line.map(({ san }) => san).slice(-4).join(" ")} · polybook` : "polybook: opening explorer";
 }
 
@@ -194,8 +194,8 @@ function drawCommand() {
   const { command: text, missing } = command(view.filters, about);
   byId("command").textContent = text;
   byId("not-in-command").textContent = missing.length
-    ? `The command cannot choose by: ${missing.join(", ")}.`
-    : "Start it in the directory of the files.";
+    ? `The command cannot filter by: ${missing.join(", ")}.`
+    : "Run it in the folder that contains the PGN files.";
 }
 
 /**
@@ -236,7 +236,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     say("Copied.");
   } catch {
-    complain("The browser does not let this page copy; the address is not a safe one.");
+    complain("The browser allows copying only from HTTPS or localhost.");
   }
 }
 
@@ -320,7 +320,7 @@ async function start() {
   const years = about.years ? `, ${about.years.join("–")}` : "";
   byId("about").replaceChildren(
     make("strong", {}, about.sources.map(({ name }) => name).join(", ")),
-    ` ${number(about.games)} games${years}`,
+    ` ${gameCount(about.games)}${years}`,
   );
   view = addressed();
   buildFilters(form, about, (filters) => go({ filters }));

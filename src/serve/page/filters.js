@@ -26,7 +26,7 @@ const RESULTS = [
 ];
 
 const COLORS = [
-  ["", "either colour"],
+  ["", "either color"],
   ["white", "White"],
   ["black", "Black"],
 ];
@@ -41,13 +41,13 @@ export function buildFilters(form, about, changed) {
   const sources = about.sources.map(({ name, games }) => [name, `${name} (${number(games)})`]);
   const years = about.years ? about.years.map(String) : ["", ""];
   form.replaceChildren(
-    row(field("Player", text("player", "any name, whole")), field("with", choice("color", COLORS))),
-    row(field("Opponent", text("opponent", "any name, whole")), field("Result", choice("result", RESULTS))),
+    row(field("Player", text("player", "Full name, e.g. Carlsen, Magnus")), field("Color", choice("color", COLORS))),
+    row(field("Opponent", text("opponent", "Full name")), field("Result", choice("result", RESULTS))),
     row(
       field("Since", month("since", years[0] ?? "")),
       field("Until", month("until", years[1] ?? "")),
     ),
-    row(field("Event", text("event", "whole name")), field("ECO", text("eco", "B20-B99"))),
+    row(field("Event", text("event", "Full name")), field("ECO", text("eco", "B20-B99"))),
     chips("Average rating", "ratings", RATINGS),
     chips("Speed", "speeds", SPEEDS),
   );
@@ -195,7 +195,7 @@ export function command(filters, about) {
     name(color === "white" ? "black" : "white", opponent);
   } else {
     name("player", player ?? opponent);
-    if (player && opponent) missing.push("opponent without a colour");
+    if (player && opponent) missing.push("opponent without a color");
   }
   if (player || opponent) options.push("--exact");
   if (filters.event) options.push(`--tag ${quoted(`Event=${filters.event}`)}`);

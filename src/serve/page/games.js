@@ -197,6 +197,6 @@ export function showOpenGame(place, game, close, say) {
     make("p", { class: "quiet" }, facts.filter(Boolean).join(" · ")),
     make("p", { class: "actions" }, copy, save, shut),
   );
-  if (game.problem) place.append(make("p", { class: "problem" }, `The game goes on, but not by the rules: ${game.problem}`));
+  if (game.problem) place.append(make("p", { class: "problem" }, `From here the game cannot be played: ${game.problem}`));
   place.hidden = false;
 }

@@ -76,19 +76,20 @@ function headings(books) {
 
 /**
  * @param {number} count
- * @param {number} others Games that reach the position behind the move in another way.
+ * @param {number} others Games that reach the resulting position by another move order.
  */
 function gamesCell(count, others) {
   const cell = make("td", { class: "number" }, number(count));
   if (others) {
-    const title = `${number(others)} more games reach the position behind this move in another way`;
+    const more = others === 1 ? "1 more game reaches" : `${number(others)} more games reach`;
+    const title = `${more} the resulting position by another move order`;
     cell.append(" ", make("span", { class: "others", title }, `+${number(others)}`));
   }
   return cell;
 }
 
 /**
- * The name of the position behind a move, without what the line is called already.
+ * The name of the position after a move, without what the line is called already.
  * @param {Opening | null} opening
  * @param {Opening | null} above
  */
@@ -135,7 +136,7 @@ function bar(counts) {
  */
 function emptyRow(books, answer) {
   const over = answer.polybook.legal.length === 0;
-  const text = over ? "The game is over here." : "No game that the filters choose goes on from here.";
+  const text = over ? "The game is over here." : "No games continue from this position.";
   return make("tr", { class: "empty" }, make("td", { colspan: String(6 + books.length) }, text));
 }
 
