@@ -82,5 +82,4 @@ extern crate self as polybook;
 /// The Rust code of the documents is compiled as doctests.
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
-#[doc = include_str!("../docs/data-person.md")]
 struct Documents;

@@ -19,7 +19,7 @@ const DOCUMENTS: [(&str, usize); 10] = [
     ("docs/bot-owner.md", 18),
     ("docs/data-person.md", 9),
     ("docs/operator.md", 4),
-    ("docs/reference.md", 9),
+    ("docs/reference.md", 5),
     ("docs/formats.md", 20),
     ("docs/compatibility.md", 8),
     ("docs/scale.md", 11),
