@@ -125,7 +125,6 @@ pub(super) fn note_of_games(stats: Stats) -> String {
 }
 
 /// How many times games came to a position, and White's score in them: a game that came back to it counts again.
-#[cfg(feature = "obs")]
 pub(super) fn note_of_times(stats: Stats) -> String {
     note("time", stats)
 }
