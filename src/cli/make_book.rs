@@ -155,6 +155,24 @@ pub struct Args {
     selection: SelectionArgs,
 }
 
+impl Args {
+    /// The outputs that are asked for.
+    fn outputs(&self) -> Vec<&Path> {
+        let outputs = [
+            &self.bin,
+            &self.leveldb,
+            &self.obs,
+            &self.counts,
+            &self.suite,
+        ];
+        outputs
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+            .collect()
+    }
+}
+
 #[derive(Copy, Clone, clap::ValueEnum, Debug)]
 enum UnfinishedArg {
     Draw,
@@ -172,14 +190,7 @@ struct Document<'a> {
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let as_json = args.json;
     let start = Instant::now();
-    let outputs = [
-        &args.bin,
-        &args.leveldb,
-        &args.obs,
-        &args.counts,
-        &args.suite,
-    ];
-    let has_several_outputs = outputs.into_iter().flatten().count() > 1;
+    let has_several_outputs = args.outputs().len() > 1;
     let run = configured(args)?;
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
@@ -200,9 +211,14 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// The run that the arguments ask for.
-fn configured(args: Args) -> anyhow::Result<MakeBook> {
+fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
+    // A book is what is made if nothing else is asked for.
+    if args.outputs().is_empty() {
+        args.bin = Some("book.bin".into());
+    }
     check_standard_output(&args)?;
     check_suite(&args)?;
+    refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
     let selection = Selection::from(args.selection);
     selection.check().map_err(|err| Usage(err.to_string()))?;
     let inputs = inputs(args.pgn, args.inputs)?;
@@ -235,16 +251,7 @@ fn configured(args: Args) -> anyhow::Result<MakeBook> {
         .memory(memory.bytes)
         .threads(args.resources.threads())
         .temp_dir(memory.temp_dir);
-    // A book is what is made if nothing else is asked for.
-    let nothing = args.leveldb.is_none()
-        && args.obs.is_none()
-        && args.counts.is_none()
-        && args.suite.is_none();
-    let bin = args.bin.or_else(|| nothing.then(|| "book.bin".into()));
-    let outputs = [&bin, &args.leveldb, &args.obs, &args.counts, &args.suite];
-    let outputs = outputs.into_iter().filter_map(|path| path.as_deref());
-    refuse_clashes(&outputs.collect::<Vec<_>>(), &args.in_suite.inputs())?;
-    if let Some(bin) = bin {
+    if let Some(bin) = args.bin {
         run = run.bin(bin);
     }
     if let Some(leveldb) = args.leveldb {
