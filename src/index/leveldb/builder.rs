@@ -7,7 +7,6 @@ use snap::raw::{Encoder, max_compress_len};
 use super::{
     block::BlockBuilder,
     coding::{masked, put_varint},
-    filter::{self, FilterBuilder},
     key,
     manifest::TableFile,
 };
@@ -48,7 +47,6 @@ pub(in crate::index) struct TableBuilder<W> {
     file: BlockWriter<W>,
     block: BlockBuilder,
     index: BlockBuilder,
-    filter: FilterBuilder,
     /// The last key of the block that was written last, and the block's place: its index entry is made
     /// when the next key is known.
     written: Option<(Vec<u8>, Handle)>,
@@ -68,7 +66,6 @@ impl<W: Write> TableBuilder<W> {
             },
             block: BlockBuilder::new(),
             index: BlockBuilder::new(),
-            filter: FilterBuilder::default(),
             written: None,
             first_key: Vec::new(),
             entries: 0,
@@ -115,7 +112,6 @@ impl<W: Write> TableBuilder<W> {
         if let Some((last, handle)) = self.written.take() {
             self.index_block(&key::separator(&last, key), handle);
         }
-        self.filter.add(key);
         Ok(())
     }
 
@@ -129,7 +125,6 @@ impl<W: Write> TableBuilder<W> {
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();
-        self.filter.start_block(self.file.offset);
     }
 
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
@@ -148,10 +143,7 @@ impl<W: Write> TableBuilder<W> {
             last_key.extend_from_slice(&last[..last.len() - key::TRAILER]);
             self.index_block(&key::separator_at_end(&last), handle);
         }
-        let filters = self.file.write(self.filter.finish(), UNCOMPRESSED)?;
-        let mut place = Vec::new();
-        filters.put(&mut place);
-        self.block.add_whole(filter::NAME, &place);
+        // The metaindex is empty: a table has no filters, which LevelDB reads only if a program asks for them.
         let mut footer = Vec::with_capacity(FOOTER);
         self.file
             .write_compressed(self.block.finish())?
@@ -191,26 +183,21 @@ impl<W: Write> BlockWriter<W> {
         }
         // The length of a block must fit into 32 bits.
         let len = self.encoder.compress(block, &mut compressed)?;
-        let handle = self.write(&compressed[..len], SNAPPY);
-        self.compressed = compressed;
-        handle
-    }
-
-    fn write(&mut self, bytes: &[u8], compression: u8) -> io::Result<Handle> {
         let handle = Handle {
             offset: self.offset,
-            size: bytes.len() as u64,
+            size: len as u64,
         };
-        self.out.write_all(bytes)?;
+        self.out.write_all(&compressed[..len])?;
         self.offset += handle.size;
-        self.write_trailer(crc32c::crc32c(bytes), compression)?;
+        self.write_trailer(crc32c::crc32c(&compressed[..len]))?;
+        self.compressed = compressed;
         Ok(handle)
     }
 
     /// Writes what follows the bytes of a block, from their checksum.
-    fn write_trailer(&mut self, checksum: u32, compression: u8) -> io::Result<()> {
-        let checksum = crc32c::crc32c_append(checksum, &[compression]);
-        self.out.write_all(&[compression])?;
+    fn write_trailer(&mut self, checksum: u32) -> io::Result<()> {
+        let checksum = crc32c::crc32c_append(checksum, &[SNAPPY]);
+        self.out.write_all(&[SNAPPY])?;
         self.out.write_all(&masked(checksum).to_le_bytes())?;
         self.offset += BLOCK_TRAILER as u64;
         Ok(())
@@ -292,7 +279,7 @@ impl<'a, W: Write> CompressedBlock<'a, W> {
             self.write_stretch()?;
         }
         let size = self.file.offset - self.start;
-        self.file.write_trailer(self.checksum, SNAPPY)?;
+        self.file.write_trailer(self.checksum)?;
         Ok(Handle {
             offset: self.start,
             size,

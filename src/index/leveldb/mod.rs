@@ -13,7 +13,6 @@ mod builder;
 mod coding;
 mod database;
 mod files;
-mod filter;
 mod key;
 mod log;
 mod long;
