@@ -85,6 +85,7 @@ fn leveldb_itself_checks_and_compacts_an_index() {
     );
     let expected = answers(&path, &keys).unwrap();
     run_python(&python, "compact.py", &[&path]);
+    ok(dir.path(), "verify -q idx");
     assert!(contents(&path).keys().any(|name| name.ends_with(".log")));
     assert_eq!(answers(&path, &keys).unwrap(), expected);
 }
@@ -103,6 +104,7 @@ fn tables_of_leveldb_that_share_a_key_are_read() {
     let game = "game --leveldb idx 0";
     let text = ok(dir.path(), game);
     run_python(&python, "snapshots.py", &[&path]);
+    ok(dir.path(), "verify -q idx");
     assert_eq!(answers(&path, &keys).unwrap(), expected);
     assert_eq!(ok(dir.path(), game), text);
     // Its old values are in the way of a merge, which says so.
@@ -815,6 +817,222 @@ fn malformed_values_are_named() {
         };
         assert!(err.contains(&format!("'{named}'")), "{key}: {err}");
     }
+}
+
+/// What `verify` finds wrong with an index, an error among it.
+fn faults(index: &Path) -> Vec<String> {
+    match polybook::index::verify(index, &Default::default()) {
+        Ok(found) => found.faults.iter().map(ToString::to_string).collect(),
+        Err(err) => {
+            assert!(!matches!(err, polybook::Error::Panicked { .. }), "{err}");
+            vec![err.to_string()]
+        }
+    }
+}
+
+#[test]
+fn verify_finds_whole_indexes_in_order() {
+    let dir = temp();
+    for (number, options) in [
+        "",
+        "--index-stats",
+        "--explorer",
+        "--index-stats --explorer",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let pgns = [sample("famous.pgn"), sample("selfplay.pgn")];
+        let [famous, selfplay] = pgns.map(|pgn| pgn.display().to_string());
+        let index = format!("idx{number}");
+        ok(
+            dir.path(),
+            &format!("make-book -q --leveldb {index} {options} {famous} {selfplay}"),
+        );
+        let before = contents(&dir.path().join(&index));
+        let found = ok_json(dir.path(), &format!("verify --json {index}"));
+        assert_eq!(found["faults"], serde_json::json!([]));
+        assert_eq!(found["checksum"], "matches");
+        assert_eq!(found["second_opinion"], true);
+        assert_eq!(contents(&dir.path().join(&index)), before);
+    }
+    // An index without games, and one of games without tags.
+    for (index, pgn) in [("none", ""), ("bare", "1. e4 e5 *\n1. d4 {\n1. c4 1-0\n")] {
+        write(dir.path(), "games.pgn", pgn);
+        ok(
+            dir.path(),
+            &format!("make-book -q --allow-empty --leveldb {index} --explorer games.pgn"),
+        );
+        assert_eq!(faults(&dir.path().join(index)), [""; 0]);
+    }
+}
+
+#[test]
+fn verify_notices_each_changed_byte() {
+    let dir = temp();
+    write(dir.path(), "games.pgn", TWO_GAMES);
+    ok(
+        dir.path(),
+        "make-book -q --leveldb idx --index-stats --explorer games.pgn",
+    );
+    let index = dir.path().join("idx");
+    for (name, bytes) in contents(&index) {
+        let path = index.join(&name);
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 1 << (place % 8);
+            fs::write(&path, &damaged).unwrap();
+            let found = faults(&index);
+            // Between the places in the footer and its last bytes there is nothing.
+            let is_footer = name.ends_with(".ldb") && place + 48 > bytes.len();
+            assert!(found.len() == 1 || is_footer, "{name}, {place}: {found:?}");
+            assert!(found.iter().all(|found| found.contains("idx")), "{found:?}");
+        }
+        for len in (0..bytes.len()).step_by(7) {
+            fs::write(&path, &bytes[..len]).unwrap();
+            assert!(!faults(&index).is_empty(), "{name} cut at {len}");
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(!faults(&index).is_empty(), "{name} removed");
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(faults(&index), [""; 0]);
+
+    // A table that is not read when the index is opened.
+    let pgn = sample("selfplay.pgn").display().to_string();
+    ok(
+        dir.path(),
+        &format!("make-book -q --leveldb idx --force {pgn}"),
+    );
+    let table = index.join("000003.ldb");
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[40] ^= 1;
+    fs::write(table, bytes).unwrap();
+    let error = fails(dir.path(), "verify idx", 1);
+    for said in [
+        "000003.ldb",
+        "at byte 0",
+        "checksum",
+        "make the index again",
+    ] {
+        assert!(error.contains(said), "{error}");
+    }
+    let output = run(dir.path(), "verify --json idx");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(found["checksum"], "differs");
+    assert_eq!(found["second_opinion"], false);
+    fails(dir.path(), "verify idx --fix other", 1);
+}
+
+/// Puts values into an index as another program would, so that all checksums are right. `None` deletes an entry.
+fn put(index: &Path, entries: &[(&[u8], Option<&[u8]>)]) {
+    let mut db = rusty_leveldb::DB::open(index, rusty_leveldb::Options::default()).unwrap();
+    for (key, value) in entries {
+        match value {
+            Some(value) => db.put(key, value).unwrap(),
+            None => db.delete(key).unwrap(),
+        }
+    }
+    db.close().unwrap();
+}
+
+/// The entries of an index.
+fn entries_of(index: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut db = rusty_leveldb::DB::open(index, rusty_leveldb::Options::default()).unwrap();
+    let mut entries = db.new_iter().unwrap();
+    std::iter::from_fn(|| rusty_leveldb::LdbIterator::next(&mut entries))
+        .map(|(key, value)| (key.to_vec(), value.to_vec()))
+        .collect()
+}
+
+#[test]
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+fn verify_holds_entries_against_each_other() {
+    let dir = temp();
+    write(dir.path(), "games.pgn", &format!("{TWO_GAMES}\n1. e4 *\n"));
+    ok(
+        dir.path(),
+        "make-book -q --leveldb idx --index-stats --explorer games.pgn",
+    );
+    let index = dir.path().join("idx");
+    let start = keys_of_two_games()[0].to_string();
+    let stat = |name: &str| format!("{start}_{name}").into_bytes();
+    let (freq, draws, score, moves) = (
+        stat("freq"),
+        stat("draws"),
+        stat("white_score"),
+        stat("moves"),
+    );
+    let whole = entries_of(&index);
+    let value = |key: &[u8]| &whole.iter().find(|entry| entry.0 == key).unwrap().1[..];
+    let first = |start: &[u8]| {
+        &whole
+            .iter()
+            .find(|entry| entry.0.starts_with(start))
+            .unwrap()
+            .0[..]
+    };
+    let shorter = |key| value(key).split_last().unwrap().1;
+    let mut missed = Vec::new();
+    let (rows, names, page) = (first(b"xg"), first(b"xn"), first(b"xp"));
+    for (key, value, said) in [
+        (start.as_bytes(), Some(&b"0,2,"[..]), "contradict"),
+        (start.as_bytes(), Some(b"0,1,2"), "ascending order"),
+        (start.as_bytes(), Some(b"0,2,1,"), "ascending order"),
+        (start.as_bytes(), Some(b"0,1,3,"), "ascending order"),
+        (start.as_bytes(), Some(b""), "ascending order"),
+        (start.as_bytes(), None, "without games"),
+        (&freq, Some(b"2"), "contradict"),
+        (&draws, Some(b"4"), "contradict"),
+        (&score, Some(b"2"), "contradict"),
+        (&moves, Some(b"9,9,"), "contradict"),
+        (&moves, Some(b"x"), "is malformed"),
+        (&draws, None, "all statistics"),
+        (b"007", Some(b"0,"), "is not the key of a position"),
+        (b"game_1_data", None, "is not the number of games"),
+        (b"game_2_start", None, "does not say where it begins"),
+        (b"game_0_start", Some(b"1"), "is malformed"),
+        (b"game_1_data", Some(b"A|B"), "is malformed"),
+        (b"game_01_data", Some(value(b"game_1_data")), "is malformed"),
+        (b"total_game_count", Some(b"2"), "damaged"),
+        (b"zebra", Some(b""), "is malformed"),
+        (rows, None, "does not say what there is"),
+        (rows, Some(shorter(rows)), "damaged"),
+        (names, Some(shorter(names)), "damaged"),
+        (names, None, "does not say what there is"),
+        (page, Some(shorter(page)), "is malformed"),
+        (page, None, "does not say what there is"),
+        (b"xz", Some(b"3|8|1|1|1"), "a name that is not there"),
+        (b"xz", None, "is missing"),
+    ] {
+        let name = key.escape_ascii();
+        put(&index, &[(key, value)]);
+        let found = faults(&index).join("; ");
+        if !found.contains(said) {
+            missed.push(format!("{name} {value:?}: {found}"));
+        }
+        let before = whole.iter().find(|entry| entry.0 == key);
+        put(&index, &[(key, before.map(|entry| &entry.1[..]))]);
+    }
+    assert_eq!(missed, [""; 0]);
+    assert_eq!(faults(&index), [""; 0]);
+
+    // Whatever the values are.
+    let mut random = fastrand::Rng::with_seed(3);
+    for (key, value) in &whole {
+        let mut other = value.clone();
+        let place = random.usize(..=other.len());
+        match random.u8(..3) {
+            0 => other.truncate(place),
+            1 => other.insert(place, random.u8(..)),
+            _ => other[place.min(value.len() - 1)] = random.u8(..),
+        }
+        put(&index, &[(key, Some(&other))]);
+        faults(&index);
+        put(&index, &[(key, Some(value))]);
+    }
+    assert_eq!(faults(&index), [""; 0]);
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn merges(parts: &[&[PathBuf]], options: &str) {
         ok(dir.path(), &line);
         assert_same(dir.path(), "all", "merged");
     }
+    ok(dir.path(), "verify -q merged");
 }
 
 #[test]

@@ -30,8 +30,10 @@ mod positions;
 pub(crate) mod posting;
 mod read;
 mod replace;
+mod second_opinion;
 mod tables;
 mod text;
+mod verify;
 mod waves;
 mod write;
 
@@ -47,4 +49,5 @@ pub use self::{
     merge::{MergeIndexes, MergedIndex},
     read::Index,
     replace::is_index,
+    verify::{Fault, Verified, verify},
 };

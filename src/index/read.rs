@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     layout::{self, GameHeader, GameIds, PositionStats, StatsKeys, rows::ROWS},
-    leveldb::{Database, Scan, StoredValue},
+    leveldb::{Database, DatabaseCursor, StoredValue, TableCursor, TableFile},
     replace::{holds_database, is_empty_directory},
     waves::IndexedFile,
 };
@@ -150,26 +150,50 @@ impl Index {
         self.database.read_long(value, f)
     }
 
-    /// All entries in order.
-    pub(super) fn scan(&self) -> Result<Scan<'_>> {
-        self.database.scan()
+    /// The tables that may have keys from `start` on and before `end`, in order; an error if another program has written
+    /// to the index.
+    pub(super) fn tables_within(&self, start: &[u8], end: &[u8]) -> Result<Vec<&TableFile>> {
+        self.database.tables_within(start, end)
+    }
+
+    /// Begins to go through a table. Values in blocks of more than `longest` bytes are not held, if they are long
+    /// themselves.
+    pub(super) fn table(&self, table: &TableFile, longest: usize) -> Result<TableCursor> {
+        self.database.table(table, longest)
+    }
+
+    /// Begins to go through the entries whose keys are from `start` on and before `end`, whoever wrote them.
+    pub(super) fn entries<'i>(
+        &'i self,
+        start: &'i [u8],
+        end: &'i [u8],
+    ) -> Result<DatabaseCursor<'i>> {
+        self.database.entries(start, Some(end), usize::MAX)
+    }
+
+    /// The same of all entries. Long values in blocks of more than `longest` bytes are not held.
+    pub(super) fn all_entries(&self, longest: usize) -> Result<DatabaseCursor<'_>> {
+        self.database.entries(b"", None, longest)
+    }
+
+    /// How many bytes each table has.
+    pub(super) fn table_sizes(&self) -> Vec<u64> {
+        self.database.table_sizes()
+    }
+
+    /// Reads what no question needs: the blocks of tables that tell of filters, and these.
+    pub(super) fn check_metadata(&self) -> Result<()> {
+        self.database.check_metadata()
     }
 
     /// Whether positions have statistics, `None` if there are no positions.
     pub(super) fn has_stats(&self) -> Result<Option<bool>> {
-        let first = |key: &[u8]| key.first().is_some_and(u8::is_ascii_digit);
-        let mut scan = self.scan()?;
-        let mut found = None;
-        if let Some(table) = scan.next_table() {
-            table.for_each(0, |key, _| {
-                if found.is_none() && first(key) {
-                    found = layout::parse_number(key);
-                }
-            })?;
-        }
-        let Some(key) = found else {
+        let mut positions = self.database.entries(b"0", Some(b":"), 0)?;
+        if !positions.advance()? {
             return Ok(None);
-        };
+        }
+        let key = positions.key();
+        let key = layout::parse_number(key).ok_or_else(|| self.malformed(key))?;
         let freq = self.database.get(&StatsKeys::new(key).freq)?;
         Ok(Some(freq.is_some()))
     }

@@ -65,7 +65,7 @@ impl Index {
     }
 
     /// The names of an entry, of which there are `names` in all.
-    fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
+    pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = layout::names_key(number);
         let expected = names
             .saturating_sub(number.saturating_mul(NAMES))
@@ -119,7 +119,12 @@ impl Index {
     }
 
     /// A chunk of a list, if there are so many items in it and those behind it.
-    fn chunk(&self, subject: Subject, number: u32, items: u64) -> Result<StoredPart> {
+    pub(in crate::index) fn chunk(
+        &self,
+        subject: Subject,
+        number: u32,
+        items: u64,
+    ) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
         let another_follows = u8::from(items > CHUNK as u64);
@@ -254,7 +259,7 @@ pub(crate) struct StoredList {
 }
 
 /// The key of a part, its value, and where the list begins in that.
-type StoredPart = (Vec<u8>, Vec<u8>, usize);
+pub(in crate::index) type StoredPart = (Vec<u8>, Vec<u8>, usize);
 
 /// A part of a list, read where it is stored.
 #[derive(Debug)]

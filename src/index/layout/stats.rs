@@ -44,6 +44,27 @@ impl PositionStats {
         u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0)
     }
 
+    /// Reads the statistic of a name; `None` if it is malformed or there is no such statistic.
+    pub(in crate::index) fn read(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        match name {
+            DRAWS => self.draws = super::parse_number(value)?,
+            FREQ => self.games = super::parse_number(value)?,
+            MOVES => self.moves = parse_moves(value)?,
+            WHITE_SCORE => self.white_score = super::parse_number(value)?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether there can be such games, and the moves are in order.
+    pub(in crate::index) fn is_possible(&self) -> bool {
+        let decided = i128::from(self.games) - i128::from(self.draws);
+        let score = i128::from(self.white_score);
+        score.abs() <= decided
+            && (decided + score) % 2 == 0
+            && self.moves.is_sorted_by(|a, b| a < b)
+    }
+
     /// Writes the entries of the position whose key has the digits `number`, in their order.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
         let key_len = |name: &[u8]| number.len() + name.len();

@@ -4,6 +4,8 @@
 //! (varints), the bytes that are not shared, the value. Every sixteenth key stands whole; where these
 //! restarts are, and how many, stands at the end, so that a key is found by halving.
 
+use std::ops::Range;
+
 use super::{
     Damage,
     coding::{Fields, put_varint},
@@ -149,15 +151,23 @@ pub(super) struct Block {
     offset: u64,
 }
 
-/// Where an entry's value stands in its block.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Found {
+/// An entry of a block, and where the next one begins.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Place {
+    next: usize,
     /// The internal key.
     pub key: Vec<u8>,
-    /// The value's first byte.
-    pub start: usize,
-    /// Behind its last byte.
-    pub end: usize,
+    value: Range<usize>,
+}
+
+impl Place {
+    /// Before the entry that begins with a whole key at `next`.
+    fn before(next: usize) -> Place {
+        Place {
+            next,
+            ..Place::default()
+        }
+    }
 }
 
 impl Block {
@@ -189,42 +199,67 @@ impl Block {
         }
     }
 
-    /// The entries from the first on.
-    pub(super) fn cursor(&self) -> Cursor<'_> {
-        Cursor {
-            block: self,
-            next: 0,
-            key: Vec::new(),
-            value: (0, 0),
+    /// The entries at the start of a block that is not read as a whole, up to `end`.
+    pub(super) fn of_first_entries(bytes: Vec<u8>, end: usize, offset: u64) -> Block {
+        Block {
+            bytes,
+            entries_end: end,
+            restarts: 0,
+            offset,
         }
     }
 
+    /// Goes to the next entry, first to the first; false after the last.
+    #[inline]
+    pub(super) fn advance(&self, place: &mut Place) -> Result<bool, Damage> {
+        let entries = &self.bytes[..self.entries_end];
+        let mut fields = Fields::new(&entries[place.next..]);
+        if fields.is_empty() {
+            return Ok(false);
+        }
+        let malformed = self.damage("an entry of a block is malformed");
+        let mut size = || fields.size().ok_or(malformed);
+        let (shared, unshared, value_len) = (size()?, size()?, size()?);
+        if shared > place.key.len() {
+            return Err(malformed);
+        }
+        place.key.truncate(shared);
+        place
+            .key
+            .extend_from_slice(fields.bytes(unshared).ok_or(malformed)?);
+        let start = entries.len() - fields.rest().len();
+        fields.bytes(value_len).ok_or(malformed)?;
+        place.next = start + value_len;
+        place.value = start..place.next;
+        Ok(true)
+    }
+
+    /// The entry's key as the user gave it, its sequence number and kind.
+    #[inline]
+    pub(super) fn parts<'p>(&self, place: &'p Place) -> Result<(&'p [u8], u64, Kind), Damage> {
+        key::parse(&place.key).ok_or_else(|| self.damage("a key of a block is malformed"))
+    }
+
     /// The first entry whose user's key is not less than `key`: the newest of that key.
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Found>, Damage> {
-        let mut cursor = self.cursor();
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Place>, Damage> {
         // The last restart whose key is less, or the first one.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            cursor.jump(self.restart(middle)?);
-            if !cursor.advance()? {
+            let mut place = Place::before(self.restart(middle)?);
+            if !self.advance(&mut place)? {
                 return Err(self.damage("a restart of a block has no entry"));
             }
-            if cursor.user_key()? < key {
+            if self.parts(&place)?.0 < key {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        cursor.jump(self.restart(low)?);
-        while cursor.advance()? {
-            if cursor.user_key()? >= key {
-                let (start, end) = cursor.value;
-                return Ok(Some(Found {
-                    key: cursor.key,
-                    start,
-                    end,
-                }));
+        let mut place = Place::before(self.restart(low)?);
+        while self.advance(&mut place)? {
+            if self.parts(&place)?.0 >= key {
+                return Ok(Some(place));
             }
         }
         Ok(None)
@@ -241,9 +276,10 @@ impl Block {
         Ok(place as usize)
     }
 
-    /// Bytes of the block, as [`Found`] names them.
-    pub(super) fn value(&self, found: &Found) -> &[u8] {
-        &self.bytes[found.start..found.end]
+    /// The value of an entry.
+    #[inline]
+    pub(super) fn value(&self, place: &Place) -> &[u8] {
+        &self.bytes[place.value.clone()]
     }
 
     /// The room of the block, for another one.
@@ -252,64 +288,9 @@ impl Block {
     }
 
     /// The same as [`value`](Block::value) without a copy, because values may be large.
-    pub(super) fn into_value(mut self, found: &Found) -> Vec<u8> {
-        self.bytes.truncate(found.end);
-        self.bytes.drain(..found.start);
+    pub(super) fn into_value(mut self, place: &Place) -> Vec<u8> {
+        self.bytes.truncate(place.value.end);
+        self.bytes.drain(..place.value.start);
         self.bytes
-    }
-}
-
-/// Goes through the entries of a block.
-#[derive(Debug)]
-pub(super) struct Cursor<'a> {
-    block: &'a Block,
-    next: usize,
-    key: Vec<u8>,
-    value: (usize, usize),
-}
-
-impl Cursor<'_> {
-    /// Goes on at a restart.
-    fn jump(&mut self, place: usize) {
-        self.next = place;
-        self.key.clear();
-    }
-
-    /// Goes to the next entry; false behind the last.
-    pub(super) fn advance(&mut self) -> Result<bool, Damage> {
-        let entries = &self.block.bytes[..self.block.entries_end];
-        let mut fields = Fields::new(&entries[self.next..]);
-        if fields.is_empty() {
-            return Ok(false);
-        }
-        let malformed = self.block.damage("an entry of a block is malformed");
-        let mut size = || fields.size().ok_or(malformed);
-        let (shared, unshared, value_len) = (size()?, size()?, size()?);
-        if shared > self.key.len() {
-            return Err(malformed);
-        }
-        self.key.truncate(shared);
-        self.key
-            .extend_from_slice(fields.bytes(unshared).ok_or(malformed)?);
-        let start = entries.len() - fields.rest().len();
-        fields.bytes(value_len).ok_or(malformed)?;
-        self.next = start + value_len;
-        self.value = (start, self.next);
-        Ok(true)
-    }
-
-    /// The entry's key as the user gave it.
-    fn user_key(&self) -> Result<&[u8], Damage> {
-        Ok(self.parts()?.0)
-    }
-
-    /// The entry's key, sequence number and kind.
-    pub(super) fn parts(&self) -> Result<(&[u8], u64, Kind), Damage> {
-        key::parse(&self.key).ok_or_else(|| self.block.damage("a key of a block is malformed"))
-    }
-
-    /// The entry's value.
-    pub(super) fn value(&self) -> &[u8] {
-        &self.block.bytes[self.value.0..self.value.1]
     }
 }

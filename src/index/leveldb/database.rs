@@ -68,6 +68,17 @@ impl Database {
         Ok(names)
     }
 
+    /// How many bytes each table has.
+    pub(in crate::index) fn table_sizes(&self) -> Vec<u64> {
+        self.version.tables().map(|table| table.size).collect()
+    }
+
+    /// Reads the blocks of each table that tell of filters, and these.
+    pub(in crate::index) fn check_metadata(&self) -> Result<()> {
+        let mut tables = self.version.tables();
+        tables.try_for_each(|table| self.tables.get(table.number)?.check_metadata())
+    }
+
     /// Whether it has neither tables nor entries in a log.
     pub(in crate::index) fn is_empty(&self) -> bool {
         self.memtable.is_empty() && self.version.tables().next().is_none()
@@ -88,7 +99,7 @@ impl Database {
             level.get(at).filter(|table| table.first_key[..] <= *key)
         });
         for table in overlapping.chain(of_levels) {
-            if let Some(value) = self.tables.with(table.number, |table| table.get(key))? {
+            if let Some(value) = self.tables.get(table.number)?.get(key)? {
                 return Ok(value);
             }
         }

@@ -33,7 +33,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
-    held: Vec<(u64, Table)>,
+    held: Vec<(u64, Arc<Table>)>,
     /// What the others were like when the database was opened, by number.
     others: Vec<(TableFile, Stamp)>,
     /// Those of the others that were asked for last.
@@ -61,7 +61,7 @@ impl Tables {
         for file in files {
             let table = Table::open(directory, file)?;
             if hold(limit) {
-                tables.held.push((file.number, table));
+                tables.held.push((file.number, Arc::new(table)));
             } else {
                 let stamp = Stamp::of(&table).at(directory, "read")?;
                 tables.others.push((file.clone(), stamp));
@@ -75,15 +75,13 @@ impl Tables {
         &self.directory
     }
 
-    /// Calls `f` with a table of the database.
-    pub(super) fn with<T>(&self, number: u64, f: impl FnOnce(&Table) -> Result<T>) -> Result<T> {
-        match self
-            .held
-            .binary_search_by_key(&number, |(number, _)| *number)
-        {
-            Ok(at) => f(&self.held[at].1),
-            Err(_) => f(&*self.recent(number)?),
-        }
+    /// A table of the database.
+    pub(super) fn get(&self, number: u64) -> Result<Arc<Table>> {
+        let held = self.held.binary_search_by_key(&number, |held| held.0);
+        held.map_or_else(
+            |_| self.recent(number),
+            |at| Ok(Arc::clone(&self.held[at].1)),
+        )
     }
 
     fn recent(&self, number: u64) -> Result<Arc<Table>> {
@@ -198,10 +196,7 @@ mod tests {
     }
 
     fn value_in(tables: &Tables, number: u64) -> Result<Vec<u8>> {
-        Ok(tables
-            .with(number, |table| table.get(b"key"))?
-            .unwrap()
-            .unwrap())
+        Ok(tables.get(number)?.get(b"key")?.unwrap().unwrap())
     }
 
     /// Runs this test again in a process that may have fewer open files than the database has tables.

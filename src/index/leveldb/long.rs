@@ -3,11 +3,10 @@
 use crate::error::{Error, Result};
 
 use super::{
+    block::Block,
     builder::{BLOCK_TRAILER, Handle, SNAPPY, STRETCH, UNCOMPRESSED},
     coding::{Fields, masked, put_varint},
     database::Database,
-    key::{self, Kind},
-    scan::TableValue,
     table::{MOST_EXPANSION, Table},
 };
 
@@ -33,90 +32,87 @@ impl Database {
         value: &StoredValue,
         mut f: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        self.tables.with(value.table, |table| {
-            let mut block = BlockStream::new(table, value.block)?;
-            let (start, end) = (value.start, value.start + value.len);
-            let mut at = 0;
-            while let Some(part) = block.next_part()? {
-                let within = |place: usize| place.clamp(at, at + part.len()) - at;
-                f(&part[within(start)..within(end)])?;
-                at += part.len();
-            }
-            Ok(())
-        })
+        let table = self.tables.get(value.table)?;
+        let mut block = BlockStream::new(&table, value.block)?;
+        let (start, end) = (value.start, value.start + value.len);
+        let mut at = 0;
+        while let Some(part) = block.next_part()? {
+            let within = |place: usize| place.clamp(at, at + part.len()) - at;
+            f(&part[within(start)..within(end)])?;
+            at += part.len();
+        }
+        Ok(())
     }
 }
 
+/// A block that is too long to be held.
+pub(super) struct LongBlock {
+    /// The entries before the long one.
+    pub first: Block,
+    /// The internal key of the long one, which is the last: a block ends when it has a few kilobytes.
+    pub key: Vec<u8>,
+    pub value: StoredValue,
+}
+
 impl Table {
-    /// The stream of a block that has more than `longest` bytes and two parts, `None` if it has not.
-    pub(super) fn long_block(
-        &self,
-        handle: Handle,
-        longest: usize,
-    ) -> Result<Option<BlockStream<'_>>> {
+    /// The block if it has more than `longest` bytes and two parts, `None` if it does not.
+    pub(super) fn long_block(&self, handle: Handle, longest: usize) -> Result<Option<LongBlock>> {
         let longest = longest.max(2 * STRETCH);
         if handle.size <= (longest / MOST_EXPANSION) as u64 {
             return Ok(None);
         }
-        let block = BlockStream::new(self, handle)?;
-        Ok((block.left > longest).then_some(block))
-    }
-
-    /// Calls `f` with the entries of a long block of the table `number`. The last is the long one, because a block ends when
-    /// it has a few kilobytes.
-    pub(super) fn for_each_in_long(
-        &self,
-        number: u64,
-        mut block: BlockStream<'_>,
-        f: &mut impl FnMut(&[u8], TableValue<'_>),
-    ) -> Result<()> {
-        let (handle, size) = (block.handle, block.left);
-        let malformed = || self.damaged(handle.offset, "a long block is malformed");
-        let Some(part) = block.next_part()? else {
-            return Err(malformed());
-        };
+        let mut block = BlockStream::new(self, handle)?;
+        let size = block.left;
+        if size <= longest {
+            return Ok(None);
+        }
+        let part = block.next_part()?.unwrap_or_default();
         let mut fields = Fields::new(part);
         let mut key = Vec::new();
-        for entry in 0.. {
+        let mut entries = 0;
+        let long = loop {
+            let before = part.len() - fields.rest().len();
             let mut next = || {
                 let (shared, unshared, len) = (fields.size()?, fields.size()?, fields.size()?);
                 (shared <= key.len()).then(|| key.truncate(shared))?;
                 key.extend_from_slice(fields.bytes(unshared)?);
                 Some(len)
             };
-            let len = next().ok_or_else(malformed)?;
-            let (key, _, kind) = key::parse(&key).ok_or_else(malformed)?;
-            if let Some(value) = fields.bytes(len) {
-                if kind == Kind::Value {
-                    f(key, TableValue::Held(value));
-                }
-                continue;
+            let Some(len) = next() else {
+                break None;
+            };
+            if fields.bytes(len).is_none() {
+                break Some((before, part.len() - fields.rest().len(), len));
             }
-            let start = part.len() - fields.rest().len();
-            // Where every sixteenth entry is follows, and how many these are.
-            let restarts = size
-                .checked_sub(start)
-                .and_then(|rest| rest.checked_sub(len));
-            if kind != Kind::Value || restarts != Some(4 * (entry / 16 + 2)) {
-                return Err(malformed());
-            }
-            let value = StoredValue {
-                table: number,
+            entries += 1;
+        };
+        // Where every sixteenth entry is follows, and how many these are.
+        let is_last = |start: usize, len| {
+            let restarts = size.checked_sub(start)?.checked_sub(len)?;
+            (restarts == 4 * (entries / 16 + 2)).then_some(())
+        };
+        let Some((before, start, len)) =
+            long.filter(|(_, start, len)| is_last(*start, *len).is_some())
+        else {
+            return Err(self.damaged(handle.offset, "a long block is malformed"));
+        };
+        Ok(Some(LongBlock {
+            first: Block::of_first_entries(part.to_vec(), before, handle.offset),
+            key,
+            value: StoredValue {
+                table: self.known.number,
                 block: handle,
                 start,
                 len,
-            };
-            f(key, TableValue::Long(value));
-            return Ok(());
-        }
-        Err(malformed())
+            },
+        }))
     }
 }
 
 /// Reads a block some of it at a time.
 ///
 /// Snappy compresses stretches of 64 KiB, each by itself, after the length of all.
-pub(super) struct BlockStream<'t> {
+struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,
     is_compressed: bool,
@@ -191,7 +187,7 @@ impl<'t> BlockStream<'t> {
     /// # Errors
     ///
     /// A block that is damaged; that its checksum does not match is seen after the last part.
-    pub(super) fn next_part(&mut self) -> Result<Option<&[u8]>> {
+    fn next_part(&mut self) -> Result<Option<&[u8]>> {
         if self.stored.len() - self.at < LONGEST_STRETCH {
             self.fill()?;
         }

@@ -1,13 +1,19 @@
 //! Entries that LevelDB has put into a log but not yet into a table.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, btree_map},
+    ops::Bound,
+};
 
 use super::{Damage, coding::Fields, log};
 
-/// What the logs say of each key: the sequence number, and the value if it is not deleted.
+/// What the logs say of a key: the sequence number, and the value if it is not deleted.
+pub(super) type Logged = (u64, Option<Vec<u8>>);
+
+/// What the logs say of all keys.
 #[derive(Default, Debug)]
 pub(super) struct Memtable {
-    entries: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>,
+    entries: BTreeMap<Vec<u8>, Logged>,
 }
 
 impl Memtable {
@@ -45,6 +51,12 @@ impl Memtable {
             }
         }
         fields.is_empty().then_some(())
+    }
+
+    /// The entries from a key on.
+    pub(super) fn from_key(&self, start: &[u8]) -> btree_map::Range<'_, Vec<u8>, Logged> {
+        let from_start = (Bound::Included(start), Bound::Unbounded);
+        self.entries.range::<[u8], _>(from_start)
     }
 
     /// The value of a key, `Some(None)` if it is deleted, `None` if the logs do not say.

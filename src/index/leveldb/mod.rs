@@ -11,6 +11,7 @@
 mod block;
 mod builder;
 mod coding;
+mod cursor;
 mod database;
 mod files;
 mod key;
@@ -20,15 +21,14 @@ pub(super) mod manifest;
 mod memtable;
 #[cfg(test)]
 mod oracle;
-mod scan;
 mod table;
 
 pub(super) use self::{
     builder::TableBuilder,
+    cursor::{DatabaseCursor, TableCursor, TableValue},
     database::{Database, is_file_of_database},
     long::StoredValue,
     manifest::{FIRST_TABLE, TableFile},
-    scan::{Scan, ScannedTable, TableValue},
 };
 
 /// What is wrong with a file, and where in it.

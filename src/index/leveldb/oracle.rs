@@ -1,6 +1,6 @@
 //! Tests of tables and databases against `rusty-leveldb`, which is made by others.
 
-use std::{collections::BTreeMap, fs, path::Path, rc::Rc};
+use std::{collections::BTreeMap, fs, path::Path, rc::Rc, sync::Arc};
 
 use proptest::{collection::vec, prelude::*};
 use rusty_leveldb::{
@@ -12,6 +12,7 @@ use super::{
     Database, FIRST_TABLE, TableBuilder, TableFile, TableValue,
     builder::{BLOCK_TRAILER, FOOTER},
     coding::Fields,
+    cursor::TableCursor,
     manifest,
     table::Table,
 };
@@ -183,6 +184,7 @@ proptest! {
             db.close().unwrap();
         }
         let database = Database::open(dir.path()).unwrap();
+        prop_assert_eq!(&all_entries(&database), &expected);
         for (key, value) in &expected {
             prop_assert_eq!(database.get(key).unwrap(), Some(value.clone()));
         }
@@ -234,7 +236,11 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
     fs::write(dir.path().join(TableFile::name(3)), bytes).unwrap();
     let table = Table::open(dir.path(), &file).unwrap();
     let _ = table.get(key);
-    let _ = table.for_each(3, 0, |_, _| ());
+    if let Ok(mut cursor) = TableCursor::new(Arc::new(table), 0) {
+        while cursor.advance().is_ok_and(|is_there| is_there) {
+            let _ = cursor.value();
+        }
+    }
 }
 
 #[test]
@@ -257,18 +263,19 @@ fn every_entry_of_a_table_is_passed() {
         .map(|i| (format!("{i:06}").into_bytes(), i.to_string().into_bytes()))
         .collect();
     let dir = our_database(&entries, usize::MAX);
-    let (file, _) = our_table(3, &entries);
-    let table = Table::open(dir.path(), &file).unwrap();
+    assert_eq!(all_entries(&Database::open(dir.path()).unwrap()), entries);
+}
+
+/// What a database has, gone through in order.
+fn all_entries(database: &Database) -> Entries {
+    let mut cursor = database.entries(b"", None, usize::MAX).unwrap();
     let mut found = Entries::new();
-    table
-        .for_each(3, usize::MAX, |key, value| {
-            let TableValue::Held(value) = value else {
-                unreachable!("all are held");
-            };
-            found.insert(key.to_vec(), value.to_vec());
-        })
-        .unwrap();
-    assert_eq!(found, entries);
+    while cursor.advance().unwrap() {
+        let key = cursor.key().to_vec();
+        assert!(found.last_key_value().is_none_or(|(last, _)| *last < key));
+        found.insert(key, cursor.value().held().to_vec());
+    }
+    found
 }
 
 #[test]
@@ -289,15 +296,15 @@ fn long_values_are_read_in_parts() {
     let database = Database::open(dir.path()).unwrap();
     let mut found = Entries::new();
     let mut parts = Vec::new();
-    let table = database.scan().unwrap().next_table().unwrap();
-    table
-        .for_each(10_000, |key, value| match value {
-            TableValue::Held(value) => {
-                found.insert(key.to_vec(), value.to_vec());
-            }
-            TableValue::Long(value) => parts.push((key.to_vec(), value)),
-        })
-        .unwrap();
+    let tables = database.tables_within(b"a", b"z").unwrap();
+    let mut cursor = database.table(tables[0], 10_000).unwrap();
+    while cursor.advance().unwrap() {
+        let key = cursor.key().to_vec();
+        match cursor.value() {
+            TableValue::Held(value) => drop(found.insert(key, value.to_vec())),
+            TableValue::Long(value) => parts.push((key, value)),
+        }
+    }
     assert_eq!(parts.len(), 3);
     for (key, value) in &parts {
         let mut bytes = Vec::new();

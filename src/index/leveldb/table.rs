@@ -9,10 +9,10 @@ use std::{
 
 use super::{
     Damage,
-    block::Block,
+    block::{Block, Place},
     builder::{BLOCK_TRAILER, FOOTER, Handle, MAGIC, SNAPPY, UNCOMPRESSED},
     coding::{Fields, masked},
-    key::{self, Kind},
+    key::Kind,
     manifest::TableFile,
 };
 use crate::{
@@ -30,9 +30,10 @@ const MOST_AT_ONCE: u64 = 4 << 20;
 /// A table that is open.
 #[derive(Debug)]
 pub(super) struct Table {
+    /// What the manifest says of it.
+    pub known: TableFile,
     path: PathBuf,
     file: File,
-    size: u64,
     /// The block that tells where the others are, once it has been asked for.
     index: OnceLock<Block>,
 }
@@ -63,9 +64,9 @@ impl Table {
             ));
         }
         Ok(Table {
+            known: table.clone(),
             path,
             file,
-            size,
             index: OnceLock::new(),
         })
     }
@@ -78,25 +79,25 @@ impl Table {
     /// The newest entry of a key: its value, `Some(None)` if it says that the key is deleted, `None` if
     /// there is none.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
-        self.find(key, self.index()?)
-    }
-
-    fn find(&self, key: &[u8], index: &Block) -> Result<Option<Option<Vec<u8>>>> {
-        let in_file = |damage: Damage| damage.of(&self.path);
+        let in_file = |damage| self.of(damage);
+        let index = self.index()?;
         let Some(place) = index.find(key).map_err(in_file)? else {
             return Ok(None);
         };
         let block = self.block(self.handle(index.value(&place))?)?;
-        let Some(found) = block.find(key).map_err(in_file)? else {
+        let Some(place) = block.find(key).map_err(in_file)? else {
             return Ok(None);
         };
-        match key::parse(&found.key) {
-            Some((found_key, _, Kind::Value)) if found_key == key => {
-                Ok(Some(Some(block.into_value(&found))))
-            }
-            Some((found_key, _, Kind::Deletion)) if found_key == key => Ok(Some(None)),
+        match block.parts(&place).map_err(in_file)? {
+            (found, _, Kind::Value) if found == key => Ok(Some(Some(block.into_value(&place)))),
+            (found, _, Kind::Deletion) if found == key => Ok(Some(None)),
             _ => Ok(None),
         }
+    }
+
+    /// A problem of the file.
+    pub(super) fn problem(&self, problem: &str) -> Error {
+        Error::damaged(&self.path, problem)
     }
 
     /// What is wrong with the file, as an error.
@@ -104,7 +105,7 @@ impl Table {
         damage.of(&self.path)
     }
 
-    pub(super) fn index(&self) -> Result<&Block> {
+    fn index(&self) -> Result<&Block> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
@@ -114,36 +115,54 @@ impl Table {
 
     /// Reads the index from the file.
     pub(super) fn read_index(&self) -> Result<Block> {
-        self.block(self.index_handle()?)
+        let [_, index] = self.footer()?;
+        self.block(index)
     }
 
-    /// Where the footer says that the index is.
-    fn index_handle(&self) -> Result<Handle> {
-        let start = self.size.checked_sub(FOOTER as u64);
+    /// Reads the metaindex, and what it names, such as filters.
+    pub(super) fn check_metadata(&self) -> Result<()> {
+        let [metaindex, _] = self.footer()?;
+        let metaindex = self.block(metaindex)?;
+        let mut place = Place::default();
+        while metaindex
+            .advance(&mut place)
+            .map_err(|damage| self.of(damage))?
+        {
+            let handle = self.handle(metaindex.value(&place))?;
+            let mut stored = vec![0; self.stored_len(handle)?];
+            self.read_at(&mut stored, handle.offset)?;
+            self.checked(&stored, handle)?;
+        }
+        Ok(())
+    }
+
+    /// Where the footer says that the metaindex and the index are.
+    fn footer(&self) -> Result<[Handle; 2]> {
+        let start = self.known.size.checked_sub(FOOTER as u64);
         let start = start.ok_or_else(|| self.damaged(0, "it is too short for a table"))?;
         let mut footer = [0; FOOTER];
-        read_exact_at(&self.file, &mut footer, start).at(&self.path, "read")?;
+        self.read_at(&mut footer, start)?;
         let (handles, magic) = footer.split_at(FOOTER - MAGIC.len());
         if magic != MAGIC {
             return Err(self.damaged(start, "it does not end as a table does"));
         }
         let mut fields = Fields::new(handles);
-        let handle = || -> Option<Handle> {
-            let (_metaindex_offset, _metaindex_size) = (fields.varint()?, fields.varint()?);
-            read_handle(&mut fields)
-        }();
-        handle.ok_or_else(|| self.damaged(start, "the footer is malformed"))
+        let mut handle = || {
+            let handle = read_handle(&mut fields);
+            handle.ok_or_else(|| self.damaged(start, "the footer is malformed"))
+        };
+        Ok([handle()?, handle()?])
     }
 
     pub(super) fn handle(&self, place: &[u8]) -> Result<Handle> {
         read_handle(&mut Fields::new(place))
-            .ok_or_else(|| self.damaged(self.size, "the place of a block is malformed"))
+            .ok_or_else(|| self.damaged(self.known.size, "the place of a block is malformed"))
     }
 
     /// Reads a block and verifies its checksum.
     pub(super) fn block(&self, handle: Handle) -> Result<Block> {
         let mut stored = vec![0; self.stored_len(handle)?];
-        read_exact_at(&self.file, &mut stored, handle.offset).at(&self.path, "read")?;
+        self.read_at(&mut stored, handle.offset)?;
         self.unpacked(&stored, handle, Vec::new())
     }
 
@@ -155,10 +174,10 @@ impl Table {
     /// Reads all of the file, so that blocks can be read with [`Table::block_of`]; `None` if it is larger than a table
     /// need be.
     pub(super) fn read_whole(&self) -> Result<Option<Vec<u8>>> {
-        if self.size > MOST_AT_ONCE {
+        if self.known.size > MOST_AT_ONCE {
             return Ok(None);
         }
-        let mut bytes = vec![0; self.size as usize];
+        let mut bytes = vec![0; self.known.size as usize];
         read_exact_at(&self.file, &mut bytes, 0).at(&self.path, "read")?;
         Ok(Some(bytes))
     }
@@ -176,19 +195,25 @@ impl Table {
         let len = handle.size.checked_add(BLOCK_TRAILER as u64);
         let len = len.ok_or_else(outside)?;
         let end = handle.offset.checked_add(len).ok_or_else(outside)?;
-        if end > self.size {
+        if end > self.known.size {
             return Err(outside());
         }
         usize::try_from(len).map_err(|_| outside())
     }
 
+    /// A block with its trailer, without the checksum, which is verified.
+    fn checked<'s>(&self, stored: &'s [u8], handle: Handle) -> Result<&'s [u8]> {
+        let (stored, checksum) = stored.split_at(stored.len() - size_of::<u32>());
+        if masked(crc32c::crc32c(stored)).to_le_bytes() != checksum[..] {
+            return Err(self.damaged(handle.offset, "the checksum of a block does not match"));
+        }
+        Ok(stored)
+    }
+
     /// Verifies the checksum of a block with its trailer, and decompresses it.
     fn unpacked(&self, stored: &[u8], handle: Handle, mut room: Vec<u8>) -> Result<Block> {
         let damaged = |problem| self.damaged(handle.offset, problem);
-        let (stored, checksum) = stored.split_at(stored.len() - size_of::<u32>());
-        if masked(crc32c::crc32c(stored)).to_le_bytes() != checksum[..] {
-            return Err(damaged("the checksum of a block does not match"));
-        }
+        let stored = self.checked(stored, handle)?;
         let (compression, stored) = stored.split_last().expect("a block has a trailer");
         match *compression {
             UNCOMPRESSED => {

@@ -3,7 +3,7 @@
 //! A stretch ends where an input has not been read any further. It is cut at keys, and the parts are joined on
 //! all threads.
 
-use std::{mem, ops::Range, path::Path, sync::Arc};
+use std::{collections::VecDeque, mem, ops::Range, path::Path, sync::Arc};
 
 use rayon::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::{
     index::{
         Index,
         entries::{Entries, LongIds, LongValue, SpillFile, StoredIds, spill_file},
-        leveldb::{Scan, ScannedTable, TableValue},
+        leveldb::{TableFile, TableValue},
         tables::TABLE_SIZE,
     },
     task,
@@ -49,7 +49,9 @@ pub(super) struct ReadAhead<'a> {
 
 /// An input that is read.
 struct Input<'a> {
-    scan: Scan<'a>,
+    index: &'a Index,
+    /// The tables that have not been read.
+    tables: VecDeque<&'a TableFile>,
     /// Entries that have been read, a table each, none of them empty.
     read: Vec<Arc<Entries>>,
     /// Whether more is to be read.
@@ -74,10 +76,9 @@ impl<'a> ReadAhead<'a> {
         spill_to: Option<&Path>,
     ) -> Result<ReadAhead<'a>> {
         let open = |index: &'a Index| -> Result<Input<'a>> {
-            let mut scan = index.scan()?;
-            scan.skip_to(start);
             Ok(Input {
-                scan,
+                index,
+                tables: index.tables_within(start, end)?.into(),
                 read: Vec::new(),
                 is_due: false,
                 has_ended: false,
@@ -92,7 +93,8 @@ impl<'a> ReadAhead<'a> {
             spill_to: spill_to.map(spill_file),
             bytes_left: inputs
                 .iter()
-                .map(|input| input.scan.bytes_before(end))
+                .flat_map(|input| &input.tables)
+                .map(|table| table.size)
                 .sum(),
             inputs,
             start: start.to_vec(),
@@ -142,19 +144,19 @@ impl<'a> ReadAhead<'a> {
             if mem::take(&mut input.is_due) {
                 let spill_to = self.spill_to.as_ref();
                 let spill_to = spill_to.filter(|_| input.held() >= self.share);
-                let next = input.next_tables(count, self.end);
-                tables.extend(next.into_iter().map(|table| (number, table, spill_to)));
+                input.has_ended = input.tables.len() < count;
+                let next = input.tables.drain(..count.min(input.tables.len()));
+                tables.extend(next.map(|table| (number, input.index, table, spill_to)));
             }
         }
         let read = tables
             .par_iter()
-            .map(|(number, table, spill_to)| {
-                let longest = (LONGEST_HELD, *number);
-                entries_of(table, &self.start, self.end, Some(longest), *spill_to)
+            .map(|(number, index, table, spill_to)| {
+                entries_of(*number, index, table, &self.start, self.end, *spill_to)
             })
             .collect::<Result<Vec<_>>>()?;
-        for ((number, table, _), entries) in tables.iter().zip(read) {
-            self.bytes_left -= table.size();
+        for ((number, _, table, _), entries) in tables.iter().zip(read) {
+            self.bytes_left -= table.size;
             if entries.len() > 0 {
                 self.inputs[*number].read.push(Arc::new(entries));
             }
@@ -228,18 +230,6 @@ impl<'a> Input<'a> {
         tables.map(|table| table.held() + PLACE * table.len()).sum()
     }
 
-    /// The next tables, at most `count` of them.
-    fn next_tables(&mut self, count: usize, end: &[u8]) -> Vec<ScannedTable<'a>> {
-        let mut tables = Vec::new();
-        while tables.len() < count
-            && let Some(table) = self.scan.next_table_before(end)
-        {
-            tables.push(table);
-        }
-        self.has_ended = tables.len() < count;
-        tables
-    }
-
     /// The entries that have been read whose keys lie in a stretch.
     fn parts_in(&self, stretch: &KeyRange) -> impl Iterator<Item = (&Entries, Range<usize>)> {
         let KeyRange { start, end } = stretch.clone();
@@ -251,49 +241,40 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The entries of a table whose keys are not less than `start` and less than `end`. Values that are longer than a length
-/// are named by the number of the input. With a file, those of some kilobytes are spilled to it.
-pub(super) fn entries_of(
-    table: &ScannedTable<'_>,
+/// The entries of a table of an input whose keys are not less than `start` and less than `end`. Long values are named by
+/// the number of the input. With a file, values of some kilobytes are spilled to it.
+fn entries_of(
+    input: usize,
+    index: &Index,
+    table: &TableFile,
     start: &[u8],
     end: &[u8],
-    longest: Option<(usize, usize)>,
     spill_to: Option<&SpillFile>,
 ) -> Result<Entries> {
-    let (longest, input) = longest.unwrap_or((usize::MAX, 0));
     // As many as a table has of single games.
-    let room = TABLE_SIZE.min(4 * table.size() as usize);
+    let room = TABLE_SIZE.min(4 * table.size as usize);
     let mut entries = Entries::with_room(room / 32, room + room / 8);
-    let is_whole = table.lies_within(start, end);
-    let mut last = Vec::new();
-    let (mut is_in_order, mut spilled) = (true, Ok(()));
+    let is_whole = table.first_key[..] >= *start && table.last_key[..] < *end;
     task::fault("read tables");
-    table.for_each(longest, |key, value| {
-        is_in_order &= key > &last[..] || entries.len() == 0;
-        last.clear();
-        last.extend_from_slice(key);
-        if is_whole || (key >= start && key < end) {
-            match value {
-                TableValue::Held(value) => match spill_to {
-                    Some(file) if value.len() >= LEAST_SPILLED => {
-                        if spilled.is_ok() {
-                            spilled = entries.push_spilled(key, value, file);
-                        }
-                    }
-                    _ => entries.push(key, value),
-                },
-                TableValue::Long(value) => {
-                    let len = value.len;
-                    let ids = LongIds::Stored(vec![StoredIds::Long(input, value)]);
-                    entries.push_long(key, LongValue { ids, len });
+    let mut cursor = index.table(table, LONGEST_HELD)?;
+    while cursor.advance()? {
+        let key = cursor.key();
+        if cursor.is_deleted() || !(is_whole || (key >= start && key < end)) {
+            continue;
+        }
+        match cursor.value() {
+            TableValue::Held(value) => match spill_to {
+                Some(file) if value.len() >= LEAST_SPILLED => {
+                    entries.push_spilled(key, value, file)?;
                 }
+                _ => entries.push(key, value),
+            },
+            TableValue::Long(value) => {
+                let len = value.len;
+                let ids = LongIds::Stored(vec![StoredIds::Long(input, value)]);
+                entries.push_long(key, LongValue { ids, len });
             }
         }
-    })?;
-    spilled?;
-    let is_within = entries.len() == 0 || !is_whole || table.spans(entries.key(0), &last);
-    if !is_in_order || !is_within {
-        return Err(table.is_out_of_order());
     }
     Ok(entries)
 }

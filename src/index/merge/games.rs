@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{plan::Plan, stream::EntryStream};
+use super::plan::Plan;
 use crate::{
     error::{Error, Result},
     index::{
@@ -35,16 +35,18 @@ pub(super) fn merged_records(
         let share = memory.bytes / 4 / MOST_DIGITS;
         let spool = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
         let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| spool()).collect();
-        let mut stream = EntryStream::new(part.index, START, END)?;
+        let mut entries = part.index.entries(START, END)?;
         let mut record = Vec::new();
-        while let Some(key) = stream.key() {
+        let mut is_there = entries.advance()?;
+        while is_there {
+            let key = entries.key();
             let id = game_id(key).ok_or_else(|| part.index.malformed(key))?;
             record.clear();
-            record.extend_from_slice(stream.value());
-            stream.advance()?;
-            if stream.key().is_some_and(|key| start_id(key) == Some(id)) {
-                append_start(&mut record, stream.value());
-                stream.advance()?;
+            record.extend_from_slice(entries.value().held());
+            is_there = entries.advance()?;
+            if is_there && start_id(entries.key()) == Some(id) {
+                append_start(&mut record, entries.value().held());
+                is_there = entries.advance()?;
             }
             let (spool, count) = &mut by_digits[id.checked_ilog10().unwrap_or(0) as usize];
             spool.append(&(record.len() as u32).to_le_bytes())?;

@@ -13,7 +13,6 @@ mod list_stream;
 mod lists;
 mod plan;
 mod positions;
-mod stream;
 
 use std::{
     path::{Path, PathBuf},

@@ -55,6 +55,8 @@ impl<'a> Plan<'a> {
             if index.variant() != plan.variant {
                 return Err(other("has games of another variant"));
             }
+            // Of whole tables, which are taken over as they are.
+            index.tables_within(b"", b"")?;
             let has_stats = index.has_stats()?;
             if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
                 return Err(other("was made with another choice of --index-stats"));

@@ -1,0 +1,352 @@
+//! Going through entries in order: those of a table, and those of a database.
+
+use std::{cmp::Reverse, collections::btree_map, iter::Peekable, slice, sync::Arc};
+
+use super::{
+    block::{Block, Place},
+    database::Database,
+    key::{self, Kind},
+    long::StoredValue,
+    manifest::TableFile,
+    memtable::Logged,
+    table::Table,
+};
+use crate::error::{Error, Result};
+
+/// A value that is gone through.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::index) enum TableValue<'a> {
+    Held(&'a [u8]),
+    Long(StoredValue),
+}
+
+impl<'a> TableValue<'a> {
+    /// The bytes of a value where none is too long to be held.
+    pub(in crate::index) fn held(self) -> &'a [u8] {
+        match self {
+            TableValue::Held(value) => value,
+            TableValue::Long(_) => unreachable!("values of any length are held"),
+        }
+    }
+}
+
+impl Database {
+    /// The tables that may have keys from `start` on and before `end`, in the order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// A database that another program has written to: its tables overlap, or there are entries in a log.
+    pub(in crate::index) fn tables_within(
+        &self,
+        start: &[u8],
+        end: &[u8],
+    ) -> Result<Vec<&TableFile>> {
+        let mut tables: Vec<&TableFile> = self.version.tables().collect();
+        tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
+        let overlap = tables
+            .windows(2)
+            .any(|pair| pair[0].last_key >= pair[1].first_key);
+        if overlap || !self.memtable.is_empty() {
+            return Err(Error::changed(
+                self.tables.directory(),
+                "another program has written to it: make the index again",
+            ));
+        }
+        tables.retain(|table| table.last_key[..] >= *start && table.first_key[..] < *end);
+        Ok(tables)
+    }
+
+    /// Begins to go through a table. Values in blocks of more than `longest` bytes are not held, if they are long
+    /// themselves.
+    pub(in crate::index) fn table(&self, table: &TableFile, longest: usize) -> Result<TableCursor> {
+        TableCursor::new(self.tables.get(table.number)?, longest)
+    }
+
+    /// Begins to go through all entries whose keys are from `start` on and before `end`, if there is one: each key with
+    /// its newest value.
+    pub(in crate::index) fn entries<'d>(
+        &'d self,
+        start: &'d [u8],
+        end: Option<&'d [u8]>,
+        longest: usize,
+    ) -> Result<DatabaseCursor<'d>> {
+        let [first, others @ ..] = &self.version.levels;
+        // Only the tables of the first level overlap.
+        let levels = first.chunks(1).chain(others.iter().map(Vec::as_slice));
+        let levels = levels.map(|tables| {
+            let before = tables.partition_point(|table| table.last_key[..] < *start);
+            let mut level = LevelCursor {
+                database: self,
+                longest,
+                tables: tables[before..].iter(),
+                table: None,
+                passed: 0,
+            };
+            level.advance().map(|()| level)
+        });
+        Ok(DatabaseCursor {
+            levels: levels.collect::<Result<_>>()?,
+            logged: self.memtable.from_key(start).peekable(),
+            present: None,
+            logged_value: &[],
+            last: None,
+            start,
+            end,
+        })
+    }
+}
+
+/// Goes through the entries of a table. They are in order, or an error comes.
+#[derive(Debug)]
+pub(in crate::index) struct TableCursor {
+    table: Arc<Table>,
+    longest: usize,
+    /// All of the file, if it is not too long.
+    file: Option<Vec<u8>>,
+    index: Block,
+    in_index: Place,
+    /// Where the next block may begin.
+    behind: u64,
+    block: Block,
+    /// The present entry, whether its value is held or not.
+    place: Place,
+    /// The entry after those of the block, whose value is not held.
+    long: Option<(Vec<u8>, StoredValue)>,
+    /// The value of the present entry, if it is not held.
+    long_value: Option<StoredValue>,
+    sequence: u64,
+    kind: Kind,
+    /// The internal key that the next one comes after.
+    last: Vec<u8>,
+}
+
+impl TableCursor {
+    pub(super) fn new(table: Arc<Table>, longest: usize) -> Result<TableCursor> {
+        Ok(TableCursor {
+            longest,
+            file: table.read_whole()?,
+            // Each table is read once here, so keeping its index in memory would help nobody.
+            index: table.read_index()?,
+            in_index: Place::default(),
+            behind: 0,
+            block: Block::of_first_entries(Vec::new(), 0, 0),
+            place: Place::default(),
+            long: None,
+            long_value: None,
+            sequence: 0,
+            kind: Kind::Deletion,
+            last: Vec::new(),
+            table,
+        })
+    }
+
+    /// Goes to the next entry, first to the first; false after the last.
+    #[inline]
+    pub(in crate::index) fn advance(&mut self) -> Result<bool> {
+        self.last.clear();
+        self.last.extend_from_slice(&self.place.key);
+        self.long_value = None;
+        while !self.advance_in_block()? {
+            if let Some((key, value)) = self.long.take() {
+                self.place.key = key;
+                self.long_value = Some(value);
+                break;
+            }
+            if !self.next_block()? {
+                let last = key::parse(&self.last);
+                return match last.is_some_and(|last| last.0 == self.table.known.last_key) {
+                    true => Ok(false),
+                    false => Err(self.out_of_order()),
+                };
+            }
+        }
+        let parts = self.block.parts(&self.place);
+        let (key, sequence, kind) = parts.map_err(|damage| self.table.of(damage))?;
+        let is_in_order = match key::parse(&self.last) {
+            Some((last, before, _)) => (key, Reverse(sequence)) > (last, Reverse(before)),
+            None => key == self.table.known.first_key,
+        };
+        if !is_in_order {
+            return Err(self.out_of_order());
+        }
+        (self.sequence, self.kind) = (sequence, kind);
+        Ok(true)
+    }
+
+    #[inline]
+    fn advance_in_block(&mut self) -> Result<bool> {
+        let advanced = self.block.advance(&mut self.place);
+        advanced.map_err(|damage| self.table.of(damage))
+    }
+
+    /// Reads the next block; false when there is none. The place of a block comes after its keys and before those of the
+    /// next block.
+    fn next_block(&mut self) -> Result<bool> {
+        if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
+            let last = key::parse(&self.last);
+            if last.is_some_and(|last| (last.0, Reverse(last.1)) > (separator, Reverse(sequence))) {
+                return Err(self.out_of_order());
+            }
+        }
+        let separator = self.in_index.key.clone();
+        let in_file = |damage| self.table.of(damage);
+        if !self.index.advance(&mut self.in_index).map_err(in_file)? {
+            return Ok(false);
+        }
+        self.last = separator;
+        self.index.parts(&self.in_index).map_err(in_file)?;
+        let handle = self.table.handle(self.index.value(&self.in_index))?;
+        // So no block is read twice.
+        if handle.offset < self.behind {
+            return Err(self.table.damaged(handle.offset, "blocks overlap"));
+        }
+        self.behind = handle.offset.saturating_add(handle.size);
+        self.place = Place::default();
+        if let Some(long) = self.table.long_block(handle, self.longest)? {
+            self.block = long.first;
+            self.long = Some((long.key, long.value));
+            return Ok(true);
+        }
+        let room = std::mem::replace(&mut self.block, Block::of_first_entries(Vec::new(), 0, 0));
+        self.block = match &self.file {
+            Some(file) => self.table.block_of(file, handle, room.into_bytes())?,
+            None => self.table.block(handle)?,
+        };
+        Ok(true)
+    }
+
+    /// The key of the present entry.
+    #[inline]
+    pub(in crate::index) fn key(&self) -> &[u8] {
+        &self.place.key[..self.place.key.len().saturating_sub(key::TRAILER)]
+    }
+
+    /// Whether the present entry says that its key is deleted.
+    #[inline]
+    pub(in crate::index) fn is_deleted(&self) -> bool {
+        self.kind == Kind::Deletion
+    }
+
+    /// The value of the present entry.
+    #[inline]
+    pub(in crate::index) fn value(&self) -> TableValue<'_> {
+        match &self.long_value {
+            Some(value) => TableValue::Long(value.clone()),
+            None => TableValue::Held(self.block.value(&self.place)),
+        }
+    }
+
+    /// That the keys are not in order, or not those that the manifest names.
+    fn out_of_order(&self) -> Error {
+        self.table
+            .problem("is damaged: its keys are out of order; make the index again")
+    }
+}
+
+/// Goes through the tables of a level, one after the other.
+#[derive(Debug)]
+struct LevelCursor<'d> {
+    database: &'d Database,
+    longest: usize,
+    tables: slice::Iter<'d, TableFile>,
+    table: Option<TableCursor>,
+    /// How many bytes the tables have that are passed.
+    passed: u64,
+}
+
+impl LevelCursor<'_> {
+    fn advance(&mut self) -> Result<()> {
+        loop {
+            if let Some(table) = &mut self.table {
+                if table.advance()? {
+                    return Ok(());
+                }
+                self.passed += table.table.known.size;
+            }
+            let next = self.tables.next();
+            let next = next.map(|table| self.database.table(table, self.longest));
+            self.table = next.transpose()?;
+            if self.table.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Goes through the entries of a database, whoever wrote it.
+#[derive(Debug)]
+pub(in crate::index) struct DatabaseCursor<'d> {
+    levels: Vec<LevelCursor<'d>>,
+    logged: Peekable<btree_map::Range<'d, Vec<u8>, Logged>>,
+    /// The level that has the present entry, or how many there are if a log has it.
+    present: Option<usize>,
+    logged_value: &'d [u8],
+    /// The key of the present entry.
+    last: Option<Vec<u8>>,
+    start: &'d [u8],
+    end: Option<&'d [u8]>,
+}
+
+impl DatabaseCursor<'_> {
+    /// Goes to the next entry, first to the first; false after the last.
+    pub(in crate::index) fn advance(&mut self) -> Result<bool> {
+        loop {
+            match self.present.take() {
+                Some(level) if level < self.levels.len() => self.levels[level].advance()?,
+                Some(_) => drop(self.logged.next()),
+                None => {}
+            }
+            let tables = self.levels.iter().enumerate();
+            let tables = tables.filter_map(|(level, cursor)| {
+                let table = cursor.table.as_ref()?;
+                Some((
+                    table.key(),
+                    Reverse(table.sequence),
+                    level,
+                    table.is_deleted(),
+                ))
+            });
+            let logged = self.logged.peek().map(|(key, (sequence, value))| {
+                let log = self.levels.len();
+                self.logged_value = value.as_deref().unwrap_or_default();
+                (&key[..], Reverse(*sequence), log, value.is_none())
+            });
+            let newest = tables.chain(logged).min();
+            let newest = newest.filter(|newest| self.end.is_none_or(|end| newest.0 < end));
+            let Some((key, _, source, is_deleted)) = newest else {
+                return Ok(false);
+            };
+            self.present = Some(source);
+            if self.last.as_deref() == Some(key) {
+                continue;
+            }
+            let is_wanted = key >= self.start && !is_deleted;
+            let mut last = self.last.take().unwrap_or_default();
+            last.clear();
+            last.extend_from_slice(key);
+            self.last = Some(last);
+            if is_wanted {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The key of the present entry.
+    pub(in crate::index) fn key(&self) -> &[u8] {
+        self.last.as_deref().unwrap_or_default()
+    }
+
+    /// The value of the present entry.
+    pub(in crate::index) fn value(&self) -> TableValue<'_> {
+        let level = self.present.and_then(|level| self.levels.get(level));
+        match level.and_then(|level| level.table.as_ref()) {
+            Some(table) => table.value(),
+            None => TableValue::Held(self.logged_value),
+        }
+    }
+
+    /// How many bytes the tables have that are passed.
+    pub(in crate::index) fn passed(&self) -> u64 {
+        self.levels.iter().map(|level| level.passed).sum()
+    }
+}

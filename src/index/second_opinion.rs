@@ -1,0 +1,176 @@
+//! The entries of an index as the crate `rusty-leveldb` sees them, which is made by others.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use rusty_leveldb::{
+    DB, DBIterator, LdbIterator, MemEnv, Options,
+    env::{Env, FileLock, Logger, RandomAccess},
+};
+
+use super::leveldb::TableValue;
+use crate::error::{Error, Result};
+
+/// How many tables it has open, ten of them for itself.
+const OPEN_TABLES: usize = 74;
+
+/// Goes through the entries of a database.
+pub(super) struct SecondOpinion {
+    entries: DBIterator,
+    _database: DB,
+}
+
+impl SecondOpinion {
+    /// Opens the database in a directory, where nothing is changed.
+    pub(super) fn open(directory: &Path) -> Result<SecondOpinion> {
+        let options = Options {
+            env: Rc::new(Box::new(ReadOnly {
+                directory: directory.to_owned(),
+                memory: MemEnv::new(),
+            })),
+            create_if_missing: false,
+            reuse_logs: false,
+            reuse_manifest: false,
+            max_open_files: OPEN_TABLES,
+            ..Options::default()
+        };
+        let open = || {
+            let mut database = DB::open(NAME, options)?;
+            let mut entries = database.new_iter()?;
+            entries.seek_to_first();
+            Ok(SecondOpinion {
+                entries,
+                _database: database,
+            })
+        };
+        open().map_err(|err: rusty_leveldb::Status| {
+            Error::damaged(directory, format!("rusty-leveldb cannot open it: {err}"))
+        })
+    }
+
+    /// The key of the present entry, `None` after the last.
+    pub(super) fn key(&self) -> Option<Vec<u8>> {
+        self.entries.current().map(|(key, _)| key.to_vec())
+    }
+
+    /// Whether the present entry is this one, whose long value `read_long` hands over in parts. Goes to the next.
+    pub(super) fn agrees(
+        &mut self,
+        key: &[u8],
+        value: TableValue<'_>,
+        read_long: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some((other_key, other)) = self.entries.current() else {
+            return Ok(false);
+        };
+        let is_same = match value {
+            TableValue::Held(value) => other == value,
+            TableValue::Long(_) => {
+                let mut rest = Some(&other[..]);
+                read_long(&mut |part| {
+                    rest = rest.and_then(|rest| rest.strip_prefix(part));
+                    Ok(())
+                })?;
+                rest.is_some_and(<[u8]>::is_empty)
+            }
+        };
+        self.entries.advance();
+        Ok(is_same && other_key == key)
+    }
+}
+
+/// What the database calls its directory. Nothing but the names of files counts.
+const NAME: &str = "\0";
+
+/// Files of a directory, which are only read. What is written is in memory.
+struct ReadOnly {
+    directory: PathBuf,
+    memory: MemEnv,
+}
+
+impl ReadOnly {
+    fn on_disk(&self, path: &Path) -> PathBuf {
+        self.directory.join(path.file_name().unwrap_or_default())
+    }
+}
+
+impl Env for ReadOnly {
+    fn open_sequential_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn Read>> {
+        match self.memory.exists(path)? {
+            true => self.memory.open_sequential_file(path),
+            false => Ok(Box::new(File::open(self.on_disk(path))?)),
+        }
+    }
+
+    fn open_random_access_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn RandomAccess>> {
+        match self.memory.exists(path)? {
+            true => self.memory.open_random_access_file(path),
+            false => Ok(Box::new(File::open(self.on_disk(path))?)),
+        }
+    }
+
+    fn open_writable_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn Write>> {
+        self.memory.open_writable_file(path)
+    }
+
+    fn open_appendable_file(&self, path: &Path) -> rusty_leveldb::Result<Box<dyn Write>> {
+        self.memory.open_appendable_file(path)
+    }
+
+    fn exists(&self, path: &Path) -> rusty_leveldb::Result<bool> {
+        Ok(self.memory.exists(path)? || self.on_disk(path).exists())
+    }
+
+    fn children(&self, path: &Path) -> rusty_leveldb::Result<Vec<PathBuf>> {
+        let mut children = self.memory.children(path)?;
+        for entry in fs::read_dir(&self.directory)? {
+            children.push(entry?.file_name().into());
+        }
+        Ok(children)
+    }
+
+    fn size_of(&self, path: &Path) -> rusty_leveldb::Result<usize> {
+        match self.memory.exists(path)? {
+            true => self.memory.size_of(path),
+            false => Ok(self.on_disk(path).metadata()?.len() as usize),
+        }
+    }
+
+    fn delete(&self, _: &Path) -> rusty_leveldb::Result<()> {
+        Ok(())
+    }
+
+    fn mkdir(&self, _: &Path) -> rusty_leveldb::Result<()> {
+        Ok(())
+    }
+
+    fn rmdir(&self, _: &Path) -> rusty_leveldb::Result<()> {
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> rusty_leveldb::Result<()> {
+        self.memory.rename(from, to)
+    }
+
+    fn lock(&self, _: &Path) -> rusty_leveldb::Result<FileLock> {
+        Ok(FileLock { id: String::new() })
+    }
+
+    fn unlock(&self, _: FileLock) -> rusty_leveldb::Result<()> {
+        Ok(())
+    }
+
+    fn new_logger(&self, _: &Path) -> rusty_leveldb::Result<Logger> {
+        Ok(Logger::new(Box::new(io::sink())))
+    }
+
+    fn micros(&self) -> u64 {
+        0
+    }
+
+    fn sleep_for(&self, _: u32) {}
+}

@@ -1,0 +1,568 @@
+//! Checking an index.
+
+use std::{fmt, mem, path::Path};
+
+use super::{
+    explored::NAMED,
+    layout::{
+        self, Contents, GameHeader, IdReader, ListKey, PositionStats, Subject, list_key,
+        names::NAMES,
+        played::{Apart, CHUNK, List},
+        rows::ROWS,
+        sums::{ClassSums, MoveSum, Period},
+    },
+    leveldb::TableValue,
+    read::Index,
+    second_opinion::SecondOpinion,
+};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    progress::Meter,
+    task,
+};
+
+/// The longest value that is held, in bytes.
+const LONGEST_HELD: usize = 8 << 20;
+
+/// The longest table that `rusty-leveldb` is asked about, which holds a value several times.
+const LONGEST_SECONDED: u64 = 64 << 20;
+
+/// How many faults are listed.
+const MOST_FAULTS: usize = 20;
+
+/// What [`verify`] found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Verified {
+    /// What is wrong, the first of each kind. Without a fault, every question about the index has its true answer, or
+    /// the index was written wrong.
+    pub faults: Vec<Fault>,
+    /// Entries of the LevelDB database.
+    pub entries: u64,
+    /// Games.
+    pub games: u64,
+    /// Positions.
+    pub positions: u64,
+    /// Whether the crate `rusty-leveldb` was asked too. It is not about an index with faults, or with a list of more
+    /// than some 64 MiB.
+    pub has_second_opinion: bool,
+}
+
+/// What is wrong with an index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A file is damaged or missing, and what follows in the index was not checked.
+    File(String),
+    /// Entries break the format of the index.
+    Entries {
+        /// What is wrong.
+        problem: &'static str,
+        /// The key of the first of them.
+        key: Vec<u8>,
+        /// How many there are.
+        count: u64,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::File(problem) => f.write_str(problem),
+            Fault::Entries {
+                problem,
+                key,
+                count,
+            } => {
+                write!(f, "'{}' {problem}", key.escape_ascii())?;
+                match count - 1 {
+                    0 => Ok(()),
+                    1 => f.write_str(" (and 1 more like it)"),
+                    more => write!(f, " (and {more} more like it)"),
+                }
+            }
+        }
+    }
+}
+
+/// Looks for everything that is wrong with an index: reads every block and verifies its checksum, checks the order of
+/// the keys, each value by itself and against the others, and, if that is all right, compares the entries with those
+/// that the crate `rusty-leveldb` sees. Changes nothing.
+///
+/// # Errors
+///
+/// A directory that is not an index, one that is so damaged that it cannot be opened, or a file that cannot be read.
+pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<Verified> {
+    task::caught(|| {
+        let index = Index::open(path)?;
+        let sizes = index.table_sizes();
+        let longest = sizes.iter().max();
+        let is_seconded = longest.is_none_or(|size| *size <= LONGEST_SECONDED);
+        let passes = 1 + u64::from(is_seconded);
+        meter.add_total(passes * sizes.iter().sum::<u64>());
+        let mut found = Verified::default();
+        if let Some(fault) = as_fault(check(&index, &mut found, meter))? {
+            found.faults.push(fault);
+        }
+        if found.faults.is_empty() && is_seconded {
+            let compared = task::caught(|| {
+                let second = SecondOpinion::open(index.path())?;
+                compare(&index, second, &mut found, meter)
+            });
+            found.faults.extend(as_fault(compared)?);
+            found.has_second_opinion = true;
+        }
+        Ok(found)
+    })
+}
+
+/// An error that says what is wrong with a file, as a fault.
+fn as_fault(checked: Result<()>) -> Result<Option<Fault>> {
+    match checked {
+        Ok(()) => Ok(None),
+        Err(Error::File {
+            path,
+            kind: ErrorKind::Damaged,
+            problem,
+        }) => {
+            let problem = problem.trim_end_matches("; make the index again");
+            Ok(Some(Fault::File(format!("{}: {problem}", path.display()))))
+        }
+        Err(Error::Panicked { message }) => Ok(Some(Fault::File(format!(
+            "rusty-leveldb gives up: {message}"
+        )))),
+        Err(err) => Err(err),
+    }
+}
+
+impl Verified {
+    fn fault(&mut self, problem: &'static str, new_key: &[u8]) {
+        for fault in &mut self.faults {
+            if let Fault::Entries {
+                problem: known,
+                count,
+                ..
+            } = fault
+                && *known == problem
+            {
+                *count += 1;
+                return;
+            }
+        }
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(Fault::Entries {
+                problem,
+                key: new_key.to_vec(),
+                count: 1,
+            });
+        }
+    }
+}
+
+/// Compares all entries with those that `rusty-leveldb` sees.
+fn compare(
+    index: &Index,
+    mut second: SecondOpinion,
+    found: &mut Verified,
+    meter: &Meter,
+) -> Result<()> {
+    let mut entries = index.all_entries(LONGEST_HELD)?;
+    let mut passed = 0;
+    while entries.advance()? {
+        let read_long = |out: &mut dyn FnMut(&[u8]) -> Result<()>| match entries.value() {
+            TableValue::Long(value) => index.read_long(&value, out),
+            TableValue::Held(_) => Ok(()),
+        };
+        if !second.agrees(entries.key(), entries.value(), read_long)? {
+            found.fault("is another entry for rusty-leveldb", entries.key());
+            return Ok(());
+        }
+        meter.advance(entries.passed() - mem::replace(&mut passed, entries.passed()));
+    }
+    if let Some(key) = second.key() {
+        found.fault("is there for rusty-leveldb alone", &key);
+    }
+    Ok(())
+}
+
+/// Checks all entries by themselves and against each other.
+fn check(index: &Index, found: &mut Verified, meter: &Meter) -> Result<()> {
+    index.check_metadata()?;
+    let mut check = Check {
+        index,
+        contents: index.contents()?,
+        found,
+        open: Vec::new(),
+        with_stats: 0,
+        last_game: None,
+        rows: 0,
+        names: 0,
+        items: 0,
+        apart: 0,
+    };
+    let mut entries = index.all_entries(LONGEST_HELD)?;
+    let mut passed = 0;
+    while entries.advance()? {
+        check.entry(entries.key(), entries.value())?;
+        meter.advance(entries.passed() - mem::replace(&mut passed, entries.passed()));
+    }
+    check.finish()
+}
+
+/// What has been seen of an index.
+struct Check<'a> {
+    index: &'a Index,
+    contents: Option<Contents>,
+    found: &'a mut Verified,
+    /// Positions whose statistics may come yet, the longest number last.
+    open: Vec<OpenPosition>,
+    /// How many positions have statistics.
+    with_stats: u64,
+    /// The last game, and whether the place where it begins has to follow.
+    last_game: Option<(u32, bool)>,
+    /// Entries of rows and of names.
+    rows: u64,
+    names: u32,
+    /// Items of all lists.
+    items: u64,
+    /// Chunks and sums since the last page.
+    apart: u64,
+}
+
+struct OpenPosition {
+    number: Vec<u8>,
+    games: u64,
+    stats: PositionStats,
+    /// How many statistics have come.
+    stats_read: u64,
+}
+
+impl Check<'_> {
+    fn entry(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
+        self.found.entries += 1;
+        self.close_positions(key);
+        let digits = key.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let value = match (digits, value) {
+            (_, TableValue::Held(value)) => value,
+            (1.., long) if digits == key.len() => return self.position(key, long),
+            _ => {
+                self.found.fault("has a value that is too long", key);
+                return Ok(());
+            }
+        };
+        if digits == key.len() {
+            return self.position(key, TableValue::Held(value));
+        }
+        let (number, name) = key.split_at(digits);
+        let is_well_formed = match key {
+            _ if digits > 0 => return Ok(self.statistic(key, number, name, value)),
+            [b'g', ..] => self.game(key, value),
+            [b'x', b'g', ..] => return self.rows(key),
+            [b'x', b'n', ..] => return self.names(key),
+            [b'x', b'p', ..] => return self.list(key, value),
+            layout::TOTAL_GAMES | layout::FILE_NAME | layout::FILE_COUNT => true,
+            layout::VARIANT | layout::CONTENTS => true,
+            _ => key.starts_with(b"pgn_file_") && layout::parse_file_value(value).is_some(),
+        };
+        if !is_well_formed {
+            self.found.fault("is malformed", key);
+        }
+        Ok(())
+    }
+
+    /// A position and the ids of its games.
+    fn position(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
+        self.found.positions += 1;
+        let number = layout::parse_number(key).map(layout::position_key);
+        if number.is_none_or(|number| number != key) {
+            self.found.fault("is not the key of a position", key);
+        }
+        let (mut ids, mut games, mut is_well_formed) = (IdReader::default(), 0, true);
+        let count = self.index.game_count();
+        let mut read = |part: &[u8]| {
+            let read = ids.read(part, |id| {
+                games += 1;
+                (u64::from(id) < count).then_some(())
+            });
+            is_well_formed &= read.is_some();
+            Ok(())
+        };
+        match value {
+            TableValue::Held(value) => read(value)?,
+            TableValue::Long(value) => self.index.read_long(&value, read)?,
+        }
+        if !is_well_formed || !ids.is_done() || games == 0 {
+            self.found
+                .fault("lists games that are not ids in ascending order", key);
+        }
+        self.open.push(OpenPosition {
+            number: key.to_vec(),
+            games,
+            stats: PositionStats::default(),
+            stats_read: 0,
+        });
+        Ok(())
+    }
+
+    fn statistic(&mut self, key: &[u8], number: &[u8], name: &[u8], value: &[u8]) {
+        match self.open.last_mut() {
+            Some(open) if open.number == number => {
+                open.stats_read += 1;
+                if open.stats.read(name, value).is_none() {
+                    self.found.fault("is malformed", key);
+                }
+            }
+            _ => self.found.fault("is of a position without games", key),
+        }
+    }
+
+    /// Checks the positions whose statistics cannot come any more when `next` comes.
+    fn close_positions(&mut self, next: &[u8]) {
+        while let Some(open) = self
+            .open
+            .pop_if(|open| layout::ends_before(&open.number, next))
+        {
+            match open.stats_read {
+                0 => continue,
+                4 if open.stats.games == open.games && open.stats.is_possible() => {}
+                4 => self
+                    .found
+                    .fault("has statistics that contradict its games", &open.number),
+                _ => self
+                    .found
+                    .fault("does not have all statistics", &open.number),
+            }
+            self.with_stats += 1;
+        }
+    }
+
+    /// The record of a game, or where one without tags begins.
+    fn game(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if let Some(id) = layout::start_id(key) {
+            let is_due = self.last_game.take() == Some((id, true));
+            return is_due && layout::parse_number::<u64>(value).is_some();
+        }
+        self.close_game();
+        let header = GameHeader::parse(value.to_vec());
+        let id = layout::game_id(key).filter(|id| layout::game_key(*id) == key);
+        let (Some(header), Some(id)) = (header, id) else {
+            return false;
+        };
+        self.found.games += 1;
+        let needs_start = header.offset().is_none() && self.contents.is_some();
+        self.last_game = Some((id, needs_start));
+        u64::from(id) < self.index.game_count()
+    }
+
+    /// Checks the last game, when the place where it begins cannot come any more.
+    fn close_game(&mut self) {
+        if let Some((id, true)) = self.last_game.take() {
+            let key = layout::game_key(id);
+            self.found.fault("does not say where it begins", &key);
+        }
+    }
+
+    /// The rows of the next games.
+    fn rows(&mut self, key: &[u8]) -> Result<()> {
+        let games = self.index.game_count();
+        let names = self.contents.map_or(0, |contents| contents.names);
+        let is_next = self.rows < games.div_ceil(ROWS) && key == layout::rows_key(self.rows as u32);
+        if !is_next {
+            self.found.fault("is not the next entry of rows", key);
+            return Ok(());
+        }
+        let rows = self.index.row_entry(self.rows)?;
+        let is_named = |row: &layout::GameRow| row.white.max(row.black).max(row.event) < names;
+        if !rows.iter().all(is_named) {
+            self.found
+                .fault("has a game with a name that is not there", key);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn names(&mut self, key: &[u8]) -> Result<()> {
+        let names = self.contents.map_or(0, |contents| contents.names);
+        if self.names >= names.div_ceil(NAMES) || key != layout::names_key(self.names) {
+            self.found.fault("is not the next entry of names", key);
+            return Ok(());
+        }
+        self.index.name_entry(self.names, names)?;
+        self.names += 1;
+        Ok(())
+    }
+
+    /// A page, or a chunk or sums, which the page that follows counts.
+    fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match (list_key(key), self.contents) {
+            (Some(ListKey::Chunk(_) | ListKey::Sums), Some(_)) => self.apart += 1,
+            (Some(ListKey::Page(last)), Some(contents))
+                if contents.paging.last_of(last) == last =>
+            {
+                self.page(key, last, value, contents)?;
+            }
+            _ => self.found.fault("is malformed", key),
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, key: &[u8], last: Subject, page: &[u8], contents: Contents) -> Result<()> {
+        let mut apart = Vec::new();
+        let mut is_well_formed = true;
+        let read = contents
+            .paging
+            .for_each_list(page, last, |subject, list, _| {
+                apart.extend(list.apart.map(|apart| (subject, apart)));
+                is_well_formed &= list.len == 0 || self.items(&list, 0, contents).is_some();
+                Some(())
+            });
+        if read.is_none() || !is_well_formed {
+            self.found.fault("is malformed", key);
+        }
+        let mut expected = 0;
+        for (subject, apart) in apart {
+            expected += self.list_apart(subject, apart, contents)?;
+        }
+        if mem::take(&mut self.apart) != expected {
+            self.found
+                .fault("does not name the chunks and sums before it", key);
+        }
+        Ok(())
+    }
+
+    /// Counts the items of a list, or of a part of it. Their ids are not less than `least`; answers what those of the
+    /// next part are not less than, `None` if they are not in order or name no game.
+    fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
+        let are_names = list.moves().all(|mv| mv == NAMED);
+        let end = match are_names {
+            true => u64::from(contents.names),
+            false => self.index.game_count(),
+        };
+        self.items += list.len as u64;
+        let first = list.first_id()?;
+        let mut last = first;
+        list.for_each(|id, _| last = id)?;
+        (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
+    }
+
+    /// Checks a list that is not in its page. Answers how many entries it has.
+    fn list_apart(&mut self, subject: Subject, apart: Apart, contents: Contents) -> Result<u64> {
+        let (mut entries, mut least, mut left) = (0, 0, apart.items);
+        while left > 0 {
+            let key = layout::chunk_key(subject, entries as u32);
+            let (_, chunk, start) = self.index.chunk(subject, entries as u32, left)?;
+            let items = List::parse(&chunk[start..]);
+            match items.and_then(|list| self.items(&list, least, contents)) {
+                Some(next) => least = next,
+                None => {
+                    self.found.fault("is malformed", &key);
+                    return Ok(entries + 1);
+                }
+            }
+            left -= left.min(CHUNK as u64);
+            entries += 1;
+        }
+        if !apart.has_sums {
+            return Ok(entries);
+        }
+        let (years, _) = self.index.sums_of_all(subject, apart)?;
+        entries += 1;
+        let (mut of_years, mut of_months) = (0, 0);
+        for year in years {
+            of_years += total(&self.index.sums(subject, Period::Year(year.year))?);
+            entries += 1;
+            for month in year.months() {
+                of_months += total(&self.index.sums(subject, Period::Month(year.year, month))?);
+                entries += 1;
+            }
+        }
+        if [of_years, of_months] != [apart.items; 2] {
+            let key = layout::sums_key(subject, Period::All);
+            self.found
+                .fault("has years or months that do not add up to it", &key);
+        }
+        Ok(entries)
+    }
+
+    /// Compares what was seen with what the index says of itself.
+    fn finish(mut self) -> Result<()> {
+        self.close_positions(b"x");
+        self.close_game();
+        let (games, positions) = (self.found.games, self.found.positions);
+        let mut compare = |is_same: bool, problem, key: &[u8]| {
+            if !is_same {
+                self.found.fault(problem, key);
+            }
+        };
+        compare(
+            games == self.index.game_count(),
+            "is not the number of games",
+            layout::TOTAL_GAMES,
+        );
+        compare(
+            self.with_stats == 0 || self.with_stats == positions,
+            "is not a key of all positions",
+            b"_freq",
+        );
+        let files = self.index.indexed_files(0)?;
+        let in_order = files.is_sorted_by_key(|file| file.first_id);
+        let last = files.last().map_or(0, |file| file.first_id);
+        compare(
+            in_order && last <= games,
+            "names inputs whose games are not in order",
+            layout::FILE_NAME,
+        );
+        match self.contents {
+            Some(contents) => {
+                let is_complete = self.rows == games.div_ceil(ROWS)
+                    && self.names == contents.names.div_ceil(NAMES)
+                    && self.apart == 0;
+                compare(
+                    is_complete && (positions, self.items) == (contents.positions, contents.items),
+                    "does not say what there is",
+                    layout::CONTENTS,
+                );
+            }
+            None => compare(
+                self.rows == 0 && self.names == 0,
+                "is missing",
+                layout::CONTENTS,
+            ),
+        }
+        Ok(())
+    }
+}
+
+/// How many games some sums have.
+fn total(classes: &[ClassSums]) -> u64 {
+    let sums = classes.iter().flat_map(|class| &class.moves);
+    sums.map(MoveSum::total).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MakeBook, pgn::Input};
+
+    #[test]
+    fn another_opinion_is_a_fault() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = ["famous", "selfplay"].map(|name| {
+            let path = dir.path().join(name);
+            let input = Input::file(format!("data/{name}.pgn"));
+            MakeBook::new([input]).leveldb(&path).run().unwrap();
+            path
+        });
+        let index = Index::open(&made[0]).unwrap();
+        let mut found = Verified::default();
+        for (second, is_same) in [(&made[0], true), (&made[1], false)] {
+            let second = SecondOpinion::open(second).unwrap();
+            compare(&index, second, &mut found, &Meter::default()).unwrap();
+            assert_eq!(found.faults.is_empty(), is_same);
+        }
+        assert!(
+            found.faults[0]
+                .to_string()
+                .contains("another entry for rusty-leveldb")
+        );
+    }
+}
