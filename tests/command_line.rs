@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{Arguments, fails, fed, ok, ok_json, run, sample, temp};
+use crate::common::{Arguments, fails, fed, ok, ok_json, refused, run, sample, temp};
 use serde_json::{Value, json};
 
 /// A directory with a book, an index and a database.
@@ -80,13 +80,12 @@ fn the_last_of_a_repeated_option_wins() {
     let dir = made();
     ok(
         dir.path(),
-        "make-book -q -q --max-ply 3 --max-ply 8 --uniform --uniform --bin a.bin --bin b.bin --min-game 9 -min-game 1 famous.pgn -q",
+        "make-book -q -q --max-ply 3 --max-ply 8 --uniform --uniform --temp-dir x --temp-dir . --bin b.bin --min-game 9 -min-game 1 famous.pgn -q",
     );
     ok(
         dir.path(),
         "make-book -q --max-ply 8 --uniform --bin c.bin --min-game 1 famous.pgn",
     );
-    assert!(!dir.path().join("a.bin").exists());
     let book = |name: &str| crate::common::records(&dir.path().join(name));
     assert_eq!(book("b.bin"), book("c.bin"));
 
@@ -249,6 +248,120 @@ fn standard_error_that_takes_nothing_is_no_failure() {
             .status()
             .unwrap();
         assert!(status.success(), "{line}");
+    }
+}
+
+#[test]
+fn an_option_that_changes_nothing_is_an_error() {
+    let dir = made();
+    let dir = dir.path();
+    ok(dir, "make-book -q famous.pgn --leveldb plain.idx");
+    refused(
+        dir,
+        &[
+            ("convert games.obs.db3 a.csv --weighted", 2, "for suites"),
+            (
+                "convert games.obs.db3 a.csv --no-header",
+                2,
+                "for Polyglot books",
+            ),
+            (
+                "convert games.obs.db3 a.epd --comment x",
+                2,
+                "for Polyglot books",
+            ),
+            ("convert games.obs.db3 a.pgn --uniform", 2, "--weighted"),
+            (
+                "convert games.obs.db3 a.pgn --win-factor 3",
+                2,
+                "--weighted",
+            ),
+            ("convert games.obs.db3 a.pgn --opcodes", 2, "for positions"),
+            ("convert book.bin a.pgn --weighted", 2, "for databases"),
+            (
+                "make-book famous.pgn --suite a.pgn --opcodes",
+                2,
+                "for positions",
+            ),
+            (
+                "make-book famous.pgn --leveldb a.idx --comment x",
+                2,
+                "--bin",
+            ),
+            (
+                "make-book famous.pgn --counts a.counts --draw-factor 0",
+                2,
+                "--bin",
+            ),
+            ("make-book famous.pgn --exact", 2, "--player"),
+            (
+                "make-book famous.pgn --uniform --scale position",
+                2,
+                "--scale",
+            ),
+            ("moves --leveldb games.idx --exact", 2, "--player"),
+            ("tree book.bin --min-game 3", 2, "--min-weight"),
+            (
+                "filter book.bin --out a.bin --variant atomic",
+                2,
+                "--reachable",
+            ),
+            ("verify games.obs.db3 --fix a.db3", 2, "for Polyglot books"),
+            (
+                "merge-book book.bin --out a.bin --force",
+                2,
+                "for OOBS databases",
+            ),
+        ],
+    );
+    // A database is replaced with --force alone, by every command.
+    ok(dir, "merge-book -q games.obs.db3 --out sum.obs.db3");
+    let error = fails(dir, "merge-book games.obs.db3 --out sum.obs.db3", 1);
+    assert!(error.contains("replace it with --force"), "{error}");
+    ok(dir, "merge-book -q games.obs.db3 --out sum.obs.db3 --force");
+    // One mistake, one message.
+    for line in ["moves", "games"] {
+        let line = format!("{line} --leveldb plain.idx --since 2000");
+        let error = fails(dir, &line, 2);
+        assert!(
+            error.contains("without --explorer, which filters"),
+            "{error}"
+        );
+    }
+    for line in [
+        "show",
+        "tree",
+        "verify",
+        "convert -",
+        "merge-book",
+        "info-book --bin",
+        "diff book.bin",
+    ] {
+        let line = match line.strip_suffix(" -") {
+            Some(command) => format!("{command} missing.bin a.csv"),
+            None => format!("{line} missing.bin"),
+        };
+        let error = fails(dir, &line, 1);
+        assert!(
+            error.starts_with("polybook: cannot open missing.bin: "),
+            "{line}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_second_file_of_an_option_is_an_error() {
+    let dir = made();
+    let dir = dir.path();
+    for line in [
+        "make-book famous.pgn --bin b.bin --bin c.bin",
+        "make-book famous.pgn -bin b.bin -bin c.bin",
+        "make-book famous.pgn --obs b.db3 --obs c.db3",
+        "merge-book a.bin --out b.bin --out c.bin",
+        "info-book --bin a.bin --bin book.bin",
+    ] {
+        let error = fails(dir, line, 2);
+        assert!(error.contains("cannot be used multiple times"), "{error}");
     }
 }
 

@@ -230,7 +230,7 @@ fn questions() -> impl Strategy<Value = Question> {
     let place = (0..100usize, 0..6usize);
     (who, when, elo, rest, place).prop_map(|(who, when, elo, rest, place)| Question {
         player: who.0,
-        exact: who.1,
+        exact: who.1 && who.0.is_some(),
         color: who.2.filter(|_| who.0.is_some()),
         since: when.0,
         until: when

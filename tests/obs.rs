@@ -534,7 +534,10 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
         "convert a.obs.db3 s.pgn --plies 9 --min-game 1",
         1,
     );
-    assert!(error.contains("5: choose fewer half-moves"), "{error}");
+    assert!(
+        error.contains("longest line kept has 5 of 9 half-moves"),
+        "{error}"
+    );
     let error = fails(dir.path(), "convert a.obs.db3 s.epd --min-game 50", 1);
     assert!(error.contains("keep moves of fewer games"), "{error}");
 

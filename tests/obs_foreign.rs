@@ -276,6 +276,29 @@ fn positions_are_found_under_the_epds_of_other_programs() {
     assert!(ok(dir.path(), "show six.db3 e4").contains("e7e5        3"));
 }
 
+/// Whoever looks a position up and whoever reads all rows has the same games.
+#[test]
+fn rows_with_operations_count_everywhere() {
+    let dir = temp();
+    let rows = format!(
+        "CREATE TABLE Book (EPD, Move, Win, Draw, Loss);
+         INSERT INTO Book VALUES ('{START} hmvc 0; fmvn 1;', 'e2e4', 5, 0, 0);
+         INSERT INTO Book VALUES ('{START} 0 1', 'd2d4', 4, 0, 0), ('{START}', 'e2e4', 3, 1, 0);"
+    );
+    database(&dir.path().join("a.db3"), &rows);
+    let shown = ok_json(dir.path(), "show a.db3 --json");
+    assert_eq!(shown["moves"][0]["wins"], 8);
+    ok(dir.path(), "convert -q a.db3 a.bin --min-game 1");
+    let weights = ok_json(dir.path(), "show a.bin --json");
+    assert_eq!(weights["moves"][0]["weight"], 17);
+    assert_eq!(weights["moves"][1]["weight"], 8);
+    let made = ok_json(dir.path(), "convert -q a.db3 a.csv --json");
+    assert_eq!(
+        (&made["entries"], &made["passed_over"]),
+        (&3.into(), &0.into())
+    );
+}
+
 #[test]
 fn cells_that_hold_no_text_or_number_are_counted() {
     let dir = temp();

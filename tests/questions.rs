@@ -76,6 +76,18 @@ fn what_a_book_plays() {
 }
 
 #[test]
+fn an_empty_file_is_called_one() {
+    let dir = temp();
+    std::fs::write(dir.path().join("empty.bin"), []).unwrap();
+    assert_eq!(ok(dir.path(), "show empty.bin"), "The file is empty.\n");
+    let said = crate::common::run(dir.path(), "verify empty.bin").stderr;
+    assert_eq!(
+        said,
+        b"empty.bin: an empty file, which is a book without moves\n"
+    );
+}
+
+#[test]
 fn a_move_that_is_not_legal_has_no_san() {
     let dir = temp();
     let start = polybook::position::key(&shakmaty::Chess::default());

@@ -157,6 +157,7 @@ fn of_database(
     let variant = args.variant.or(obs.info().variant.parse().ok());
     let asked = variant.unwrap_or_default();
     refuse_other(&args.input, &variant::of_database(&obs), asked)?;
+    refuse_unused(args, format)?;
     if !format.is_suite() {
         args.suite.refuse(SUITES)?;
     }
@@ -196,6 +197,12 @@ fn of_book(
     let book = Book::open_within(file.path(), input::in_memory(&memory))?;
     let variant = args.variant.or(book.variant()).unwrap_or_default();
     refuse_other(&args.input, &variant::of_book(&book), variant)?;
+    refuse_unused(args, format)?;
+    if args.weighted {
+        let usage =
+            "--weighted is for databases: suites of a Polyglot book have no moves of weight 0";
+        return Err(Usage(usage.to_owned()).into());
+    }
     if !format.is_suite() {
         args.suite.refuse_but_starts(SUITES)?;
     }
@@ -219,6 +226,20 @@ fn of_book(
             return Err(Usage(usage).into());
         }
     })
+}
+
+/// Refuses options that would change nothing in what is made.
+fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
+    let unused = |option: &str, what: &str| Err(Usage(format!("{option} is for {what}")));
+    match (args.header.given(), args.weighting.of_weights()) {
+        (Some(option), _) if format != Format::Bin => unused(option, "Polyglot books, .bin"),
+        (_, Some(option)) if format.is_suite() && !args.weighted => unused(
+            option,
+            "weights: give --weighted too, without which a suite has moves of any weight",
+        ),
+        _ if args.weighted && !format.is_suite() => unused("--weighted", SUITES),
+        _ => args.suite.refuse_unused(format == Format::Pgn),
+    }
 }
 
 /// The format that is asked for, or that the name of the output tells.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ArgGroup;
 use polybook::{
     explorer::{Explorer, Filters, NameMatch, Speed},
     index::Index,
@@ -14,12 +15,15 @@ use super::{selection::result, usage::Usage};
 /// The heading of the options that filter games.
 const FILTERS: &str = "Which games count (needs an index made with --explorer)";
 
+/// The options that name somebody or something.
+const NAMES: &str = "names";
+
 /// Which games count.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = FILTERS)]
+#[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct FilterArgs {
     /// Games in which NAME is part of a player's name, in any case
-    #[arg(long, value_name = "NAME", value_parser = name)]
+    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Option<String>,
 
     /// Games in which the player has this color
@@ -27,11 +31,11 @@ pub struct FilterArgs {
     color: Option<Color>,
 
     /// Games in which NAME is part of the other player's name
-    #[arg(long, value_name = "NAME", value_parser = name)]
+    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     opponent: Option<String>,
 
     /// Names must match in full
-    #[arg(long)]
+    #[arg(long, requires = NAMES)]
     exact: bool,
 
     /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates pass
@@ -63,7 +67,7 @@ pub struct FilterArgs {
     eco: Option<EcoRange>,
 
     /// Games in which NAME is part of the event's name, in any case
-    #[arg(long, value_name = "NAME", value_parser = name)]
+    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
 }
 
@@ -164,11 +168,15 @@ pub fn plain_index(indexes: &[PathBuf], filters: &FilterArgs) -> anyhow::Result<
         return Ok(None);
     }
     if !filters.are_none() {
-        let usage = format!(
-            "{}: was made without --explorer, which this filter needs: make it again with --explorer",
-            path.display()
-        );
-        return Err(Usage(usage).into());
+        return Err(needs_explorer(path).into());
     }
     Ok(Some(index))
+}
+
+/// That an index made without the explorer's data cannot answer a question.
+pub fn needs_explorer(index: &Path) -> Usage {
+    Usage(format!(
+        "{}: was made without --explorer, which filters, --sort and several indexes need: make it again with it",
+        index.display()
+    ))
 }

@@ -14,10 +14,9 @@ use serde::{
 
 use super::{
     counted::counted,
-    filters::{FilterArgs, check_names, explorer_of},
+    filters::{self, FilterArgs, check_names, explorer_of},
     json, key,
     position::PositionArgs,
-    usage::Usage,
     variant::refuse_other_of_index,
 };
 
@@ -147,11 +146,7 @@ fn needs_explorer(args: &Args, err: anyhow::Error) -> anyhow::Error {
         index.is_ok_and(|index| index.is_explored().is_ok_and(|is_explored| !is_explored))
     };
     match args.leveldb.iter().find(|path| is_plain(path)) {
-        Some(path) => Usage(format!(
-            "{}: was made without --explorer, which filters, --sort and several indexes need: make it again with it",
-            path.display()
-        ))
-        .into(),
+        Some(path) => filters::needs_explorer(path).into(),
         None => err,
     }
 }

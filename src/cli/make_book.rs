@@ -218,6 +218,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     }
     check_standard_output(&args)?;
     check_suite(&args)?;
+    check_book(&args)?;
     refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
     let selection = Selection::from(args.selection);
     selection.check().map_err(|err| Usage(err.to_string()))?;
@@ -265,8 +266,10 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     }
     if let Some(path) = args.suite {
         let variant = args.variant.only().unwrap_or_default();
+        let format = suite_format(&path)?;
+        args.in_suite.refuse_unused(format == SuiteFormat::Pgn)?;
         let suite = args.in_suite.suite(variant, &args.resources.memory())?;
-        run = run.suite(&path, suite_format(&path)?, suite);
+        run = run.suite(&path, format, suite);
     } else {
         args.in_suite.refuse("--suite")?;
     }
@@ -295,6 +298,15 @@ fn check_suite(args: &Args) -> Result<(), Usage> {
     }
     match args.weighting.of_books().or(args.header.given()) {
         Some(option) => Err(Usage(format!("{option} is for books, not for --suite"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses options that say what is in a book where none is made. polyglot's own are passed over there, as it does.
+fn check_book(args: &Args) -> Result<(), Usage> {
+    let option = args.weighting.of_own_weights().or(args.header.given());
+    match option.filter(|_| args.bin.is_none()) {
+        Some(option) => Err(Usage(format!("{option} is for books: give --bin too"))),
         None => Ok(()),
     }
 }

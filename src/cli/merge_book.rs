@@ -57,6 +57,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = PolicyArg::Sum)]
     policy: PolicyArg,
 
+    /// Replace a database that exists; a book replaces a book without it
+    #[arg(long)]
+    force: bool,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
@@ -107,6 +111,10 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         let usage = "--policy first is for Polyglot books: databases add up";
         return Err(Usage(usage.to_owned()).into());
     }
+    if args.force && !are_databases {
+        let usage = "--force is for OOBS databases: a book replaces a book, and nothing else";
+        return Err(Usage(usage.to_owned()).into());
+    }
     let default = if are_databases {
         "out.obs.db3"
     } else {
@@ -117,7 +125,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     refuse_clashes(&[&out], &inputs)?;
     input::refuse_document_beside(args.json, &out)?;
     let merged = if are_databases {
-        merge_databases(&paths, &out, &args.memory.memory(), context)?
+        merge_databases(&paths, &out, args.force, &args.memory.memory(), context)?
     } else {
         merge_books(&paths, &out, args.policy, context)?
     };
@@ -177,12 +185,13 @@ fn merge_books(
 fn merge_databases(
     paths: &[PathBuf],
     out: &Path,
+    force: bool,
     memory: &Memory,
     context: Context,
 ) -> anyhow::Result<Document> {
     // How many rows there are is not known.
     let bar = Bar::of_phase("merging", &Arc::default(), context);
-    let writer = ObsWriter::create(out, |old| obs::check_replaceable(old, true))?;
+    let writer = ObsWriter::create(out, |old| obs::check_replaceable(old, force))?;
     let never = AtomicBool::new(false);
     let (merged, database) = obs::merge_databases(paths, writer, memory, &never)?;
     // Nothing may fail once the database is in place.

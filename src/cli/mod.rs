@@ -45,13 +45,15 @@ mod verify;
 mod weighting;
 
 use std::{
+    any::TypeId,
     ffi::OsString,
     io::{self, Write},
+    path::PathBuf,
     process::ExitCode,
 };
 
 use anyhow::Context as _;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Opening books and game indexes from PGN.
 #[derive(Parser, Debug)]
@@ -127,10 +129,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// The arguments as clap reads them: the last of a repeated option wins, and a value may be a negative number, which
-/// its option refuses with a reason.
+/// The arguments as clap reads them. The last of a repeated option wins, but a second file, such as another output, is an
+/// error: one of the two would be missing. A value may be a negative number, which its option refuses with a reason.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
-    let mut cli = Cli::command().args_override_self(true);
+    let mut cli = Cli::command().mut_args(last_wins);
     let names: Vec<String> = cli
         .get_subcommands()
         .map(|command| command.get_name().to_owned())
@@ -139,12 +141,24 @@ fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
         cli = cli.mut_subcommand(name, |command| {
             command.mut_args(|arg| {
                 let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
-                arg.allow_negative_numbers(is_option)
+                last_wins(arg).allow_negative_numbers(is_option)
             })
         });
     }
     let args = legacy::modernized(args.to_vec(), &cli);
     cli.try_get_matches_from(args)
+}
+
+/// Lets the last of an option win over those before it, unless it names a file.
+fn last_wins(arg: Arg) -> Arg {
+    let is_file = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    let is_flag = !arg.get_action().takes_values();
+    let takes_one = matches!(arg.get_action(), ArgAction::Set) && arg.get_long().is_some();
+    if is_flag || (takes_one && !is_file) || arg.get_id() == "temp_dir" {
+        let id = arg.get_id().clone();
+        return arg.overrides_with(id);
+    }
+    arg
 }
 
 fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {

@@ -1,13 +1,17 @@
 //! Which games count, for the commands that read games.
 
+use clap::ArgGroup;
 use polybook::pgn::{Date, EcoRange, GameResult, Selection, TagText, TimeControlRange};
 
 /// The heading of the options that choose games.
 pub const GAMES: &str = "Which games count";
 
+/// The options that name players.
+const NAMES: &str = "names";
+
 /// Which games count.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = GAMES)]
+#[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct SelectionArgs {
     /// Games in which both players are rated at least N; unrated games pass
     #[arg(long, value_name = "N")]
@@ -38,19 +42,19 @@ pub struct SelectionArgs {
     result: Vec<GameResult>,
 
     /// Games in which NAME is part of a player's name; may be given several times: any of them
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = NAMES)]
     player: Vec<String>,
 
     /// Games in which NAME is part of White's name; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = NAMES)]
     white: Vec<String>,
 
     /// Games in which NAME is part of Black's name; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = NAMES)]
     black: Vec<String>,
 
     /// Names must match in full
-    #[arg(long)]
+    #[arg(long, requires = NAMES)]
     exact: bool,
 
     /// Games with these ECO codes: B20-B99, B2 or B; may be given several times

@@ -63,6 +63,8 @@ struct Shown {
     document: Document,
     /// Whether the moves have games.
     has_games: bool,
+    /// Whether the file has nothing at all.
+    is_empty: bool,
 }
 
 /// The same for programs.
@@ -124,7 +126,10 @@ fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
         learn: entry.learn,
         games: None,
     });
-    Ok(Shown::new(&pos, Some(key), moves.collect()))
+    Ok(Shown {
+        is_empty: book.is_empty(),
+        ..Shown::new(&pos, Some(key), moves.collect())
+    })
 }
 
 /// The rows of a database, with the weights that the moves would have in a book of all of it.
@@ -186,11 +191,15 @@ impl Shown {
                 moves,
             },
             has_games: false,
+            is_empty: false,
         }
     }
 
     fn table(&self) -> String {
         let moves = &self.document.moves;
+        if self.is_empty {
+            return "The file is empty.\n".to_owned();
+        }
         if moves.is_empty() {
             return "The book has no move here.\n".to_owned();
         }

@@ -104,6 +104,14 @@ impl SuiteArgs {
         Ok(starts)
     }
 
+    /// Refuses an option that changes nothing in a suite of lines.
+    pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
+        match is_of_lines && self.opcodes {
+            true => Err(Usage("--opcodes is for positions, .epd".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses options that only a suite has, such as `suites`.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         match self.from {

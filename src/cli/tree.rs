@@ -29,6 +29,7 @@ use super::{
     progress::Bar,
     resources::MemoryArgs,
     terminal::Shown,
+    usage::Usage,
     variant::{self, refuse_other, refuse_other_of_index},
     weighting::percent,
 };
@@ -178,6 +179,10 @@ fn opened(
         let asked = args.position.variant_of(variant);
         refuse_other(&args.source, &variant::of_database(&obs), asked)?;
         return Ok((Box::new(obs), variant));
+    }
+    if args.min_game > 0 {
+        let usage = "--min-game is for databases and indexes: a Polyglot book has weights, for --min-weight";
+        return Err(Usage(usage.to_owned()).into());
     }
     let book = Book::open_within(path, in_memory(memory))?;
     let variant = book.variant();

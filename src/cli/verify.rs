@@ -20,6 +20,7 @@ use super::{
     input::{self, InputFile},
     json,
     progress::Bar,
+    usage::Usage,
 };
 
 /// Check a book, an OOBS database or an index: its records, their order, its header and its checksums
@@ -108,6 +109,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             "{name}: is a directory: --fix writes a copy of a book alone"
         );
         refuse_clashes(&[out], &[file.path()])?;
+        if obs::is_database(file.path())? {
+            let usage =
+                "--fix is for Polyglot books: make a damaged database again, or take a copy of it";
+            return Err(Usage(usage.to_owned()).into());
+        }
         input::refuse_document_beside(args.json, out)?;
     }
     let found = Document::of(file.path(), name.clone(), context)?;
@@ -132,6 +138,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "verify --fix OUT writes a copy without these faults"
     };
     anyhow::ensure!(found.faults.is_empty(), "{name}: {faults}; {advice}");
+    if file
+        .path()
+        .metadata()
+        .is_ok_and(|file| file.is_file() && file.len() == 0)
+    {
+        context.tell(&format!(
+            "{name}: an empty file, which is a book without moves\n"
+        ));
+        return Ok(());
+    }
     let checked = match (found.second_opinion, found.checksum) {
         (Some(true), _) => "its checksums match, and rusty-leveldb sees the same",
         (Some(false), _) => {

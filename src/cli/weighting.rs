@@ -44,7 +44,7 @@ pub struct WeightingArgs {
     loss_factor: u32,
 
     /// Scale weights over 65535 by one factor for the whole book, or by one for each position
-    #[arg(long, value_enum, default_value_t = ScaleArg::Global)]
+    #[arg(long, value_enum, default_value_t = ScaleArg::Global, conflicts_with = "uniform")]
     scale: ScaleArg,
 }
 
@@ -60,6 +60,11 @@ pub fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
         _ => Err("write a number from 0 to 100".to_owned()),
     }
+}
+
+fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
+    let given = options.iter().find(|(is_given, _)| *is_given);
+    given.map(|(_, option)| *option)
 }
 
 /// The options by which moves were left out, if any were.
@@ -83,23 +88,34 @@ impl WeightingArgs {
         }
     }
 
-    /// The first option that was given and that suites of games do not take.
-    pub fn of_books(&self) -> Option<&'static str> {
+    /// The first option that was given and that says what moves weigh.
+    pub fn of_weights(&self) -> Option<&'static str> {
+        match self.uniform {
+            true => Some("--uniform"),
+            false => self.of_own_weights(),
+        }
+    }
+
+    /// The same of options that polyglot does not have.
+    pub fn of_own_weights(&self) -> Option<&'static str> {
         let factors = Factors::default();
         let given = [
-            (self.min_score > 0.0, "--min-score"),
-            (self.only_white, "--only-white"),
-            (self.only_black, "--only-black"),
-            (self.uniform, "--uniform"),
             (self.win_factor != factors.win, "--win-factor"),
             (self.draw_factor != factors.draw, "--draw-factor"),
             (self.loss_factor != factors.loss, "--loss-factor"),
             (matches!(self.scale, ScaleArg::Position), "--scale"),
         ];
-        given
-            .iter()
-            .find(|(is_given, _)| *is_given)
-            .map(|(_, option)| *option)
+        first_given(&given)
+    }
+
+    /// The first option that was given and that suites of games do not take.
+    pub fn of_books(&self) -> Option<&'static str> {
+        let given = [
+            (self.min_score > 0.0, "--min-score"),
+            (self.only_white, "--only-white"),
+            (self.only_black, "--only-black"),
+        ];
+        first_given(&given).or_else(|| self.of_weights())
     }
 
     /// The filter that is asked for; what is not said is that of `default`.

@@ -111,7 +111,7 @@ fn count_rows(rows: &[Row], variant: Variant, arrivals: bool, is_own: bool) -> F
     task::fault("count rows");
     let mut found = Found::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
-        let pos = match variant.parse_fen(&rows[0].epd) {
+        let pos = match variant.parse_position(&rows[0].epd) {
             Ok(pos) => pos,
             Err(err) => {
                 for row in rows {

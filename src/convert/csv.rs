@@ -115,7 +115,7 @@ impl<W: RowWriter> Table<'_, W> {
         let Some(first) = rows.first() else {
             return Ok(());
         };
-        let pos = match self.variant.parse_fen(&first.epd) {
+        let pos = match self.variant.parse_position(&first.epd) {
             Ok(pos) => pos,
             Err(err) => {
                 let mut passed_over = PassedOver::default();

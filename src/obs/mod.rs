@@ -58,9 +58,8 @@ use crate::error::{At, Error, Result};
 /// A file that cannot be read.
 pub fn is_database(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(16).read_to_end(&mut start))
-        .at(path, "read")?;
+    let file = File::open(path).at(path, "open")?;
+    file.take(16).read_to_end(&mut start).at(path, "read")?;
     Ok(start == b"SQLite format 3\0")
 }
 

@@ -23,6 +23,10 @@ impl Variant {
     /// # Ok::<(), polybook::position::LineError>(())
     /// ```
     pub fn parse_position(self, text: &str) -> Result<VariantPosition, LineError> {
+        // Nearly every one is no more than this.
+        if let Ok(pos) = self.parse_fen(text) {
+            return Ok(pos);
+        }
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let mut problem = None;
         for count in FIELDS {

@@ -139,12 +139,10 @@ fn note(thing: &str, stats: Stats) -> String {
 pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let why = match longest {
-        0 => format!(
-            "no line has {plies} half-moves; no move of the starting position is kept: keep moves of fewer games"
-        ),
+        0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
         longest if longest < plies => format!(
-            "no line has {plies} half-moves without a repeated position; the longest line kept has {longest}: choose \
-             fewer half-moves"
+            "the longest line kept has {longest} of {plies} half-moves, and no line repeats a position: choose fewer \
+             half-moves, or keep more moves"
         ),
         _ => "no line is within --balance: widen the range".to_owned(),
     };
