@@ -180,7 +180,7 @@ fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Filters> {
     Ok(filters)
 }
 
-/// How much memory this process has at present, where the system tells.
+/// How much memory this process has, where the system says so.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Four of five requests are for positions of openings, up to 12 half-moves deep, the fifth for one of 20 to 60, all from
-//! games of the PGN. With the number of the server's process, its memory is told at the start and at the end.
+//! games of the PGN. With the number of the server's process, it also prints its memory at the start and at the end.
 
 use std::{
     env,
@@ -137,7 +137,7 @@ fn read_answer(answers: &mut impl BufRead) -> io::Result<()> {
     Ok(())
 }
 
-/// The memory of a process in KiB, where the system tells.
+/// The memory of a process in KiB, where the system says so.
 fn resident(pid: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status

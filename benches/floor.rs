@@ -1,4 +1,4 @@
-//! The floor that a book maker on these parts stands on: `pgn-reader` and `shakmaty` replaying a file,
+//! The floor for a book maker of these parts: `pgn-reader` and `shakmaty` replaying a file,
 //! without keys, counts or output.
 //!
 //! ```sh

@@ -35,7 +35,7 @@ struct Args {
 /// The last bytes of a table: two places of blocks, and a number.
 const FOOTER: usize = 48;
 
-/// How many tables are timed together: the system tells times in steps of milliseconds.
+/// How many tables are timed together: the system measures in milliseconds.
 const AT_ONCE: usize = 128;
 
 fn main() -> io::Result<()> {
@@ -126,7 +126,7 @@ fn unpacked(block: &[u8]) -> Vec<u8> {
     unpacked.expect("blocks of entries are packed")
 }
 
-/// The time that this thread has had a processor, where the system tells it, else the time that passed.
+/// The time that this thread has had a processor, where the system says so, else the time that passed.
 fn cpu_seconds() -> f64 {
     static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let told = fs::read_to_string("/proc/thread-self/schedstat").ok();

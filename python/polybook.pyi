@@ -30,7 +30,7 @@ class GameError(Error):
     file: str
     #: The number of the game in the file, from 0.
     game: int
-    #: Where the move stands in the unpacked file, in bytes.
+    #: The move's offset in the unpacked file, in bytes.
     offset: int
     #: How many half-moves were played before it.
     ply: int
@@ -74,7 +74,7 @@ class GameHeader(TypedDict):
     ply_count: str
     event_date: str
     event_type: str
-    #: Where the game stands in the unpacked PGN, in bytes; None for a game without tags.
+    #: The game's offset in the unpacked PGN, in bytes; None for a game without tags.
     offset: Optional[int]
 
 class _Selection(TypedDict, total=False):

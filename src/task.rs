@@ -221,7 +221,7 @@ impl<T> Feed<T> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     break Error::Panicked {
-                        message: "a thread ended without a last word".to_owned(),
+                        message: "a thread ended without its end message".to_owned(),
                     };
                 }
             }
@@ -321,7 +321,7 @@ mod tests {
         let (feeder, mut feed) = channel::<()>(1);
         drop(feeder);
         let message = message(feed.next(&[]));
-        assert_eq!(message, "a thread ended without a last word");
+        assert_eq!(message, "a thread ended without its end message");
     }
 
     #[test]

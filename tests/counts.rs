@@ -350,7 +350,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts 1.pgn --max-ply 10",
-            "0.counts: counted with the defaults, and the games",
+            "0.counts: counted with the defaults, and the other",
         ),
         (
             "0.counts --variant crazyhouse",
@@ -788,6 +788,6 @@ fn no_counts_come_of_no_games() {
         dir.path(),
         "make-book -q none.pgn --counts none --allow-empty",
     );
-    assert!(fails(dir.path(), "make-book none", 1).contains("of 0 games none counts"));
+    assert!(fails(dir.path(), "make-book none", 1).contains("none of 0 games counts"));
     ok(dir.path(), "make-book -q none --bin none.bin --allow-empty");
 }

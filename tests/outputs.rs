@@ -227,15 +227,15 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     for (line, reason) in [
         (
             format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),
-            "of 45 games none counts (45 filtered by rating)",
+            "none of 45 games counts (45 filtered by rating)",
         ),
         (
             "bad.pgn --bin a.bin".to_owned(),
-            "of 1 games none counts (1 rejected); rejected first: bad.pgn: game 0, byte 15",
+            "none of 1 games counts (1 rejected); rejected first: bad.pgn: game 0, byte 15",
         ),
         (
             format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),
-            "of 7 moves none is kept (7 played fewer than 50 times)",
+            "none of 7 moves is kept (7 played fewer than 50 times)",
         ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --force --leveldb a.idx --obs a.obs.db3"),

@@ -584,7 +584,7 @@ def run(spark, arguments, options):
         first = about["rejected"][0]
         raise Failure(f"{first['file']}: game {first['game']}, byte {first['offset']}: {first['reason']}; without --strict the game is dropped")
     if about["plies"] == 0 and not arguments.allow_empty:
-        raise Failure(f"nothing was written: of {about['games']['read']} games none counts; --allow-empty writes the counts all the same")
+        raise Failure(f"nothing was written: none of {about['games']['read']} games counts; --allow-empty writes empty counts")
 
     has_identity = about["variant"] != "normal"
     columns = ["key", "move", "black", "wins", "draws", "losses"] + ["identity"] * has_identity
@@ -627,19 +627,19 @@ def parsed(line):
     """The arguments of a command line, and those of them that are for the binary."""
     parser = argparse.ArgumentParser(
         prog="polybook_spark.py",
-        description="Counts games with polybook on a Spark cluster. Options that choose games are those of polybook make-book.",
+        description="Counts games with polybook on a Spark cluster. Options that filter games are those of polybook make-book.",
         allow_abbrev=False,
     )
     parser.add_argument("pgn", nargs="+", help="PGN files: paths that every worker sees, or addresses in an object store")
-    parser.add_argument("--counts", required=True, metavar="DIR", help="write the counts to this directory, of any file system that Spark knows")
-    parser.add_argument("--force", action="store_true", help="replace counts that exist")
+    parser.add_argument("--counts", required=True, metavar="DIR", help="write the counts to this directory, on any file system of Spark")
+    parser.add_argument("--force", action="store_true", help="replace existing counts")
     parser.add_argument("--allow-empty", action="store_true", help="write counts even if no game counts")
     parser.add_argument("--strict", action="store_true", help="write nothing if a game is rejected")
-    parser.add_argument("--polybook", default="polybook", metavar="FILE", help="the binary, which is sent to the workers; local:FILE is there already")
-    parser.add_argument("--split", type=size, default=size("256MiB"), metavar="SIZE", help="a task reads so much of a plain PGN [default: 256MiB]")
+    parser.add_argument("--polybook", default="polybook", metavar="FILE", help="the program, which is sent to the workers; local:FILE is installed there already")
+    parser.add_argument("--split", type=size, default=size("256MiB"), metavar="SIZE", help="how much of a plain PGN a task reads [default: 256MiB]")
     parser.add_argument("--parts", type=int, metavar="N", help="how many parts to write [default: one for 4,194,304 half-moves]")
     parser.add_argument("--memory", default="512MiB", metavar="SIZE", help="memory for the counts of a task [default: 512MiB]")
-    parser.add_argument("--threads", default="1", metavar="N", help="threads of a task: as many as spark.task.cpus [default: 1]")
+    parser.add_argument("--threads", default="1", metavar="N", help="threads of a task, as in spark.task.cpus [default: 1]")
     chosen = parser.add_argument_group("which games count (see polybook make-book --help)")
     for name in VALUED:
         chosen.add_argument(f"--{name}", action="append", metavar="VALUE", help=argparse.SUPPRESS)

@@ -188,9 +188,8 @@ fn of_book(
 ) -> anyhow::Result<Converted> {
     if let Some(option) = args.weighting.of_games() {
         let name = input::name(&args.input);
-        let usage = format!(
-            "{option} needs games, and {name} is a Polyglot book: polybook filter chooses its moves"
-        );
+        let usage =
+            format!("{option} needs games, and {name} is a Polyglot book: use polybook filter");
         return Err(Usage(usage).into());
     }
     let memory = args.resources.memory();

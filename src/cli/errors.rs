@@ -192,7 +192,7 @@ fn advice(err: &anyhow::Error) -> String {
     }
     let advice = match err.downcast_ref().map(Error::kind) {
         Some(ErrorKind::Exists) => ": remove it, or replace it with --force",
-        Some(ErrorKind::Empty) => "; --allow-empty writes the outputs all the same",
+        Some(ErrorKind::Empty) => "; --allow-empty writes empty outputs",
         Some(ErrorKind::Rejected) => "; without --strict the game is dropped",
         Some(ErrorKind::Foreign(ForeignFormat::Pgn)) => {
             ": polybook make-book makes a book of games"

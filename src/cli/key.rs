@@ -46,8 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     anyhow::ensure!(
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),
-        "{}: books leave this position out, because a rook may castle there that is not the outermost of its side: \
-         it has no key",
+        "{}: this position has no key, because an inner rook may castle; books leave it out",
         fen_of(pos)
     );
     Ok(text(key(pos)))

@@ -70,8 +70,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             run_plain(args, &index)?;
             if !args.json {
                 context.tell(
-                    "the numbers are those of the positions behind the moves: make-book --explorer would tell the \
-                     games that played each move here, average ratings and names of openings, and take filters\n",
+                    "these numbers are those of the positions after the moves; an index made with --explorer also \
+                     has the games that played each move here, ratings, names of openings and filters\n",
                 );
             }
             Ok(())

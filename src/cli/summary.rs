@@ -84,7 +84,7 @@ fn outputs(text: &mut String, report: &Report) {
     if report.totals.left_out > 0 {
         let _ = writeln!(
             text,
-            "{} half-moves are not in the book: a rook may castle there that is not the outermost",
+            "{} half-moves are not in the book: an inner rook may castle there",
             report.totals.left_out
         );
     }

@@ -147,7 +147,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if is_file {
         context.tell(&format!("{path}: {}\n", counted(moves, "move")));
     } else if moves == 0 {
-        context.tell("no move is known here, or within the limits\n");
+        context.tell("no moves here, or none that the options keep\n");
     }
     if args.json {
         json::print(&Document { path, moves })?;

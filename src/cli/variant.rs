@@ -73,7 +73,7 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
         return Ok(());
     }
     anyhow::bail!(
-        "{}: is for {}, not for {}: ask with --variant about a variant that it is for",
+        "{}: is for {}, not for {}: use --variant with a variant of the file",
         input::name(argument),
         own.join(", "),
         asked.name()

@@ -17,7 +17,7 @@ impl MakeBook {
         }
         let why = totals.why_none_counts();
         let games = totals.games.read;
-        let mut reason = format!("of {games} games none counts ({why})");
+        let mut reason = format!("none of {games} games counts ({why})");
         if let Some(first) = report.rejected.first() {
             reason.push_str(&format!("; rejected first: {first}"));
         }
@@ -41,7 +41,7 @@ impl Counted<'_> {
             return Ok(());
         }
         Err(Error::Empty {
-            reason: format!("of {} moves none is kept ({left_out})", left_out.all()),
+            reason: format!("none of {} moves is kept ({left_out})", left_out.all()),
         })
     }
 }

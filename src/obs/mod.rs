@@ -97,7 +97,7 @@ fn refuse_unfinished(resolved: &Path, path: &Path) -> Result<()> {
         beside.push(ending);
         if has_changes(Path::new(&beside)) {
             let problem = format!(
-                "beside it lies its {ending} file: another program has it open or did not finish; open and close it \
+                "its {ending} file is next to it: another program has it open or did not finish; open and close it \
                  there, or name another file"
             );
             return Err(Error::changed(path, problem));

@@ -50,7 +50,7 @@ impl Refusal {
         Refusal::new(
             StatusCode::MISDIRECTED_REQUEST,
             format!(
-                "this server does not go by the name \"{host}\": start it with --allow-host NAME"
+                "this server does not accept the host name \"{host}\": start it with --allow-host NAME"
             ),
         )
     }

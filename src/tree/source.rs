@@ -79,7 +79,7 @@ impl Source for crate::index::Index {
             if self.games(pos.key())?.is_empty() {
                 return Ok(Vec::new());
             }
-            let problem = "has no statistics: make it with --index-stats";
+            let problem = "has no statistics: make it with --explorer or --index-stats";
             return Err(Error::file(self.path(), problem));
         };
         let is_white = pos.position().turn().is_white();

@@ -232,7 +232,7 @@ fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
     let (theirs, own) = (named(theirs), named(own));
     if has_games {
         return format!(
-            "counted with {theirs}, and the games beside it with {own}: give the options of the counts, or count the \
+            "counted with {theirs}, and the other inputs with {own}: give the options of the counts, or count the \
              games with --counts first and add both"
         );
     }
