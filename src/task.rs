@@ -8,6 +8,7 @@
 //! around the operation.
 
 use std::{
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -85,7 +86,8 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
-        .map_err(|err| Error::file("threads", err.to_string()))
+        .map_err(io::Error::other)
+        .at("threads", "start")
 }
 
 /// Starts a thread that sends items. At most `ahead` wait to be received.

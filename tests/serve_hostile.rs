@@ -340,6 +340,213 @@ fn one_address_does_not_take_all_connections_of_a_server_for_others() {
     });
 }
 
+/// Games with a comment of a MiB each.
+fn large_games(dir: &std::path::Path, games: usize) {
+    let comment = "x".repeat(1 << 20);
+    let game = |number| format!("[Round \"{number}\"]\n\n1. e4 {{{comment}}} *\n\n");
+    let text: String = (0..games).map(game).collect();
+    std::fs::write(dir.join("large.pgn"), text).unwrap();
+}
+
+const PAGE_OF_TEXTS: &str =
+    "GET /games?limit=200 HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-chess-pgn\r\n\r\n";
+
+#[test]
+fn a_page_of_large_games_ends_early_and_the_next_goes_on() {
+    const GAMES: usize = 12;
+    let dir = temp();
+    large_games(dir.path(), GAMES);
+    let served = Served::start(dir.path(), "-q --no-cache large.pgn");
+    let rounds = |skip: usize| {
+        let path = format!("/games?sort=id&limit=200&skip={skip}");
+        let reply = served.ask("GET", &path, "Accept: application/x-chess-pgn\r\n");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let text = reply.text();
+        let lines = text.lines().filter(|line| line.starts_with("[Round "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut found = rounds(0);
+    assert_eq!(found.len(), 8);
+    found.extend(rounds(8));
+    found.sort();
+    found.dedup();
+    assert_eq!(found.len(), GAMES);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn texts_that_nobody_reads_do_not_fill_the_memory() {
+    const CLIENTS: usize = 60;
+    let dir = temp();
+    large_games(dir.path(), 9);
+    let served = Served::start(dir.path(), "-q --no-cache large.pgn");
+    let _deaf = hold(&served, CLIENTS, PAGE_OF_TEXTS.as_bytes());
+    let begun = Instant::now();
+    let mut number = 0;
+    while begun.elapsed() < Duration::from_secs(8) {
+        number += 1;
+        assert_eq!(served.get(&format!("/lichess?moves={number}")).status, 200);
+        thread::sleep(Duration::from_millis(100));
+    }
+    // The pages of all clients have 480 MiB.
+    let peak = served.peak_memory();
+    assert!(peak < 300 << 20, "{peak}");
+}
+
+/// A client of another address than `Served::connect`, if the machine has one.
+#[cfg(target_os = "linux")]
+fn other_address(served: &Served) -> Option<TcpStream> {
+    let port = served.address.port();
+    let stream = TcpStream::connect((std::net::Ipv6Addr::LOCALHOST, port)).ok()?;
+    let patience = Some(Duration::from_secs(60));
+    stream.set_read_timeout(patience).unwrap();
+    Some(stream)
+}
+
+#[cfg(all(feature = "compression", target_os = "linux"))]
+#[test]
+fn one_address_does_not_take_all_readers_of_texts_for_others() {
+    use flate2::{Compression, write::GzEncoder};
+
+    let dir = temp();
+    let text = std::fs::read(sample("selfplay.pgn")).unwrap();
+    let packed = std::fs::File::create(dir.path().join("packed.pgn.gz")).unwrap();
+    let mut packed = GzEncoder::new(packed, Compression::fast());
+    packed.write_all(&text).unwrap();
+    packed.finish().unwrap();
+    let args = "-q --no-cache packed.pgn.gz --listen [::]:0";
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        crate::common::skip("this machine has no IPv6");
+        return;
+    }
+    let mut served = Served::start(dir.path(), args);
+    served.address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    // Each unpacks the file anew for each of its games.
+    let _reading = hold(&served, 200, PAGE_OF_TEXTS.as_bytes());
+    thread::sleep(Duration::from_secs(1));
+    let mut other = other_address(&served).expect("the server listens at all addresses");
+    let asked = "GET /game/00000000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let begun = Instant::now();
+    other.write_all(asked.as_bytes()).unwrap();
+    let mut answer = String::new();
+    other.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn idle_connections_leave_open_files_for_the_games() {
+    let dir = temp();
+    let args = args!["-q", sample("famous.pgn"), "--no-cache"];
+    let served = Served::start_with(dir.path(), args, |command| {
+        let mut limited = std::process::Command::new("sh");
+        limited
+            .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(dir.path())
+            .env("HOME", dir.path())
+            .stdout(Stdio::piped());
+        *command = limited;
+    });
+    // One that is accepted before the others asks while they are idle. (The system keeps 128 that wait.)
+    let mut stream = served.connect();
+    let _idle = hold(&served, 150, b"");
+    thread::sleep(Duration::from_secs(1));
+    let asked = b"GET /games HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-chess-pgn\r\nConnection: close\r\n\r\n";
+    stream.write_all(asked).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Only root can start a program as a user that has no other threads.
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_that_get_no_threads_say_so_and_end() {
+    use std::{
+        fs,
+        io::{BufRead as _, BufReader},
+        os::unix::fs::PermissionsExt as _,
+        process::Command,
+    };
+
+    let dir = temp();
+    let all = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(dir.path(), all).unwrap();
+    fs::copy(sample("famous.pgn"), dir.path().join("games.pgn")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_polybook"), dir.path().join("polybook")).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q games.pgn --min-game 1 --leveldb index --explorer --obs games.obs.db3",
+    );
+    let with_threads = |threads: usize, line: &str| {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=54321", "--regid=54321", "--clear-groups"])
+            .args(["prlimit", &format!("--nproc={threads}"), "./polybook"])
+            .args(line.split(' '))
+            .env("HOME", dir.path())
+            .current_dir(dir.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    };
+    let version = with_threads(100, "--version").output();
+    if !version.is_ok_and(|output| output.status.success()) {
+        crate::common::leave_out("this user cannot start a program as another");
+        return;
+    }
+    for line in [
+        "make-book -q games.pgn --min-game 1 --leveldb new --bin new.bin --counts counts --threads 2 --force",
+        "convert -q games.obs.db3 converted.bin --threads 2",
+        "moves --leveldb index e4",
+        "serve -v index --threads 3 --listen 127.0.0.1:0",
+        "serve --no-cache games.pgn --threads 2 --listen 127.0.0.1:0 -q",
+    ] {
+        let is_server = line.starts_with("serve");
+        let mut failed = 0;
+        for threads in 1..30 {
+            let mut child = with_threads(threads, line).spawn().unwrap();
+            let mut out = BufReader::new(child.stdout.take().unwrap());
+            let (mut first, begun) = (String::new(), Instant::now());
+            out.read_line(&mut first).unwrap();
+            let serves = is_server && !first.is_empty();
+            if serves {
+                let address = first.trim().trim_start_matches("http://");
+                let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+                let asked =
+                    b"GET /lichess HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+                stream.write_all(asked).unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                assert!(answer.starts_with("HTTP/1.1 200"), "{threads}: {answer}");
+                let term = Command::new("kill").arg(child.id().to_string()).status();
+                assert!(term.unwrap().success());
+            }
+            let output = child.wait_with_output().unwrap();
+            let status = output.status.code();
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                begun.elapsed() < Duration::from_secs(10),
+                "{threads}: {line}"
+            );
+            match (serves, status) {
+                (true, Some(143)) => break,
+                (false, Some(0)) if !is_server => break,
+                _ => {}
+            }
+            assert_eq!(status, Some(1), "{threads}, {line}: {text}");
+            let is_clear = text.lines().count() == 1 && !text.contains("internal error");
+            assert!(is_clear, "{threads}, {line}: {text}");
+            failed += 1;
+        }
+        assert!((1..29).contains(&failed), "{line}: {failed}");
+    }
+}
+
 #[test]
 fn games_without_tags_are_read_as_fast_as_others() {
     const GAMES: usize = 60_000;

@@ -1,16 +1,20 @@
-//! What polybook adds to an answer for its own page: the position, its line and its legal moves, so that the page needs
-//! no rules of chess.
+//! What the page needs because it knows no rules of chess: positions with their lines and legal moves, and the moves of
+//! games and of text that people paste.
 
 use serde::Serialize;
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::request::Request;
-use crate::{explorer::Answer, position::BookMove};
+use crate::{
+    explorer::Answer,
+    pgn::{GameReader, Token},
+    position::{BookMove, Variant, fen_of, read_move},
+};
 
 /// A position for a board.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Board {
-    /// The position behind the line.
+    /// The position after the line.
     fen: String,
     /// Whether the king of the side to move is attacked.
     check: bool,
@@ -18,7 +22,7 @@ pub(super) struct Board {
     line: Vec<WrittenMove>,
     /// The moves that the rules allow.
     legal: Vec<WrittenMove>,
-    /// Of the moves of the answer, those behind which more games pass than played them.
+    /// Of the moves of the answer, those whose positions more games reach than played them.
     transpositions: Vec<Transpositions>,
 }
 
@@ -31,7 +35,7 @@ pub(super) struct WrittenMove {
     san: String,
 }
 
-/// Games that reach the position behind a move by other ways.
+/// Games that reach the position after a move by another move order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 struct Transpositions {
     uci: String,
@@ -55,7 +59,7 @@ impl WrittenMove {
 }
 
 impl Board {
-    /// The board of a request, with what an answer tells of transpositions if it was asked for.
+    /// The board of a request, with what an answer says of transpositions if it was asked for.
     pub(super) fn new(request: &Request, answer: &Answer) -> Board {
         let line = &request.query.line;
         let pos = line.position();
@@ -74,7 +78,7 @@ impl Board {
         });
         Board {
             line: played.collect(),
-            fen: crate::position::fen_of(pos),
+            fen: fen_of(pos),
             check: pos.is_check(),
             legal: pos
                 .legal_moves()
@@ -83,5 +87,151 @@ impl Board {
                 .collect(),
             transpositions: transpositions.collect(),
         }
+    }
+}
+
+/// The moves of a game, as far as they can be played.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub(super) struct Moves {
+    /// The variant, by its name in the protocol of engines.
+    variant: Variant,
+    /// Where the game begins, `None` for the start of its variant.
+    start: Option<String>,
+    /// The main line.
+    moves: Vec<WrittenMove>,
+    /// Why the line ends before the text does.
+    problem: Option<String>,
+    /// The tags in the order of the text.
+    tags: Vec<(String, String)>,
+}
+
+impl Moves {
+    /// Reads the first game of a text.
+    pub(super) fn of_game(text: &[u8]) -> Moves {
+        let mut moves = Moves::default();
+        moves.problem = moves.read(&mut GameReader::new(text)).err();
+        moves
+    }
+
+    /// Reads what was pasted: a FEN or EPD, or moves with or without tags, numbers and comments.
+    pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
+        let text = text.trim();
+        let mut game = GameReader::new(text.as_bytes());
+        let mut moves = Moves {
+            variant,
+            ..Moves::default()
+        };
+        if let Ok(pos) = variant.parse_position(text) {
+            moves.start = Some(fen_of(&pos));
+        } else if text.starts_with('[') || !game.next_game() {
+            return Moves::of_game(text.as_bytes());
+        } else {
+            moves.problem = moves.play(&mut game, variant.start()).err();
+        }
+        moves
+    }
+
+    /// Reads the tags and the moves of a game, as far as it can. The error says what stopped it.
+    fn read(&mut self, game: &mut GameReader<'_>) -> Result<(), String> {
+        if !game.next_game() {
+            return Err("there is no game in this text".to_owned());
+        }
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let tags = game.tags();
+        self.tags = tags
+            .iter()
+            .map(|tag| (text(tag.name), text(tag.value)))
+            .collect();
+        self.variant = Variant::from_tag(tags.get(b"Variant"))
+            .map_err(|_| "polybook does not support the variant of this game")?;
+        let mut start = self.variant.start();
+        let fen = tags.get(b"FEN").map(text);
+        if let Some(fen) = fen.filter(|fen| !fen.trim().is_empty()) {
+            (start, _) = self
+                .variant
+                .game_start(&fen)
+                .map_err(|err| err.to_string())?;
+            self.start = Some(fen_of(&start));
+        }
+        self.play(game, start)
+    }
+
+    /// Plays the moves of a game from `pos`. The error says what stopped them.
+    fn play(&mut self, game: &mut GameReader<'_>, mut pos: VariantPosition) -> Result<(), String> {
+        loop {
+            let (text, read) = match game.next_token() {
+                Token::Move { text, .. } => {
+                    (text, read_move(&pos, text).map_err(|err| err.to_string()))
+                }
+                Token::Unreadable { text, .. } => (text, Err("not a move".to_owned())),
+                Token::NullMove { .. } => (&b"--"[..], Err("a null move".to_owned())),
+                _ => return Ok(()),
+            };
+            let mv = read.map_err(|problem| {
+                let text = String::from_utf8_lossy(text);
+                format!("move {}, \"{text}\": {problem}", self.moves.len() + 1)
+            })?;
+            self.moves.push(WrittenMove::new(&pos, mv));
+            pos.play_unchecked(mv);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sans(moves: &Moves) -> String {
+        let sans: Vec<_> = moves.moves.iter().map(WrittenMove::san).collect();
+        sans.join(" ")
+    }
+
+    #[test]
+    fn a_game_is_played_as_far_as_it_goes() {
+        let game = Moves::of_game(
+            b"[White \"A\"]\n\n1. e4 {best} e5 (1... c5) 2. Nf3 Nc6 3. Bb5 a6 4. O-O Kd5 1-0",
+        );
+        assert_eq!(sans(&game), "e4 e5 Nf3 Nc6 Bb5 a6 O-O");
+        assert_eq!(
+            game.problem.as_deref(),
+            Some("move 8, \"Kd5\": illegal move")
+        );
+        assert_eq!(game.tags, [("White".to_owned(), "A".to_owned())]);
+        let empty = Moves::of_game(b"");
+        assert!(empty.problem.is_some() && empty.moves.is_empty());
+        let from = Moves::of_game(b"[FEN \"4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\"]\n\n1. O-O-O *");
+        assert_eq!(sans(&from), "O-O-O");
+        assert!(from.start.is_some());
+    }
+
+    #[test]
+    fn what_is_pasted_is_told_by_its_form() {
+        let fen = Moves::of_text(Variant::Standard, "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\n");
+        assert!(fen.start.is_some() && fen.problem.is_none());
+        let epd = Moves::of_text(
+            Variant::Standard,
+            "4k3/8/8/8/8/8/8/R3K3 w Q - hmvc 3; id \"a\";",
+        );
+        assert!(epd.start.unwrap().ends_with(" 3 1"));
+        let line = Moves::of_text(Variant::Standard, "1. e4 c5 2. Nf3");
+        assert_eq!(sans(&line), "e4 c5 Nf3");
+        assert_eq!(
+            sans(&Moves::of_text(Variant::Standard, "e2e4 c7c5")),
+            "e4 c5"
+        );
+        assert_eq!(
+            sans(&Moves::of_text(
+                Variant::Standard,
+                "[White \"A\"]\n\n1. d4 *"
+            )),
+            "d4"
+        );
+        assert!(
+            Moves::of_text(Variant::Standard, "good morning")
+                .problem
+                .is_some()
+        );
+        let drops = Moves::of_text(Variant::Crazyhouse, "e4 d5 exd5 Qxd5 Nc3 P@d4");
+        assert_eq!(drops.moves.len(), 6);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::{
     fs::{self, DirBuilder, File, Metadata},
-    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use tempfile::TempDir;
 
+use super::hash;
 use crate::{
     MakeBook,
     error::{At, Error, Result},
@@ -169,12 +169,6 @@ impl Cache {
             .join(format!("{prefix}{:016x}", hash(&state)));
         Ok(CachedIndex { pgn, path, prefix })
     }
-}
-
-fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl CachedIndex {

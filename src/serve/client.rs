@@ -1,34 +1,299 @@
-//! Whether the client of a connection is still there. hyper does not always notice that it has hung up.
+//! Who asks: whether a client is still there, and how much of the server it takes.
+//!
+//! What requests take, they take twice: of what the whole server has, and of the share of the client's address. So one
+//! address cannot keep the others from being answered.
 
 use std::{
-    io::{self, ErrorKind},
-    net,
-    sync::Arc,
+    collections::HashMap,
+    io::ErrorKind,
+    net::{self, IpAddr},
+    sync::{Arc, Weak},
+    time::Duration,
 };
 
-use tokio::net::TcpStream;
+use tokio::{
+    net::TcpStream,
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
-/// The client of a connection.
+use super::{Refusal, content::Content};
+
+/// How long a request waits for what others have taken.
+const WAITING: Duration = Duration::from_secs(10);
+
+/// The largest answer that needs no permit until it is sent. The system's own buffers hold about as much.
+const SMALL: usize = 64 << 10;
+
+/// How much clients may take at once.
+#[derive(Copy, Clone)]
+struct Limits {
+    connections: usize,
+    /// Requests that are answered. More wait.
+    requests: usize,
+    /// Requests that read games' texts or wait to, so that counts are still answered.
+    texts: usize,
+    /// Bytes of large answers that are not sent yet.
+    unsent: usize,
+}
+
+const OF_SERVER: Limits = Limits {
+    // Those beyond wait to be accepted.
+    connections: 4096,
+    requests: 256,
+    texts: 64,
+    unsent: 64 << 20,
+};
+
+const OF_ADDRESS: Limits = Limits {
+    connections: 256,
+    requests: 32,
+    texts: 2,
+    unsent: 16 << 20,
+};
+
+/// On this machine all clients have the same address.
+const OF_THIS_MACHINE: Limits = Limits {
+    connections: Semaphore::MAX_PERMITS,
+    requests: Semaphore::MAX_PERMITS,
+    texts: Semaphore::MAX_PERMITS,
+    unsent: Semaphore::MAX_PERMITS,
+};
+
+/// Permits, as many as the limits say.
+struct Capacity {
+    connections: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
+    texts: Arc<Semaphore>,
+    unsent: Arc<Semaphore>,
+}
+
+impl Capacity {
+    fn new(limits: Limits) -> Arc<Capacity> {
+        let permits = |count| Arc::new(Semaphore::new(count));
+        Arc::new(Capacity {
+            connections: permits(limits.connections),
+            requests: permits(limits.requests),
+            texts: permits(limits.texts),
+            unsent: permits(limits.unsent),
+        })
+    }
+}
+
+/// All clients of a server.
+pub(super) struct Clients {
+    server: Arc<Capacity>,
+    share: Limits,
+    /// The shares of the addresses that have connections.
+    shares: HashMap<IpAddr, Weak<Capacity>>,
+}
+
+/// The client of a connection. The connection counts until nothing is done for the client any more.
 #[derive(Clone)]
-pub(super) struct Client(Arc<net::TcpStream>);
+pub(super) struct Client {
+    stream: Arc<net::TcpStream>,
+    server: Arc<Capacity>,
+    share: Arc<Capacity>,
+    _places: Arc<[OwnedSemaphorePermit; 2]>,
+}
 
-impl Client {
-    /// The client of a stream, which goes on as before.
-    ///
-    /// # Errors
-    ///
-    /// A system that has no more open files.
-    pub(super) fn of(stream: TcpStream) -> io::Result<(Client, TcpStream)> {
-        let stream = stream.into_std()?;
-        let client = Client(Arc::new(stream.try_clone()?));
-        Ok((client, TcpStream::from_std(stream)?))
+impl Clients {
+    /// No clients yet of a server that listens at this address.
+    pub(super) fn new(listening: IpAddr) -> Clients {
+        let connections = most_connections();
+        Clients {
+            server: Capacity::new(Limits {
+                connections,
+                ..OF_SERVER
+            }),
+            share: match listening.is_loopback() {
+                true => OF_THIS_MACHINE,
+                false => OF_ADDRESS,
+            },
+            shares: HashMap::new(),
+        }
     }
 
-    /// Whether the client has hung up. Never waits.
+    /// A place for a connection, once one is free.
+    pub(super) async fn place(&self) -> OwnedSemaphorePermit {
+        let place = Arc::clone(&self.server.connections).acquire_owned().await;
+        place.expect("nobody closes the semaphore")
+    }
+
+    /// The client of a stream, and the stream for another runtime; `None` if its address has too many connections, or the system has
+    /// no more open files.
+    pub(super) fn enter(
+        &mut self,
+        place: OwnedSemaphorePermit,
+        stream: TcpStream,
+        address: IpAddr,
+    ) -> Option<(Client, net::TcpStream)> {
+        let share = self.share_of(address);
+        let own = Arc::clone(&share.connections).try_acquire_owned().ok()?;
+        let stream = stream.into_std().ok()?;
+        let client = Client {
+            stream: Arc::new(stream.try_clone().ok()?),
+            server: Arc::clone(&self.server),
+            share,
+            _places: Arc::new([place, own]),
+        };
+        Some((client, stream))
+    }
+
+    /// The share of an address, which all of its connections have in common.
+    fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
+        let address = owned(address);
+        if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
+            return share;
+        }
+        self.shares.retain(|_, share| share.strong_count() > 0);
+        let share = Capacity::new(self.share);
+        self.shares.insert(address, Arc::downgrade(&share));
+        share
+    }
+}
+
+/// How many connections there may be: each takes two open files, and half of those that there may be are for an index,
+/// some for the games and the program itself. Eight are left however few open files there may be.
+#[cfg(unix)]
+fn most_connections() -> usize {
+    let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
+    let files = usize::try_from(soft / 2).unwrap_or(usize::MAX);
+    (files.saturating_sub(64) / 2).clamp(8, OF_SERVER.connections)
+}
+
+/// Elsewhere the system has no limit that matters.
+#[cfg(not(unix))]
+fn most_connections() -> usize {
+    OF_SERVER.connections
+}
+
+/// What one client has for itself: an IPv4 address, or the 64 bits of a network of IPv6.
+fn owned(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => {
+            let network = address.to_bits() >> 64 << 64;
+            IpAddr::V6(network.into())
+        }
+    }
+}
+
+impl Client {
+    /// Whether the client has hung up, which hyper does not always notice. Never waits.
     pub(super) fn is_gone(&self) -> bool {
-        match self.0.peek(&mut [0]) {
+        match self.stream.peek(&mut [0]) {
             Ok(waiting) => waiting == 0,
             Err(err) => err.kind() != ErrorKind::WouldBlock,
         }
+    }
+
+    /// A place for a request, once one is free.
+    ///
+    /// # Errors
+    ///
+    /// Waiting too long.
+    pub(super) async fn place_for_request(&self) -> Result<impl Send + use<>, Refusal> {
+        let own = in_time(Arc::clone(&self.share.requests).acquire_owned()).await?;
+        let place = in_time(Arc::clone(&self.server.requests).acquire_owned()).await?;
+        Ok((own, place))
+    }
+
+    /// A place for a request for games' texts, once the client's address has one.
+    ///
+    /// # Errors
+    ///
+    /// Waiting too long, and too many requests of all clients.
+    pub(super) async fn place_for_texts(&self) -> Result<impl Send + use<>, Refusal> {
+        let own = in_time(Arc::clone(&self.share.texts).acquire_owned()).await?;
+        let place = Arc::clone(&self.server.texts).try_acquire_owned();
+        let too_many = |_| Refusal::unavailable("too many games are being read: ask again");
+        Ok((own, place.map_err(too_many)?))
+    }
+
+    /// A content that takes permits until it is sent, if it is large.
+    ///
+    /// # Errors
+    ///
+    /// An address that has too much to read, and waiting too long for others to read theirs.
+    pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
+        if content.size() <= SMALL {
+            return Ok(content);
+        }
+        // One that is larger than a share is sent too, when nothing else is.
+        let permits = content.size().min(OF_ADDRESS.unsent) as u32;
+        let own = Arc::clone(&self.share.unsent).try_acquire_many_owned(permits);
+        let too_much = |_| Refusal::unavailable("read the answers that you asked for before");
+        let own = own.map_err(too_much)?;
+        let unsent = Arc::clone(&self.server.unsent).acquire_many_owned(permits);
+        Ok(content.holding((own, in_time(unsent).await?)))
+    }
+}
+
+/// A permit, or a refusal once that takes too long.
+pub(super) async fn in_time<T>(
+    permit: impl Future<Output = Result<T, AcquireError>>,
+) -> Result<T, Refusal> {
+    match timeout(WAITING, permit).await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(Refusal::unavailable("too many requests at once: ask again")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_network() -> Clients {
+        Clients::new([0, 0, 0, 0].into())
+    }
+
+    #[test]
+    fn the_connections_of_an_address_share_and_leave_the_rest_to_others() {
+        let mut clients = on_network();
+        let mut share = |client: &str| clients.share_of(client.parse().unwrap());
+        let first = share("10.0.0.1");
+        assert!(Arc::ptr_eq(&first, &share("::ffff:10.0.0.1")));
+        assert!(!Arc::ptr_eq(&first, &share("10.0.0.2")));
+        let network = share("2001:db8:0:1::1");
+        assert!(Arc::ptr_eq(&network, &share("2001:db8:0:1:ffff::")));
+        assert!(!Arc::ptr_eq(&network, &share("2001:db8:0:2::")));
+        assert_eq!(first.requests.available_permits(), OF_ADDRESS.requests);
+        drop((first, network));
+        // Those of addresses without connections go when another comes.
+        share("10.0.0.3");
+        assert_eq!(clients.shares.len(), 1);
+    }
+
+    #[test]
+    fn large_answers_are_counted_until_they_are_sent() {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut clients = on_network();
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap());
+            let (stream, place) = (stream.await.unwrap(), clients.place().await);
+            let client = clients.enter(place, stream, [10, 0, 0, 1].into());
+            let (client, _stream) = client.unwrap();
+            let content = |size| Content::pgn(vec![b'x'; size]);
+            let unsent = || OF_SERVER.unsent - client.server.unsent.available_permits();
+
+            let small = client.to_be_sent(content(SMALL)).await.unwrap();
+            assert_eq!(unsent(), 0);
+            let large = client.to_be_sent(content(5 << 20)).await.unwrap();
+            let etag = large.etag();
+            let response = large.into_response(etag);
+            assert_eq!(unsent(), 5 << 20);
+            // More than the address may have, whatever others read.
+            let refusal = client.to_be_sent(content(12 << 20)).await;
+            assert_eq!(refusal.map(|_| ()).unwrap_err().status(), 503);
+            drop((small, response));
+            assert_eq!(unsent(), 0);
+            let largest = client.to_be_sent(content(24 << 20)).await.unwrap();
+            assert_eq!(unsent(), OF_ADDRESS.unsent);
+            drop(largest);
+            assert_eq!(unsent(), 0);
+        });
     }
 }

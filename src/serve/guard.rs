@@ -1,30 +1,24 @@
-//! Which hosts a request may name.
+//! Which hosts a request may name, and the pages of which origins may read the answers.
 //!
 //! A browser does not let a page of another origin read the answers, unless `--allow-origin` names it. Such a page could
 //! only read them if its own name resolved to this machine (DNS rebinding). Its requests then name that host, and are
 //! refused.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{fmt, net::IpAddr, str::FromStr};
 
-use axum::http::{HeaderMap, Uri, header, uri::Authority};
+use axum::http::{HeaderMap, HeaderValue, Uri, header, uri::Authority};
 
 use super::refusal::Refusal;
 
 /// The hosts that a server goes by.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
-    listening: IpAddr,
-    allowed: Vec<String>,
+    pub(super) listening: IpAddr,
+    /// Names besides `localhost`.
+    pub(super) allowed: Vec<String>,
 }
 
 impl Hosts {
-    pub(super) fn new(listening: SocketAddr, allowed: Vec<String>) -> Hosts {
-        Hosts {
-            listening: listening.ip(),
-            allowed,
-        }
-    }
-
     /// Lets a request pass if every host that it names is one of ours.
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
@@ -63,12 +57,71 @@ impl Hosts {
     }
 }
 
+/// An origin whose pages may read the answers: scheme, host and port as a browser names them, or `*` for all.
+///
+/// ```
+/// use polybook::serve::Origin;
+///
+/// let origin: Origin = "https://Chess.example:443".parse()?;
+/// assert_eq!(origin.to_string(), "https://chess.example");
+/// assert!("chess.example".parse::<Origin>().is_err());
+/// assert!("https://chess.example/page".parse::<Origin>().is_err());
+/// # Ok::<(), polybook::serve::OriginError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin(pub(super) HeaderValue);
+
+/// A text that is no origin.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "write an origin such as https://chess.example or http://localhost:3000, without a path, or *"
+)]
+pub struct OriginError;
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.to_str().unwrap_or_default())
+    }
+}
+
+impl FromStr for Origin {
+    type Err = OriginError;
+
+    fn from_str(text: &str) -> Result<Origin, OriginError> {
+        if text == "*" {
+            return Ok(Origin(HeaderValue::from_static("*")));
+        }
+        let lower = text.to_ascii_lowercase();
+        let uri: Uri = lower.parse().map_err(|_| OriginError)?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(OriginError);
+        };
+        let is_bare = lower == format!("{scheme}://{authority}") && !lower.contains('@');
+        // Browsers leave out the usual port.
+        let usual = [("http", 80), ("https", 443)];
+        let named = match authority.port_u16() {
+            Some(port) if usual.contains(&(scheme, port)) => {
+                format!("{scheme}://{}", authority.host())
+            }
+            _ => lower.clone(),
+        };
+        let value = HeaderValue::try_from(named).map_err(|_| OriginError)?;
+        is_bare.then_some(Origin(value)).ok_or(OriginError)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     fn check(listening: &str, host: &str) -> bool {
-        let hosts = Hosts::new(listening.parse().unwrap(), vec!["chess.example".to_owned()]);
+        let listening: SocketAddr = listening.parse().unwrap();
+        let hosts = Hosts {
+            listening: listening.ip(),
+            allowed: vec!["chess.example".to_owned()],
+        };
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         hosts.check(&"/lichess".parse().unwrap(), &headers).is_ok()
@@ -104,7 +157,10 @@ mod tests {
 
     #[test]
     fn an_address_in_the_request_line_counts_too() {
-        let hosts = Hosts::new("127.0.0.1:1".parse().unwrap(), Vec::new());
+        let hosts = Hosts {
+            listening: [127, 0, 0, 1].into(),
+            allowed: Vec::new(),
+        };
         let mut headers = HeaderMap::new();
         assert!(hosts.check(&"/".parse().unwrap(), &headers).is_err());
         headers.insert(header::HOST, "localhost".parse().unwrap());

@@ -36,13 +36,14 @@ pub struct Served {
 pub(super) type Log = Arc<dyn Fn(&Served) + Send + Sync>;
 
 /// Hands requests to the thread of the log.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Logging {
     waiting: SyncSender<Served>,
     left_out: Arc<AtomicU64>,
 }
 
 /// The end of the log's thread.
+#[derive(Debug)]
 pub(super) struct LastLines(Receiver<()>);
 
 impl Logging {

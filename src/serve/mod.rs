@@ -4,38 +4,38 @@
 //! [`run`](Listening::run) answers until its [`Stop`] says so. [`Parameters`] and [`Request`] are what a request asks; a
 //! [`Refusal`] is what it gets when it cannot be answered. The page's files are part of the program.
 
-mod addresses;
-mod answer;
-mod answering;
-mod asked;
 mod board;
 mod books;
 mod cache;
 mod client;
-mod game;
-mod given;
+mod content;
 mod guard;
 mod http;
 mod log;
-mod origin;
 mod page;
 mod parameters;
-mod patient;
 mod refusal;
 mod request;
+mod response_cache;
 mod routes;
 mod server;
-mod stop;
-mod validator;
+mod state;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex, TemporaryCache},
+    guard::{Origin, OriginError},
     log::Served,
-    origin::{Origin, OriginError},
     parameters::Parameters,
     refusal::Refusal,
     request::{Request, Route},
-    server::{Listening, Server},
-    stop::Stop,
+    server::{Listening, Server, Stop},
 };
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

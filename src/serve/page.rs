@@ -1,18 +1,17 @@
 //! The page's files, which are part of the program.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderValue, Response, header},
+    http::header,
+    response::{IntoResponse, Response},
     routing::get,
 };
 
 use super::{
     Refusal,
-    validator::{etag_of, is_known, not_modified},
+    content::{etag_of, not_modified},
 };
 
 /// What the page may load and do: its own files, and nothing inline.
@@ -70,26 +69,19 @@ pub(super) fn routes() -> Router {
 }
 
 impl File {
-    fn answer(self, request: &Request) -> Response<Body> {
-        let mut hasher = DefaultHasher::new();
-        self.bytes.hash(&mut hasher);
-        let etag = etag_of(hasher.finish());
-        if is_known(request.headers(), &etag) {
-            return not_modified(etag);
+    fn answer(self, request: &Request) -> Response {
+        let etag = etag_of(&self.bytes);
+        if let Some(response) = not_modified(request.headers(), &etag) {
+            return response;
         }
-        let mut response = Response::new(Body::from(self.bytes));
-        let headers = response.headers_mut();
-        headers.insert(header::ETAG, etag);
-        for (name, value) in [
+        let headers = [
             (header::CONTENT_TYPE, self.media_type),
             (header::CACHE_CONTROL, "no-cache"),
             (header::CONTENT_SECURITY_POLICY, POLICY),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::REFERRER_POLICY, "no-referrer"),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        response
+        ];
+        ([(header::ETAG, etag)], headers, Body::from(self.bytes)).into_response()
     }
 }
 

@@ -1,10 +1,19 @@
 //! Requests that are not answered: a status and one line of text.
 
+use std::path::Path;
+
 use axum::{
-    body::Body,
-    http::{Response, StatusCode, header},
-    response::IntoResponse,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
 };
+
+use crate::error::Error;
+
+/// Why a request for texts is not answered after ten seconds.
+const TOO_SLOW: &str =
+    "reading these games takes too long: ask for fewer of them, or serve an unpacked PGN";
+
+const PANICKED: &str = "internal error; please report it with this address";
 
 /// Why a request is not answered.
 ///
@@ -39,20 +48,16 @@ impl Refusal {
 
     /// Neither `GET` nor `HEAD`: 405.
     pub(super) fn method() -> Refusal {
-        Refusal::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "only GET and HEAD are answered",
-        )
+        let text = "only GET and HEAD are answered";
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
     /// A host that this server does not go by: 421.
     pub(super) fn misdirected(host: &str) -> Refusal {
-        Refusal::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            format!(
-                "this server does not accept the host name \"{host}\": start it with --allow-host NAME"
-            ),
-        )
+        let text = format!(
+            "this server does not accept the host name \"{host}\": start it with --allow-host NAME"
+        );
+        Refusal::new(StatusCode::MISDIRECTED_REQUEST, text)
     }
 
     /// The server cannot answer now, or a file of its data cannot be read: 503.
@@ -71,20 +76,67 @@ impl Refusal {
     }
 }
 
+/// An error of the data, which names files without the directories that they are in.
+impl From<Error> for Refusal {
+    fn from(err: Error) -> Refusal {
+        let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
+        Refusal::unavailable(match err {
+            Error::Io {
+                path,
+                doing,
+                source,
+            } => {
+                // The system's own text has no path; that of a library may have one.
+                let text = match source.raw_os_error() {
+                    Some(_) => source.to_string(),
+                    None => source.kind().to_string(),
+                };
+                let reason = text.split(" (os error ").next().unwrap_or(&text);
+                format!("cannot {doing} {}: {reason}", name(&path))
+            }
+            Error::File { path, problem, .. } => format!("{}: {problem}", name(&path)),
+            Error::Format { path, source } => format!("{}: {source}", name(&path)),
+            Error::Interrupted => TOO_SLOW.to_owned(),
+            Error::Panicked { .. } => PANICKED.to_owned(),
+            _ => "the data cannot be read".to_owned(),
+        })
+    }
+}
+
 impl IntoResponse for Refusal {
-    fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::from(format!("{}\n", self.text)));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        let plain = "text/plain; charset=utf-8";
-        headers.insert(
-            header::CONTENT_TYPE,
-            header::HeaderValue::from_static(plain),
-        );
+    fn into_response(self) -> Response {
+        let mut response = (self.status, format!("{}\n", self.text)).into_response();
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            let allowed = header::HeaderValue::from_static("GET, HEAD");
-            headers.insert(header::ALLOW, allowed);
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            response.headers_mut().insert(header::ALLOW, allowed);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_is_told_in_its_words_and_without_directories() {
+        let told = |source: io::Error| {
+            let path = "games/secret/idx".into();
+            let doing = "open";
+            let err = Error::Io {
+                path,
+                doing,
+                source,
+            };
+            Refusal::from(err).text().to_owned()
+        };
+        let system = told(io::Error::from_raw_os_error(24));
+        assert!(system.starts_with("cannot open idx: ") && !system.contains("os error"));
+        #[cfg(unix)]
+        assert_eq!(system, "cannot open idx: Too many open files");
+        let other = told(io::Error::other("games/secret/idx is bad"));
+        assert_eq!(other, "cannot open idx: other error");
     }
 }

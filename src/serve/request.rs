@@ -76,15 +76,7 @@ impl Request {
             Route::Games => Parameters::parse_only(query, &OF_GAMES),
             Route::Book => Parameters::parse_only(query, &OF_BOOKS),
         };
-        Request::of(route, &parameters?)
-    }
-
-    /// The same of parameters that are read.
-    ///
-    /// # Errors
-    ///
-    /// A parameter of the route that is malformed or missing.
-    pub fn of(route: Route, parameters: &Parameters) -> Result<Request, Refusal> {
+        let parameters = &parameters?;
         let (start, line) = line(parameters)?;
         let view = match route {
             Route::Masters => View::Masters,

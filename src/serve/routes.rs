@@ -1,15 +1,16 @@
 //! The routes of the API and of the page.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
-    Router,
-    body::Body,
-    extract::{Path, Request as HttpRequest, State},
-    http::{HeaderMap, HeaderValue, Method, Response, header},
-    middleware::{self, Next},
-    response::IntoResponse,
-    routing::get,
+    Extension, Router,
+    extract::{Path, Request, State},
+    http::{HeaderValue, Method, header},
+    response::Response,
+    routing::{MethodRouter, get},
 };
 use tower_http::{
     compression::CompressionLayer,
@@ -18,53 +19,61 @@ use tower_http::{
 
 use super::{
     Refusal, Route,
-    answer::Content,
-    answering::{Answering, PGN, Patience},
-    asked::Asked,
     client::Client,
-    origin::Origin,
+    content::{Content, PGN, not_modified},
+    guard::Origin,
     page,
-    validator::{is_known, not_modified},
+    response_cache::CacheKey,
+    state::{AppState, GoesOn},
 };
 
-type Shared = State<Arc<Answering>>;
+/// How long the texts for a request may take to read.
+const READING: Duration = Duration::from_secs(10);
+
+type Server = State<Arc<AppState>>;
+type Asker = Extension<Client>;
 
 /// All routes: the page, and the API, which pages of these origins may read too.
-pub(super) fn routes(answering: Arc<Answering>, origins: &[Origin]) -> Router {
+pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     let api = Router::new()
-        .route("/lichess", get(lichess))
-        .route("/masters", get(masters))
-        .route("/master", get(masters))
-        .route("/player", get(player))
-        .route("/personal", get(player))
+        .route(
+            "/lichess",
+            index(|app, key| app.position(key, Route::Lichess)),
+        )
+        .route(
+            "/masters",
+            index(|app, key| app.position(key, Route::Masters)),
+        )
+        .route(
+            "/master",
+            index(|app, key| app.position(key, Route::Masters)),
+        )
+        .route(
+            "/player",
+            index(|app, key| app.position(key, Route::Player)),
+        )
+        .route(
+            "/personal",
+            index(|app, key| app.position(key, Route::Player)),
+        )
         .route("/masters/pgn/{id}", get(game))
         .route("/master/pgn/{id}", get(game))
         .route("/game/{id}", get(game))
         .route("/games", get(games))
         .route("/book", get(book))
-        .route("/about", get(about))
-        .route("/read", get(pasted))
+        .route("/about", index(AppState::about))
+        .route("/read", index(AppState::read))
         .method_not_allowed_fallback(async || Refusal::method())
-        .with_state(Arc::clone(&answering));
+        .with_state(state);
     let api = match origins {
         [] => api,
         origins => api.layer(cors(origins)),
-    };
-    let guard = move |request: HttpRequest, next: Next| {
-        let checked = answering.hosts.check(request.uri(), request.headers());
-        async move {
-            match checked {
-                Ok(()) => next.run(request).await,
-                Err(refusal) => refusal.into_response(),
-            }
-        }
     };
     Router::new()
         .merge(page::routes())
         .merge(api)
         .fallback(async || Refusal::unknown("there is nothing here; the page is at /"))
         .layer(CompressionLayer::new())
-        .layer(middleware::from_fn(guard))
 }
 
 /// Tells browsers that pages of some origins may read the answers. Without it they let no page read them but our own.
@@ -72,11 +81,11 @@ fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed = move |origin: &HeaderValue, _: &_| {
         let mut allowed = allowed.iter();
-        allowed.any(|allowed| allowed.is_any() || allowed.value() == origin)
+        allowed.any(|allowed| allowed.0 == "*" || allowed.0 == origin)
     };
-    let origins = match origins.iter().any(Origin::is_any) {
+    let origins = match origins.iter().any(|origin| origin.0 == "*") {
         true => AllowOrigin::any(),
-        false => AllowOrigin::list(origins.iter().map(|origin| origin.value().clone())),
+        false => AllowOrigin::list(origins.iter().map(|origin| origin.0.clone())),
     };
     CorsLayer::new()
         .allow_origin(origins)
@@ -91,151 +100,94 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-async fn lichess(state: Shared, request: HttpRequest) -> Response<Body> {
-    answered(state, request, |answering, asked| {
-        answering.position(asked, Route::Lichess)
-    })
-    .await
+/// A route that is answered from the index.
+fn index(
+    answer: impl Fn(&AppState, &CacheKey) -> Result<Content, Refusal> + Copy + Send + Sync + 'static,
+) -> MethodRouter<Arc<AppState>> {
+    get(
+        async move |state: Server, client: Asker, request: Request| {
+            of_index(state, client, request, answer).await
+        },
+    )
 }
 
-async fn masters(state: Shared, request: HttpRequest) -> Response<Body> {
-    answered(state, request, |answering, asked| {
-        answering.position(asked, Route::Masters)
-    })
-    .await
-}
-
-async fn player(state: Shared, request: HttpRequest) -> Response<Body> {
-    answered(state, request, |answering, asked| {
-        answering.position(asked, Route::Player)
-    })
-    .await
-}
-
-async fn games(state: Shared, request: HttpRequest) -> Response<Body> {
-    if !accept(request.headers()).contains(PGN) {
-        return answered(state, request, Answering::games).await;
+async fn games(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
+    if CacheKey::of(&request).accepts(PGN) {
+        of_texts(state, client, request, AppState::texts).await
+    } else {
+        of_index(state, client, request, AppState::games).await
     }
-    texts(state, request, Answering::texts).await
 }
 
-async fn game(state: Shared, Path(id): Path<String>, request: HttpRequest) -> Response<Body> {
-    texts(state, request, move |answering, asked, patience| {
-        answering.game(asked, &id, patience)
-    })
-    .await
+async fn game(
+    state: Server,
+    client: Asker,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let answer =
+        move |app: &AppState, key: &CacheKey, goes_on: GoesOn<'_>| app.game(key, &id, goes_on);
+    of_texts(state, client, request, answer).await
 }
 
-async fn book(state: Shared, request: HttpRequest) -> Response<Body> {
-    let permit = state.permit_to_count().await;
-    of_files(state, request, permit, Answering::book).await
-}
-
-async fn about(state: Shared, request: HttpRequest) -> Response<Body> {
-    answered(state, request, Answering::about).await
-}
-
-async fn pasted(state: Shared, request: HttpRequest) -> Response<Body> {
-    answered(state, request, Answering::read).await
+async fn book(
+    State(app): Server,
+    Extension(client): Asker,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let key = CacheKey::of(&request);
+    let state = Arc::clone(&app);
+    let content = app
+        .counters
+        .content(&client, move || state.book(&key))
+        .await?;
+    Ok(of_files(&request, content))
 }
 
 /// Answers from the index, unless the asker has the answer already or it was given lately.
-async fn answered(
-    State(answering): Shared,
-    request: HttpRequest,
-    answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
-) -> Response<Body> {
-    let asked = asked(&request);
-    let etag = answering.etag(&asked);
-    if is_known(request.headers(), &etag) {
-        return not_modified(etag);
+async fn of_index(
+    State(app): Server,
+    Extension(client): Asker,
+    request: Request,
+    answer: impl FnOnce(&AppState, &CacheKey) -> Result<Content, Refusal> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let key = CacheKey::of(&request);
+    let etag = app.etag(&key);
+    if let Some(response) = not_modified(request.headers(), &etag) {
+        return Ok(response);
     }
-    if let Some(content) = answering.given(&asked) {
-        return content.into_response(etag);
-    }
-    let permit = answering.permit_to_count().await;
-    let client = client(&request);
-    match begun(permit, client, move || answer(&answering, &asked)).await {
-        Ok(content) => content.into_response(etag),
-        Err(refusal) => refusal.into_response(),
-    }
-}
-
-/// Answers from the texts of games, of which few are read at a time, and as long as there is patience.
-async fn texts(
-    state: Shared,
-    request: HttpRequest,
-    answer: impl FnOnce(&Answering, &Asked, &Patience) -> Result<Content, Refusal> + Send + 'static,
-) -> Response<Body> {
-    let permit = match state.permit_to_read().await {
-        Ok(permit) => permit,
-        Err(refusal) => return refusal.into_response(),
-    };
-    let patience = Patience::new(client(&request));
-    of_files(state, request, permit, move |answering, asked| {
-        answer(answering, asked, &patience)
-    })
-    .await
-}
-
-/// Answers from files that may change at any time, so that only the answer itself shows whether the asker has it.
-async fn of_files(
-    State(answering): Shared,
-    request: HttpRequest,
-    permit: impl Send + 'static,
-    answer: impl FnOnce(&Answering, &Asked) -> Result<Content, Refusal> + Send + 'static,
-) -> Response<Body> {
-    let asked = asked(&request);
-    let client = client(&request);
-    match begun(permit, client, move || answer(&answering, &asked)).await {
-        Ok(content) => {
-            let etag = content.etag();
-            match is_known(request.headers(), &etag) {
-                true => not_modified(etag),
-                false => content.into_response(etag),
-            }
+    let content = match app.cache.get(&key) {
+        Some(content) => client.to_be_sent(content).await?,
+        None => {
+            let state = Arc::clone(&app);
+            let work = move || answer(&state, &key);
+            app.counters.content(&client, work).await?
         }
-        Err(refusal) => refusal.into_response(),
-    }
-}
-
-/// Does work on a thread that may wait for files, unless its client has gone while it waited for a permit. There is a
-/// thread for each permit, so work begins at once. It keeps its permit until it is done, whoever goes.
-async fn begun(
-    permit: impl Send + 'static,
-    client: Option<Client>,
-    work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
-) -> Result<Content, Refusal> {
-    if client.is_some_and(|client| client.is_gone()) {
-        return Err(Refusal::unavailable("the client is gone"));
-    }
-    let work = move || {
-        let _permit = permit;
-        work()
     };
-    let done = tokio::task::spawn_blocking(work).await;
-    // A panic ends this request alone.
-    let panicked = "internal error; please report it with this address";
-    done.unwrap_or_else(|_| Err(Refusal::unavailable(panicked)))
+    Ok(content.into_response(etag))
 }
 
-/// The client of a request.
-fn client(request: &HttpRequest) -> Option<Client> {
-    request.extensions().get().cloned()
+/// Answers from the texts of games, of which few are read at a time.
+async fn of_texts(
+    State(app): Server,
+    Extension(client): Asker,
+    request: Request,
+    answer: impl FnOnce(&AppState, &CacheKey, GoesOn<'_>) -> Result<Content, Refusal> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let _place = client.place_for_texts().await?;
+    let (key, state) = (CacheKey::of(&request), Arc::clone(&app));
+    let reader = client.clone();
+    let work = move || {
+        let begun = Instant::now();
+        let goes_on = || !reader.is_gone() && begun.elapsed() < READING;
+        answer(&state, &key, &goes_on)
+    };
+    let content = app.readers.content(&client, work).await?;
+    Ok(of_files(&request, content))
 }
 
-fn asked(request: &HttpRequest) -> Asked {
-    Asked {
-        path: request.uri().path().to_owned(),
-        query: request.uri().query().unwrap_or_default().to_owned(),
-        accept: accept(request.headers()).to_owned(),
-    }
-}
-
-/// The media types that the asker would like.
-fn accept(headers: &HeaderMap) -> &str {
-    let value = headers.get(header::ACCEPT);
-    value
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+/// An answer from files that may change at any time, so that only the answer itself shows whether the asker has it.
+fn of_files(request: &Request, content: Content) -> Response {
+    let etag = content.etag();
+    not_modified(request.headers(), &etag).unwrap_or_else(|| content.into_response(etag))
 }

@@ -1,21 +1,21 @@
-//! What is served, and where.
+//! What is served, where, and until when.
 
 use std::{
     fmt,
     net::{SocketAddr, TcpListener},
     sync::Arc,
-    time::Duration,
+    thread,
 };
+
+use tokio::{runtime::Builder, sync::watch};
 
 use super::{
     BookFile,
-    answering::{Answering, READERS},
-    guard::Hosts,
-    http,
-    log::{Log, Logging, Served},
-    origin::Origin,
+    guard::{Hosts, Origin},
+    http::{self, Site, Threads},
+    log::{LastLines, Log, Logging, Served},
     routes::routes,
-    stop::Stop,
+    state::AppState,
 };
 use crate::{
     error::{At, Result},
@@ -90,7 +90,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// An address that is taken or not of this machine.
+    /// An address that is taken or not of this machine, and a system that gives no threads.
     pub fn bind(self, address: SocketAddr) -> Result<Listening> {
         self.listen(TcpListener::bind(address).at(address.to_string(), "listen at")?)
     }
@@ -99,44 +99,44 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// A listener that the system does not know.
+    /// A listener that the system does not know, and a system that gives no threads.
     pub fn listen(self, listener: TcpListener) -> Result<Listening> {
         let address = listener
             .set_nonblocking(true)
             .and_then(|()| listener.local_addr());
         let address = address.at("the listener", "use")?;
         let threads = match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let hosts = Hosts::new(address, self.hosts);
+        let state = AppState::new(self.explorer, self.books, threads)?;
+        let log = self.log.map(Logging::start).transpose();
+        let (log, last_lines) = log.at("the log", "start a thread for")?.unzip();
+        let site = Site {
+            hosts: Hosts {
+                listening: address.ip(),
+                allowed: self.hosts,
+            },
+            routes: routes(Arc::new(state), &self.origins),
+            log,
+        };
+        let threads = http::start(threads, &site).at("connections", "start threads for")?;
         Ok(Listening {
             listener,
             address,
-            log: self.log,
-            origins: self.origins,
             threads,
-            answering: Arc::new(Answering::new(self.explorer, self.books, hosts, threads)),
+            last_lines,
         })
     }
 }
 
-/// A server that has its address.
+/// A server that has its address and its threads.
+#[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
-    log: Option<Log>,
-    origins: Vec<Origin>,
-    threads: usize,
-    answering: Arc<Answering>,
-}
-
-impl fmt::Debug for Listening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listening")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
-    }
+    threads: Threads,
+    last_lines: Option<LastLines>,
 }
 
 impl Listening {
@@ -149,27 +149,43 @@ impl Listening {
     ///
     /// # Errors
     ///
-    /// A system that gives no threads.
+    /// A listener that the system does not know.
     pub fn run(self, stop: &Stop) -> Result<()> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(self.threads)
-            .max_blocking_threads(self.threads + READERS)
-            .enable_all()
-            .build()
-            .at(self.address.to_string(), "serve at")?;
-        let (log, last_lines) = self
-            .log
-            .map(Logging::start)
-            .transpose()
-            .at(self.address.to_string(), "serve at")?
-            .unzip();
-        let routes = routes(self.answering, &self.origins);
-        let served = runtime.block_on(http::serve(self.listener, routes, log, stop));
-        // A question of an index on a slow disk must not hold up the end.
-        runtime.shutdown_timeout(Duration::from_millis(100));
-        if let Some(last_lines) = last_lines {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.at("connections", "wait for")?;
+        let served = runtime.block_on(http::serve(self.listener, &self.threads, stop));
+        drop(self.threads);
+        if let Some(last_lines) = self.last_lines {
             last_lines.wait();
         }
         served.at(self.address.to_string(), "serve at")
+    }
+}
+
+/// Ends a server from another thread.
+///
+/// ```
+/// let stop = polybook::serve::Stop::default();
+/// let other = stop.clone();
+/// std::thread::spawn(move || other.stop());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Sender<bool>);
+
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop(watch::Sender::new(false))
+    }
+}
+
+impl Stop {
+    /// Takes no more requests. Returns at once.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(super) async fn stopped(&self) {
+        // The channel is open as long as `self` is there.
+        let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }

@@ -118,6 +118,16 @@ impl Served {
         status.unwrap()
     }
 
+    /// The most memory that the server has had, in bytes.
+    #[cfg(target_os = "linux")]
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.unwrap();
+        let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let kibibytes = peak.and_then(|line| line.split_whitespace().nth(1));
+        kibibytes.unwrap().parse::<u64>().unwrap() << 10
+    }
+
     /// Whether the server still runs.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()

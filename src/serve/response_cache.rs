@@ -1,0 +1,91 @@
+//! Answers that were given lately: most requests of an explorer are for the same few positions.
+
+use axum::{extract::Request, http::header};
+use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
+
+use super::content::Content;
+
+/// How many bytes of answers are kept.
+const KEPT: u64 = 16 << 20;
+
+/// About the size of an answer, which only decides how much the cache reserves.
+const USUAL: usize = 4 << 10;
+
+/// Parts of the cache, each with its own lock. With few of them the largest answers still fit into one.
+const PARTS: usize = 8;
+
+/// What was asked, and in which form the answer is wanted.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct CacheKey {
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) accept: String,
+}
+
+/// The latest answers. Others may push them out.
+pub(super) type ResponseCache = Cache<CacheKey, Content, Size>;
+
+#[derive(Clone)]
+pub(super) struct Size;
+
+impl CacheKey {
+    pub(super) fn of(request: &Request) -> CacheKey {
+        let accept = request.headers().get(header::ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok());
+        CacheKey {
+            path: request.uri().path().to_owned(),
+            query: request.uri().query().unwrap_or_default().to_owned(),
+            accept: accept.unwrap_or_default().to_owned(),
+        }
+    }
+
+    pub(super) fn accepts(&self, media_type: &str) -> bool {
+        self.accept.contains(media_type)
+    }
+}
+
+impl Weighter<CacheKey, Content> for Size {
+    fn weight(&self, key: &CacheKey, content: &Content) -> u64 {
+        // The places of both in the tables, and what allocating takes.
+        const BESIDES: usize = 256;
+        let asked = key.path.len() + key.query.len() + key.accept.len();
+        (asked + content.size() + BESIDES) as u64
+    }
+}
+
+/// A cache without answers.
+pub(super) fn response_cache() -> ResponseCache {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(KEPT as usize / USUAL)
+        .weight_capacity(KEPT)
+        .shards(PARTS)
+        .build()
+        .expect("all that it needs is given");
+    Cache::with_options(options, Size, Default::default(), Default::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(number: usize) -> CacheKey {
+        CacheKey {
+            path: "/lichess".to_owned(),
+            query: format!("moves={number}"),
+            accept: String::new(),
+        }
+    }
+
+    #[test]
+    fn answers_are_kept_up_to_a_bound() {
+        let cache = response_cache();
+        let content = Content::pgn(vec![b'x'; 10_000]);
+        for number in 0..5_000 {
+            cache.insert(asked(number), content.clone());
+        }
+        assert!(cache.get(&asked(4_999)).is_some());
+        let kept = (0..5_000).filter(|number| cache.get(&asked(*number)).is_some());
+        let kept = kept.count() as u64;
+        assert!((500..=KEPT / 10_000).contains(&kept), "{kept}");
+    }
+}

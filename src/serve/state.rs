@@ -1,0 +1,277 @@
+//! What answers requests: the explorer, the books, the texts of games.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc, Mutex, OnceLock,
+        mpsc::{self, Sender},
+    },
+    thread,
+};
+
+use axum::http::HeaderValue;
+use serde::Serialize;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::{
+    BookFile, Parameters, Refusal, Request, Route,
+    board::{Board, Moves},
+    client::{Client, in_time},
+    content::{Content, etag_of},
+    hash, request,
+    response_cache::{CacheKey, ResponseCache, response_cache},
+};
+use crate::{
+    error::{At, Error, Result},
+    explorer::{About, Answer, Explorer, GameInfo},
+    task,
+};
+
+/// How many requests read games' texts at once. In a packed file that takes long, and must not hold up counts.
+const READERS: usize = 4;
+
+/// A page of texts takes no further game once it has this size.
+const LONG_PAGE: usize = 8 << 20;
+
+/// Whether texts are read on, which is asked again and again while much is read.
+pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
+
+/// What answers requests.
+pub(super) struct AppState {
+    explorer: Explorer,
+    sources: OnceLock<About>,
+    books: Vec<BookFile>,
+    /// Answers of the index alone, which stay true as long as the server runs.
+    pub(super) cache: ResponseCache,
+    /// Changes when an answer may change.
+    identity: u64,
+    /// They do anything but read games' texts.
+    pub(super) counters: Workers,
+    /// They read games' texts.
+    pub(super) readers: Workers,
+}
+
+/// The explorer's answer with what the page needs.
+#[derive(Serialize)]
+struct WithBoard {
+    #[serde(flatten)]
+    answer: Answer,
+    polybook: Board,
+}
+
+/// What is served.
+#[derive(Serialize)]
+struct AboutAll<'a> {
+    #[serde(flatten)]
+    about: &'a About,
+    books: Vec<&'a str>,
+}
+
+/// A game for the page.
+#[derive(Serialize)]
+struct OpenGame {
+    #[serde(flatten)]
+    info: GameInfo,
+    #[serde(flatten)]
+    moves: Moves,
+}
+
+/// Threads that may wait for files, each with a permit to use it. All are there from the start: none has to be found for
+/// a request.
+pub(super) struct Workers {
+    jobs: Sender<Box<dyn FnOnce() + Send>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Workers {
+    fn start(count: usize) -> Result<Workers> {
+        let (jobs, waiting) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..count {
+            let waiting = Arc::clone(&waiting);
+            let next = move || task::lock(&waiting).recv();
+            let work = move || {
+                while let Ok(job) = next() {
+                    job();
+                }
+            };
+            let thread = thread::Builder::new().name("answers".to_owned());
+            thread.spawn(work).at("threads that answer", "start")?;
+        }
+        let permits = Arc::new(Semaphore::new(count));
+        Ok(Workers { jobs, permits })
+    }
+
+    /// Makes a content on a thread once one is free, unless the client has gone by then. The permit is kept until the
+    /// content may be sent, or until it is made if the client goes.
+    ///
+    /// # Errors
+    ///
+    /// Waiting too long, and errors and panics of the work.
+    pub(super) async fn content(
+        &self,
+        client: &Client,
+        work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
+    ) -> Result<Content, Refusal> {
+        let permit = in_time(Arc::clone(&self.permits).acquire_owned()).await?;
+        if client.is_gone() {
+            return Err(Refusal::unavailable("the client is gone"));
+        }
+        let (sender, receiver) = oneshot::channel();
+        let job = move || {
+            // A panic ends this request alone. An error: the client has gone.
+            let made = task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()));
+            let _ = sender.send((made, permit));
+        };
+        let ended = || Refusal::unavailable("the server has ended");
+        self.jobs.send(Box::new(job)).map_err(|_| ended())?;
+        let (made, _permit) = receiver.await.map_err(|_| ended())?;
+        client.to_be_sent(made?).await
+    }
+}
+
+impl AppState {
+    /// What answers about these games and books, with so many threads.
+    ///
+    /// # Errors
+    ///
+    /// A system that gives no threads.
+    pub(super) fn new(
+        explorer: Explorer,
+        books: Vec<BookFile>,
+        threads: usize,
+    ) -> Result<AppState> {
+        // The explorer goes through many games on the threads of rayon, which panics where it does not get them.
+        let of_rayon = task::caught(|| Ok(rayon::current_num_threads()));
+        let too_few = |_: Error| io::Error::other("the system gives too few");
+        of_rayon
+            .map_err(too_few)
+            .at("threads that count", "start")?;
+        Ok(AppState {
+            identity: hash(&(explorer.identity(), env!("CARGO_PKG_VERSION"))),
+            explorer,
+            sources: OnceLock::new(),
+            books,
+            cache: response_cache(),
+            counters: Workers::start(threads)?,
+            readers: Workers::start(READERS)?,
+        })
+    }
+
+    /// The validator of an answer of the index: what was asked, of what, and in which form.
+    pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
+        etag_of(&(self.identity, key))
+    }
+
+    /// Counts of a position.
+    pub(super) fn position(&self, key: &CacheKey, route: Route) -> Result<Content, Refusal> {
+        let request = self.request(key, route)?;
+        let mut answer = self.explorer.answer(&request.query)?;
+        let polybook = Board::new(&request, &answer);
+        // The board has it, and strict clients need not see it.
+        for mv in &mut answer.moves {
+            mv.reached = None;
+        }
+        let document = WithBoard { answer, polybook };
+        let content = match route {
+            Route::Player => Content::line(&document),
+            _ => Content::json(&document),
+        }?;
+        self.cache.insert(key.clone(), content.clone());
+        Ok(content)
+    }
+
+    /// A page of the games of a position, as JSON.
+    pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let request = self.request(key, Route::Games)?;
+        let list = self.explorer.games(&request.query, &request.page)?;
+        let content = Content::json(&list)?;
+        self.cache.insert(key.clone(), content.clone());
+        Ok(content)
+    }
+
+    /// A page of the games of a position, as PGN. It ends early where the texts are long.
+    pub(super) fn texts(&self, key: &CacheKey, goes_on: GoesOn<'_>) -> Result<Content, Refusal> {
+        let request = self.request(key, Route::Games)?;
+        let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
+        let mut text = Vec::new();
+        for number in numbers {
+            if text.len() >= LONG_PAGE {
+                break;
+            }
+            text.extend(self.explorer.text_while(number?, goes_on)?);
+            // Texts end where the next game began, or at the end of a file.
+            while !text.is_empty() && !text.ends_with(b"\n\n") {
+                text.push(b'\n');
+            }
+        }
+        Ok(Content::pgn(text))
+    }
+
+    /// The text of a game, or its moves where JSON is asked for.
+    pub(super) fn game(
+        &self,
+        key: &CacheKey,
+        id: &str,
+        goes_on: GoesOn<'_>,
+    ) -> Result<Content, Refusal> {
+        if key.path.starts_with("/game/") {
+            // The other routes of a game are Lichess's.
+            Parameters::parse_only(&key.query, &[])?;
+        }
+        let unknown = || Refusal::unknown("there is no game with this id");
+        let number = self.explorer.find(id)?.ok_or_else(unknown)?;
+        let text = self.explorer.text_while(number, goes_on)?;
+        if !key.accepts("application/json") {
+            return Ok(Content::pgn(text));
+        }
+        Content::json(&OpenGame {
+            info: self.explorer.game(number)?,
+            moves: Moves::of_game(&text),
+        })
+    }
+
+    /// What each book plays in a position.
+    pub(super) fn book(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let request = Request::parse(Route::Book, &key.query)?;
+        let books = self.books.iter();
+        let books = books.map(|book| book.moves(&request.query.line));
+        let books: Vec<_> = books.collect::<Result<_>>()?;
+        Content::json(&BTreeMap::from([("books", books)]))
+    }
+
+    /// What is served.
+    pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        Parameters::parse_only(&key.query, &[])?;
+        Content::json(&AboutAll {
+            about: self.sources(),
+            books: self.books.iter().map(BookFile::name).collect(),
+        })
+    }
+
+    /// Reads pasted moves or a pasted position.
+    pub(super) fn read(&self, key: &CacheKey) -> Result<Content, Refusal> {
+        let parameters = Parameters::parse_only(&key.query, &["variant", "text"])?;
+        let text = parameters.text("text").unwrap_or_default();
+        Content::json(&Moves::of_text(request::variant(&parameters)?, text))
+    }
+
+    /// What is served. It is found out once: all games are looked at for their years.
+    fn sources(&self) -> &About {
+        self.sources.get_or_init(|| self.explorer.about())
+    }
+
+    /// A request about a source that there is.
+    fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
+        let request = Request::parse(route, &key.query)?;
+        if let Some(source) = &request.query.filters.source {
+            let known = &self.sources().sources;
+            if !known.iter().any(|known| known.name == *source) {
+                let problem = format!("source: there is none called \"{source}\"");
+                return Err(Refusal::bad(problem));
+            }
+        }
+        Ok(request)
+    }
+}
