@@ -308,6 +308,21 @@ fn replies_come_in_the_order_of_how_often_they_are_played() {
 }
 
 #[test]
+fn a_reply_that_was_played_comes_before_one_that_only_transposes() {
+    let dir = temp();
+    let games = "1. Nf3 d5 2. d4 Nf6 3. c4 1-0\n\n".repeat(3) + "1. d4 Nf6 2. Nf3 e6 3. c4 1-0\n";
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
+    );
+    let tree = "tree games.obs.db3 --color white --max-ply 1 d4 Nf6 Nf3";
+    let text = ok(dir.path(), tree);
+    let replies: Vec<&str> = text.lines().map(|line| &line[..8]).collect();
+    assert_eq!(replies, ["2... e6 ", "2... d5 "], "{text}");
+}
+
+#[test]
 fn an_index_for_the_explorer_has_the_games_of_each_move() {
     let dir = made("--max-ply 6 --explorer");
     let moves = |source: &str| -> BTreeSet<String> {

@@ -188,7 +188,7 @@ impl<S: Source> Source for LinesOf<S> {
 }
 
 /// The legal moves after which a source knows a move, with what is known of them; those that were played most come
-/// first. Of a move that is not known, that is seen by how often it was answered.
+/// first. Moves that are not known follow, those that were answered most first.
 fn answered(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
@@ -218,7 +218,8 @@ fn answered(
         };
         replies.push(reply);
     }
-    replies.sort_by_key(|(played, _)| std::cmp::Reverse(*played));
+    // A known one was played here, others only lead where games came by other moves.
+    replies.sort_by_key(|(played, reply)| std::cmp::Reverse((reply.is_known, *played)));
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
