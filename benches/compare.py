@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Measures whole commands of polybook against its peers and prints the table of docs/performance.md.
+"""Measures whole commands of polybook against its peers and prints rows for the table of docs/performance.md.
 
     cargo build --profile dist --bins --examples
     python3 benches/compare.py games.pgn
-    python3 benches/compare.py games.pgn --before old/polybook --synthetic synth.pgn --check
 
-A is run and then B, several times in turn, so that a machine whose speed drifts measures the same: what counts
-is the ratio of each pair, of which the table has the median and the range. Peers that are not installed or given
-are left out: Debian's polyglot and pgn-extract, zstd, an older polybook (`--before`). With `--check`, the run fails if a median is worse than the whole range of its row in
+A and B run in turn, several times, so that a machine whose speed drifts measures the same. A row has the median and the
+range of the pairs' ratios. Peers that are not installed or given are left out: Debian's polyglot and pgn-extract, zstd, an
+older polybook (`--before`). With `--check`, the run fails if a median is worse than the whole range of its row in
 docs/performance.md. Use some ten thousand games at least; `synth_pgn` makes any number.
 """
 
