@@ -72,8 +72,7 @@ impl Document {
             let _bar = Bar::of_phase("reading", &meter, context);
             let found = index::verify(file, &meter)?;
             second_opinion = Some(found.has_second_opinion);
-            let is_file = |fault: &index::Fault| matches!(fault, index::Fault::File(_));
-            let differs = found.faults.iter().any(is_file);
+            let differs = found.faults.iter().any(|fault| fault.key.is_empty());
             (found.entries, texts(&found.faults), Some(differs))
         } else if obs::is_database(file)? {
             let found = obs::verify(file)?;

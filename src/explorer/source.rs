@@ -102,10 +102,7 @@ impl Source {
 
     /// The list of a subject at its place.
     pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<StoredList> {
-        match place {
-            ListPlace::InPage(list) => Ok(list),
-            ListPlace::Apart(apart) => self.index.chunks(subject, apart),
-        }
+        self.index.list(subject, place)
     }
 
     /// The ids in the list of a subject, ascending.

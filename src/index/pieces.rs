@@ -60,3 +60,36 @@ pub(super) fn scan<R: Record>(
     }
     Ok(())
 }
+
+/// Calls `f` with the numbers and the records of the groups whose first record lies in a piece, which may go on after
+/// it. Answers the number after the last of them.
+pub(super) fn scan_groups<R: Record, G: PartialEq>(
+    records: &Sealed<R>,
+    piece: &Piece,
+    group_of: impl Fn(R) -> G,
+    mut f: impl FnMut(usize, R) -> Result<()>,
+) -> Result<usize> {
+    // The record before says whether the first group began earlier.
+    let mut number = piece.range.start.saturating_sub(1);
+    let (mut earlier, mut present) = (None, None);
+    let mut passed = Ok(());
+    scan(records, piece.shard, number, |record| {
+        let group = Some(group_of(record));
+        if number < piece.range.start {
+            earlier = group;
+        } else if group != earlier {
+            if group != present && number >= piece.range.end {
+                return ControlFlow::Break(());
+            }
+            present = group;
+            passed = f(number, record);
+        }
+        number += 1;
+        // A group that began earlier may go on for long.
+        match passed.is_err() || (present.is_none() && number >= piece.range.end) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    passed.map(|()| number)
+}

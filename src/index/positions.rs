@@ -13,7 +13,7 @@ use shakmaty::Color;
 use super::{
     entries::{Entries, LongIds, LongValue, ReadIds},
     layout::{self, PositionStats},
-    pieces::{Piece, scan},
+    pieces::{Piece, scan, scan_groups},
     posting::Posting,
 };
 use crate::{error::Result, position::BookMove, sort::Sealed, task};
@@ -86,32 +86,14 @@ pub(super) fn position_entries(
 ) -> Result<PositionEntries> {
     task::fault("write positions");
     let mut maker = EntryMaker::new(piece.shard, with_stats);
-    // The posting before tells whether the first position began earlier.
-    let mut number = piece.range.start.saturating_sub(1);
-    let mut earlier = None;
-    scan(postings, piece.shard, number, |posting| {
-        let at = number;
-        number += 1;
-        if at < piece.range.start {
-            earlier = Some(posting.position());
-        } else if earlier == Some(posting.position()) {
-            // Of the piece before.
-        } else if maker.is_at(posting) {
-            maker.add(posting);
-        } else if at < piece.range.end {
+    let end = scan_groups(postings, piece, Posting::position, |at, posting| {
+        if !maker.is_at(posting) {
             maker.begin(posting, at);
-            maker.add(posting);
-        } else {
-            number = at;
-            return ControlFlow::Break(());
         }
-        // A position that began earlier may go on for long.
-        match earlier.is_some() && !maker.has_begun && number >= piece.range.end {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        maker.add(posting);
+        Ok(())
     })?;
-    maker.end(number);
+    maker.end(end);
     Ok(maker.made)
 }
 

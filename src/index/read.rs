@@ -1,7 +1,6 @@
 //! Opening an index and asking it.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
     sync::Mutex,
@@ -9,7 +8,7 @@ use std::{
 
 use super::{
     layout::{self, GameHeader, GameIds, PositionStats, StatsKeys, rows::ROWS},
-    leveldb::{Database, DatabaseCursor, StoredValue, TableCursor, TableFile},
+    leveldb::Database,
     replace::{holds_database, is_empty_directory},
     waves::IndexedFile,
 };
@@ -34,8 +33,7 @@ pub struct Index {
     database: Database,
     games: u64,
     variant: VariantChoice,
-    /// The inputs by the ids of their first games.
-    files: BTreeMap<u64, PathBuf>,
+    inputs: Vec<IndexedFile>,
     /// The entry of rows that was last read for results, and the results in it.
     last_results: Mutex<(Option<u64>, Vec<GameResult>)>,
 }
@@ -65,7 +63,7 @@ impl Index {
             database: Database::open(path)?,
             games: 0,
             variant: VariantChoice::default(),
-            files: BTreeMap::new(),
+            inputs: Vec::new(),
             last_results: Mutex::default(),
         };
         if index.database.get(layout::NUM_PASSES)?.is_some() {
@@ -78,7 +76,7 @@ impl Index {
             .parsed(layout::TOTAL_GAMES, layout::parse_number)?
             .ok_or_else(|| Error::foreign(path, no_total(&index.database)))?;
         index.variant = index.read_variant()?;
-        index.files = index.read_files()?;
+        index.inputs = index.read_inputs()?;
         Ok(index)
     }
 
@@ -97,9 +95,12 @@ impl Index {
         self.games
     }
 
-    /// The inputs with the ids of their first games.
+    /// The inputs that have games, with the ids of their first games.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
-        self.files.iter().map(|(id, path)| (*id, path.as_path()))
+        let next = self.inputs.iter().skip(1).map(|next| Some(next.first_id));
+        let with_games = self.inputs.iter().zip(next.chain([None]));
+        let with_games = with_games.filter(|(file, next)| *next != Some(file.first_id));
+        with_games.map(|(file, _)| (file.first_id, file.path.as_path()))
     }
 
     fn read_variant(&self) -> Result<VariantChoice> {
@@ -121,69 +122,34 @@ impl Index {
         variant.ok_or_else(unknown)
     }
 
-    fn read_files(&self) -> Result<BTreeMap<u64, PathBuf>> {
-        let mut files = BTreeMap::new();
+    fn read_inputs(&self) -> Result<Vec<IndexedFile>> {
         let count = self.parsed(layout::FILE_COUNT, layout::parse_number)?;
         let count: usize = count.unwrap_or(0);
+        let mut inputs = Vec::new();
         for number in 0..count {
-            let key = layout::file_key(number);
-            let (id, path) = self.required(&key, |value| {
-                let (id, path) = layout::parse_file_value(value)?;
-                Some((id, path_of(path)))
-            })?;
-            files.insert(id, path);
+            inputs.push(self.required(&layout::file_key(number), |value| {
+                let (first_id, path) = layout::parse_file_value(value)?;
+                let path = path_of(path);
+                Some(IndexedFile { path, first_id })
+            })?);
         }
         if count == 0
             && let Some(path) = self.database.get(layout::FILE_NAME)?
         {
-            files.insert(0, path_of(&path));
+            let path = path_of(&path);
+            inputs.push(IndexedFile { path, first_id: 0 });
         }
-        Ok(files)
+        Ok(inputs)
     }
 
-    /// Calls `f` with the parts of a value that a scan did not hold.
-    pub(super) fn read_long(
-        &self,
-        value: &StoredValue,
-        f: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        self.database.read_long(value, f)
+    /// The LevelDB database that the index is.
+    pub(super) fn database(&self) -> &Database {
+        &self.database
     }
 
-    /// The tables that may have keys from `start` on and before `end`, in order; an error if another program has written
-    /// to the index.
-    pub(super) fn tables_within(&self, start: &[u8], end: &[u8]) -> Result<Vec<&TableFile>> {
-        self.database.tables_within(start, end)
-    }
-
-    /// Begins to go through a table. Values in blocks of more than `longest` bytes are not held, if they are long
-    /// themselves.
-    pub(super) fn table(&self, table: &TableFile, longest: usize) -> Result<TableCursor> {
-        self.database.table(table, longest)
-    }
-
-    /// Begins to go through the entries whose keys are from `start` on and before `end`, whoever wrote them.
-    pub(super) fn entries<'i>(
-        &'i self,
-        start: &'i [u8],
-        end: &'i [u8],
-    ) -> Result<DatabaseCursor<'i>> {
-        self.database.entries(start, Some(end), usize::MAX)
-    }
-
-    /// The same of all entries. Long values in blocks of more than `longest` bytes are not held.
-    pub(super) fn all_entries(&self, longest: usize) -> Result<DatabaseCursor<'_>> {
-        self.database.entries(b"", None, longest)
-    }
-
-    /// How many bytes each table has.
-    pub(super) fn table_sizes(&self) -> Vec<u64> {
-        self.database.table_sizes()
-    }
-
-    /// Reads what no question needs: the blocks of tables that tell of filters, and these.
-    pub(super) fn check_metadata(&self) -> Result<()> {
-        self.database.check_metadata()
+    /// The inputs as the index names them, also those without games.
+    pub(super) fn inputs(&self) -> &[IndexedFile] {
+        &self.inputs
     }
 
     /// Whether positions have statistics, `None` if there are no positions.
@@ -196,32 +162,6 @@ impl Index {
         let key = layout::parse_number(key).ok_or_else(|| self.malformed(key))?;
         let freq = self.database.get(&StatsKeys::new(key).freq)?;
         Ok(Some(freq.is_some()))
-    }
-
-    /// The inputs as the index names them, also those without games, if the first game has the id `first_id`.
-    pub(super) fn indexed_files(&self, first_id: u32) -> Result<Vec<IndexedFile>> {
-        let count = self.parsed(layout::FILE_COUNT, layout::parse_number)?;
-        let count: usize = count.unwrap_or(0);
-        let mut files = Vec::new();
-        for number in 0..count {
-            let file = self.required(&layout::file_key(number), |value| {
-                let (id, path) = layout::parse_file_value(value)?;
-                Some(IndexedFile {
-                    path: path_of(path),
-                    first_id: id.checked_add(first_id.into())?,
-                })
-            })?;
-            files.push(file);
-        }
-        if count == 0
-            && let Some(path) = self.database.get(layout::FILE_NAME)?
-        {
-            files.push(IndexedFile {
-                path: path_of(&path),
-                first_id: first_id.into(),
-            });
-        }
-        Ok(files)
     }
 
     /// The games that reached a position, by its [key](crate::position::key).
@@ -298,19 +238,17 @@ impl Index {
 
     /// The input that a game stands in, and the id of the input's first game.
     pub(super) fn file_of(&self, id: u32) -> Result<(&Path, u64)> {
-        self.files
-            .range(..=u64::from(id))
-            .next_back()
-            .map(|(first, path)| (path.as_path(), *first))
-            .ok_or_else(|| self.malformed(layout::FILE_NAME))
+        let before = self
+            .files()
+            .take_while(|(first, _)| *first <= u64::from(id));
+        let file = before.last().map(|(first, path)| (path, first));
+        file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
     /// The id behind the last game of the input that begins with `first`.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
-        self.files
-            .range(first + 1..)
-            .next()
-            .map_or(self.games, |(next, _)| *next)
+        let mut firsts = self.files().map(|(first, _)| first);
+        firsts.find(|next| *next > first).unwrap_or(self.games)
     }
 
     /// The value of a key.

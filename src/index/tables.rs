@@ -53,26 +53,25 @@ impl TableCutter {
 
     /// Takes the entries of the next positions.
     pub(super) fn push_positions(&mut self, made: PositionEntries) {
-        self.push(made.entries);
+        let all = 0..made.entries.len();
+        self.push(&Arc::new(made.entries), all);
         self.waiting.extend(made.waiting);
     }
 
-    /// Takes the next entries.
-    pub(super) fn push(&mut self, entries: Entries) {
-        let entries = Arc::new(entries);
-        let mut next = 0;
-        // The statistics of earlier pieces stand before the first entry behind their numbers.
-        while next < entries.len()
+    /// Takes some of the next entries.
+    pub(super) fn push(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
+        // The statistics of earlier pieces come before the first entry after their numbers.
+        while !part.is_empty()
             && let Some(last) = self.waiting.last()
         {
-            if last.is_due_before(entries.key(next)) {
+            if last.is_due_before(entries.key(part.start)) {
                 self.release();
             } else {
-                self.push_part(&entries, next..next + 1);
-                next += 1;
+                self.push_part(entries, part.start..part.start + 1);
+                part.start += 1;
             }
         }
-        self.push_part(&entries, next..entries.len());
+        self.push_part(entries, part);
     }
 
     /// Writes the statistics that are due first.
@@ -86,7 +85,7 @@ impl TableCutter {
     }
 
     /// Takes some of the next entries, when no statistics wait.
-    pub(super) fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
+    fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.reach(part.clone(), TABLE_SIZE - self.size) {
                 Ok(last) => {

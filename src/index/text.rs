@@ -94,7 +94,7 @@ impl Index {
     }
 
     /// Where to look for a game.
-    fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<Place> {
+    fn place(&self, id: u32, first: u64, goes_on: &dyn Fn() -> bool) -> Result<GameStretch> {
         let start_of = |id: u64| match goes_on() {
             true => Ok(self.record(id as u32)?.place().map(GamePlace::start)),
             false => Err(Error::Interrupted),
@@ -113,7 +113,7 @@ impl Index {
             end = start_of(next)?;
             next += 1;
         }
-        Ok(Place {
+        Ok(GameStretch {
             start: start.unwrap_or(0),
             end,
             games_before: u64::from(id) - anchor,
@@ -122,7 +122,7 @@ impl Index {
 }
 
 /// The stretch of a file that holds a game.
-struct Place {
+struct GameStretch {
     start: u64,
     end: Option<u64>,
     games_before: u64,

@@ -27,9 +27,6 @@ const LONGEST_HELD: usize = 8 << 20;
 /// The longest table that `rusty-leveldb` is asked about, which holds a value several times.
 const LONGEST_SECONDED: u64 = 64 << 20;
 
-/// How many faults are listed.
-const MOST_FAULTS: usize = 20;
-
 /// What [`verify`] found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Verified {
@@ -50,36 +47,24 @@ pub struct Verified {
 /// What is wrong with an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Fault {
-    /// A file is damaged or missing, and what follows in the index was not checked.
-    File(String),
-    /// Entries break the format of the index.
-    Entries {
-        /// What is wrong.
-        problem: &'static str,
-        /// The key of the first of them.
-        key: Vec<u8>,
-        /// How many there are.
-        count: u64,
-    },
+pub struct Fault {
+    /// What is wrong. Of a file that is damaged, this names the file, and what follows in the index was not checked.
+    pub problem: String,
+    /// The key of the first entry that has this fault, empty if it is one of a file.
+    pub key: Vec<u8>,
+    /// How many entries have it.
+    pub count: u64,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::File(problem) => f.write_str(problem),
-            Fault::Entries {
-                problem,
-                key,
-                count,
-            } => {
-                write!(f, "'{}' {problem}", key.escape_ascii())?;
-                match count - 1 {
-                    0 => Ok(()),
-                    1 => f.write_str(" (and 1 more like it)"),
-                    more => write!(f, " (and {more} more like it)"),
-                }
-            }
+        if !self.key.is_empty() {
+            write!(f, "'{}' ", self.key.escape_ascii())?;
+        }
+        f.write_str(&self.problem)?;
+        match self.count - 1 {
+            0 => Ok(()),
+            more => write!(f, " (and {more} more like it)"),
         }
     }
 }
@@ -94,66 +79,56 @@ impl fmt::Display for Fault {
 pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<Verified> {
     task::caught(|| {
         let index = Index::open(path)?;
-        let sizes = index.table_sizes();
+        let sizes = index.database().table_sizes();
         let longest = sizes.iter().max();
         let is_seconded = longest.is_none_or(|size| *size <= LONGEST_SECONDED);
         let passes = 1 + u64::from(is_seconded);
         meter.add_total(passes * sizes.iter().sum::<u64>());
         let mut found = Verified::default();
-        if let Some(fault) = as_fault(check(&index, &mut found, meter))? {
-            found.faults.push(fault);
-        }
+        let checked = check(&index, &mut found, meter);
+        found.file_fault(checked)?;
         if found.faults.is_empty() && is_seconded {
             let compared = task::caught(|| {
                 let second = SecondOpinion::open(index.path())?;
                 compare(&index, second, &mut found, meter)
             });
-            found.faults.extend(as_fault(compared)?);
+            if let Err(Error::Panicked { message }) = compared {
+                found.fault(&format!("rusty-leveldb gives up: {message}"), b"");
+            } else {
+                found.file_fault(compared)?;
+            }
             found.has_second_opinion = true;
         }
         Ok(found)
     })
 }
 
-/// An error that says what is wrong with a file, as a fault.
-fn as_fault(checked: Result<()>) -> Result<Option<Fault>> {
-    match checked {
-        Ok(()) => Ok(None),
-        Err(Error::File {
-            path,
-            kind: ErrorKind::Damaged,
-            problem,
-        }) => {
-            let problem = problem.trim_end_matches("; make the index again");
-            Ok(Some(Fault::File(format!("{}: {problem}", path.display()))))
-        }
-        Err(Error::Panicked { message }) => Ok(Some(Fault::File(format!(
-            "rusty-leveldb gives up: {message}"
-        )))),
-        Err(err) => Err(err),
-    }
-}
-
 impl Verified {
-    fn fault(&mut self, problem: &'static str, new_key: &[u8]) {
-        for fault in &mut self.faults {
-            if let Fault::Entries {
-                problem: known,
-                count,
-                ..
-            } = fault
-                && *known == problem
-            {
-                *count += 1;
-                return;
-            }
-        }
-        if self.faults.len() < MOST_FAULTS {
-            self.faults.push(Fault::Entries {
-                problem,
-                key: new_key.to_vec(),
+    fn fault(&mut self, problem: &str, key: &[u8]) {
+        let mut known = self.faults.iter_mut();
+        match known.find(|fault| fault.problem == problem) {
+            Some(fault) => fault.count += 1,
+            None => self.faults.push(Fault {
+                problem: problem.to_owned(),
+                key: key.to_vec(),
                 count: 1,
-            });
+            }),
+        }
+    }
+
+    /// Makes a fault of an error that says what is wrong with a file.
+    fn file_fault(&mut self, checked: Result<()>) -> Result<()> {
+        match checked {
+            Err(Error::File {
+                path,
+                kind: ErrorKind::Damaged,
+                problem,
+            }) => {
+                let problem = problem.trim_end_matches("; make the index again");
+                self.fault(&format!("{}: {problem}", path.display()), b"");
+                Ok(())
+            }
+            checked => checked,
         }
     }
 }
@@ -165,11 +140,11 @@ fn compare(
     found: &mut Verified,
     meter: &Meter,
 ) -> Result<()> {
-    let mut entries = index.all_entries(LONGEST_HELD)?;
+    let mut entries = index.database().entries(b"", None, LONGEST_HELD)?;
     let mut passed = 0;
     while entries.advance()? {
         let read_long = |out: &mut dyn FnMut(&[u8]) -> Result<()>| match entries.value() {
-            TableValue::Long(value) => index.read_long(&value, out),
+            TableValue::Long(value) => index.database().read_long(&value, out),
             TableValue::Held(_) => Ok(()),
         };
         if !second.agrees(entries.key(), entries.value(), read_long)? {
@@ -186,7 +161,7 @@ fn compare(
 
 /// Checks all entries by themselves and against each other.
 fn check(index: &Index, found: &mut Verified, meter: &Meter) -> Result<()> {
-    index.check_metadata()?;
+    index.database().check_metadata()?;
     let mut check = Check {
         index,
         contents: index.contents()?,
@@ -199,7 +174,7 @@ fn check(index: &Index, found: &mut Verified, meter: &Meter) -> Result<()> {
         items: 0,
         apart: 0,
     };
-    let mut entries = index.all_entries(LONGEST_HELD)?;
+    let mut entries = index.database().entries(b"", None, LONGEST_HELD)?;
     let mut passed = 0;
     while entries.advance()? {
         check.entry(entries.key(), entries.value())?;
@@ -288,7 +263,7 @@ impl Check<'_> {
         };
         match value {
             TableValue::Held(value) => read(value)?,
-            TableValue::Long(value) => self.index.read_long(&value, read)?,
+            TableValue::Long(value) => self.index.database().read_long(&value, read)?,
         }
         if !is_well_formed || !ids.is_done() || games == 0 {
             self.found
@@ -488,7 +463,7 @@ impl Check<'_> {
         self.close_positions(b"x");
         self.close_game();
         let (games, positions) = (self.found.games, self.found.positions);
-        let mut compare = |is_same: bool, problem, key: &[u8]| {
+        let mut compare = |is_same: bool, problem: &str, key: &[u8]| {
             if !is_same {
                 self.found.fault(problem, key);
             }
@@ -503,7 +478,7 @@ impl Check<'_> {
             "is not a key of all positions",
             b"_freq",
         );
-        let files = self.index.indexed_files(0)?;
+        let files = self.index.inputs();
         let in_order = files.is_sorted_by_key(|file| file.first_id);
         let last = files.last().map_or(0, |file| file.first_id);
         compare(

@@ -1,81 +1,68 @@
-//! The entries of an index in waves: what makes them, and those that stand behind the records of games.
+//! The entries of an index in waves, some megabytes each.
 
-use std::path::{Path, PathBuf};
+use std::{
+    iter,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     entries::{Entries, Parts},
-    explored::ListEntries,
-    layout::{self, Contents, played::Paging},
+    layout,
     positions::PositionEntries,
 };
 use crate::{error::Result, position::VariantChoice};
 
-/// Makes the entries of an index, in order.
-pub(super) trait Waves: Send {
-    /// The next entries.
-    fn next_wave(&mut self) -> Result<Wave>;
-
-    /// What comes behind all others, when it is known how many positions there are.
-    fn last(&self, positions: u64) -> Option<Entries>;
-}
-
 /// The next entries.
 pub(super) enum Wave {
     Positions(Vec<PositionEntries>),
-    Entries(Entries),
-    Lists(Vec<ListEntries>),
-    /// Entries of several indexes, in parts.
-    Joined {
+    Others {
         parts: Parts,
         positions: u64,
         postings: u64,
         /// How much of the work they are.
         steps: u64,
     },
-    End,
 }
 
-/// Makes the entries for the explorer, in order.
-pub(super) trait ExploredWaves: Send {
-    /// The next entries.
-    fn next_wave(&mut self) -> Result<Wave>;
-
-    /// How many items all lists have.
-    fn items(&self) -> u64;
-
-    /// How many names there are.
-    fn names(&self) -> u32;
-}
-
-/// The entries behind the records of games: what tells of the inputs, and what the explorer needs.
-pub(super) struct LastWaves<E> {
-    pub files: Option<Entries>,
-    pub explored: Option<E>,
-}
-
-impl<E: ExploredWaves> Waves for LastWaves<E> {
-    fn next_wave(&mut self) -> Result<Wave> {
-        if let Some(files) = self.files.take() {
-            return Ok(Wave::Entries(files));
-        }
-        match &mut self.explored {
-            Some(explored) => explored.next_wave(),
-            None => Ok(Wave::End),
+impl Wave {
+    /// Entries that are not of positions.
+    pub(super) fn others(made: impl IntoIterator<Item = Entries>, steps: u64) -> Wave {
+        let made = made.into_iter();
+        Wave::Others {
+            parts: made
+                .map(|entries| {
+                    let all = 0..entries.len();
+                    (Arc::new(entries), all)
+                })
+                .collect(),
+            positions: 0,
+            postings: 0,
+            steps,
         }
     }
+}
 
-    fn last(&self, positions: u64) -> Option<Entries> {
-        let explored = self.explored.as_ref()?;
-        let contents = Contents {
-            paging: Paging::for_items(explored.items()),
-            positions,
-            items: explored.items(),
-            names: explored.names(),
-        };
-        let mut entries = Entries::default();
-        entries.push(layout::CONTENTS, &contents.write());
-        Some(entries)
-    }
+/// Waves of entries that `fill` appends to those it is given, until it appends none.
+pub(super) fn filled(
+    room: impl Fn() -> Entries + Send,
+    mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
+) -> impl Iterator<Item = Result<Wave>> + Send {
+    iter::from_fn(move || {
+        let mut entries = room();
+        if let Err(err) = fill(&mut entries) {
+            return Some(Err(err));
+        }
+        let len = entries.len() as u64;
+        (len > 0).then(|| Ok(Wave::others([entries], len)))
+    })
+}
+
+/// What the lists of an index for the explorer have.
+#[derive(Copy, Clone)]
+pub(super) struct ListTotals {
+    pub items: u64,
+    pub names: u32,
 }
 
 /// An input as the index names it.

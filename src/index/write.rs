@@ -6,9 +6,12 @@
 
 use std::{
     ffi::OsString,
-    io,
+    io, iter,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rayon::prelude::*;
@@ -16,16 +19,15 @@ use rayon::prelude::*;
 use super::{
     GameRecords,
     entries::{Entries, ReadIds},
-    explored::{ExploredGames, GameEntries, Played, list_entries},
-    games::GameWalk,
-    layout::played::Paging,
+    explored::{ExploredGames, ListEntries, Played, list_entries},
+    layout::{self, Contents, played::Paging},
     leveldb::{TableFile, manifest},
     pieces::{Piece, pieces},
     positions::position_entries,
     posting::Posting,
     replace::is_own_file,
     tables::{Table, TableCutter},
-    waves::{ExploredWaves, IndexedFile, LastWaves, Wave, Waves, file_entries},
+    waves::{IndexedFile, ListTotals, Wave, file_entries, filled},
 };
 use crate::{
     error::{At, Error, Result},
@@ -104,15 +106,21 @@ impl IndexWriter {
     ) -> Result<(IndexSummary, Finished)> {
         meter.add_total(record_count(from.postings));
         meter.add_total(from.games.len());
-        let source = Source::new(&from, self.with_stats, meter);
-        self.write_waves(source, from.postings, from.games.len(), stop, meter)
+        let lists = from.explored.map(|data| ListTotals {
+            items: record_count(data.records),
+            names: data.games.name_count(),
+        });
+        meter.add_total(lists.map_or(0, |lists| lists.items));
+        let waves = waves_of(from, self.with_stats);
+        self.write_waves(waves, lists, from.postings, from.games.len(), stop, meter)
     }
 
-    /// The same of entries, of an index of so many games. Values that are not held are read from `ids`.
-    // One loop over waves: its arms change the same five values.
+    /// The same of entries in order, of an index of so many games, and with lists that have so much in all. Values that
+    /// are not held are read from `ids`.
     pub(super) fn write_waves(
         self,
-        mut source: impl Waves,
+        mut waves: impl Iterator<Item = Result<Wave>> + Send,
+        lists: Option<ListTotals>,
         ids: &dyn ReadIds,
         games: u64,
         stop: &AtomicBool,
@@ -129,11 +137,10 @@ impl IndexWriter {
                 return Err(Error::Interrupted);
             }
             let tables = cutter.take_tables();
-            let (files, wave) =
-                rayon::join(|| self.write_tables(tables, ids), || source.next_wave());
+            let (files, wave) = rayon::join(|| self.write_tables(tables, ids), || waves.next());
             written.extend(files?);
-            match wave? {
-                Wave::Positions(made) => {
+            match wave.transpose()? {
+                Some(Wave::Positions(made)) => {
                     for positions in made {
                         summary.positions += positions.positions;
                         summary.postings += positions.games;
@@ -141,34 +148,32 @@ impl IndexWriter {
                         cutter.push_positions(positions);
                     }
                 }
-                Wave::Entries(entries) => {
-                    meter.advance(entries.len() as u64);
-                    cutter.push(entries);
-                }
-                Wave::Lists(made) => {
-                    for lists in made {
-                        meter.advance(lists.records);
-                        cutter.push(lists.entries);
-                    }
-                }
-                Wave::Joined {
+                Some(Wave::Others {
                     parts,
                     positions,
                     postings,
                     steps,
-                } => {
+                }) => {
                     summary.positions += positions;
                     summary.postings += postings;
                     meter.advance(steps);
                     for (entries, part) in parts {
-                        cutter.push_part(&entries, part);
+                        cutter.push(&entries, part);
                     }
                 }
-                Wave::End => break,
+                None => break,
             }
         }
-        if let Some(last) = source.last(summary.positions) {
-            cutter.push(last);
+        if let Some(lists) = lists {
+            let contents = Contents {
+                paging: Paging::for_items(lists.items),
+                positions: summary.positions,
+                items: lists.items,
+                names: lists.names,
+            };
+            let mut last = Entries::default();
+            last.push(layout::CONTENTS, &contents.write());
+            cutter.push(&Arc::new(last), 0..1);
         }
         cutter.finish();
         written.extend(self.write_tables(cutter.take_tables(), ids)?);
@@ -193,115 +198,62 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Makes all entries of an index, in order.
-struct Source<'a> {
-    postings: &'a Sealed<Posting>,
+/// All entries of an index, in order.
+fn waves_of<'a>(
+    from: IndexSource<'a>,
     with_stats: bool,
-    pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
-    games: GameWalk<'a>,
-    last: LastWaves<ExploredSource<'a>>,
-}
-
-/// Makes the entries for the explorer, in order.
-struct ExploredSource<'a> {
-    data: ExploredData<'a>,
-    items: u64,
-    games: GameEntries<'a>,
-    pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
-}
-
-/// The next pieces, of as many records as make a wave.
-fn wave_of(pieces: &mut dyn Iterator<Item = Piece>) -> Vec<Piece> {
-    let mut records = 0;
-    let mut wave = Vec::new();
-    while records < WAVE
-        && let Some(piece) = pieces.next()
-    {
-        records += piece.len();
-        wave.push(piece);
-    }
-    wave
-}
-
-impl<'a> Source<'a> {
-    fn new(from: &IndexSource<'a>, with_stats: bool, meter: &Meter) -> Source<'a> {
-        let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
-        let explored = |data: ExploredData<'a>| {
-            let items = record_count(data.records);
-            meter.add_total(items);
-            ExploredSource {
-                data,
-                items,
-                games: data.games.entries(),
-                pieces: Box::new(pieces(data.records, size)),
-            }
-        };
-        Source {
-            postings: from.postings,
-            with_stats,
-            pieces: Box::new(pieces(from.postings, size)),
-            games: from.games.walk(),
-            last: LastWaves {
-                files: Some(file_entries(from.files, from.games.len(), from.variant)),
-                explored: from.explored.map(explored),
-            },
-        }
-    }
-}
-
-impl Waves for Source<'_> {
-    fn next_wave(&mut self) -> Result<Wave> {
-        let wave = wave_of(&mut *self.pieces);
-        if !wave.is_empty() {
-            let made = wave
-                .par_iter()
-                .map(|piece| position_entries(piece, self.postings, self.with_stats))
-                .collect::<Result<_>>()?;
-            return Ok(Wave::Positions(made));
-        }
-        let mut records = Entries::default();
-        self.games.fill(&mut records, RECORDS_WAVE)?;
-        if records.len() > 0 {
-            return Ok(Wave::Entries(records));
-        }
-        self.last.next_wave()
-    }
-
-    fn last(&self, positions: u64) -> Option<Entries> {
-        self.last.last(positions)
-    }
-}
-
-impl ExploredWaves for ExploredSource<'_> {
-    fn next_wave(&mut self) -> Result<Wave> {
-        let mut games = Entries::default();
-        self.games.fill(&mut games, RECORDS_WAVE)?;
-        if games.len() > 0 {
-            return Ok(Wave::Entries(games));
-        }
-        let wave = wave_of(&mut *self.pieces);
-        if wave.is_empty() {
-            return Ok(Wave::End);
-        }
-        let (records, games, paging) = (
-            self.data.records,
-            self.data.games,
-            Paging::for_items(self.items),
-        );
+) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
+    let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
+    let positions = piece_waves(pieces(from.postings, size), move |wave| {
         let made = wave
             .par_iter()
-            .map(|piece| list_entries(piece, records, games, paging))
-            .collect::<Result<_>>()?;
-        Ok(Wave::Lists(made))
-    }
+            .map(|piece| position_entries(piece, from.postings, with_stats));
+        Ok(Wave::Positions(made.collect::<Result<_>>()?))
+    });
+    let mut records = from.games.walk();
+    let records = filled(Entries::default, move |entries| {
+        records.fill(entries, RECORDS_WAVE)
+    });
+    let files = file_entries(from.files, from.games.len(), from.variant);
+    let steps = files.len() as u64;
+    let explored = from.explored.into_iter().flat_map(move |data| {
+        let mut games = data.games.entries();
+        let games = filled(Entries::default, move |entries| {
+            games.fill(entries, RECORDS_WAVE)
+        });
+        let paging = Paging::for_items(record_count(data.records));
+        games.chain(piece_waves(pieces(data.records, size), move |wave| {
+            let made = wave
+                .par_iter()
+                .map(|piece| list_entries(piece, data.records, data.games, paging));
+            let made: Vec<ListEntries> = made.collect::<Result<_>>()?;
+            let steps = made.iter().map(|lists| lists.records).sum();
+            Ok(Wave::others(
+                made.into_iter().map(|lists| lists.entries),
+                steps,
+            ))
+        }))
+    });
+    let files = iter::once_with(move || Ok(Wave::others([files], steps)));
+    positions.chain(records).chain(files).chain(explored)
+}
 
-    fn items(&self) -> u64 {
-        self.items
-    }
-
-    fn names(&self) -> u32 {
-        self.data.games.name_count()
-    }
+/// Waves that are made of pieces, each of as many records as make a wave.
+fn piece_waves(
+    mut pieces: impl Iterator<Item = Piece> + Send,
+    make: impl Fn(&[Piece]) -> Result<Wave> + Send,
+) -> impl Iterator<Item = Result<Wave>> + Send {
+    iter::from_fn(move || {
+        let mut records = 0;
+        let mut wave = Vec::new();
+        while records < WAVE
+            && let Some(piece) = pieces.next()
+        {
+            records += piece.len();
+            wave.push(piece);
+        }
+        (!wave.is_empty()).then(|| make(&wave))
+    })
 }
 
 #[cfg(test)]

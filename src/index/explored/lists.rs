@@ -3,8 +3,6 @@
 //! As with positions, records are cut into pieces that are made into entries in parallel. A piece has the pages whose
 //! first record lies in it.
 
-use std::ops::ControlFlow;
-
 use super::{games::ExploredGames, record::Played, sums::ListSums};
 use crate::{
     error::Result,
@@ -14,7 +12,7 @@ use crate::{
             Subject, chunk_key, page_key,
             played::{Apart, CHUNK, INLINE, ListBuilder, Paging},
         },
-        pieces::{Piece, scan},
+        pieces::{Piece, scan_groups},
     },
     sort::Sealed,
     task,
@@ -40,33 +38,8 @@ pub(in crate::index) fn list_entries(
 ) -> Result<ListEntries> {
     task::fault("write lists");
     let mut maker = PageMaker::new(paging, games);
-    let mut added = Ok(());
-    // The record before tells whether the first page began earlier.
-    let mut number = piece.range.start.saturating_sub(1);
-    let mut earlier = None;
-    scan(records, piece.shard, number, |record| {
-        let at = number;
-        number += 1;
-        let page = paging.page(record.subject());
-        if at < piece.range.start {
-            earlier = Some(page);
-        } else if earlier == Some(page) {
-            // Of the piece before.
-        } else if maker.page == Some(page) || at < piece.range.end {
-            added = maker.add(record);
-            if added.is_err() {
-                return ControlFlow::Break(());
-            }
-        } else {
-            return ControlFlow::Break(());
-        }
-        // A page that began earlier may go on for long.
-        match maker.page.is_none() && number >= piece.range.end {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    })?;
-    added?;
+    let page_of = |record: Played| paging.page(record.subject());
+    scan_groups(records, piece, page_of, |_, record| maker.add(record))?;
     maker.finish()
 }
 

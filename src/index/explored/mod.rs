@@ -8,13 +8,12 @@ mod read;
 mod record;
 mod sums;
 
-pub(super) use self::{
-    games::GameEntries,
-    lists::{ListEntries, PageMaker, list_entries},
-    record::NAMED,
-};
 pub(crate) use self::{
     games::{ExploredGames, GameFacts},
     read::{ListPart, ListPlace, NameReader, StoredList},
     record::Played,
+};
+pub(super) use self::{
+    lists::{ListEntries, PageMaker, list_entries},
+    record::NAMED,
 };

@@ -76,9 +76,9 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// The list of a subject, which may be nowhere.
-    pub(crate) fn list(&self, paging: Paging, subject: Subject) -> Result<StoredList> {
-        match self.find_list(paging, subject)? {
+    /// The list of a subject at its place.
+    pub(crate) fn list(&self, subject: Subject, place: ListPlace) -> Result<StoredList> {
+        match place {
             ListPlace::InPage(list) => Ok(list),
             ListPlace::Apart(apart) => self.chunks(subject, apart),
         }
@@ -106,7 +106,7 @@ impl Index {
     }
 
     /// A list that stands apart.
-    pub(crate) fn chunks(&self, subject: Subject, apart: Apart) -> Result<StoredList> {
+    fn chunks(&self, subject: Subject, apart: Apart) -> Result<StoredList> {
         let chunks = apart.items.div_ceil(CHUNK as u64);
         let chunks = u32::try_from(chunks).map_err(|_| self.malformed(&chunk_key(subject, 0)))?;
         let parts = (0..chunks).map(|number| {
@@ -183,7 +183,7 @@ impl Index {
     /// The ids of a list, ascending.
     pub(crate) fn listed(&self, paging: Paging, subject: Subject) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
-        let list = self.list(paging, subject)?;
+        let list = self.list(subject, self.find_list(paging, subject)?)?;
         for part in self.parts(&list)? {
             part.list
                 .for_each(|id, _| ids.push(id))

@@ -35,18 +35,12 @@ pub struct GameIds {
 impl GameIds {
     /// Reads the value of a position; `None` if it is malformed.
     pub fn parse(value: Vec<u8>) -> Option<GameIds> {
-        let mut len = 0;
-        let mut last = None;
-        let mut rest = &value[..];
-        while !rest.is_empty() {
-            let id = next_id(&mut rest)?;
-            if last.is_some_and(|last| last >= id) {
-                return None;
-            }
-            last = Some(id);
+        let (mut ids, mut len) = (IdReader::default(), 0);
+        ids.read(&value, |_| {
             len += 1;
-        }
-        Some(GameIds { value, len })
+            Some(())
+        })?;
+        ids.is_done().then_some(GameIds { value, len })
     }
 
     /// How many there are.

@@ -153,21 +153,33 @@ pub(super) struct Block {
 
 /// An entry of a block, and where the next one begins.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Place {
+pub(super) struct EntryState {
     next: usize,
     /// The internal key.
     pub key: Vec<u8>,
     value: Range<usize>,
 }
 
-impl Place {
+impl EntryState {
     /// Before the entry that begins with a whole key at `next`.
-    fn before(next: usize) -> Place {
-        Place {
+    fn before(next: usize) -> EntryState {
+        EntryState {
             next,
-            ..Place::default()
+            ..EntryState::default()
         }
     }
+}
+
+/// Reads an entry up to its value: makes its key of the one before, and answers how long the value is.
+#[inline]
+pub(super) fn read_key(fields: &mut Fields<'_>, key: &mut Vec<u8>) -> Option<usize> {
+    let (shared, unshared, value_len) = (fields.size()?, fields.size()?, fields.size()?);
+    if shared > key.len() {
+        return None;
+    }
+    key.truncate(shared);
+    key.extend_from_slice(fields.bytes(unshared)?);
+    Some(value_len)
 }
 
 impl Block {
@@ -211,22 +223,14 @@ impl Block {
 
     /// Goes to the next entry, first to the first; false after the last.
     #[inline]
-    pub(super) fn advance(&self, place: &mut Place) -> Result<bool, Damage> {
+    pub(super) fn advance(&self, place: &mut EntryState) -> Result<bool, Damage> {
         let entries = &self.bytes[..self.entries_end];
         let mut fields = Fields::new(&entries[place.next..]);
         if fields.is_empty() {
             return Ok(false);
         }
         let malformed = self.damage("an entry of a block is malformed");
-        let mut size = || fields.size().ok_or(malformed);
-        let (shared, unshared, value_len) = (size()?, size()?, size()?);
-        if shared > place.key.len() {
-            return Err(malformed);
-        }
-        place.key.truncate(shared);
-        place
-            .key
-            .extend_from_slice(fields.bytes(unshared).ok_or(malformed)?);
+        let value_len = read_key(&mut fields, &mut place.key).ok_or(malformed)?;
         let start = entries.len() - fields.rest().len();
         fields.bytes(value_len).ok_or(malformed)?;
         place.next = start + value_len;
@@ -236,17 +240,17 @@ impl Block {
 
     /// The entry's key as the user gave it, its sequence number and kind.
     #[inline]
-    pub(super) fn parts<'p>(&self, place: &'p Place) -> Result<(&'p [u8], u64, Kind), Damage> {
+    pub(super) fn parts<'p>(&self, place: &'p EntryState) -> Result<(&'p [u8], u64, Kind), Damage> {
         key::parse(&place.key).ok_or_else(|| self.damage("a key of a block is malformed"))
     }
 
     /// The first entry whose user's key is not less than `key`: the newest of that key.
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Place>, Damage> {
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<EntryState>, Damage> {
         // The last restart whose key is less, or the first one.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            let mut place = Place::before(self.restart(middle)?);
+            let mut place = EntryState::before(self.restart(middle)?);
             if !self.advance(&mut place)? {
                 return Err(self.damage("a restart of a block has no entry"));
             }
@@ -256,7 +260,7 @@ impl Block {
                 high = middle;
             }
         }
-        let mut place = Place::before(self.restart(low)?);
+        let mut place = EntryState::before(self.restart(low)?);
         while self.advance(&mut place)? {
             if self.parts(&place)?.0 >= key {
                 return Ok(Some(place));
@@ -278,7 +282,7 @@ impl Block {
 
     /// The value of an entry.
     #[inline]
-    pub(super) fn value(&self, place: &Place) -> &[u8] {
+    pub(super) fn value(&self, place: &EntryState) -> &[u8] {
         &self.bytes[place.value.clone()]
     }
 
@@ -288,7 +292,7 @@ impl Block {
     }
 
     /// The same as [`value`](Block::value) without a copy, because values may be large.
-    pub(super) fn into_value(mut self, place: &Place) -> Vec<u8> {
+    pub(super) fn into_value(mut self, place: &EntryState) -> Vec<u8> {
         self.bytes.truncate(place.value.end);
         self.bytes.drain(..place.value.start);
         self.bytes

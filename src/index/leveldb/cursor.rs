@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::btree_map, iter::Peekable, slice, sync::Arc};
 
 use super::{
-    block::{Block, Place},
+    block::{Block, EntryState},
     database::Database,
     key::{self, Kind},
     long::StoredValue,
@@ -104,12 +104,12 @@ pub(in crate::index) struct TableCursor {
     /// All of the file, if it is not too long.
     file: Option<Vec<u8>>,
     index: Block,
-    in_index: Place,
+    in_index: EntryState,
     /// Where the next block may begin.
     behind: u64,
     block: Block,
     /// The present entry, whether its value is held or not.
-    place: Place,
+    place: EntryState,
     /// The entry after those of the block, whose value is not held.
     long: Option<(Vec<u8>, StoredValue)>,
     /// The value of the present entry, if it is not held.
@@ -127,10 +127,10 @@ impl TableCursor {
             file: table.read_whole()?,
             // Each table is read once here, so keeping its index in memory would help nobody.
             index: table.read_index()?,
-            in_index: Place::default(),
+            in_index: EntryState::default(),
             behind: 0,
             block: Block::of_first_entries(Vec::new(), 0, 0),
-            place: Place::default(),
+            place: EntryState::default(),
             long: None,
             long_value: None,
             sequence: 0,
@@ -201,7 +201,7 @@ impl TableCursor {
             return Err(self.table.damaged(handle.offset, "blocks overlap"));
         }
         self.behind = handle.offset.saturating_add(handle.size);
-        self.place = Place::default();
+        self.place = EntryState::default();
         if let Some(long) = self.table.long_block(handle, self.longest)? {
             self.block = long.first;
             self.long = Some((long.key, long.value));

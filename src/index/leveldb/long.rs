@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 use super::{
-    block::Block,
+    block::{Block, read_key},
     builder::{BLOCK_TRAILER, Handle, SNAPPY, STRETCH, UNCOMPRESSED},
     coding::{Fields, masked, put_varint},
     database::Database,
@@ -72,13 +72,7 @@ impl Table {
         let mut entries = 0;
         let long = loop {
             let before = part.len() - fields.rest().len();
-            let mut next = || {
-                let (shared, unshared, len) = (fields.size()?, fields.size()?, fields.size()?);
-                (shared <= key.len()).then(|| key.truncate(shared))?;
-                key.extend_from_slice(fields.bytes(unshared)?);
-                Some(len)
-            };
-            let Some(len) = next() else {
+            let Some(len) = read_key(&mut fields, &mut key) else {
                 break None;
             };
             if fields.bytes(len).is_none() {

@@ -19,13 +19,13 @@ mod log;
 mod long;
 pub(super) mod manifest;
 mod memtable;
-#[cfg(test)]
-mod oracle;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub(super) use self::{
     builder::TableBuilder,
-    cursor::{DatabaseCursor, TableCursor, TableValue},
+    cursor::TableValue,
     database::{Database, is_file_of_database},
     long::StoredValue,
     manifest::{FIRST_TABLE, TableFile},

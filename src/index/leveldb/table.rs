@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Damage,
-    block::{Block, Place},
+    block::{Block, EntryState},
     builder::{BLOCK_TRAILER, FOOTER, Handle, MAGIC, SNAPPY, UNCOMPRESSED},
     coding::{Fields, masked},
     key::Kind,
@@ -123,7 +123,7 @@ impl Table {
     pub(super) fn check_metadata(&self) -> Result<()> {
         let [metaindex, _] = self.footer()?;
         let metaindex = self.block(metaindex)?;
-        let mut place = Place::default();
+        let mut place = EntryState::default();
         while metaindex
             .advance(&mut place)
             .map_err(|damage| self.of(damage))?

@@ -34,7 +34,7 @@ const PLACE: usize = 16;
 
 /// Entries of all inputs whose keys lie in a stretch, which are read as they are needed.
 pub(super) struct ReadAhead<'a> {
-    inputs: Vec<Input<'a>>,
+    inputs: Vec<InputTables<'a>>,
     /// The first key behind those that have been joined.
     start: Vec<u8>,
     /// The first key behind all.
@@ -48,7 +48,7 @@ pub(super) struct ReadAhead<'a> {
 }
 
 /// An input that is read.
-struct Input<'a> {
+struct InputTables<'a> {
     index: &'a Index,
     /// The tables that have not been read.
     tables: VecDeque<&'a TableFile>,
@@ -75,17 +75,17 @@ impl<'a> ReadAhead<'a> {
         end: &'static [u8],
         spill_to: Option<&Path>,
     ) -> Result<ReadAhead<'a>> {
-        let open = |index: &'a Index| -> Result<Input<'a>> {
-            Ok(Input {
+        let open = |index: &'a Index| -> Result<InputTables<'a>> {
+            Ok(InputTables {
                 index,
-                tables: index.tables_within(start, end)?.into(),
+                tables: index.database().tables_within(start, end)?.into(),
                 read: Vec::new(),
                 is_due: false,
                 has_ended: false,
             })
         };
         let inputs = plan.inputs.iter().map(|part| open(part.index));
-        let inputs: Vec<Input<'a>> = inputs.collect::<Result<_>>()?;
+        let inputs: Vec<InputTables<'a>> = inputs.collect::<Result<_>>()?;
         let tables = (2 * rayon::current_num_threads()).clamp(FEWEST_TABLES, MOST_TABLES);
         let bytes = (tables * TABLE_SIZE).min(plan.read_ahead);
         Ok(ReadAhead {
@@ -176,7 +176,7 @@ impl<'a> ReadAhead<'a> {
         stretch: &KeyRange,
         align: impl Fn(&[u8]) -> Option<Vec<u8>>,
     ) -> Vec<KeyRange> {
-        let count = |input: &Input<'_>| -> usize {
+        let count = |input: &InputTables<'_>| -> usize {
             let parts = input.parts_in(stretch);
             parts.map(|(_, entries)| entries.len()).sum()
         };
@@ -223,7 +223,7 @@ impl<'a> ReadAhead<'a> {
     }
 }
 
-impl<'a> Input<'a> {
+impl<'a> InputTables<'a> {
     /// How much memory the entries take that have been read.
     fn held(&self) -> usize {
         let tables = self.read.iter();
@@ -256,7 +256,7 @@ fn entries_of(
     let mut entries = Entries::with_room(room / 32, room + room / 8);
     let is_whole = table.first_key[..] >= *start && table.last_key[..] < *end;
     task::fault("read tables");
-    let mut cursor = index.table(table, LONGEST_HELD)?;
+    let mut cursor = index.database().table(table, LONGEST_HELD)?;
     while cursor.advance()? {
         let key = cursor.key();
         if cursor.is_deleted() || !(is_whole || (key >= start && key < end)) {

@@ -35,7 +35,10 @@ pub(super) fn merged_records(
         let share = memory.bytes / 4 / MOST_DIGITS;
         let spool = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
         let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| spool()).collect();
-        let mut entries = part.index.entries(START, END)?;
+        let mut entries = part
+            .index
+            .database()
+            .entries(START, Some(END), usize::MAX)?;
         let mut record = Vec::new();
         let mut is_there = entries.advance()?;
         while is_there {

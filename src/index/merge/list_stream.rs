@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque, mem, ops::Range};
 
 use super::{
     cursor::{Entry, EntryCursor},
-    plan::Part,
+    plan::MergeInput,
 };
 use crate::{
     error::Result,
@@ -54,7 +54,7 @@ impl<'p> ListStream<'p> {
     /// Of a part of an input: of the entries from the cursor on, the lists whose subjects are not less than the first
     /// and less than the second one.
     pub(super) fn new(
-        input: &Part<'p>,
+        input: &MergeInput<'p>,
         has_first_games: bool,
         paging: Paging,
         cursor: EntryCursor<'p>,

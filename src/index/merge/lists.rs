@@ -113,11 +113,11 @@ impl<'a> ListMerge<'a> {
             .par_iter()
             .map(|part| {
                 task::fault("join lists");
-                PartMerge::new(inputs, &names, part).join()
+                RangeMerge::new(inputs, &names, part).join()
             })
             .collect::<Result<Vec<Parts>>>()?;
         self.inputs.ahead.pass(stretch);
-        Ok(Some(Wave::Joined {
+        Ok(Some(Wave::Others {
             parts: made.into_iter().flatten().collect(),
             positions: 0,
             postings: 0,
@@ -141,7 +141,7 @@ impl<'a> ListMerge<'a> {
 }
 
 /// Joins the lists whose subjects lie in a part of a stretch. It begins and ends where pages of the output do.
-struct PartMerge<'p> {
+struct RangeMerge<'p> {
     base: usize,
     /// Whether the pages of the first games are cut as those of the output.
     has_same_pages: bool,
@@ -154,8 +154,8 @@ struct PartMerge<'p> {
     joined: Joined,
 }
 
-impl<'p> PartMerge<'p> {
-    fn new(from: &'p ListInputs<'_>, names: &'p [Played], part: &'p KeyRange) -> PartMerge<'p> {
+impl<'p> RangeMerge<'p> {
+    fn new(from: &'p ListInputs<'_>, names: &'p [Played], part: &'p KeyRange) -> RangeMerge<'p> {
         let (plan, paging) = (from.plan, from.paging);
         let (first, until) = (list_subject(&part.start), list_subject(&part.end));
         let first = first.unwrap_or(Subject(0));
@@ -167,7 +167,7 @@ impl<'p> PartMerge<'p> {
             let (part, paging) = (&plan.inputs[number], from.pagings[number]);
             ListStream::new(part, has_first_games, paging, cursor, (first, until))
         });
-        PartMerge {
+        RangeMerge {
             base: plan.base,
             has_same_pages: from.pagings[plan.base] == paging,
             paging,

@@ -7,7 +7,6 @@
 
 mod ahead;
 mod cursor;
-mod entries;
 mod games;
 mod list_stream;
 mod lists;
@@ -15,21 +14,25 @@ mod plan;
 mod positions;
 
 use std::{
+    iter,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
 
 use self::{
-    entries::IndexMerge,
     games::{ExploredMerge, merged_records},
+    lists::ListMerge,
     plan::Plan,
+    positions::PositionMerge,
 };
 use super::{
-    Index,
+    GameRecords, Index, IndexedFile,
+    entries::Entries,
     replace::check_replaceable,
+    waves::{ListTotals, Wave, file_entries, filled},
     write::{IndexSummary, IndexWriter},
 };
-use crate::{error::Result, progress::Meter, sort::Memory, task};
+use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
 
 /// Makes one index of several, which is to the byte the index that [`MakeBook`](crate::MakeBook) makes of all their
 /// inputs in that order.
@@ -142,18 +145,75 @@ impl MergeIndexes {
         })
     }
 
-    fn write(
-        &self,
-        plan: &Plan<'_>,
-        writer: IndexWriter,
-    ) -> Result<(IndexSummary, crate::output::Finished)> {
+    fn write(&self, plan: &Plan<'_>, writer: IndexWriter) -> Result<(IndexSummary, Finished)> {
         let records = merged_records(plan, &self.memory, &self.stop)?;
         let explored = plan
             .contents
             .as_ref()
             .map(|contents| ExploredMerge::new(plan, contents, &self.memory, &self.stop))
             .transpose()?;
-        let merge = IndexMerge::new(plan, &records, explored.as_ref(), &self.meter)?;
-        writer.write_waves(merge, plan, plan.games, &self.stop, &self.meter)
+        let lists = list_totals(plan, explored.as_ref());
+        let explored = explored.as_ref().zip(lists);
+        let waves = merged_waves(plan, &records, explored, &self.meter)?;
+        writer.write_waves(waves, lists, plan, plan.games, &self.stop, &self.meter)
     }
+}
+
+/// How many bytes of entries make a wave. Two waves are held, one that is made and one that is written.
+const WAVE: usize = 4 << 20;
+
+/// Room for a wave, and for the entry that completes it.
+fn room() -> Entries {
+    Entries::with_room(WAVE / 64, WAVE + (64 << 10))
+}
+
+/// What the lists of the new index have in all.
+fn list_totals(plan: &Plan<'_>, explored: Option<&ExploredMerge>) -> Option<ListTotals> {
+    let (explored, contents) = explored.zip(plan.contents.as_ref())?;
+    let before: u64 = contents
+        .iter()
+        .map(|contents| u64::from(contents.names))
+        .sum();
+    let items: u64 = contents.iter().map(|contents| contents.items).sum();
+    let names = explored.games.name_count();
+    Some(ListTotals {
+        items: items.saturating_sub(before) + u64::from(names),
+        names,
+    })
+}
+
+/// All entries of the new index, in order.
+fn merged_waves<'a>(
+    plan: &'a Plan<'a>,
+    records: &'a GameRecords,
+    explored: Option<(&'a ExploredMerge, ListTotals)>,
+    meter: &Meter,
+) -> Result<impl Iterator<Item = Result<Wave>> + Send + use<'a>> {
+    let mut files = Vec::new();
+    for part in &plan.inputs {
+        files.extend(part.index.inputs().iter().map(|file| IndexedFile {
+            path: file.path.clone(),
+            first_id: file.first_id.saturating_add(part.first_id.into()),
+        }));
+    }
+    let files = file_entries(&files, plan.games, plan.variant);
+    let explored = explored
+        .zip(plan.contents.as_ref())
+        .map(|((merge, totals), contents)| -> Result<_> {
+            let mut lists = ListMerge::new(plan, contents, merge, totals.items)?;
+            meter.add_total(lists.bytes_left());
+            let mut games = merge.games.entries();
+            let games = filled(room, move |entries| games.fill(entries, WAVE));
+            Ok(games.chain(iter::from_fn(move || lists.next_wave().transpose())))
+        })
+        .transpose()?;
+    let mut positions = PositionMerge::new(plan)?;
+    meter.add_total(positions.bytes_left());
+    meter.add_total(plan.games);
+    let mut records = records.walk();
+    let steps = files.len() as u64;
+    Ok(iter::from_fn(move || positions.next_wave().transpose())
+        .chain(filled(room, move |entries| records.fill(entries, WAVE)))
+        .chain(iter::once_with(move || Ok(Wave::others([files], steps))))
+        .chain(explored.into_iter().flatten()))
 }

@@ -10,7 +10,7 @@ use crate::{
 
 /// What is merged.
 pub(super) struct Plan<'a> {
-    pub inputs: Vec<Part<'a>>,
+    pub inputs: Vec<MergeInput<'a>>,
     pub games: u64,
     pub variant: VariantChoice,
     pub with_stats: bool,
@@ -23,7 +23,7 @@ pub(super) struct Plan<'a> {
 }
 
 /// An input and the new id of its first game.
-pub(super) struct Part<'a> {
+pub(super) struct MergeInput<'a> {
     pub index: &'a Index,
     pub first_id: u32,
 }
@@ -56,7 +56,7 @@ impl<'a> Plan<'a> {
                 return Err(other("has games of another variant"));
             }
             // Of whole tables, which are taken over as they are.
-            index.tables_within(b"", b"")?;
+            index.database().tables_within(b"", b"")?;
             let has_stats = index.has_stats()?;
             if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
                 return Err(other("was made with another choice of --index-stats"));
@@ -66,7 +66,7 @@ impl<'a> Plan<'a> {
             if plan.games == 0 {
                 plan.base = plan.inputs.len();
             }
-            plan.inputs.push(Part {
+            plan.inputs.push(MergeInput {
                 index,
                 first_id: plan.games as u32,
             });

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::{
     ahead::{KeyRange, ReadAhead},
     cursor::{EntryCursor, Joined},
-    plan::{Part, Plan},
+    plan::{MergeInput, Plan},
 };
 use crate::{
     error::Result,
@@ -63,7 +63,7 @@ impl<'a> PositionMerge<'a> {
             .par_iter()
             .map(|part| {
                 task::fault("join positions");
-                PartMerge::new(self.plan, &self.inputs, part).join()
+                RangeMerge::new(self.plan, &self.inputs, part).join()
             })
             .collect::<Result<Vec<_>>>()?;
         self.inputs.pass(stretch);
@@ -74,7 +74,7 @@ impl<'a> PositionMerge<'a> {
             wave.2 += counted.postings;
         }
         let (parts, positions, postings) = wave;
-        Ok(Some(Wave::Joined {
+        Ok(Some(Wave::Others {
             parts,
             positions,
             postings,
@@ -89,7 +89,7 @@ fn count(value: &[u8]) -> u64 {
 }
 
 /// Appends the ids of an input under their new numbers; `None` if they are malformed.
-fn shift(part: &Part<'_>, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn shift(part: &MergeInput<'_>, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     if part.first_id == 0 {
         out.extend_from_slice(value);
         return Some(());
@@ -100,7 +100,12 @@ fn shift(part: &Part<'_>, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
 }
 
 /// The same of a part of a value.
-fn shift_some(part: &Part<'_>, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn shift_some(
+    part: &MergeInput<'_>,
+    ids: &mut IdReader,
+    value: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<()> {
     let games = part.index.game_count();
     ids.read(value, |id| {
         // All games of all inputs have ids.
@@ -128,12 +133,12 @@ impl Plan<'_> {
                 StoredIds::Long(input, value) => (&self.inputs[*input], value),
             };
             if part.first_id == 0 {
-                part.index.read_long(value, &mut *out)?;
+                part.index.database().read_long(value, &mut *out)?;
                 continue;
             }
             let malformed = || part.index.malformed(key);
             let (mut ids, mut shifted) = (IdReader::default(), Vec::new());
-            part.index.read_long(value, |bytes| {
+            part.index.database().read_long(value, |bytes| {
                 shifted.clear();
                 shift_some(part, &mut ids, bytes, &mut shifted).ok_or_else(malformed)?;
                 out(&shifted)
@@ -172,7 +177,7 @@ struct Counted {
 }
 
 /// Joins the entries whose keys lie in a part of a stretch.
-struct PartMerge<'p> {
+struct RangeMerge<'p> {
     plan: &'p Plan<'p>,
     end: &'p [u8],
     inputs: Vec<EntryCursor<'p>>,
@@ -181,9 +186,9 @@ struct PartMerge<'p> {
     counted: Counted,
 }
 
-impl<'p> PartMerge<'p> {
-    fn new(plan: &'p Plan<'p>, inputs: &'p ReadAhead<'_>, part: &'p KeyRange) -> PartMerge<'p> {
-        PartMerge {
+impl<'p> RangeMerge<'p> {
+    fn new(plan: &'p Plan<'p>, inputs: &'p ReadAhead<'_>, part: &'p KeyRange) -> RangeMerge<'p> {
+        RangeMerge {
             plan,
             end: &part.end,
             inputs: inputs.cursors(&part.start),
@@ -307,7 +312,7 @@ impl<'p> PartMerge<'p> {
             let parts = self.plan.inputs.iter().zip(&self.inputs);
             parts.filter(|(_, input)| input.key() == Some(key))
         };
-        let value = |(part, input): (&Part<'_>, &EntryCursor<'p>)| match input.value() {
+        let value = |(part, input): (&MergeInput<'_>, &EntryCursor<'p>)| match input.value() {
             Value::Bytes(value) => Ok(value),
             Value::Long(_) => Err(part.index.malformed(key)),
         };
