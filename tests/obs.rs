@@ -420,7 +420,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
     ok(dir.path(), "verify gone.db3");
 
     // Another program comes while the database is being made.
-    let out = ObsWriter::create(at("late.db3"), |_| Ok(())).unwrap();
+    let out = ObsWriter::create(at("late.db3"), true).unwrap();
     fs::write(at("late.db3-wal"), "changes").unwrap();
     let (memory, stop) = (Memory::default(), AtomicBool::new(false));
     let err = merge_databases(&[at("a.obs.db3")], out, &memory, &stop).unwrap_err();

@@ -178,7 +178,7 @@ fn merging_ends_when_it_is_told_to() {
     let at = |name: &str| dir.path().join(name);
     many_moves(&at("a.db3"), 200_000);
     fs::write(at("m.db3"), "").unwrap();
-    let writer = ObsWriter::create(at("m.db3"), |_| Ok(())).unwrap();
+    let writer = ObsWriter::create(at("m.db3"), true).unwrap();
     let merged = merge_databases(
         &[at("a.db3")],
         writer,
@@ -193,7 +193,7 @@ fn merging_ends_when_it_is_told_to() {
 #[test]
 fn nothing_cannot_be_merged() {
     let dir = temp();
-    let writer = ObsWriter::create(dir.path().join("m.db3"), |_| Ok(())).unwrap();
+    let writer = ObsWriter::create(dir.path().join("m.db3"), true).unwrap();
     let inputs: [&Path; 0] = [];
     let err =
         merge_databases(&inputs, writer, &Memory::default(), &AtomicBool::new(false)).unwrap_err();

@@ -149,7 +149,7 @@ fn used(room: &Room, path: &Path, part: u8) {
 
 fn merged(room: &Room, path: &Path) {
     let merged = room.path("merged.obs.db3");
-    let writer = ObsWriter::create(&merged, |_| Ok(())).unwrap();
+    let writer = ObsWriter::create(&merged, true).unwrap();
     let memory = Memory {
         temp_dir: room.dir().to_owned(),
         ..Memory::default()

@@ -191,7 +191,7 @@ fn merge_databases(
 ) -> anyhow::Result<Document> {
     // How many rows there are is not known.
     let bar = Bar::of_phase("merging", &Arc::default(), context);
-    let writer = ObsWriter::create(out, |old| obs::check_replaceable(old, force))?;
+    let writer = ObsWriter::create(out, force)?;
     let never = AtomicBool::new(false);
     let (merged, database) = obs::merge_databases(paths, writer, memory, &never)?;
     // Nothing may fail once the database is in place.

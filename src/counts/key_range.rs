@@ -248,7 +248,7 @@ mod tests {
         }
         let counts = tally.seal().unwrap();
         let target = dir.join("counts");
-        let writer = CountsWriter::create(&target, |_| Ok(Vec::new())).unwrap();
+        let writer = CountsWriter::create(&target, false).unwrap();
         let about = About {
             plies: (1..=rows).map(|row| row % 40_000 + 1).sum(),
             ..About::default()

@@ -45,7 +45,7 @@ pub use self::{
     error::CountsError,
     layout::Row,
     read::{CountsDirectory, Part},
-    replace::{check_replaceable, is_counts},
+    replace::is_counts,
     starts::Start,
     write::Written,
 };

@@ -30,7 +30,7 @@ pub fn is_counts(path: &Path) -> bool {
 /// # Errors
 ///
 /// [`Error::Exists`] for counts without `force`, [`Error::File`] for anything else.
-pub fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
+pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(Vec::new());
     }

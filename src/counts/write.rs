@@ -1,6 +1,6 @@
 //! Writing a directory of counts.
 
-use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
+use std::{path::Path, sync::atomic::AtomicBool};
 
 use rayon::prelude::*;
 
@@ -8,7 +8,7 @@ use super::{
     about::{About, Sidecar},
     layout::{part_count, part_name, shards_of_part},
     part::PartWriter,
-    replace::is_own_file,
+    replace::{check_replaceable, is_own_file},
     source::Source,
     starts::{Start, write_starts},
 };
@@ -35,11 +35,9 @@ pub struct Written {
 }
 
 impl CountsWriter {
-    /// Starts counts for `target`. If there is something, `may_replace` judges it and answers its files.
-    pub(crate) fn create(
-        target: &Path,
-        may_replace: impl FnOnce(&Path) -> Result<Vec<OsString>>,
-    ) -> Result<CountsWriter> {
+    /// Starts counts for `target`. Counts that exist are replaced with `force` only.
+    pub(crate) fn create(target: &Path, force: bool) -> Result<CountsWriter> {
+        let may_replace = |old: &Path| check_replaceable(old, force);
         Ok(CountsWriter {
             directory: AtomicDir::create_over(target, is_own_file, may_replace)?,
         })

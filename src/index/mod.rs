@@ -40,7 +40,6 @@ mod write;
 pub(crate) use self::replace::remove;
 pub(crate) use self::{
     games::GameRecords,
-    replace::check_replaceable,
     waves::IndexedFile,
     write::{ExploredData, IndexSource, IndexWriter},
 };

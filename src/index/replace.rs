@@ -18,7 +18,7 @@ use crate::error::{At, Error, Result};
 /// # Errors
 ///
 /// [`Error::Exists`] for an index without `force`, [`Error::File`] for anything else.
-pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
+pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path) {
         return Ok(Vec::new());
     }

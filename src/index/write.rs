@@ -5,7 +5,6 @@
 //! depend neither on the threads nor on the size of a wave.
 
 use std::{
-    ffi::OsString,
     io, iter,
     path::Path,
     sync::{
@@ -25,7 +24,7 @@ use super::{
     pieces::{Piece, pieces},
     positions::position_entries,
     posting::Posting,
-    replace::is_own_file,
+    replace::{check_replaceable, is_own_file},
     tables::{Table, TableCutter},
     waves::{IndexedFile, ListTotals, Wave, file_entries, filled},
 };
@@ -79,12 +78,9 @@ pub(crate) struct IndexSummary {
 
 impl IndexWriter {
     /// Starts an index for `target`.
-    /// If there is something, `may_replace` judges it and answers its files.
-    pub(crate) fn create(
-        target: &Path,
-        with_stats: bool,
-        may_replace: impl FnOnce(&Path) -> Result<Vec<OsString>>,
-    ) -> Result<IndexWriter> {
+    /// An index that exists is replaced with `force` only.
+    pub(crate) fn create(target: &Path, with_stats: bool, force: bool) -> Result<IndexWriter> {
+        let may_replace = |old: &Path| check_replaceable(old, force);
         Ok(IndexWriter {
             directory: AtomicDir::create_over(target, is_own_file, may_replace)?,
             with_stats,
@@ -291,7 +287,7 @@ mod tests {
         for _ in 0..games.min(10) {
             games_.push_all(&[record.len() as u32], record).unwrap();
         }
-        let writer = IndexWriter::create(&target, with_stats, |_| Ok(Vec::new())).unwrap();
+        let writer = IndexWriter::create(&target, with_stats, false).unwrap();
         let sealed = shards.seal().unwrap();
         let (_, index) = writer
             .write(

@@ -2,7 +2,6 @@
 //! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
 //! order behind them.
 
-mod costs;
 mod duplicates;
 mod empty;
 mod inputs;
@@ -26,6 +25,7 @@ use std::{path::Path, sync::atomic::Ordering};
 
 use self::{
     inputs::Inputs,
+    progress::Amounts,
     run::Run,
     sinks::{Needs, Plan, Sink},
 };
@@ -70,7 +70,8 @@ impl MakeBook {
         let pool = task::pool(self.threads)?;
         let share = self.memory_share(&needs, &plans);
         let sinks = self.begin(plans, &share)?;
-        self.begin_progress(inputs, &sinks);
+        let expected = Amounts::expected(self.move_filter.min_game);
+        self.progress.begin(inputs.size(), expected.costs(&sinks));
         let threads = pool.current_num_threads();
         let run = Run::new(self, &needs, &sinks, inputs, share, threads);
         let collected = self.collect(&pool, run)?;

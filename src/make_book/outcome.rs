@@ -59,6 +59,15 @@ pub(super) struct Candidate {
 }
 
 impl Outcome<'_> {
+    /// Nothing, of counts.
+    pub(super) fn of_counts() -> Self {
+        Outcome {
+            recognised: true,
+            has_text: true,
+            ..Outcome::default()
+        }
+    }
+
     /// Counts the half-moves of a game.
     pub(super) fn count(
         &mut self,

@@ -3,6 +3,7 @@
 use super::{
     MakeBook,
     inputs::Inputs,
+    progress::Amounts,
     report::Report,
     sequence::Sequenced,
     sinks::{Needs, Sink},
@@ -90,7 +91,12 @@ impl MakeBook {
             (None, Some(counts)) => counts.size()?,
             _ => (summary.positions, summary.counted_entries),
         };
-        self.correct_progress(&sinks, &report, summary.entries);
+        let amounts = Amounts {
+            plies: report.totals.plies as f64,
+            positions: report.positions as f64,
+            kept: summary.entries as f64,
+        };
+        self.progress.correct(amounts.costs(&sinks));
         let mut counted = Counted {
             counts: &sealed,
             weighed,

@@ -69,7 +69,7 @@ pub fn is_database(path: &Path) -> Result<bool> {
 /// # Errors
 ///
 /// [`Error::File`] says why not.
-pub fn check_replaceable(path: &Path, force: bool) -> Result<()> {
+fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     if path
         .metadata()
         .is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)

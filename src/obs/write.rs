@@ -64,7 +64,7 @@ pub struct Written {
 }
 
 impl ObsWriter {
-    /// Starts a database. If there is a file, `may_replace` judges it.
+    /// Starts a database. A database that exists is replaced with `force` only.
     ///
     /// For standard output, a pipe or a device, the database is made in a temporary file and copied when it is
     /// complete.
@@ -72,15 +72,9 @@ impl ObsWriter {
     /// # Errors
     ///
     /// A directory that cannot be written, a file there that is not an OOBS database, the journal of one that another
-    /// program has open or did not finish, and what `may_replace` answers.
-    pub fn create(
-        path: impl AsRef<Path>,
-        may_replace: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<ObsWriter> {
-        let file = AtomicFile::create_over(path, |old| {
-            super::check_replaceable(old, true)?;
-            may_replace(old)
-        })?;
+    /// program has open or did not finish, and [`Error::Exists`](crate::Error::Exists).
+    pub fn create(path: impl AsRef<Path>, force: bool) -> Result<ObsWriter> {
+        let file = AtomicFile::create_over(path, |old| super::check_replaceable(old, force))?;
         let writer = ObsWriter { file };
         writer.refuse_unfinished()?;
         Ok(writer)

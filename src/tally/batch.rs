@@ -6,7 +6,7 @@ use std::path::Path;
 use shakmaty::Color;
 
 use super::{
-    move_count::MoveCount,
+    counts::MoveCount,
     record::{CountRecord, fits},
     stats::Stats,
 };

@@ -2,7 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::{counts::Counts, move_count::MoveCount, record::CountRecord};
+use super::{
+    counts::{Counts, MoveCount},
+    record::CountRecord,
+};
 use crate::{
     error::Result,
     sort::{Record, SHARDS},

@@ -25,7 +25,6 @@ mod counts;
 mod filter;
 mod find;
 mod marks;
-mod move_count;
 mod ordered;
 mod record;
 mod shared_keys;
@@ -33,9 +32,8 @@ mod stats;
 
 pub use self::{
     batch::CountBatch,
-    counts::{Counts, PositionCount, Tally},
+    counts::{Counts, MoveCount, PositionCount, Tally},
     filter::MoveFilter,
-    move_count::MoveCount,
     record::CountRecord,
     stats::Stats,
 };

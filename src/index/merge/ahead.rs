@@ -325,7 +325,7 @@ mod tests {
 
         // Where they are read to be merged.
         let target = dir.path().join("index");
-        let writer = IndexWriter::create(&target, false, |_| Ok(Vec::new())).unwrap();
+        let writer = IndexWriter::create(&target, false, false).unwrap();
         let postings = Shards::new(Memory::default()).seal().unwrap();
         let from = IndexSource {
             postings: &postings,

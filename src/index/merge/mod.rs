@@ -28,7 +28,6 @@ use self::{
 use super::{
     GameRecords, Index, IndexedFile,
     entries::Entries,
-    replace::check_replaceable,
     waves::{ListTotals, Wave, file_entries, filled},
     write::{IndexSummary, IndexWriter},
 };
@@ -132,9 +131,7 @@ impl MergeIndexes {
             .map(Index::open)
             .collect::<Result<Vec<_>>>()?;
         let plan = Plan::new(&inputs, out, self.memory.bytes / 8)?;
-        let writer = IndexWriter::create(out, plan.with_stats, |old| {
-            check_replaceable(old, self.force)
-        })?;
+        let writer = IndexWriter::create(out, plan.with_stats, self.force)?;
         let pool = task::pool(self.threads)?;
         let (summary, finished) = pool.install(|| self.write(&plan, writer))?;
         finished.commit()?;

@@ -18,7 +18,7 @@ use crate::{
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},
     provenance::Provenance,
-    tally::{CountBatch, KeyedIdentity, OrderedCounts},
+    tally::{CountBatch, KeyedIdentity, OrderedCounts, Tally},
     task,
 };
 
@@ -75,9 +75,7 @@ impl CountsInput {
                 starts: starts
                     .map(|start| (start.epd.into_bytes(), start.games))
                     .collect(),
-                recognised: true,
-                has_text: true,
-                ..Outcome::default()
+                ..Outcome::of_counts()
             })
         })?;
         Ok(())
@@ -143,11 +141,7 @@ impl RunInput for CountsInput {
         let found = match self.directory.about() {
             Some(about) => outcome(about, run.needs)
                 .map_err(|err| Error::format(self.directory.path(), err))?,
-            None => Outcome {
-                recognised: true,
-                has_text: true,
-                ..Outcome::default()
-            },
+            None => Outcome::of_counts(),
         };
         batches.submit(found)?;
         self.read_starts(batches)?;
@@ -216,21 +210,12 @@ impl Run<'_> {
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {
-            let mut batch = CountBatch::default();
             // Without a key no book can have it.
-            for row in rows.iter().filter(|row| row.key != 0) {
-                batch.push(row.key, row.mv, row.turn, row.stats);
-            }
-            tally.add_batch(&batch)?;
-            tally.refuse_many_large(path)?;
+            let rows = rows.iter().filter(|row| row.key != 0);
+            add_keyed(tally, rows.map(|row| (row.key, row)), path)?;
         }
         if let Some(tally) = &self.identities {
-            let mut batch = CountBatch::default();
-            for row in rows {
-                batch.push(row.identity, row.mv, row.turn, row.stats);
-            }
-            tally.add_batch(&batch)?;
-            tally.refuse_many_large(path)?;
+            add_keyed(tally, rows.iter().map(|row| (row.identity, row)), path)?;
         }
         if let Some(pairs) = &self.pairs {
             let rows = rows.iter();
@@ -241,6 +226,20 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Adds rows to a tally, each under a key.
+fn add_keyed<'r>(
+    tally: &Tally,
+    rows: impl Iterator<Item = (u64, &'r Row)>,
+    path: &Path,
+) -> Result<()> {
+    let mut batch = CountBatch::default();
+    for (key, row) in rows {
+        batch.push(key, row.mv, row.turn, row.stats);
+    }
+    tally.add_batch(&batch)?;
+    tally.refuse_many_large(path)
 }
 
 /// What a run would have found in the games of counts.
@@ -275,9 +274,7 @@ fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError>
             .take(Report::DESCRIBED)
             .cloned()
             .collect(),
-        recognised: true,
-        has_text: true,
-        ..Outcome::default()
+        ..Outcome::of_counts()
     })
 }
 

@@ -6,7 +6,7 @@ use super::{Needs, Plan, Sink};
 use crate::{
     book,
     error::{Error, Result},
-    make_book::{MakeBook, Phase, costs::Amounts, report::BookReport, write::Counted},
+    make_book::{MakeBook, Phase, progress::Amounts, report::BookReport, write::Counted},
     output::{AtomicFile, Finished},
     position::{Variant, VariantChoice},
 };

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Needs, Plan, Sink};
 use crate::{
-    counts::{self, About, CountsWriter, Source, Start},
+    counts::{About, CountsWriter, Source, Start},
     error::Result,
-    make_book::{MakeBook, Phase, costs::Amounts, report::CountsReport, write::Counted},
+    make_book::{MakeBook, Phase, progress::Amounts, report::CountsReport, write::Counted},
     output::Finished,
     provenance::Rejection,
     sort::SHARDS,
@@ -26,11 +26,10 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
     needs.shared_keys = options.distinguishes_variants();
     needs.numbered_variants = true;
     Some(Plan::of_counts(path, move || {
-        let may_replace = |old: &Path| counts::check_replaceable(old, options.force);
         Ok(CountsSink {
             options,
             path,
-            writer: CountsWriter::create(path, may_replace)?,
+            writer: CountsWriter::create(path, options.force)?,
         })
     }))
 }

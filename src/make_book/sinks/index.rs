@@ -6,12 +6,12 @@ use super::{BatchSink, CountedGame, Needs, Plan, Sink};
 use crate::{
     error::{At, Error, Result},
     index::{
-        self, ExploredData, GameRecords, IndexSource, IndexWriter, IndexedFile,
+        ExploredData, GameRecords, IndexSource, IndexWriter, IndexedFile,
         explored::{ExploredGames, GameFacts, Played},
         layout::{self, GamePlace, Subject},
         posting::Posting,
     },
-    make_book::{MakeBook, Phase, costs::Amounts, report::IndexReport, write::Counted},
+    make_book::{MakeBook, Phase, progress::Amounts, report::IndexReport, write::Counted},
     output::Finished,
     pgn::GameReader,
     position::{self, BookMove},
@@ -45,13 +45,11 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
 
 impl<'a> IndexSink<'a> {
     fn begin(options: &'a MakeBook, path: &'a Path, memory: &Memory) -> Result<IndexSink<'a>> {
-        let may_replace = |old: &Path| index::check_replaceable(old, options.force);
-        let stats = options.index_stats;
         let share = memory.share(1 + usize::from(options.explorer));
         Ok(IndexSink {
             options,
             path,
-            writer: IndexWriter::create(path, stats, may_replace)?,
+            writer: IndexWriter::create(path, options.index_stats, options.force)?,
             games: Mutex::new(IndexedGames::new(options)),
             postings: Shards::new(share.clone()),
             played: options.explorer.then(|| Shards::new(share)),

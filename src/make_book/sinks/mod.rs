@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use shakmaty::Color;
 
-use super::{MakeBook, Phase, costs::Amounts, main_line::Ply, write::Counted};
+use super::{MakeBook, Phase, main_line::Ply, progress::Amounts, write::Counted};
 use crate::{
     error::{Error, Result},
     output::Finished,

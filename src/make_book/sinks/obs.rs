@@ -7,8 +7,8 @@ use shakmaty::Chess;
 use super::{Needs, Plan, Sink, refuse_several_variants};
 use crate::{
     error::Result,
-    make_book::{MakeBook, Phase, costs::Amounts, report::ObsReport, write::Counted},
-    obs::{self, Info, ObsWriter},
+    make_book::{MakeBook, Phase, progress::Amounts, report::ObsReport, write::Counted},
+    obs::{Info, ObsWriter},
     output::Finished,
     position::{Keyed, Rules, Variant, parse_fen},
     sort::Memory,
@@ -26,11 +26,10 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
     needs.all_positions(options);
     needs.weights = true;
     Some(Plan::of_counts(path, move || {
-        let may_replace = |old: &Path| obs::check_replaceable(old, options.force);
         Ok(ObsSink {
             options,
             path,
-            writer: ObsWriter::create(path, may_replace)?,
+            writer: ObsWriter::create(path, options.force)?,
         })
     }))
 }
