@@ -228,8 +228,11 @@ impl Check<'_> {
             return self.position(key, TableValue::Held(value));
         }
         let (number, name) = key.split_at(digits);
+        if digits > 0 {
+            self.statistic(key, number, name, value);
+            return Ok(());
+        }
         let is_well_formed = match key {
-            _ if digits > 0 => return Ok(self.statistic(key, number, name, value)),
             [b'g', ..] => self.game(key, value),
             [b'x', b'g', ..] => return self.rows(key),
             [b'x', b'n', ..] => return self.names(key),

@@ -86,7 +86,7 @@ impl Database {
         });
         Ok(DatabaseCursor {
             levels: levels.collect::<Result<_>>()?,
-            logged: self.memtable.from_key(start).peekable(),
+            logged: self.memtable.entries_from(start).peekable(),
             present: None,
             logged_value: &[],
             last: None,

@@ -54,7 +54,7 @@ impl Memtable {
     }
 
     /// The entries from a key on.
-    pub(super) fn from_key(&self, start: &[u8]) -> btree_map::Range<'_, Vec<u8>, Logged> {
+    pub(super) fn entries_from(&self, start: &[u8]) -> btree_map::Range<'_, Vec<u8>, Logged> {
         let from_start = (Bound::Included(start), Bound::Unbounded);
         self.entries.range::<[u8], _>(from_start)
     }
