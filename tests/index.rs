@@ -950,7 +950,7 @@ fn entries_of(index: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
 fn verify_holds_entries_against_each_other() {
     let dir = temp();
-    write(dir.path(), "games.pgn", &format!("{TWO_GAMES}\n1. e4 *\n"));
+    write(dir.path(), "games.pgn", format!("{TWO_GAMES}\n1. e4 *\n"));
     ok(
         dir.path(),
         "make-book -q --leveldb idx --index-stats --explorer games.pgn",

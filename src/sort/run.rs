@@ -592,7 +592,7 @@ mod tests {
         #[test]
         fn a_changed_byte_is_an_error(at in 0.0..1.0f64, change in 1..=255u8) {
             let file = RunFile::create(&std::env::temp_dir()).unwrap();
-            let numbers = (0..2000u128).map(|number| number * 0x1234_5678_9abc << 64);
+            let numbers = (0..2000u128).map(|number| (number * 0x1234_5678_9abc) << 64);
             let packed = file.append(2000, numbers.clone().map(Number)).unwrap();
             let plain = file.append(2000, numbers.map(Plain)).unwrap();
             let mut bytes = ByteRun::new(0, std::env::temp_dir());

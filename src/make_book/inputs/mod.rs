@@ -136,8 +136,8 @@ impl<'a> Inputs<'a> {
 
     /// What all counts of the run are made of.
     pub(super) fn provenance(&self, run: &MakeBook, games: Games) -> Provenance {
-        let names = |(input, named): (&Box<dyn RunInput + 'a>, &Input)| {
-            let Some(counted) = input.counted() else {
+        let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
+            let Some(counted) = counted else {
                 return vec![named.name()];
             };
             match counted.origin {
@@ -152,8 +152,9 @@ impl<'a> Inputs<'a> {
             let origin = counted.origin;
             origin.is_some_and(|(origin, _)| origin.games.is_some())
         };
+        let counted = self.all.iter().map(|input| input.counted());
         Provenance {
-            inputs: self.all.iter().zip(&run.inputs).flat_map(names).collect(),
+            inputs: counted.zip(&run.inputs).flat_map(names).collect(),
             games: self.counted().all(has_games).then_some(games),
             options: self.options.clone(),
         }
