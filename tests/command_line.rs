@@ -350,7 +350,7 @@ fn an_option_that_changes_nothing_is_an_error() {
 }
 
 #[test]
-fn a_second_file_of_an_option_is_an_error() {
+fn a_second_file_or_name_of_an_option_is_an_error() {
     let dir = made();
     let dir = dir.path();
     for line in [
@@ -359,6 +359,9 @@ fn a_second_file_of_an_option_is_an_error() {
         "make-book famous.pgn --obs b.db3 --obs c.db3",
         "merge-book a.bin --out b.bin --out c.bin",
         "info-book --bin a.bin --bin book.bin",
+        "games --leveldb x.idx --player Tal --player Morphy",
+        "moves --leveldb x.idx --event Paris --event London",
+        "moves --leveldb x.idx --eco B --eco C",
     ] {
         let error = fails(dir, line, 2);
         assert!(error.contains("cannot be used multiple times"), "{error}");

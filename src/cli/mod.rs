@@ -129,8 +129,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// The arguments as clap reads them. The last of a repeated option wins, but a second file, such as another output, is an
-/// error: one of the two would be missing. A value may be a negative number, which its option refuses with a reason.
+/// The arguments as clap reads them. The last of a repeated option wins, but a second file, such as another output, or a
+/// second name to filter by is an error: one of the two would be missing. A value may be a negative number, which its option refuses with a reason.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let mut cli = Cli::command().mut_args(last_wins);
     let names: Vec<String> = cli
@@ -149,12 +149,16 @@ fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     cli.try_get_matches_from(args)
 }
 
-/// Lets the last of an option win over those before it, unless it names a file.
+/// Options that filter games by one value, where others take several.
+const ONE_NAME: [&str; 4] = ["player", "opponent", "event", "eco"];
+
+/// Lets the last of an option win over those before it, unless it names a file, or whom or what to filter by.
 fn last_wins(arg: Arg) -> Arg {
     let is_file = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    let is_name = ONE_NAME.contains(&arg.get_id().as_str());
     let is_flag = !arg.get_action().takes_values();
     let takes_one = matches!(arg.get_action(), ArgAction::Set) && arg.get_long().is_some();
-    if is_flag || (takes_one && !is_file) || arg.get_id() == "temp_dir" {
+    if is_flag || (takes_one && !is_file && !is_name) || arg.get_id() == "temp_dir" {
         let id = arg.get_id().clone();
         return arg.overrides_with(id);
     }
