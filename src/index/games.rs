@@ -15,9 +15,9 @@ use crate::{
 /// Collects game records.
 #[derive(Debug)]
 pub(crate) struct GameRecords {
-    spool: ByteRun,
+    run: ByteRun,
     count: u64,
-    /// Where the ids 0, 10, 100 and so on stand in the spool.
+    /// Where the ids 0, 10, 100 and so on begin in the run.
     starts: Vec<u64>,
 }
 
@@ -25,7 +25,7 @@ impl GameRecords {
     /// Keeps up to `memory` bytes in memory, the rest in a temporary file.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> GameRecords {
         GameRecords {
-            spool: ByteRun::new(memory, temp_dir),
+            run: ByteRun::new(memory, temp_dir),
             count: 0,
             starts: Vec::new(),
         }
@@ -41,11 +41,10 @@ impl GameRecords {
     pub(crate) fn push_all(&mut self, lengths: &[u32], mut records: &[u8]) -> Result<()> {
         for length in lengths {
             if self.count == 0 || self.count == 10_u64.pow(self.starts.len() as u32) {
-                self.starts.push(self.spool.len());
+                self.starts.push(self.run.len());
             }
             let (record, rest) = records.split_at(*length as usize);
-            self.spool.append(&length.to_le_bytes())?;
-            self.spool.append(record)?;
+            self.run.append_text(record)?;
             records = rest;
             self.count += 1;
         }
@@ -63,14 +62,13 @@ impl GameRecords {
                 id: first,
                 end: self.count.min(behind),
                 key: Vec::new(),
-                reader: self.spool.reader(*start),
+                reader: self.run.reader(*start),
             };
             sequence.name();
             sequence
         };
         GameWalk {
             sequences: self.starts.iter().enumerate().map(sequence).collect(),
-            value: Vec::new(),
             start_key: Vec::new(),
         }
     }
@@ -79,7 +77,6 @@ impl GameRecords {
 /// The records of games in the order of the index.
 pub(crate) struct GameWalk<'a> {
     sequences: Vec<Sequence<'a>>,
-    value: Vec<u8>,
     start_key: Vec<u8>,
 }
 
@@ -94,11 +91,8 @@ impl GameWalk<'_> {
                 .filter(|sequence| sequence.id < sequence.end)
                 .min_by(|a, b| a.key.cmp(&b.key))
         {
-            let mut length = [0; 4];
-            first.reader.read_exact(&mut length)?;
-            self.value.resize(u32::from_le_bytes(length) as usize, 0);
-            first.reader.read_exact(&mut self.value)?;
-            let (record, start) = layout::split_start(&self.value);
+            let value = first.reader.read_text()?.unwrap_or_default();
+            let (record, start) = layout::split_start(&value);
             entries.push(&first.key, record);
             if let Some(start) = start {
                 self.start_key.clear();

@@ -1,14 +1,11 @@
 //! The rows of a position in the order of their games, in bounded memory.
 
-use std::{
-    cmp::Ordering,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use super::row::{Active, Row};
 use crate::{
     error::Result,
-    sort::{ByteReader, ByteRun, Merge},
+    sort::{Memory, TextSorter},
     tally::Stats,
 };
 
@@ -20,11 +17,10 @@ const MOST_BYTES: usize = 1 << 23;
 pub(super) struct ByGames {
     rows: Vec<Row>,
     bytes: usize,
-    most_bytes: usize,
-    temp_dir: PathBuf,
-    /// Sorted runs of rows, and where each begins and how many it has.
-    spilled: Option<ByteRun>,
-    runs: Vec<(u64, u64)>,
+    memory: Memory,
+    /// All rows as texts, if they are more than memory holds, and how many came.
+    spilled: Option<TextSorter>,
+    count: u64,
 }
 
 impl ByGames {
@@ -32,10 +28,12 @@ impl ByGames {
         ByGames {
             rows: Vec::new(),
             bytes: 0,
-            most_bytes: MOST_BYTES,
-            temp_dir: temp_dir.to_owned(),
+            memory: Memory {
+                bytes: MOST_BYTES,
+                temp_dir: temp_dir.to_owned(),
+            },
             spilled: None,
-            runs: Vec::new(),
+            count: 0,
         }
     }
 
@@ -50,7 +48,7 @@ impl ByGames {
     ///
     /// A temporary file that cannot be written.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        if self.bytes > self.most_bytes {
+        if self.bytes > self.memory.bytes {
             self.spill()?;
         }
         self.bytes += row.bytes();
@@ -59,13 +57,13 @@ impl ByGames {
     }
 
     fn spill(&mut self) -> Result<()> {
-        self.rows.sort_by(Row::by_games);
-        let file = self
+        let memory = &self.memory;
+        let texts = self
             .spilled
-            .get_or_insert_with(|| ByteRun::new(0, self.temp_dir.clone()));
-        self.runs.push((file.len(), self.rows.len() as u64));
+            .get_or_insert_with(|| TextSorter::new(memory.clone(), None));
         for row in self.rows.drain(..) {
-            write(&row, file)?;
+            texts.push(&write(&row, self.count))?;
+            self.count += 1;
         }
         self.bytes = 0;
         Ok(())
@@ -77,105 +75,65 @@ impl ByGames {
     ///
     /// A temporary file that cannot be read, or what `f` answers.
     pub(super) fn drain(&mut self, mut f: impl FnMut(Row) -> Result<()>) -> Result<()> {
-        self.bytes = 0;
-        self.rows.sort_by(Row::by_games);
-        let Some(file) = self.spilled.take() else {
+        if self.spilled.is_none() {
+            self.bytes = 0;
+            self.rows.sort_by(Row::by_games);
             return self.rows.drain(..).try_for_each(f);
-        };
-        let epd = self.epd().expect("a row comes after each spill").to_owned();
-        let mut sources: Vec<Box<dyn Iterator<Item = Result<Largest>> + '_>> = Vec::new();
-        for (start, rows) in self.runs.drain(..) {
-            let (mut reader, epd) = (file.reader(start), &epd);
-            let run = (0..rows).map(move |_| read(epd, &mut reader).map(Largest));
-            sources.push(Box::new(run));
         }
-        let in_memory = self.rows.drain(..);
-        sources.push(Box::new(in_memory.map(|row| Ok(Largest(row)))));
-        for row in Merge::new(sources) {
-            f(row?.0)?;
+        let epd = self.epd().unwrap_or_default().to_owned();
+        self.spill()?;
+        if let Some(mut texts) = self.spilled.take() {
+            for text in texts.sorted() {
+                f(read(&epd, &text?))?;
+            }
         }
         Ok(())
     }
 }
 
-/// A row that compares by its games.
-struct Largest(Row);
-
-impl Ord for Largest {
-    fn cmp(&self, other: &Largest) -> Ordering {
-        Row::by_games(&self.0, &other.0)
-    }
-}
-
-impl PartialOrd for Largest {
-    fn partial_cmp(&self, other: &Largest) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Largest {
-    fn eq(&self, other: &Largest) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Largest {}
-
-/// Appends a row without its position.
-fn write(row: &Row, file: &mut ByteRun) -> Result<()> {
+/// A row without its position as a text that sorts by games, by the move and by when the row came.
+fn write(row: &Row, number: u64) -> Vec<u8> {
     let Stats {
         wins,
         draws,
         losses,
     } = row.stats;
-    for number in [wins, draws, losses] {
-        file.append(&number.to_le_bytes())?;
+    let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
+    text.extend_from_slice(row.mv.as_bytes());
+    text.push(0);
+    text.extend_from_slice(&number.to_be_bytes());
+    text.extend_from_slice(row.comment.as_deref().unwrap_or_default().as_bytes());
+    let comment = u64::from(row.comment.is_some());
+    for number in [row.mv.len() as u64, comment, wins, draws, losses] {
+        text.extend_from_slice(&number.to_le_bytes());
     }
-    file.append(&row.active.bits().to_le_bytes())?;
-    write_text(&row.mv, file)?;
-    file.append(&[u8::from(row.comment.is_some())])?;
-    match &row.comment {
-        Some(comment) => write_text(comment, file),
-        None => Ok(()),
-    }
-}
-
-fn write_text(text: &str, file: &mut ByteRun) -> Result<()> {
-    file.append(&(text.len() as u32).to_le_bytes())?;
-    file.append(text.as_bytes())
+    text.extend_from_slice(&row.active.bits().to_le_bytes());
+    text
 }
 
 /// Reads what [`write`] wrote.
-fn read(epd: &str, file: &mut ByteReader<'_>) -> Result<Row> {
-    let mut number = || bytes(file).map(u64::from_le_bytes);
-    let stats = Stats {
-        wins: number()?,
-        draws: number()?,
-        losses: number()?,
+fn read(epd: &str, text: &[u8]) -> Row {
+    const NUMBER: usize = size_of::<u64>();
+    let (text, numbers) = text
+        .split_last_chunk::<{ 6 * NUMBER }>()
+        .expect("numbers end the text");
+    let number = |place: usize| {
+        let bytes = numbers[place * NUMBER..].first_chunk();
+        u64::from_le_bytes(*bytes.expect("there are six"))
     };
-    let active = Active::from_bits(i64::from_le_bytes(bytes(file)?));
-    let mv = read_text(file)?;
-    let [has_comment] = bytes(file)?;
-    Ok(Row {
+    let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (mv, rest) = text[NUMBER..].split_at(number(0) as usize);
+    Row {
         epd: epd.to_owned(),
-        mv,
-        active,
-        stats,
-        comment: (has_comment != 0).then(|| read_text(file)).transpose()?,
-    })
-}
-
-fn bytes<const N: usize>(file: &mut ByteReader<'_>) -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn read_text(file: &mut ByteReader<'_>) -> Result<String> {
-    let length = u32::from_le_bytes(bytes(file)?);
-    let mut text = vec![0; length as usize];
-    file.read_exact(&mut text)?;
-    Ok(String::from_utf8(text).expect("it was written from text"))
+        mv: string(mv),
+        active: Active::from_bits(number(5) as i64),
+        stats: Stats {
+            wins: number(2),
+            draws: number(3),
+            losses: number(4),
+        },
+        comment: (number(1) != 0).then(|| string(&rest[1 + NUMBER..])),
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +163,7 @@ mod tests {
         #[test]
         fn rows_come_in_order_from_memory_and_files(mut rows in rows(), most_bytes in 0..20_000usize) {
             let mut position = ByGames::new(&std::env::temp_dir());
-            position.most_bytes = most_bytes;
+            position.memory.bytes = most_bytes;
             // A position after the other.
             for _ in 0..2 {
                 for row in &rows {

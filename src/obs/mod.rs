@@ -26,7 +26,6 @@ mod info;
 mod lookup;
 mod merge;
 mod packed;
-mod piles;
 mod read;
 mod row;
 mod sorted;

@@ -1,16 +1,16 @@
 //! A position and its rows in a few bytes.
 //!
-//! The length of all in four bytes, that of the EPD in two, the EPD, and for each row the length of the move, the
-//! move, and three numbers of seven bits a byte.
+//! The length of the EPD in two bytes, the EPD, and for each row the length of the move, the move, and three numbers of
+//! seven bits a byte. Packed positions sort by their EPDs.
 
-use std::{borrow::Cow, cmp::Ordering, ops::Range};
+use std::ops::Range;
 
 use integer_encoding::VarInt;
 
-use crate::{error::Result, sort::ByteReader, tally::Stats};
+use crate::{sort::Order, tally::Stats};
 
 /// Bytes before the EPD.
-const HEAD: usize = 6;
+const HEAD: usize = 2;
 
 /// The most bytes that a number takes.
 const LONGEST_NUMBER: usize = 10;
@@ -31,7 +31,7 @@ impl Packer {
         self.packed.extend_from_slice(&[0; HEAD]);
         write(&mut self.packed);
         let length = (self.packed.len() - HEAD) as u16;
-        self.packed[4..HEAD].copy_from_slice(&length.to_le_bytes());
+        self.packed[..HEAD].copy_from_slice(&length.to_le_bytes());
         self.moves.clear();
         self.rows.clear();
     }
@@ -44,7 +44,7 @@ impl Packer {
     }
 
     /// The packed position, the rows with the most games first.
-    pub(super) fn finish(&mut self) -> Packed<'_> {
+    pub(super) fn finish(&mut self) -> &[u8] {
         let moves = &self.moves;
         self.rows.sort_unstable_by(|(a, a_stats), (b, b_stats)| {
             let games = b_stats.games().cmp(&a_stats.games());
@@ -59,70 +59,57 @@ impl Packer {
                 self.packed.extend_from_slice(&bytes[..length]);
             }
         }
-        let length = self.packed.len() as u32;
-        self.packed[..4].copy_from_slice(&length.to_le_bytes());
-        Packed(Cow::Borrowed(&self.packed))
+        &self.packed
     }
 }
 
-/// A packed position. It compares by its EPD.
-#[derive(Clone, Debug)]
-pub(super) struct Packed<'a>(Cow<'a, [u8]>);
-
-impl<'a> Packed<'a> {
-    /// The one that more bytes begin with.
-    #[inline]
-    pub(super) fn at_start(bytes: &'a [u8]) -> Packed<'a> {
-        let length = u32::from_le_bytes(*bytes.first_chunk().expect("a position has a head"));
-        Packed(Cow::Borrowed(&bytes[..length as usize]))
-    }
-
-    /// Reads the next one of a file.
-    pub(super) fn read(file: &mut ByteReader<'_>) -> Result<Packed<'static>> {
-        let mut length = [0; 4];
-        file.read_exact(&mut length)?;
-        let mut packed = vec![0; u32::from_le_bytes(length) as usize];
-        packed[..4].copy_from_slice(&length);
-        file.read_exact(&mut packed[4..])?;
-        Ok(Packed(Cow::Owned(packed)))
-    }
-
-    /// All of its bytes.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The EPD.
-    pub(super) fn epd(&self) -> &[u8] {
-        epd(&self.0)
-    }
-}
-
-impl Ord for Packed<'_> {
-    fn cmp(&self, other: &Packed<'_>) -> Ordering {
-        self.epd().cmp(other.epd())
-    }
-}
-
-impl PartialOrd for Packed<'_> {
-    fn partial_cmp(&self, other: &Packed<'_>) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Packed<'_> {
-    fn eq(&self, other: &Packed<'_>) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Packed<'_> {}
-
-/// The EPD of the packed position that some bytes begin with.
+/// The EPD of a packed position.
 #[inline]
 pub(super) fn epd(packed: &[u8]) -> &[u8] {
-    let length = *packed[4..].first_chunk().expect("a position has a head");
+    let length = *packed.first_chunk().expect("a position has a head");
     &packed[HEAD..HEAD + usize::from(u16::from_le_bytes(length))]
+}
+
+/// By their EPDs.
+#[derive(Debug)]
+pub(super) struct ByEpd;
+
+impl Order for ByEpd {
+    /// The board's characters take five bits each.
+    const PREFIX: usize = 25;
+
+    #[inline]
+    fn key(packed: &[u8]) -> &[u8] {
+        epd(packed)
+    }
+
+    fn prefix(epd: &[u8]) -> u128 {
+        const CODES: [u8; 256] = codes();
+        let mut prefix = 0;
+        let mut shift = u128::BITS;
+        for byte in epd {
+            let code = CODES[usize::from(*byte)];
+            // What has no code does not belong to a board. The rest is compared in full.
+            if code == 0 || shift < 8 {
+                break;
+            }
+            shift -= 5;
+            prefix |= u128::from(code) << shift;
+        }
+        prefix
+    }
+}
+
+/// Numbers for the characters of a board, ascending with them.
+const fn codes() -> [u8; 256] {
+    let characters = b"/12345678BKNPQR[]bknpqr~";
+    let mut codes = [0; 256];
+    let mut i = 0;
+    while i < characters.len() {
+        codes[characters[i] as usize] = i as u8 + 1;
+        i += 1;
+    }
+    codes
 }
 
 /// The move and the numbers of each row of a packed position.
@@ -165,19 +152,15 @@ mod tests {
                 packer.row(stats, |text| text.extend_from_slice(b"e7e8q"));
             }
             let packed = packer.finish();
-            prop_assert_eq!(packed.epd(), epd.as_bytes());
+            prop_assert_eq!(super::epd(packed), epd.as_bytes());
             let mut found = Vec::new();
-            for (mv, stats) in rows(packed.bytes()) {
+            for (mv, stats) in rows(packed) {
                 prop_assert_eq!((mv, stats.draws, stats.losses), (&b"e7e8q"[..], 1 << 40, 0));
                 found.push(stats.wins);
             }
             let mut expected: Vec<u64> = numbers.iter().map(|wins| wins >> 1).collect();
             expected.sort_by_key(|wins| std::cmp::Reverse(*wins));
             prop_assert_eq!(found, expected);
-            let mut more = packed.bytes().to_vec();
-            more.extend_from_slice(b"more");
-            let first = Packed::at_start(&more);
-            prop_assert_eq!(first.bytes(), packed.bytes());
         }
     }
 }

@@ -15,10 +15,9 @@ use rusqlite::{Connection, OpenFlags};
 use super::{
     error::Sql,
     info::Info,
-    packed::{self, Packed, Packer},
-    piles::Piles,
+    packed::{self, Packer},
     row::Active,
-    sorted::SortedRows,
+    sorted::{Piles, SortedRows},
     table::{BookTable, Columns, NewRow, SETTINGS, TABLES},
     walk::{LegalCount, walk},
 };
@@ -121,12 +120,12 @@ impl ObsWriter {
                     meter.advance(METERED);
                 }
                 match pack(packer, pos, moves, info) {
-                    Some(packed) => piles.push(&packed),
+                    Some(packed) => piles.push(packed),
                     None => Ok(()),
                 }
             },
         )?;
-        let rows = SortedRows::new(piles.into_piles());
+        let rows = piles.into_rows();
         let made = Made {
             info,
             columns: Columns::Counted,
@@ -250,7 +249,7 @@ fn pack<'a, P: Rules>(
     pos: &P,
     moves: &[LegalCount],
     info: &Info,
-) -> Option<Packed<'a>> {
+) -> Option<&'a [u8]> {
     let turn = pos.turn();
     let selected = |count: &&LegalCount| info.selection.selects(turn, count.stats);
     if !moves.iter().any(|count| selected(&count)) {
@@ -281,7 +280,7 @@ fn insert_sorted(
         };
         rows.for_each(|packed| {
             block.push(packed);
-            packed_bytes += packed.bytes().len();
+            packed_bytes += size_of::<u32>() + packed.len();
             if packed_bytes >= BLOCK {
                 hand_over(&mut block, std::mem::take(&mut packed_bytes))?;
             }
@@ -308,9 +307,9 @@ struct Block {
 }
 
 impl Block {
-    fn push(&mut self, packed: &Packed<'_>) {
-        let epd = self.say(packed.epd());
-        for (mv, stats) in packed::rows(packed.bytes()) {
+    fn push(&mut self, packed: &[u8]) {
+        let epd = self.say(packed::epd(packed));
+        for (mv, stats) in packed::rows(packed) {
             let mv = self.say(mv);
             self.rows.push((epd.clone(), mv, stats));
         }

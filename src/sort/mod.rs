@@ -1,46 +1,80 @@
-//! The external sorter: 128-bit records from many threads, in sorted order and bounded memory.
+//! The stores that spill to sorted runs in temporary files and merge them: what may outgrow memory goes through here.
 //!
-//! The records are spread over [`SHARDS`] shards that are themselves in order: every record of one is
-//! smaller than every record of the next. A shard collects records, three packed in the room of two where they
+//! | what comes | store |
+//! |---|---|
+//! | records of 128 bits, folded | [`Shards`], which give [`Sealed`] records |
+//! | the same in ascending order already | [`merge_ordered`] |
+//! | fingerprints that are looked up meanwhile | [`Seen`] |
+//! | texts of any length, by an [`Order`]; the first of them, or the first of each kind | [`TextSorter`] |
+//! | bytes that are read as they came | [`ByteRun`] |
+//!
+//! All of them write runs to the same kind of file, whose blocks have checksums, and merge them with [`Merge`].
+//!
+//! Records are spread over [`SHARDS`] shards that are themselves in order: every record of one is
+//! smaller than every record of the next. A shard collects records, three packed in two slots where they
 //! allow it, and is *compacted* when it reaches its quota: the new records are sorted, merged with those that are sorted
 //! already, and folded. If that leaves the shard more than half full, its sorted records go to a temporary file as a
 //! *run*. Sealing merges the runs of each shard with what it has in memory, into memory as far as there is room. One
 //! shard after the other is the whole in order, without a big sort.
 //!
-//! Sorting the few thousand records of a shard in the cache and folding neighbours beats a hash map per
+//! Sorting the few thousand records of a shard in the cache and folding neighbors beats a hash map per
 //! shard, which waits for memory at each count; and a sorted run is just what a spill needs.
 
 mod blocks;
 mod compact;
-mod memory;
 mod merge;
 mod ordered;
 mod packed;
 mod record;
 mod run;
-mod seal;
 mod sealed;
 mod seen;
-mod shard;
 mod shards;
-mod sorter;
 mod texts;
 mod unsorted;
-mod windows;
 
-pub use self::memory::Memory;
-pub(crate) use self::ordered::merge_ordered;
+use std::path::PathBuf;
+
 #[cfg(test)]
 pub(crate) use self::record::SHORT;
-pub(crate) use self::run::ByteReader;
-pub(crate) use self::windows::{Ascending, Choice};
 pub(crate) use self::{
     merge::Merge,
+    ordered::{Ascending, Choice, merge_ordered},
     record::{Fold, Record, SHARDS},
-    run::ByteRun,
+    run::{ByteReader, ByteRun},
     sealed::Sealed,
     seen::Seen,
-    shards::{Partition, Shards},
-    sorter::Sorter,
-    texts::TextSorter,
+    shards::{Partition, Shards, Sorter},
+    texts::{MOST_SORTERS, Order, Place, TextSorter, merged, sort_places, wait_together},
 };
+
+/// How much memory a table of records may take, and where it spills to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// Bytes that records may take before they go to temporary files. Default: 1 GiB.
+    pub bytes: usize,
+    /// The directory of the temporary files. Default: the system's.
+    pub temp_dir: PathBuf,
+}
+
+impl Memory {
+    /// The default budget: 1 GiB.
+    pub const DEFAULT_BYTES: usize = 1 << 30;
+
+    /// One of several equal parts.
+    pub(crate) fn share(&self, parts: usize) -> Memory {
+        Memory {
+            bytes: self.bytes / parts,
+            temp_dir: self.temp_dir.clone(),
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory {
+            bytes: Memory::DEFAULT_BYTES,
+            temp_dir: std::env::temp_dir(),
+        }
+    }
+}

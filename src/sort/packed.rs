@@ -85,7 +85,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::sorter::KeepAll;
+    use crate::sort::record::KeepAll;
 
     /// A number that has a short form if the higher bits of its low half are 0.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

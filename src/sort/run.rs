@@ -132,102 +132,61 @@ impl RunFile {
         len: usize,
         records: impl IntoIterator<Item = R>,
     ) -> Result<Run> {
-        if !R::HAS_SHORT {
-            let mut writer = RunWriter::new(self, self.reserve((len * RECORD) as u64));
-            for record in records {
-                writer.push(record)?;
-            }
-            return writer.end();
-        }
-        let mut bytes = Vec::with_capacity(len * PACKED + LONGEST);
-        let mut packing = Packing::default();
-        for record in records {
-            packing.push(record, &mut bytes);
-        }
-        let start = self.reserve(bytes.len() as u64);
-        self.write(start, 0, &bytes)?;
-        Ok(Run {
+        let run = |start, bytes| Run {
             file: Arc::clone(self),
             start,
-            bytes: bytes.len() as u64,
+            bytes,
             len: len as u64,
-            is_packed: true,
-        })
+            is_packed: R::HAS_SHORT,
+        };
+        if R::HAS_SHORT {
+            let mut bytes = Vec::with_capacity(len * PACKED + LONGEST);
+            let mut packing = Packing::default();
+            for record in records {
+                packing.push(record, &mut bytes);
+            }
+            let start = self.reserve(bytes.len() as u64);
+            self.write(start, 0, &bytes)?;
+            return Ok(run(start, bytes.len() as u64));
+        }
+        let run = run(self.reserve((len * RECORD) as u64), (len * RECORD) as u64);
+        let (mut buffer, mut written) = (Vec::with_capacity(BUFFER), 0);
+        for record in records {
+            buffer.extend_from_slice(&record.to_bits().to_le_bytes());
+            if buffer.len() == BUFFER {
+                self.write(run.start, written, &buffer)?;
+                written += BUFFER as u64;
+                buffer.clear();
+            }
+        }
+        self.write(run.start, written, &buffer)?;
+        Ok(run)
     }
 
     /// Writes a run whose length is not known yet. Nothing else is appended to the file until it is finished.
-    pub(super) fn start_run(self: &Arc<RunFile>) -> RunWriter {
-        RunWriter::new(self, self.size())
-    }
-}
-
-/// Writes one run, which is not packed.
-#[derive(Debug)]
-pub(super) struct RunWriter {
-    file: Arc<RunFile>,
-    start: u64,
-    /// How many bytes are in the file, whole blocks all of them.
-    filed: u64,
-    buffer: Vec<u8>,
-}
-
-impl RunWriter {
-    fn new(file: &Arc<RunFile>, start: u64) -> RunWriter {
-        RunWriter {
-            file: Arc::clone(file),
-            start,
-            filed: 0,
-            buffer: Vec::with_capacity(BUFFER),
+    pub(super) fn start_run(self: &Arc<RunFile>) -> ByteRun {
+        ByteRun {
+            file: Some(Arc::clone(self)),
+            start: self.size(),
+            ..ByteRun::new(0, self.temp_dir.clone())
         }
     }
-
-    #[inline]
-    pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
-        self.buffer
-            .extend_from_slice(&record.to_bits().to_le_bytes());
-        match self.buffer.len() < BUFFER {
-            true => Ok(()),
-            false => self.flush(),
-        }
-    }
-
-    #[cold]
-    fn flush(&mut self) -> Result<()> {
-        self.file.write(self.start, self.filed, &self.buffer)?;
-        self.filed += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    /// Ends the run of a place that is its own.
-    fn end(mut self) -> Result<Run> {
-        self.flush()?;
-        Ok(Run {
-            file: self.file,
-            start: self.start,
-            bytes: self.filed,
-            len: self.filed / RECORD as u64,
-            is_packed: false,
-        })
-    }
-
-    /// Ends a run at the end of its file.
-    pub(super) fn finish(self) -> Result<Run> {
-        let run = self.end()?;
-        let place = run.file.reserve(run.bytes);
-        debug_assert_eq!(place, run.start, "nothing else was appended");
-        Ok(run)
-    }
 }
 
-/// Sorted records in a file.
+/// The length of a text as it is stored before it.
+pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
+    let length = u32::try_from(text.len()).expect("texts are short");
+    length.to_le_bytes()
+}
+
+/// Sorted records or texts in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     file: Arc<RunFile>,
     /// Its first byte, and how many it has without the checksums.
     start: u64,
     bytes: u64,
-    /// How many records it has.
+    /// How many records it has, unless it has texts.
     len: u64,
     /// Whether they are packed.
     is_packed: bool,
@@ -237,6 +196,22 @@ impl Run {
     /// How many records it has.
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// The file, to which further runs may be appended.
+    pub(super) fn file(&self) -> &Arc<RunFile> {
+        &self.file
+    }
+
+    /// How many bytes it has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The texts, if it has texts.
+    pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
+        let mut reader = ByteReader::new(Some(&self.file), self.start, self.bytes, &[]);
+        std::iter::from_fn(move || reader.read_text().transpose())
     }
 
     pub(super) fn reader<R: Record>(&self) -> RunReader<'_, R> {
@@ -313,6 +288,8 @@ pub(crate) struct ByteRun {
     memory: usize,
     temp_dir: PathBuf,
     file: Option<Arc<RunFile>>,
+    /// Where it begins in the file.
+    start: u64,
     /// How many bytes are in the file, whole blocks all of them.
     filed: u64,
     /// Those after them.
@@ -326,6 +303,7 @@ impl ByteRun {
             memory,
             temp_dir,
             file: None,
+            start: 0,
             filed: 0,
             tail: Vec::new(),
         }
@@ -346,6 +324,7 @@ impl ByteRun {
     /// # Errors
     ///
     /// A temporary file that cannot be written.
+    #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(bytes);
         let most = match self.file {
@@ -367,12 +346,32 @@ impl ByteRun {
         };
         let whole = self.tail.len() / BLOCK * BLOCK;
         file.reserve(whole as u64);
-        file.write(0, self.filed, &self.tail[..whole])?;
+        file.write(self.start, self.filed, &self.tail[..whole])?;
         self.filed += whole as u64;
-        let rest = self.tail.split_off(whole);
-        self.tail = Vec::with_capacity(2 * BUFFER);
-        self.tail.extend_from_slice(&rest);
+        self.tail.drain(..whole);
+        self.tail.shrink_to(2 * BUFFER);
         Ok(())
+    }
+
+    /// Appends a record, not packed.
+    #[inline]
+    pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
+        self.append(&record.to_bits().to_le_bytes())
+    }
+
+    /// Ends a run that was started in a file.
+    pub(super) fn finish(self) -> Result<Run> {
+        let bytes = self.len();
+        let file = self.file.expect("a run is started in a file");
+        file.reserve(self.tail.len() as u64);
+        file.write(self.start, self.filed, &self.tail)?;
+        Ok(Run {
+            file,
+            start: self.start,
+            bytes,
+            len: bytes / RECORD as u64,
+            is_packed: false,
+        })
     }
 
     /// Appends a text with its length, for [`ByteReader::read_text`].
@@ -381,8 +380,7 @@ impl ByteRun {
     ///
     /// A temporary file that cannot be written.
     pub(crate) fn append_text(&mut self, text: &[u8]) -> Result<()> {
-        let length = u32::try_from(text.len()).expect("texts are short");
-        self.append(&length.to_le_bytes())?;
+        self.tail.extend_from_slice(&length_of(text));
         self.append(text)
     }
 
@@ -390,7 +388,7 @@ impl ByteRun {
     pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
         ByteReader {
             next: start,
-            ..ByteReader::new(self.file.as_deref(), 0, self.filed, &self.tail)
+            ..ByteReader::new(self.file.as_deref(), self.start, self.filed, &self.tail)
         }
     }
 }
@@ -515,7 +513,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::{packed::tests::Number, sorter::Plain};
+    use crate::sort::{packed::tests::Number, record::Plain};
 
     fn change_byte(file: &RunFile, place: u64, change: u8) {
         let mut byte = [0];

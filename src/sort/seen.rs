@@ -3,10 +3,10 @@
 use rustc_hash::FxHashSet;
 
 use super::{
-    memory::Memory,
+    Memory,
     merge::Merge,
+    record::Plain,
     run::{BLOCK, Run, RunFile},
-    sorter::Plain,
 };
 use crate::error::Result;
 

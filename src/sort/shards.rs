@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{
-    blocks::Pool,
-    memory::Memory,
-    record::{Record, SHARDS},
-    run::RunFile,
-    seal::{SHARDS_PER_FILE, Sealing},
-    sealed::Sealed,
-    shard::Shard,
+    Memory,
+    blocks::{Blocks, Pool},
+    compact::compact,
+    record::{Plain, Record, SHARDS},
+    run::{Run, RunFile},
+    sealed::{SHARDS_PER_FILE, Sealed, Sealing},
+    unsorted::Unsorted,
 };
 use crate::{error::Result, task};
 
@@ -52,6 +52,41 @@ impl<R: Record> Partition<R> {
 
     fn shard(&self, shard: usize) -> &[R] {
         &self.records[self.starts[shard] as usize..self.starts[shard + 1] as usize]
+    }
+}
+
+/// Records in memory, and where others are.
+#[derive(Debug)]
+pub(super) struct Shard<R> {
+    pub new: Unsorted<R>,
+    pub sorted: Blocks<R>,
+    /// What was spilled to the file of the shard.
+    pub runs: Vec<Run>,
+}
+
+impl<R> Default for Shard<R> {
+    fn default() -> Shard<R> {
+        Shard {
+            new: Unsorted::default(),
+            sorted: Blocks::default(),
+            runs: Vec::new(),
+        }
+    }
+}
+
+impl<R: Record> Shard<R> {
+    /// How many records are in memory.
+    pub(super) fn len(&self) -> usize {
+        self.new.len() + self.sorted.len()
+    }
+
+    /// Sorts the new records and merges them with those that are sorted.
+    pub(super) fn compact(&mut self, pool: &Pool<R>) {
+        let (new, sorted) = (
+            std::mem::take(&mut self.new),
+            std::mem::take(&mut self.sorted),
+        );
+        self.sorted = compact(new, sorted, pool);
     }
 }
 
@@ -182,6 +217,62 @@ impl<R: Record> Shards<R> {
             temp_dir: &self.memory.temp_dir,
         };
         sealing.seal(shards.map(task::unlocked).collect())
+    }
+}
+
+/// Records that are handed to the shards at once.
+const BATCH: usize = 1 << 14;
+
+/// Collects 128-bit records and gives them back in order, repeated ones as often as they came.
+pub(crate) struct Sorter {
+    shards: Shards<Plain>,
+    batch: Vec<Plain>,
+}
+
+impl Sorter {
+    /// No records yet; `memory` is for all that will come.
+    pub(crate) fn new(memory: &Memory) -> Sorter {
+        Sorter {
+            shards: Shards::new(memory.clone()),
+            batch: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(crate) fn push(&mut self, record: u128) -> Result<()> {
+        self.batch.push(Plain(record));
+        if self.batch.len() == BATCH {
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<()> {
+        self.shards.append(&Partition::new(&self.batch))?;
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Calls `f` with all records in order, until it answers an error.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read, or what `f` answers.
+    pub(crate) fn for_each(mut self, mut f: impl FnMut(u128) -> Result<()>) -> Result<()> {
+        self.append()?;
+        // A pool of its own: the one that is shared panics if its threads cannot be started.
+        let shards = self.shards;
+        let sealed = task::pool(0)?.install(|| shards.seal())?;
+        for shard in 0..SHARDS {
+            for record in sealed.records(shard) {
+                f(record?.0)?;
+            }
+        }
+        Ok(())
     }
 }
 

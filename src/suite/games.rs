@@ -1,6 +1,6 @@
 //! Suites of the lines that games begin with, as they were played.
 
-use std::{path::Path, sync::Mutex};
+use std::{borrow::Cow, path::Path, sync::Mutex};
 
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
@@ -403,8 +403,8 @@ fn for_each_line(
     sorter: &mut TextSorter,
     mut f: impl FnMut(&Line<'_>) -> Result<()>,
 ) -> Result<()> {
-    let mut open: Option<(Vec<u8>, Stats)> = None;
-    let mut hand_over = |(text, stats): (Vec<u8>, Stats)| {
+    let mut open: Option<(Cow<'_, [u8]>, Stats)> = None;
+    let mut hand_over = |(text, stats): (Cow<'_, [u8]>, Stats)| {
         f(&Line {
             stats,
             ..Line::new(&text)

@@ -1,6 +1,6 @@
 //! Finding positions by their keys, by walking to them.
 
-use std::cell::Cell;
+use std::{borrow::Cow, cell::Cell};
 
 use shakmaty::variant::VariantPosition;
 
@@ -50,7 +50,7 @@ pub struct Wanted {
 
 /// Found positions, which are asked for in ascending order of their keys.
 pub struct FoundPositions<'a> {
-    texts: Box<dyn Iterator<Item = Result<Vec<u8>>> + 'a>,
+    texts: Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>,
     rules: Option<&'a VariantPosition>,
     /// The last that was read.
     next: Option<(u64, String)>,

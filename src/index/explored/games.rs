@@ -165,8 +165,7 @@ impl ExploredGames {
                 "an index for the explorer has at most 4294967295 names: make several",
             ));
         }
-        self.names.append(&(name.len() as u32).to_le_bytes())?;
-        self.names.append(name.as_bytes())
+        self.names.append_text(name.as_bytes())
     }
 
     /// Where rows and names are spilled.
@@ -245,10 +244,7 @@ impl GameEntries<'_> {
             let number = self.next_name / names::NAMES;
             let left = self.games.name_count() - self.next_name;
             for _ in 0..left.min(names::NAMES) {
-                let mut length = [0; 4];
-                self.names.read_exact(&mut length)?;
-                let mut name = vec![0; u32::from_le_bytes(length) as usize];
-                self.names.read_exact(&mut name)?;
+                let name = self.names.read_text()?.unwrap_or_default();
                 let name = str::from_utf8(&name).expect("names are kept as text");
                 names::write_name(&mut self.value, name);
                 self.next_name += 1;

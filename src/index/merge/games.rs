@@ -33,8 +33,8 @@ pub(super) fn merged_records(
     for part in &plan.inputs {
         // Ids with as many digits are in order.
         let share = memory.bytes / 4 / MOST_DIGITS;
-        let spool = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
-        let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| spool()).collect();
+        let run = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
+        let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| run()).collect();
         let mut entries = part
             .index
             .database()
@@ -51,24 +51,18 @@ pub(super) fn merged_records(
                 append_start(&mut record, entries.value().held());
                 is_there = entries.advance()?;
             }
-            let (spool, count) = &mut by_digits[id.checked_ilog10().unwrap_or(0) as usize];
-            spool.append(&(record.len() as u32).to_le_bytes())?;
-            spool.append(&record)?;
+            let (records, count) = &mut by_digits[id.checked_ilog10().unwrap_or(0) as usize];
+            records.append_text(&record)?;
             *count += 1;
         }
         let found: u64 = by_digits.iter().map(|(_, count)| count).sum();
         if found != part.index.game_count() {
             return Err(part.index.malformed(START));
         }
-        for (spool, count) in &by_digits {
-            let mut reader = spool.reader(0);
-            for _ in 0..*count {
-                let mut length = [0; 4];
-                reader.read_exact(&mut length)?;
-                let length = u32::from_le_bytes(length);
-                let mut record = vec![0; length as usize];
-                reader.read_exact(&mut record)?;
-                merged.push_all(&[length], &record)?;
+        for (records, _) in &by_digits {
+            let mut reader = records.reader(0);
+            while let Some(record) = reader.read_text()? {
+                merged.push_all(&[record.len() as u32], &record)?;
             }
         }
         if stop.load(Ordering::Relaxed) {
