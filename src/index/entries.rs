@@ -81,7 +81,7 @@ pub(super) enum Value<'a> {
 }
 
 impl Entries {
-    /// With room for so many entries and bytes.
+    /// With room for this many entries and bytes.
     pub(super) fn with_room(entries: usize, bytes: usize) -> Entries {
         Entries {
             bytes: Vec::with_capacity(bytes),
@@ -154,7 +154,7 @@ impl Entries {
         Ok(Some(bytes))
     }
 
-    /// Adds an entry behind all others.
+    /// Adds an entry after all others.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.begin(key).extend_from_slice(value);
         self.end(key.len());
@@ -182,8 +182,7 @@ impl Entries {
         low
     }
 
-    /// Begins an entry with its key. What is appended to the bytes until [`end`](Entries::end) is its
-    /// value.
+    /// Begins an entry with its key. The bytes appended until [`end`](Entries::end) are its value.
     #[inline]
     pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);

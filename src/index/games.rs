@@ -54,13 +54,13 @@ impl GameRecords {
     /// The records in the order of the index.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
         let sequence = |(digits, start): (usize, &u64)| {
-            let (first, behind) = match digits {
+            let (first, after) = match digits {
                 0 => (0, 10),
                 _ => (10_u64.pow(digits as u32), 10_u64.pow(digits as u32 + 1)),
             };
             let mut sequence = Sequence {
                 id: first,
-                end: self.count.min(behind),
+                end: self.count.min(after),
                 key: Vec::new(),
                 reader: self.run.reader(*start),
             };

@@ -3,8 +3,8 @@
 //! Postings are cut into pieces that are made into entries in parallel. A piece has the positions
 //! whose first posting lies in it, so that no position is in two.
 //!
-//! The statistics of a position sort behind all numbers that begin with its digits, so they are kept
-//! on a stack until these have passed. What is on the stack when a piece ends is handed on.
+//! The statistics of a position sort after all numbers that begin with its digits, so they are kept
+//! on a stack until these have passed. The stack is handed on when a piece ends.
 
 use std::{io, ops::ControlFlow};
 
@@ -21,7 +21,7 @@ use crate::{error::Result, position::BookMove, sort::Sealed, task};
 /// How many bytes of a long value are written at once.
 const PART: usize = 1 << 16;
 
-/// The ids of a position are not held past so many bytes: a game more takes up to 11.
+/// The ids of a position are not held past this many bytes: another game takes up to 11.
 const LONGEST_HELD: usize = 4 << 20;
 
 /// The entries of a piece.

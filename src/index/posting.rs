@@ -94,7 +94,7 @@ impl Posting {
     }
 
     /// About the share of all keys, of 2^64, whose text comes before that of the posting: keys are spread
-    /// evenly as numbers but not as text, half of which begins with a 1.
+    /// evenly as numbers but not as text: half of them begin with a 1.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(SMALLEST);

@@ -236,7 +236,7 @@ impl Index {
         }))
     }
 
-    /// The input that a game stands in, and the id of the input's first game.
+    /// The input that a game is in, and the id of the input's first game.
     pub(super) fn file_of(&self, id: u32) -> Result<(&Path, u64)> {
         let before = self
             .files()
@@ -245,7 +245,7 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// The id behind the last game of the input that begins with `first`.
+    /// The id after the last game of the input that begins with `first`.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)

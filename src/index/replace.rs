@@ -55,12 +55,12 @@ pub(super) fn holds_database(path: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// A LevelDB database that is damaged or cannot be read, so that it cannot be told.
+/// A LevelDB database that is damaged or cannot be read: it may or may not be an index.
 pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, Content::Index(_)))
 }
 
-/// What is at a path.
+/// The contents of a path.
 enum Content {
     /// An index of these files.
     Index(Vec<OsString>),
@@ -87,7 +87,7 @@ fn content(path: &Path) -> Result<Content> {
     Ok(Content::Index(files))
 }
 
-/// Removes an index or what is left of one. Files that are not of it stay, and then their directory does.
+/// Removes an index, or the rest of one. Files of others stay, and then their directory stays too.
 ///
 /// # Errors
 ///

@@ -86,7 +86,7 @@ impl SecondOpinion {
 /// What the database calls its directory. Nothing but the names of files counts.
 const NAME: &str = "\0";
 
-/// Files of a directory, which are only read. What is written is in memory.
+/// Files of a directory, which are only read. New files are in memory.
 struct ReadOnly {
     directory: PathBuf,
     memory: MemEnv,

@@ -22,8 +22,8 @@ impl Index {
     /// The PGN text of a game, byte for byte, from its first tag (or move, if it has no tags) to where
     /// the next game begins.
     ///
-    /// In a packed file all that stands before has to be unpacked;
-    /// [`is_slow_to_read`](Index::is_slow_to_read) tells beforehand.
+    /// In a packed file all games before it are unpacked too;
+    /// [`is_slow_to_read`](Index::is_slow_to_read) says so beforehand.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl Index {
             found => found.at(path, "read")?.ok_or_else(changed)?,
         };
         let header = self.record(id)?;
-        // The game must begin just there, and have the tags that were indexed. One without tags has nothing to tell
-        // it by.
+        // The game must begin just there, and have the tags that were indexed. One without tags has
+        // nothing to compare.
         if header.place().is_some() && (start != 0 || !header.is_of(&text)) {
             return Err(changed());
         }
@@ -175,8 +175,8 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
     Ok((start < end).then_some(Box::new(file)))
 }
 
-/// Where the game behind the first `before` begins in the stream, and its text up to the next
-/// game. Never more is held than that game and a batch of about `read_size` bytes.
+/// Where the game after the first `before` begins in the stream, and its text up to the next
+/// game. Memory holds at most that game and a batch of about `read_size` bytes.
 fn nth_game(
     stream: impl Read,
     mut before: u64,

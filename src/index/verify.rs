@@ -30,7 +30,7 @@ const LONGEST_SECONDED: u64 = 64 << 20;
 /// What [`verify`] found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Verified {
-    /// What is wrong, the first of each kind. Without a fault, every question about the index has its true answer, or
+    /// The faults, the first of each kind. Without a fault, every question about the index has its true answer, or
     /// the index was written wrong.
     pub faults: Vec<Fault>,
     /// Entries of the LevelDB database.
@@ -48,7 +48,7 @@ pub struct Verified {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Fault {
-    /// What is wrong. Of a file that is damaged, this names the file, and what follows in the index was not checked.
+    /// What is wrong. For a damaged file this names the file, and the rest of the index was not checked.
     pub problem: String,
     /// The key of the first entry that has this fault, empty if it is one of a file.
     pub key: Vec<u8>,

@@ -74,7 +74,7 @@ pub(crate) struct IndexedFile {
     pub first_id: u64,
 }
 
-/// The entries that tell of the inputs, in order.
+/// The entries about the inputs, in order.
 pub(super) fn file_entries(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Entries {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];

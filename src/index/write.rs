@@ -43,7 +43,7 @@ const WAVE: usize = 1 << 16;
 /// How many bytes of game records make a wave.
 const RECORDS_WAVE: usize = 8 << 20;
 
-/// Writes an index beside its target.
+/// Writes an index next to its target.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
@@ -111,8 +111,8 @@ impl IndexWriter {
         self.write_waves(waves, lists, from.postings, from.games.len(), stop, meter)
     }
 
-    /// The same of entries in order, of an index of so many games, and with lists that have so much in all. Values that
-    /// are not held are read from `ids`.
+    /// The same of entries in order, of an index of this many games, whose lists have these totals. Values that are not
+    /// held are read from `ids`.
     pub(super) fn write_waves(
         self,
         mut waves: impl Iterator<Item = Result<Wave>> + Send,
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn numbers_that_begin_alike_keep_their_statistics_in_order() {
-        // LevelDB finds nothing behind an entry that stands in the wrong place.
+        // LevelDB finds nothing after an entry that is in the wrong place.
         let mut keys = vec![0, 9, u64::MAX];
         for length in 1..=19 {
             keys.extend([10_u64.pow(length), 10_u64.pow(length) + 1]);

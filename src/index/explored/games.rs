@@ -207,7 +207,7 @@ pub(super) struct RowReader<'a> {
 }
 
 impl RowReader<'_> {
-    /// The row of a game behind all that were read before.
+    /// The row of a game after all that were read before.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
         self.rows.skip(u64::from(passed) * rows::ROW as u64);

@@ -98,8 +98,7 @@ impl<'a> PageMaker<'a> {
         Ok(())
     }
 
-    /// Takes the next lists, which stand together in a page, with their subjects as they stand there. The last is that
-    /// of `last`.
+    /// Takes the next lists of a page, with their subjects, as they are in the page. The last is that of `last`.
     pub(in crate::index) fn add_lists(&mut self, last: Subject, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-/// After so many names, or so many bytes of them, the namer forgets what it knew, so that its memory is bounded
-/// however many there are. A name that comes up again gets another number then.
+/// After this many names, or [`MOST_BYTES`] of them, the namer forgets what it knew: this bounds its memory. A name
+/// that comes up again then gets another number.
 const MOST_NAMES: usize = 1 << 17;
 const MOST_BYTES: usize = 4 << 20;
 
@@ -36,8 +36,8 @@ impl Namer {
         let number = self.next;
         self.known.insert(name.into(), number);
         self.bytes += name.len();
-        // Each game has three at most, and there are fewer than 2^32 games: what is past that is told
-        // by the count of the names.
+        // Each game has three at most, and there are fewer than 2^32 games: the count of the names
+        // shows a number past that.
         self.next = self.next.saturating_add(1);
         number
     }

@@ -64,7 +64,7 @@ impl Index {
             .collect()
     }
 
-    /// The names of an entry, of which there are `names` in all.
+    /// The names of an entry; the index has `names` in all.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = layout::names_key(number);
         let expected = names
@@ -84,7 +84,7 @@ impl Index {
         }
     }
 
-    /// Where the list of a subject stands.
+    /// Where the list of a subject is.
     pub(crate) fn find_list(&self, paging: Paging, subject: Subject) -> Result<ListPlace> {
         let nowhere = ListPlace::InPage(StoredList::default());
         let key = page_key(paging.last_of(subject));
@@ -105,7 +105,7 @@ impl Index {
         }))
     }
 
-    /// A list that stands apart.
+    /// A list in chunks.
     fn chunks(&self, subject: Subject, apart: Apart) -> Result<StoredList> {
         let chunks = apart.items.div_ceil(CHUNK as u64);
         let chunks = u32::try_from(chunks).map_err(|_| self.malformed(&chunk_key(subject, 0)))?;
@@ -118,7 +118,7 @@ impl Index {
         })
     }
 
-    /// A chunk of a list, if there are so many items in it and those behind it.
+    /// A chunk of a list, if it and those after it have this many items.
     pub(in crate::index) fn chunk(
         &self,
         subject: Subject,
@@ -203,7 +203,7 @@ pub(crate) struct NameReader {
 }
 
 impl NameReader {
-    /// For an index that has so many names.
+    /// For an index that has this many names.
     pub(crate) fn new(names: u32) -> NameReader {
         NameReader {
             names,
@@ -243,7 +243,7 @@ impl NameReader {
     }
 }
 
-/// Where a list stands.
+/// Where a list is.
 #[derive(Debug)]
 pub(crate) enum ListPlace {
     /// In a page, or nowhere.

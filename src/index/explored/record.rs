@@ -14,7 +14,7 @@ use crate::{
     sort::{Fold, Record},
 };
 
-/// What stands for a move in the lists of names' numbers: no move of any variant.
+/// In place of a move in the lists of names' numbers: no move of any variant.
 pub(in crate::index) const NAMED: BookMove = BookMove(u16::MAX);
 
 /// That a game played a move in a position.
@@ -22,7 +22,7 @@ pub(in crate::index) const NAMED: BookMove = BookMove(u16::MAX);
 pub(crate) struct Played(u128);
 
 impl Played {
-    /// The last half-move, counted from 1, that a record can tell.
+    /// The last half-move, counted from 1, that a record can hold.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
     /// Game `id` played `mv` as its half-move number `ply`, from 1, in a position with White to move or not.
@@ -52,7 +52,7 @@ impl Played {
         Played::new(subject, id, 0, false, BookMove::NONE)
     }
 
-    /// The number of a name in the list of its subject. What stands for the move tells such lists from others.
+    /// The number of a name in the list of its subject. [`NAMED`] in place of the move marks such lists.
     pub(crate) fn named(subject: Subject, number: u32) -> Played {
         Played::new(subject, number, 0, false, NAMED)
     }

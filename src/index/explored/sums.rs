@@ -62,7 +62,7 @@ impl<'a> ListSums<'a> {
                 return Ok(());
             }
             let few = std::mem::take(few);
-            // Lists of players, names and ids tell of no moves.
+            // Lists of players, names and ids have no moves.
             if !few.iter().any(is_played) {
                 *self = ListSums::None;
                 return Ok(());
@@ -81,7 +81,7 @@ impl<'a> ListSums<'a> {
         Ok(())
     }
 
-    /// Appends the entries of the sums, and tells whether there are any.
+    /// Appends the entries of the sums. Returns whether there are any.
     pub(super) fn write(self, subject: Subject, entries: &mut Entries) -> bool {
         match self {
             ListSums::Sums(adder) => {

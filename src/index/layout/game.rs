@@ -27,7 +27,7 @@ impl GamePlace {
 }
 
 /// The fields of a game record in their order, by the tags they come from. The tenth is not a tag but
-/// where the game stands.
+/// the place of the game.
 const FIELDS: [&str; 14] = [
     "White",
     "WhiteElo",
@@ -222,8 +222,8 @@ impl GameHeader {
         self.text(8)
     }
 
-    /// Where the text behind the bracket of the game's first tag stands in the unpacked PGN, `None` if
-    /// it has no tags.
+    /// Where the text after the bracket of the game's first tag is in the unpacked PGN, `None` if it has
+    /// no tags.
     pub fn offset(&self) -> Option<u64> {
         parse_number(self.field(OFFSET_FIELD))
     }

@@ -4,11 +4,11 @@ use std::iter::FusedIterator;
 
 use super::put_number;
 
-/// The most bytes that the ids of a position may have: LevelDB's values, and what is in a block before them, have less than
-/// 4 GiB.
+/// The most bytes that the ids of a position may have: LevelDB's values, with all that is before them in a
+/// block, have less than 4 GiB.
 pub const LONGEST: u64 = u32::MAX as u64 - (1 << 16);
 
-/// What is wrong with more.
+/// The error if there are more.
 pub const TOO_LONG: &str =
     "an index lists at most some 440 million games of one position: make several";
 
@@ -24,10 +24,10 @@ pub fn write_id(out: &mut Vec<u8>, id: u32) {
     out.push(b',');
 }
 
-/// The ids of the games that reached a position, ascending. They are held as they stand in the index.
+/// The ids of the games that reached a position, ascending. They are held as in the index.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct GameIds {
-    /// Well-formed: decimal numbers that ascend, a comma behind each.
+    /// Well-formed: decimal numbers that ascend, a comma after each.
     value: Vec<u8>,
     len: usize,
 }
@@ -101,7 +101,7 @@ impl FusedIterator for GameIdsIter<'_> {}
 /// Reads the value of a position that comes in parts.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
-    /// The digits of an id whose comma has not come.
+    /// The digits of an id whose comma is yet to come.
     open: Option<u32>,
     last: Option<u32>,
 }

@@ -4,14 +4,14 @@
 //! | key | value |
 //! |---|---|
 //! | `game_<id>_data` | 14 fields joined by a vertical bar, 15 of a game without tags, see [`GameHeader`] |
-//! | `<key>` | the ids of the games that reached the position, ascending, a comma behind each |
+//! | `<key>` | the ids of the games that reached the position, ascending, a comma after each |
 //! | `<key>_freq`, `<key>_white_score`, `<key>_draws`, `<key>_moves` | see [`PositionStats`] |
 //! | `total_game_count` | how many games the input has |
 //! | `pgn_filename` | absolute path of the first PGN |
 //! | `pgn_file_count`, `pgn_file_<i>` | with several inputs: how many, and `<first id>\|<path>` |
 //! | `variant` | the variant of the games, `auto` for several; absent for standard chess |
 //!
-//! The data of the [explorer](crate::explorer) stand behind these, under keys of bytes that begin with an `x`. Numbers
+//! The data of the [explorer](crate::explorer) come after these, under keys of bytes that begin with an `x`. Numbers
 //! in them have the high byte first, so that LevelDB keeps their order:
 //!
 //! | key | value |
@@ -19,12 +19,12 @@
 //! | `xg`, 4 bytes | rows of games, see [`rows`] |
 //! | `xn`, 4 bytes | names, see [`names`] |
 //! | `xp`, 8 bytes of a [`Subject`], byte 255 | a page of lists, see [`played`]; the bytes are the last subject that it may have |
-//! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that stands apart, by its number |
-//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | what the games of such a list add up to, see [`sums`]: of all time byte 0; of a year byte 1 and the year in 2 bytes; of a month byte 2, the year, and the month in a byte |
+//! | `xp`, 8 bytes of a [`Subject`], byte 0, 4 bytes | a chunk of a list that is not in a page, by its number |
+//! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the sums of the games of such a list, see [`sums`]: of all time byte 0; of a year byte 1 and the year in 2 bytes; of a month byte 2, the year, and the month in a byte |
 //! | `xz` | what there is, see [`Contents`] |
 //!
-//! A decimal number sorts before the same number with an underscore behind it, but between the two
-//! stand all numbers that begin with its digits. [`ends_before`] tells when the second is due.
+//! A decimal number sorts before the same number with an underscore after it. Between the two come all
+//! numbers that begin with its digits. [`ends_before`] says when the second is due.
 
 mod contents;
 mod game;
@@ -58,7 +58,7 @@ pub const FILE_NAME: &[u8] = b"pgn_filename";
 pub const FILE_COUNT: &[u8] = b"pgn_file_count";
 /// The variant of the games; absent for standard chess.
 pub const VARIANT: &[u8] = b"variant";
-/// A key of another layout, which front-ends tell by it. Never written.
+/// A key by which front-ends recognize another layout. Never written.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
 /// What there is of the explorer's data; absent in an index without.

@@ -23,9 +23,9 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     let mut rest = value;
     while !rest.is_empty() {
         let len = usize::try_from(take_varint(&mut rest)?).ok()?;
-        let (name, behind) = rest.split_at_checked(len)?;
+        let (name, after) = rest.split_at_checked(len)?;
         names.push(str::from_utf8(name).ok()?.into());
-        rest = behind;
+        rest = after;
     }
     Some(names)
 }

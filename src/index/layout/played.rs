@@ -1,28 +1,28 @@
 //! The lists of the explorer: for each position the games that reached it, with the move that each played there.
 //!
-//! A list belongs to a [`Subject`]: a position, a player with a color, a name, an id of another site. All are told
-//! by 64 bits, and the lists stand in the order of these. Lists of up to [`INLINE`] items stand together in *pages*,
-//! each with the subjects whose first bits are the same; longer ones stand apart in *chunks*, each with
-//! [`CHUNK`] items and the last with those that are left.
+//! A list belongs to a [`Subject`]: a position, a player with a color, a name, an id of another site. Each is a
+//! number of 64 bits, and the lists are in the order of these. Lists of up to [`INLINE`] items are in *pages*, each
+//! with the subjects whose first bits are the same. Longer ones are apart, in *chunks*, each with [`CHUNK`] items and
+//! the last with those that are left.
 //!
 //! | part | meaning |
 //! |---|---|
 //! | a page | for each subject: its last bits in as many whole bytes as they need, high ones first, and its list |
-//! | a list | varint 2n + t, where n is the number of items, 0 for a list that stands apart, and t is 1 where White is to move; the items |
-//! | behind that of a list apart | varint 2n + s, where n is the number of its items, and s is 1 if it has [`sums`](super::sums) |
+//! | a list | varint 2n + t, where n is the number of items, 0 for a list that is apart, and t is 1 where White is to move; the items |
+//! | after that of a list apart | varint 2n + s, where n is the number of its items, and s is 1 if it has [`sums`](super::sums) |
 //! | a chunk | a byte that is 1 if another follows, 0 if none does; a list |
 //! | one item | the move, 2 bytes; varint of the id |
 //! | several items | varint m and the m different moves, 2 bytes each, as they come up; for each item a varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move, where b is the fewest bits that m - 1 fits in |
 //!
-//! Moves are 16-bit Polyglot numbers, little-endian; 0 stands for games that end there, and for the games of players
-//! and ids. The numbers of names have 65535 in the place of a move.
+//! Moves are 16-bit Polyglot numbers, little-endian; 0 is for games that end there, and for the games of players and
+//! ids. The numbers of names have 65535 in the place of a move.
 
 use std::ops::Range;
 
 use super::{Subject, put_varint, take_varint};
 use crate::position::BookMove;
 
-/// The longest list that stands in a page.
+/// The longest list that is in a page.
 pub const INLINE: usize = 256;
 
 /// How many items a chunk has.
@@ -93,7 +93,7 @@ impl ListBuilder {
     }
 }
 
-/// A list that stands apart.
+/// A list that is apart, in chunks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Apart {
     /// How many items it has.
@@ -103,7 +103,7 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Appends what stands for the list in a page.
+    /// Appends the entry of the list in a page.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         put_varint(out, self.items << 1 | u64::from(self.has_sums));
@@ -124,20 +124,20 @@ pub(super) fn bits_for(moves: usize) -> u32 {
     usize::BITS - moves.saturating_sub(1).leading_zeros()
 }
 
-/// A list that is read where it stands.
+/// A list that is read in place.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
-    /// How many items it has, 0 if it stands apart.
+    /// How many items it has, 0 if it is apart.
     pub len: usize,
-    /// What is known of it if it stands apart.
+    /// Its length, and whether it has sums, if it is apart.
     pub apart: Option<Apart>,
     /// Whether White is to move in the position.
     pub white_to_move: bool,
-    /// The list and all behind it.
+    /// The list and all after it.
     whole: &'a [u8],
     /// Two bytes a move.
     moves: &'a [u8],
-    /// The items behind the moves.
+    /// The items after the moves.
     rest: &'a [u8],
 }
 
@@ -169,7 +169,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Where the list begins in the page that it stands in.
+    /// Where the list begins in its page.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
@@ -188,8 +188,8 @@ impl<'a> List<'a> {
         u32::try_from(item >> bits).ok()
     }
 
-    /// Calls `f` with the id and the number of the move of each item, and answers what stands behind the list; `None`
-    /// if it is malformed.
+    /// Calls `f` with the id and the number of the move of each item. Returns the bytes after the list; `None` if it
+    /// is malformed.
     // One loop, because this runs for each game of each question.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(u32, usize)) -> Option<&'a [u8]> {
@@ -200,8 +200,8 @@ impl<'a> List<'a> {
         let mut next = 0u64;
         for _ in 0..self.len {
             let item = match rest {
-                [byte @ 0..0x80, behind @ ..] => {
-                    rest = behind;
+                [byte @ 0..0x80, after @ ..] => {
+                    rest = after;
                     u64::from(*byte)
                 }
                 _ => take_varint(&mut rest)?,
@@ -217,7 +217,7 @@ impl<'a> List<'a> {
         Some(rest)
     }
 
-    /// All items, and what stands behind the list; `None` if it is malformed.
+    /// All items, and the bytes after the list; `None` if it is malformed.
     pub fn items(&self) -> Option<(Vec<Item>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);
@@ -240,7 +240,7 @@ const MOST_BITS: u32 = 40;
 const PAGE: u64 = 64;
 
 impl Paging {
-    /// For so many items in all.
+    /// For this many items in all.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / PAGE).max(1).ilog2();
         Paging {
@@ -248,7 +248,7 @@ impl Paging {
         }
     }
 
-    /// Of so many bits; `None` for more or fewer than there can be.
+    /// Of this many bits; `None` for more or fewer than there can be.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (FEWEST_BITS..=MOST_BITS)
             .contains(&bits)
@@ -277,12 +277,12 @@ impl Paging {
         Subject(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// How many bytes of a subject stand in a page.
+    /// How many bytes of a subject a page stores.
     fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
 
-    /// Appends what stands of a subject in a page.
+    /// Appends the bytes of a subject that a page stores.
     pub fn put_subject(self, subject: Subject, page: &mut Vec<u8>) {
         let bytes = subject.0.to_be_bytes();
         page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
@@ -307,7 +307,7 @@ impl Paging {
         Some(None)
     }
 
-    /// Calls `f` with each subject of a page, its list, and where this stands; `None` if the page is malformed or `f`
+    /// Calls `f` with each subject of a page, its list, and where this is; `None` if the page is malformed or `f`
     /// says so. `any` is a subject of the page.
     pub fn for_each_list<'a>(
         self,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0-3, 4-7, 8-11 | numbers of the names of White, Black and the event |
 //! | 12-13, 14-15 | ratings of White and Black, 0 if unknown |
-//! | 16-17, 18, 19 | year, month and day, 0 for what is not known |
+//! | 16-17, 18, 19 | year, month and day, 0 for those not known |
 //! | 20 | bits 0-1 the result (0 neither side won, 1 White, 2 Black, 3 not known), 2-4 the [`Speed`], 5 the [`Mode`], 6 whether the game counts |
 //! | 21 | 0 |
 //! | 22-23 | ECO code: 1 for A00 up to 500 for E99, 0 for none |
@@ -52,7 +52,7 @@ pub struct GameRow {
     pub site_id: Option<SiteId>,
 }
 
-/// How a game may end, by the number that stands for it.
+/// How a game may end, by number.
 pub const RESULTS: [GameResult; 4] = [
     GameResult::Draw,
     GameResult::WhiteWins,
@@ -164,7 +164,7 @@ impl EcoNumber {
         self.0.into()
     }
 
-    /// The number of a code, what stands behind its three characters aside; that of none if it is no code.
+    /// The number of a code, by its first three characters; that of none if it is no code.
     pub fn of_tag(value: &[u8]) -> EcoNumber {
         match value.trim_ascii() {
             [letter, tens @ b'0'..=b'9', units @ b'0'..=b'9', ..] => {
@@ -207,7 +207,7 @@ const PAGES: [&str; 7] = [
 ];
 
 impl SiteId {
-    /// Reads a stored number: `Some(None)` if it stands for no id, `None` if it is malformed.
+    /// Reads a stored number: `Some(None)` if it means no id, `None` if it is malformed.
     #[expect(
         clippy::option_option,
         reason = "a row may be malformed, or have no id"

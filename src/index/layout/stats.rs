@@ -3,13 +3,13 @@
 use super::put_number;
 use crate::{index::entries::Entries, position::BookMove};
 
-/// The statistics of a position that an index may have beside the games.
+/// The statistics of a position that an index may have in addition to the games.
 ///
 /// | key | value |
 /// |---|---|
 /// | `<key>_draws` | the games that neither side won |
 /// | `<key>_freq` | the games that reached it |
-/// | `<key>_moves` | the moves played there as 16-bit Polyglot numbers, ascending, a comma behind each |
+/// | `<key>_moves` | the moves played there as 16-bit Polyglot numbers, ascending, a comma after each |
 /// | `<key>_white_score` | White's wins less Black's |
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PositionStats {

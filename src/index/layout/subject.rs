@@ -12,7 +12,7 @@ use crate::position::Variant;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Subject(pub u64);
 
-/// What is hashed, as a half of the key.
+/// The kind of what is hashed, as a half of the key.
 #[derive(Copy, Clone)]
 enum Kind {
     White = 1,
@@ -25,8 +25,8 @@ enum Kind {
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl Subject {
-    /// A position of a variant, by its identity. Not all variants have a number in the Polyglot format that would
-    /// tell their identities apart.
+    /// A position of a variant, by its identity. In the Polyglot format not all variants have a number that would
+    /// keep their identities apart.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> Subject {
         let number = match variant {

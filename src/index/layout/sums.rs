@@ -8,11 +8,11 @@
 //! | the entry of all games begins with | varint n; n times a year (2 bytes, ascending) and the months with games (2 bytes: bit 0 for games of no known month, bits 1 to 12) |
 //! | then for each class, ascending | its number (1 byte); varint m; m moves, ascending; varint g; g games, ascending |
 //! | a move | the move (2 bytes); a byte that says which results there are, bit 0 neither side won, 1 White, 2 Black, 3 not known; for each of them a varint: how many games |
-//! | behind a move with one game | varint of its id; varint of the mover's rating, 0 if unknown |
-//! | behind one with more | varint: how many movers have a rating; varint: the sum of these |
+//! | after a move with one game | varint of its id; varint of the mover's rating, 0 if unknown |
+//! | after one with more | varint: how many movers have a rating; varint: the sum of these |
 //! | a game | varint: the id less the one before and 1 (the first less 0), times 2^b, plus the number of its move among the m, where b is the fewest bits that m - 1 fits in |
 //!
-//! A class is a speed and a group of ratings: six times the number of the group, plus that of the speed. Move 0 stands
+//! A class is a speed and a group of ratings: six times the number of the group, plus that of the speed. Move 0 is
 //! for games that end in the position. The games of a class are those among which the [`TOP`] with the highest ratings
 //! and the [`RECENT`] newest of the class are; none of them ends there. Numbers of two bytes are little-endian.
 
@@ -31,7 +31,7 @@ pub const TOP: usize = 15;
 /// How many of the newest games a class has.
 pub const RECENT: usize = 8;
 
-/// A stretch of time. All of a position's periods stand in the order of this type.
+/// A stretch of time. All of a position's periods are in the order of this type.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Period {
     /// All time.
@@ -43,7 +43,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// What stands in a key for the period.
+    /// The bytes of the period in a key.
     pub fn key_bytes(self) -> Vec<u8> {
         let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
         match self {
@@ -67,7 +67,7 @@ impl Period {
 pub struct YearMonths {
     /// The year, 0 for games of no known year.
     pub year: u16,
-    /// Bit 0 stands for games of no known month, bits 1 to 12 for the months.
+    /// Bit 0 is for games of no known month, bits 1 to 12 for the months.
     pub months: u16,
 }
 
@@ -159,9 +159,9 @@ impl MoveSum {
     }
 
     fn take(rest: &mut &[u8]) -> Option<MoveSum> {
-        let (mv, behind) = rest.split_first_chunk()?;
-        let (present, behind) = behind.split_first()?;
-        *rest = behind;
+        let (mv, after) = rest.split_first_chunk()?;
+        let (present, after) = after.split_first()?;
+        *rest = after;
         if !(1..1 << 4).contains(present) {
             return None;
         }
@@ -215,8 +215,8 @@ impl ClassSums {
     }
 
     fn take(rest: &mut &[u8]) -> Option<ClassSums> {
-        let (class, behind) = rest.split_first()?;
-        *rest = behind;
+        let (class, after) = rest.split_first()?;
+        *rest = after;
         let mut sums = ClassSums {
             class: Class::of_number(*class)?,
             moves: Vec::new(),
@@ -258,8 +258,8 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
 /// Takes these years off the front; `None` if they are malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     let len = usize::try_from(take_varint(rest)?).ok()?;
-    let (years, behind) = rest.split_at_checked(len.checked_mul(4)?)?;
-    *rest = behind;
+    let (years, after) = rest.split_at_checked(len.checked_mul(4)?)?;
+    *rest = after;
     let (years, _) = years.as_chunks::<4>();
     let years: Vec<YearMonths> = years
         .iter()

@@ -1,8 +1,8 @@
 //! Blocks: the entries of a stretch of a table, each key without what it shares with the one before.
 //!
 //! An entry is: how many bytes of its key are those of the key before, how many are not, the length of the value
-//! (varints), the bytes that are not shared, the value. Every sixteenth key stands whole; where these
-//! restarts are, and how many, stands at the end, so that a key is found by halving.
+//! (varints), the bytes that are not shared, the value. Every sixteenth key is whole. The end of
+//! the block says where these restarts are and how many, so that a key is found by halving.
 
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ impl BlockBuilder {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Adds an entry behind all others, from the user's key and the sequence number.
+    /// Adds an entry after all others, from the user's key and the sequence number.
     #[inline]
     pub(super) fn add(&mut self, key: &[u8], sequence: u64, value: &[u8]) {
         self.add_key(key, sequence, value.len());
@@ -102,7 +102,7 @@ impl BlockBuilder {
         &self.buffer
     }
 
-    /// The bytes behind the entries.
+    /// The bytes after the entries.
     pub(super) fn restarts(&self) -> Vec<u8> {
         let count = self.restarts.len() as u32;
         let numbers = self.restarts.iter().chain([&count]);
@@ -147,7 +147,7 @@ pub(super) struct Block {
     /// Where the entries end and the restarts begin.
     entries_end: usize,
     restarts: usize,
-    /// Where the block stands in its file.
+    /// Where the block is in its file.
     offset: u64,
 }
 

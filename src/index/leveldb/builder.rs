@@ -20,14 +20,14 @@ pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 /// Two places of blocks, as long as they can get, and [`MAGIC`].
 pub(super) const FOOTER: usize = 40 + MAGIC.len();
 
-/// What a block has behind its bytes: how it is compressed, and a checksum.
+/// A block has this many bytes more after its own: how it is compressed, and a checksum.
 pub(super) const BLOCK_TRAILER: usize = 5;
 
 /// How a block is compressed.
 pub(super) const UNCOMPRESSED: u8 = 0;
 pub(super) const SNAPPY: u8 = 1;
 
-/// Where a block stands in its file.
+/// Where a block is in its file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Handle {
     pub offset: u64,
@@ -72,7 +72,7 @@ impl<W: Write> TableBuilder<W> {
         }
     }
 
-    /// Adds an entry, whose key must come behind all others.
+    /// Adds an entry, whose key must come after all others.
     pub(in crate::index) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.begin_entry(key)?;
         self.block.add(key, self.entries, value);
@@ -121,7 +121,7 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Begins a new block behind one that has been written.
+    /// Begins a new block after one that was written.
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();
@@ -206,7 +206,7 @@ impl<W: Write> BlockWriter<W> {
 
 /// Compresses and writes a block that is never in memory as a whole.
 ///
-/// Snappy compresses stretches of 64 KiB, each by itself, behind the length of all: so the result is
+/// Snappy writes the length of all, then stretches of 64 KiB, each compressed by itself. So the result is
 /// that of compressing the whole.
 struct CompressedBlock<'a, W> {
     file: &'a mut BlockWriter<W>,

@@ -16,7 +16,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[..len]);
 }
 
-/// Appends a string behind its length.
+/// Appends the length of a string, then the string.
 pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) {
     put_varint(out, string.len() as u64);
     out.extend_from_slice(string);

@@ -106,7 +106,7 @@ pub(in crate::index) struct TableCursor {
     index: Block,
     in_index: EntryState,
     /// Where the next block may begin.
-    behind: u64,
+    next_block: u64,
     block: Block,
     /// The present entry, whether its value is held or not.
     place: EntryState,
@@ -128,7 +128,7 @@ impl TableCursor {
             // Each table is read once here, so keeping its index in memory would help nobody.
             index: table.read_index()?,
             in_index: EntryState::default(),
-            behind: 0,
+            next_block: 0,
             block: Block::of_first_entries(Vec::new(), 0, 0),
             place: EntryState::default(),
             long: None,
@@ -197,10 +197,10 @@ impl TableCursor {
         self.index.parts(&self.in_index).map_err(in_file)?;
         let handle = self.table.handle(self.index.value(&self.in_index))?;
         // So no block is read twice.
-        if handle.offset < self.behind {
+        if handle.offset < self.next_block {
             return Err(self.table.damaged(handle.offset, "blocks overlap"));
         }
-        self.behind = handle.offset.saturating_add(handle.size);
+        self.next_block = handle.offset.saturating_add(handle.size);
         self.place = EntryState::default();
         if let Some(long) = self.table.long_block(handle, self.longest)? {
             self.block = long.first;
@@ -273,7 +273,7 @@ impl LevelCursor<'_> {
     }
 }
 
-/// Goes through the entries of a database, whoever wrote it.
+/// Goes through the entries of a database, of any LevelDB program.
 #[derive(Debug)]
 pub(in crate::index) struct DatabaseCursor<'d> {
     levels: Vec<LevelCursor<'d>>,

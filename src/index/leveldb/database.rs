@@ -73,7 +73,7 @@ impl Database {
         self.version.tables().map(|table| table.size).collect()
     }
 
-    /// Reads the blocks of each table that tell of filters, and these.
+    /// Reads each table's metaindex and the filters that it lists.
     pub(in crate::index) fn check_metadata(&self) -> Result<()> {
         let mut tables = self.version.tables();
         tables.try_for_each(|table| self.tables.get(table.number)?.check_metadata())
@@ -86,7 +86,7 @@ impl Database {
 
     /// The value of a key.
     pub(in crate::index) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        // What is newer stands before what is older.
+        // Newer values hide older ones.
         if let Some(value) = self.memtable.get(key) {
             return Ok(value.map(<[u8]>::to_vec));
         }

@@ -148,7 +148,7 @@ fn most_held() -> usize {
     usize::MAX
 }
 
-/// What tells a file from another that took its name.
+/// Tells a file from another that took its name.
 #[derive(PartialEq, Eq, Debug)]
 struct Stamp {
     size: u64,

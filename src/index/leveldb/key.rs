@@ -3,7 +3,7 @@
 //! Tables and manifests hold internal keys. They are in the order of the user's keys, and for the same
 //! user's key the highest sequence number comes first.
 
-/// Sequence number and kind take this many bytes behind the user's key.
+/// Sequence number and kind take this many bytes after the user's key.
 pub(super) const TRAILER: usize = 8;
 
 /// The highest sequence number there is.
@@ -55,7 +55,7 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let key = user_key(last);
     let mut separator = user_separator(key, next);
     if separator.len() < key.len() {
-        // It is behind all entries of the last key, so it may come before all of its own.
+        // It is after all entries of the last key, so it may come before all of its own.
         put(&mut separator, &[], MAX_SEQUENCE);
     } else {
         separator.extend_from_slice(&last[key.len()..]);
@@ -63,7 +63,7 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     separator
 }
 
-/// An internal key behind `last`, for the index entry of a table's last block.
+/// An internal key after `last`, for the index entry of a table's last block.
 pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     let mut next = user_key(last).to_vec();
     match next.iter().position(|byte| *byte != 0xff) {

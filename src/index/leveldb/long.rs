@@ -26,7 +26,7 @@ pub(in crate::index) struct StoredValue {
 }
 
 impl Database {
-    /// Calls `f` with the parts of a value. What is damaged may be seen only after the last.
+    /// Calls `f` with the parts of a value. Damage may be seen only after the last.
     pub(in crate::index) fn read_long(
         &self,
         value: &StoredValue,
@@ -261,7 +261,7 @@ mod tests {
         #[test]
         fn stretches_are_unpacked_by_themselves(seed: u64, kinds in 1..200u64, len in 0..300_000usize) {
             let mut random = fastrand::Rng::with_seed(seed);
-            // From what is hard to compress to what is easy.
+            // From bytes that are hard to compress to easy ones.
             let bytes: Vec<u8> = (0..len).map(|at| random.u64(..kinds) as u8 ^ (at % 7) as u8).collect();
             let stored = snap::raw::Encoder::new().compress_vec(&bytes).unwrap();
             let mut rest = Fields::new(&stored);

@@ -15,7 +15,7 @@ use crate::error::{At, Error, Result};
 /// How many levels a database has.
 pub(super) const LEVELS: usize = 7;
 
-/// Our tables stand in the last level, which is never compacted.
+/// Our tables are in the last level, which is never compacted.
 const LAST_LEVEL: u64 = LEVELS as u64 - 1;
 
 /// The number of our manifest, and of a log that is not there because nothing is to recover.

@@ -20,7 +20,7 @@ use crate::{
     positioned::read_exact_at,
 };
 
-/// The most that a byte of Snappy's output can stand for, and a little more.
+/// A byte of Snappy's output unpacks to fewer bytes than this.
 pub(super) const MOST_EXPANSION: usize = 64;
 
 /// The most bytes of a table that are read at once. Ours have a mebibyte before they are compressed, unless a value is
@@ -34,7 +34,7 @@ pub(super) struct Table {
     pub known: TableFile,
     path: PathBuf,
     file: File,
-    /// The block that tells where the others are, once it has been asked for.
+    /// The block that says where the others are, once it was asked for.
     index: OnceLock<Block>,
 }
 
@@ -71,7 +71,7 @@ impl Table {
         })
     }
 
-    /// The file, to tell it from another of the same name.
+    /// The file, to compare it with another of the same name.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
@@ -189,7 +189,7 @@ impl Table {
         self.unpacked(&file[start..start + len], handle, room)
     }
 
-    /// How many bytes a block takes in the file, all of which are there.
+    /// How many bytes a block takes in the file; the file has all of them.
     pub(super) fn stored_len(&self, handle: Handle) -> Result<usize> {
         let outside = || self.damaged(handle.offset, "a block lies outside of the file");
         let len = handle.size.checked_add(BLOCK_TRAILER as u64);

@@ -90,7 +90,7 @@ fn keys() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "[0-9]{1,20}(_freq|_draws|_moves|_white_score)?".prop_map(String::into_bytes),
         "game_[0-9]{1,8}_data".prop_map(String::into_bytes),
-        // `rusty-leveldb` loses a key that is the one before with a null byte behind it.
+        // `rusty-leveldb` loses a key that is the one before with a null byte after it.
         vec(
             prop_oneof![Just(1), Just(0xff), Just(0xfe), 1..=u8::MAX],
             1..12
@@ -319,7 +319,7 @@ fn long_values_are_read_in_parts() {
     }
     assert_eq!(found, entries);
 
-    // A changed byte is seen, at the latest behind the last part.
+    // A changed byte is seen, at the latest after the last part.
     let path = fs::read_dir(dir.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())

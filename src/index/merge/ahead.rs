@@ -1,6 +1,6 @@
 //! Reading the entries of the inputs ahead, a stretch of keys at a time, on all threads.
 //!
-//! A stretch ends where an input has not been read any further. It is cut at keys, and the parts are joined on
+//! A stretch ends where the first input has no more entries in memory. It is cut at keys, and the parts are joined on
 //! all threads.
 
 use std::{collections::VecDeque, mem, ops::Range, path::Path, sync::Arc};
@@ -26,31 +26,31 @@ const MOST_TABLES: usize = 64;
 /// The longest value that is held.
 const LONGEST_HELD: usize = 256 << 10;
 
-/// Values of at least so many bytes are spilled where more is to be read ahead than there is memory for.
+/// Values of at least this many bytes are spilled where more is to be read ahead than there is memory for.
 const LEAST_SPILLED: usize = 1 << 12;
 
-/// What an entry takes beside its bytes.
+/// What an entry takes in addition to its bytes.
 const PLACE: usize = 16;
 
 /// Entries of all inputs whose keys lie in a stretch, which are read as they are needed.
 pub(super) struct ReadAhead<'a> {
     inputs: Vec<InputTables<'a>>,
-    /// The first key behind those that have been joined.
+    /// The first key after those that were joined.
     start: Vec<u8>,
-    /// The first key behind all.
+    /// The first key after all.
     end: &'static [u8],
     /// How many bytes of entries of an input are read ahead, unless it has to be read further for a stretch to have any.
     share: usize,
     /// Where longer values are spilled then, if they are.
     spill_to: Option<SpillFile>,
-    /// How many bytes the tables have that have not been read.
+    /// How many bytes of the tables are still to be read.
     bytes_left: u64,
 }
 
 /// An input that is read.
 struct InputTables<'a> {
     index: &'a Index,
-    /// The tables that have not been read.
+    /// The tables that are still to be read.
     tables: VecDeque<&'a TableFile>,
     /// Entries that have been read, a table each, none of them empty.
     read: Vec<Arc<Entries>>,
@@ -102,14 +102,14 @@ impl<'a> ReadAhead<'a> {
         })
     }
 
-    /// How many bytes the tables have that have not been read.
+    /// How many bytes of the tables are still to be read.
     pub(super) fn bytes_left(&self) -> u64 {
         self.bytes_left
     }
 
-    /// Reads a stretch, which begins where the one before ended. `None` behind the last.
+    /// Reads a stretch, which begins where the one before ended. `None` after the last.
     ///
-    /// `horizon` tells from what has been read of an input the first key that is not complete yet, `None` if none is
+    /// From the entries read of an input `horizon` finds the first key that is not complete yet, `None` if none is
     /// complete.
     pub(super) fn next_stretch(
         &mut self,
@@ -169,8 +169,8 @@ impl<'a> ReadAhead<'a> {
         (start < end).then_some(KeyRange { start, end })
     }
 
-    /// Cuts a stretch into parts of about the same size. `align` answers for a key one that may begin a part and
-    /// does not come behind it.
+    /// Cuts a stretch into parts of about the same size. For a key `align` returns one that may begin a part and
+    /// does not come after it.
     pub(super) fn cut(
         &self,
         stretch: &KeyRange,

@@ -1,4 +1,4 @@
-//! Going through entries that have been read, and handing on most of them as they stand.
+//! Going through entries that were read, and handing on most of them unchanged.
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
@@ -30,7 +30,7 @@ impl<'r> EntryCursor<'r> {
         }
     }
 
-    /// The key of the present entry, `None` behind the last.
+    /// The key of the present entry, `None` after the last.
     #[inline]
     pub(super) fn key(&self) -> Option<&'r [u8]> {
         self.tables.first().map(|table| table.key(self.at))
@@ -42,7 +42,7 @@ impl<'r> EntryCursor<'r> {
         self.key().filter(|key| *key < end)
     }
 
-    /// The value of the present entry, empty behind the last.
+    /// The value of the present entry, empty after the last.
     #[inline]
     pub(super) fn value(&self) -> Value<'r> {
         let value = self.tables.first().map(|table| table.value(self.at));
@@ -62,8 +62,8 @@ impl<'r> EntryCursor<'r> {
         self.go_to(self.at + 1, len);
     }
 
-    /// Passes the entries up to a key of the present table, which are to stand in the output as they are. Answers which
-    /// they are; `None` if there is none.
+    /// Passes the entries up to a key of the present table, which go to the output unchanged. Returns which they are;
+    /// `None` if there is none.
     pub(super) fn pass_until(&mut self, end: &[u8]) -> Option<(&'r Arc<Entries>, Range<usize>)> {
         let table = self.tables.first()?;
         let start = self.at;
@@ -111,7 +111,7 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// Adds entries as they were read. All that have been made stand before them, of which there are `made`.
+    /// Adds entries as they were read. They come after the first `made` of the new entries.
     pub(super) fn pass(&mut self, made: usize, read: &Arc<Entries>, some: Range<usize>) {
         self.add_made(made);
         self.parts.push((Some(Arc::clone(read)), some));

@@ -108,7 +108,7 @@ impl ExploredMerge {
                     }
                 }
                 if number == plan.base {
-                    // The first names keep their numbers, so the lists of them stand.
+                    // The first names keep their numbers, so their lists stay.
                     lists.clear();
                 }
                 if lists.len() > NAMES {

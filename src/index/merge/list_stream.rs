@@ -31,9 +31,9 @@ pub(super) struct ListStream<'p> {
     keeps_names: bool,
     from: Subject,
     until: Option<Subject>,
-    /// Chunks whose page has not come yet.
+    /// Chunks whose page is yet to come.
     chunks: VecDeque<(Subject, Entry<'p>)>,
-    /// The last page, and its lists that have not been taken.
+    /// The last page, and its lists that are still to be taken.
     page: Cow<'p, [u8]>,
     lists: VecDeque<PageList>,
 }
@@ -44,9 +44,9 @@ struct PageList {
     subject: Subject,
     /// Where its subject begins in the page.
     start: usize,
-    /// Where it stands in the page.
+    /// Where it is in the page.
     list: Range<usize>,
-    /// How many items it has, 0 if it stands apart.
+    /// How many items it has, 0 if it is apart.
     len: usize,
 }
 
@@ -84,7 +84,7 @@ impl<'p> ListStream<'p> {
         self.lists.is_empty() && self.chunks.is_empty()
     }
 
-    /// Passes the next lists of the page that do not stand apart, up to that of a subject. Answers the last subject and
+    /// Passes the next lists of the page that are not apart, up to that of a subject. Returns the last subject and
     /// their bytes; `None` if there are none.
     pub(super) fn pass_lists(&mut self, other: Option<Subject>) -> Option<(Subject, &[u8])> {
         let is_own =
@@ -192,7 +192,7 @@ impl<'p> ListStream<'p> {
                 while let Some(chunk) = chunks.next_if(|chunk| chunk.0 == subject) {
                     own.push(chunk);
                 }
-                // A list stands either here or in chunks.
+                // A list is either here or in chunks.
                 let first_move = match own.first() {
                     Some(_) if list.len > 0 => return None,
                     Some((_, chunk)) => match chunk.short_value(self.index) {

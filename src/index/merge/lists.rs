@@ -1,5 +1,5 @@
-//! Joining the explorer's lists, subject by subject. Pages that only the input with the first games has lists for are
-//! taken as they stand, and so are the lists that only that input has of other pages.
+//! Joining the explorer's lists, subject by subject. Where only the input with the first games has lists,
+//! whole pages are taken unchanged, and so are its lists in other pages.
 
 use std::iter::Peekable;
 
@@ -26,7 +26,7 @@ use crate::{
     task,
 };
 
-/// The first key behind those of pages and chunks.
+/// The first key after those of pages and chunks.
 const END: &[u8] = b"xq";
 
 type Records<'a> = Box<dyn Iterator<Item = Result<Played>> + Send + 'a>;
@@ -50,7 +50,7 @@ struct ListInputs<'a> {
 }
 
 impl<'a> ListMerge<'a> {
-    /// Of lists with so many items in all.
+    /// Of lists with this many items in all.
     pub(super) fn new(
         plan: &'a Plan<'a>,
         contents: &[Contents],
@@ -206,7 +206,7 @@ impl<'p> RangeMerge<'p> {
         }
     }
 
-    /// Takes the pages of the first games that come before that of a subject as they stand.
+    /// Takes the pages of the first games that come before that of a subject, unchanged.
     fn pass_pages(&mut self, other: Option<Subject>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         if !self.has_same_pages || !base.is_between_pages() {
@@ -224,8 +224,7 @@ impl<'p> RangeMerge<'p> {
         Ok(())
     }
 
-    /// Takes the next lists of the first games up to that of a subject as they stand in their page. Answers whether
-    /// there are any.
+    /// Takes the next lists of the first games up to that of a subject, unchanged. Returns whether there are any.
     fn pass_lists(&mut self, other: Option<Subject>) -> Result<bool> {
         let base = &mut self.inputs[self.base];
         let Some((last, lists)) = base.pass_lists(other) else {
@@ -237,7 +236,7 @@ impl<'p> RangeMerge<'p> {
 
     /// Joins the lists of a subject.
     fn add(&mut self, subject: Subject) -> Result<()> {
-        // The games of each input stand behind those of the one before.
+        // The games of each input come after those of the one before.
         for input in &mut self.inputs {
             if input.subject() == Some(subject) {
                 input.take(|record| self.maker.add(record))?;

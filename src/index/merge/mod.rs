@@ -1,6 +1,6 @@
-//! Merging indexes: one that is, to the byte, the index of all their games.
+//! Merging indexes: the result is byte-identical with the index of all their games.
 //!
-//! The ids of the second index run on behind those of the first, and so on. All entries are read in order, a stretch of
+//! The ids of the second index follow those of the first, and so on. All entries are read in order, a stretch of
 //! keys at a time, joined where several inputs have them, and written in order. Each stretch is read, joined and
 //! written on all threads, and most entries of the first games are never copied between. Only game records, rows and
 //! names pass through memory or temporary files, because new ids and numbers change their order.

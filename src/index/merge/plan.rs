@@ -1,4 +1,4 @@
-//! What is merged, and whether it fits together.
+//! The inputs of a merge, and whether they fit together.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::{
     position::VariantChoice,
 };
 
-/// What is merged.
+/// The inputs of a merge.
 pub(super) struct Plan<'a> {
     pub inputs: Vec<MergeInput<'a>>,
     pub games: u64,

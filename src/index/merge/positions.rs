@@ -122,7 +122,7 @@ impl Plan<'_> {
         out: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let LongIds::Stored(parts) = ids else {
-            unreachable!("what is read from a table is stored there");
+            unreachable!("entries that were read from a table are stored there");
         };
         for part in parts {
             let (part, value) = match part {
@@ -222,7 +222,7 @@ impl<'p> RangeMerge<'p> {
         }
     }
 
-    /// Takes the entries of the first games that come before `end` as they stand.
+    /// Takes the entries of the first games that come before `end`, unchanged.
     fn pass_base(&mut self, end: &[u8]) -> Result<()> {
         while let Some((read, some)) = self.inputs[self.plan.base].pass_until(end) {
             self.count(read, some.clone())?;
@@ -254,7 +254,7 @@ impl<'p> RangeMerge<'p> {
         Ok(())
     }
 
-    /// Joins the games of a position, those of each input behind those of the one before.
+    /// Joins the games of a position, those of each input after those of the one before.
     fn join_ids(&mut self, key: &[u8]) -> Result<()> {
         self.counted.positions += 1;
         let has_key = |input: &&EntryCursor<'_>| input.key() == Some(key);
@@ -278,7 +278,7 @@ impl<'p> RangeMerge<'p> {
         Ok(())
     }
 
-    /// The same where an input has so many that they are not held.
+    /// The same where an input has too many to be held.
     fn join_long_ids(&mut self, key: &[u8]) -> Result<()> {
         let mut stored = Vec::new();
         for (part, input) in self.plan.inputs.iter().zip(&self.inputs) {
