@@ -12,7 +12,7 @@ use crate::{
     progress::Meter,
 };
 
-/// A position of which two books know different things.
+/// A position whose moves differ between two books.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionDifference {
     /// The key of the position.
@@ -71,8 +71,8 @@ pub struct Differences<'a> {
     next_second: Option<PositionEntries>,
 }
 
-/// Compares two books, whatever their headers say and in whatever order the moves of a position stand. Reads both
-/// once while the answer is read; `meter` tells how far that is.
+/// Compares two books, whatever their headers say and in whatever order they have the moves of a position. Reads both
+/// once while the answer is read; `meter` shows the progress.
 ///
 /// # Errors
 ///

@@ -53,7 +53,7 @@ impl Entry {
     }
 }
 
-/// Writes records one behind the other.
+/// Writes records one after another.
 pub(super) fn write_entries(entries: &[Entry], out: &mut impl Write) -> io::Result<()> {
     entries
         .iter()

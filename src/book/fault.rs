@@ -10,7 +10,7 @@ use super::header::HeaderError;
 pub enum Fault {
     /// The size is not a multiple of 16: this many bytes are too many.
     Size {
-        /// Bytes behind the last whole record.
+        /// Bytes after the last whole record.
         rest: usize,
     },
     /// The header is malformed.
@@ -24,14 +24,14 @@ pub enum Fault {
         /// The number of the first of them, from 0.
         first: u64,
     },
-    /// Null records stand behind others.
+    /// Null records follow others.
     StrayNull {
         /// How many.
         count: u64,
         /// The first of them.
         first: u64,
     },
-    /// A move stands more than once in a position.
+    /// A position has a move more than once.
     Twice {
         /// How many records are too many.
         count: u64,
@@ -82,7 +82,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Records, and what is said of one or of more.
+/// A number of records with the text for one or for more.
 fn records(count: u64, of_one: &str, of_more: &str) -> String {
     match count {
         1 => format!("1 record {of_one}"),

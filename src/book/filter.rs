@@ -63,7 +63,7 @@ impl Filter {
         self.reachable || self.max_ply.is_some()
     }
 
-    /// Leaves records of a position out, of which the heaviest are the first, and weighs the others.
+    /// Prunes the records of a position, which are sorted by weight, heaviest first, and reweights the others.
     fn apply(&self, entries: &mut Vec<Entry>) {
         let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
         entries.retain(|entry| {

@@ -16,7 +16,7 @@ use crate::{
     positioned::read_exact_at,
 };
 
-/// Bytes of a file's start that tell what it is.
+/// Bytes of a file's start that show its format.
 const START: u64 = 512;
 
 /// Records of each place of a file that are looked at.
@@ -46,7 +46,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     }
 }
 
-/// Whether bytes are records as books have them behind a header: with moves, and keys that ascend.
+/// Whether bytes are records as books have them after a header: with moves, and keys that ascend.
 fn are_records(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));

@@ -42,7 +42,7 @@ struct Kept {
     weight: u64,
 }
 
-/// Of so many moves of a shard it is remembered that they are kept. Others are looked for again.
+/// At most this many kept moves of a shard are remembered. Others are looked up again.
 const FEW: usize = 1024;
 
 /// What went into a book.

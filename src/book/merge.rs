@@ -28,8 +28,8 @@ pub struct MergeSummary {
 }
 
 /// Merges books, reading all of them once from start to end. Weights whose sum passes 65535 are
-/// scaled down with those of the same position; `learn` is that of the first book that knows the move.
-/// The header of the result names the variants of all. `meter` tells how far it has come.
+/// scaled down with those of the same position; `learn` is that of the first book that has the move.
+/// The header of the result names the variants of all. `meter` shows the progress.
 ///
 /// # Errors
 ///

@@ -246,7 +246,7 @@ impl Book {
         Ok(Moves::new(records))
     }
 
-    /// The records of a key, of which the first has the number `place`.
+    /// The records of a key. The first has the number `place`.
     pub(super) fn moves_from(&self, place: u64, key: u64) -> Result<Moves<'_>> {
         let records = match &self.storage {
             Storage::Memory(bytes) => {
@@ -358,7 +358,7 @@ mod tests {
         is_send_and_sync::<Records<'_>>();
     }
 
-    // What is open on Windows, only some of its versions replace.
+    // Only some versions of Windows replace an open file.
     #[cfg(unix)]
     #[test]
     fn an_open_book_answers_when_its_file_is_replaced() {

@@ -61,7 +61,7 @@ pub(super) struct Positions<'a> {
 }
 
 impl<'a> Positions<'a> {
-    /// `meter` tells how many records have been read.
+    /// `meter` counts the records that have been read.
     pub(super) fn new(
         books: impl IntoIterator<Item = &'a Book>,
         policy: MergePolicy,
@@ -156,7 +156,7 @@ struct Joined {
 
 impl Joined {
     fn add(&mut self, record: Numbered) {
-        // However often moves are repeated, there are no more than so many.
+        // Folding bounds the memory, however often moves are repeated.
         if self.sums.len() >= (2 * self.folded).max(1024) {
             self.fold();
         }

@@ -49,7 +49,7 @@ impl Storage {
 pub struct Records<'a> {
     storage: &'a Storage,
     path: &'a Path,
-    /// The first record behind the buffer.
+    /// The first record after the buffer.
     next: u64,
     buffer: Vec<u8>,
     at: usize,

@@ -1,7 +1,7 @@
 //! Finding the records of a key, in memory and in a file.
 //!
-//! Keys are spread evenly, so where one stands can be guessed. A few guesses leave little to halve; in
-//! a book whose keys are not spread, halving does it all.
+//! Keys are spread evenly, so the place of one can be guessed. After a few guesses a short binary search remains.
+//! In a book whose keys are not spread, binary search does all the work.
 
 use std::{
     fs::File,
@@ -56,8 +56,8 @@ pub(super) fn find_in_memory(book: &[u8], records: Range<u64>, key: u64) -> Opti
 fn lower_bound(book: &[u8], key: u64) -> usize {
     let key_at = |index: usize| key_of(&book[index * Entry::SIZE..]);
     let (mut low, mut high) = (0, book.len() / Entry::SIZE);
-    // All records before `low` have keys below `key`, all from `high` on have not. So have the
-    // keys that are known for the two ends.
+    // Records before `low` have keys below `key`, records from `high` on do not. `low_key` and `high_key`
+    // are the keys of the two records at these ends, once they are read.
     let (mut low_key, mut high_key) = (0, u64::MAX);
     for _ in 0..4 {
         if high - low < 16 || key < low_key || high_key <= low_key {
@@ -135,7 +135,7 @@ pub(super) fn find_in_file(file: &File, records: Range<u64>, key: u64) -> io::Re
     if records.is_empty() {
         return Ok(None);
     }
-    // All records before `low` have keys below `key`, all from `high` on have not.
+    // Records before `low` have keys below `key`, records from `high` on do not.
     let (mut low, mut high) = (records.start, records.end);
     let (mut low_key, mut high_key) = (0, u64::MAX);
     for round in 0.. {

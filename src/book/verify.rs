@@ -77,8 +77,8 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
     })
 }
 
-/// Writes a book without faults: records sorted, of equal moves the heaviest, what is not a move left
-/// out, the header kept if it is a good one. Of equal moves of equal weight it keeps the largest
+/// Writes a book without faults: records sorted, without what is not a move, with the heaviest of
+/// equal moves, and with the header if it is a good one. Of equal moves of equal weight it keeps the largest
 /// `learn`. A checksum is renewed; one that differs is left out, so that damage is not made good. Sorts within
 /// `memory`.
 ///
@@ -132,7 +132,7 @@ struct Checked<'a> {
     null: NullRecords,
     /// Whether the bits of a move can be one in this book.
     is_move: fn(BookMove) -> bool,
-    /// Bytes behind the last whole record.
+    /// Bytes after the last whole record.
     rest: usize,
 }
 
@@ -160,7 +160,7 @@ impl Checked<'_> {
         Some(renewed(text, records) == text)
     }
 
-    /// Calls `f` with each record behind the header and its number, until it answers an error.
+    /// Calls `f` with each record after the header and its number, until it returns an error.
     fn for_each_record(&self, mut f: impl FnMut(u64, Entry) -> Result<()>) -> Result<()> {
         let start = SeekFrom::Start(self.null.size);
         (&self.file).seek(start).at(self.path, "read")?;
@@ -213,7 +213,7 @@ impl Kind {
     }
 }
 
-/// What is wrong with the records of a book.
+/// The faults of the records of a book.
 #[derive(Default)]
 struct Found {
     order: Kind,
@@ -270,7 +270,7 @@ struct MoveSet {
 }
 
 impl MoveSet {
-    /// Sets of so many moves are searched through.
+    /// Sets of at most this many moves are searched from start to end.
     const FEW: usize = 64;
 
     fn clear(&mut self) {
@@ -325,7 +325,7 @@ fn repeated_anywhere(book: &Checked<'_>, memory: &Memory) -> Result<Kind> {
     Ok(repeated)
 }
 
-/// The bits of a record's number behind its key and move: enough for 4 petabytes.
+/// The bits of a record's number, which follow its key and move: enough for 4 petabytes.
 const INDEX: u64 = (1 << 48) - 1;
 
 /// A record as a number whose order is that of keys and moves, of equal moves the heaviest first, then

@@ -115,7 +115,7 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// For weights of which `largest` is the largest.
+    /// A scaling for weights up to `largest`.
     pub fn new(largest: u64) -> Scaling {
         Scaling { largest }
     }

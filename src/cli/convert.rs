@@ -135,7 +135,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     } else {
         of_book(args, format, &file, context)?
     };
-    context.tell(&summary(args, format, &converted));
+    context.say(&summary(args, format, &converted));
     if args.json {
         json::print(&Document {
             path: input::output_name(out),
@@ -163,7 +163,7 @@ fn of_database(
     }
     let suite = args.suite.suite(asked, &args.resources.memory())?;
     if let Some(options) = left_out_by(&obs.info().selection).filter(|_| format.is_suite()) {
-        context.tell(&format!(
+        context.say(&format!(
             "warning: {}: made with {options}, so lines and scores lack the games of other moves\n",
             input::name(&args.input)
         ));
@@ -227,7 +227,7 @@ fn of_book(
     })
 }
 
-/// Refuses options that would change nothing in what is made.
+/// Refuses options that would not change the output.
 fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
     let unused = |option: &str, what: &str| Err(Usage(format!("{option} is for {what}")));
     match (args.header.given(), args.weighting.of_weights()) {
@@ -241,7 +241,7 @@ fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
     }
 }
 
-/// The format that is asked for, or that the name of the output tells.
+/// The format that is asked for, or that the name of the output ends in.
 fn format(args: &Args) -> Result<Format, Usage> {
     if let Some(format) = args.format {
         return Ok(format);

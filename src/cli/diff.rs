@@ -142,7 +142,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return Ok(());
     }
     let (positions, moves) = (totals.positions, totals.moves);
-    context.tell(&format!(
+    context.say(&format!(
         "{} and {} differ\n",
         counted(positions, "position"),
         counted(moves, "move")
@@ -207,7 +207,7 @@ fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> P
 
 type Documents<T> = polybook::Result<T>;
 
-/// One document, of which the differences are printed while they are found.
+/// One document. Its differences are printed while they are found.
 fn print_json(
     out: &mut impl Write,
     totals: Totals,

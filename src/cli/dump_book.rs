@@ -69,9 +69,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     write(args, &book, variant, &mut text, &meter)?;
     drop(bar);
     text.commit()?;
-    // Behind the lines themselves there is nothing to tell.
+    // Lines on standard output need no message after them.
     if out != Path::new("-") {
-        context.tell(&format!("{}: lines for {name}\n", out.display()));
+        context.say(&format!("{}: lines for {name}\n", out.display()));
     }
     Ok(())
 }

@@ -137,7 +137,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     } = edit_book(book, &edits, variant, edited, &memory, &meter)?;
     drop(bar);
     let path = input::output_name(&out);
-    context.tell(&format!(
+    context.say(&format!(
         "{path}: {} added, {weighed} reweighted, {removed} removed, {} removed; {}\n",
         counted(added, "move"),
         counted(removed_positions, "position"),

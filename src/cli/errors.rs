@@ -23,7 +23,7 @@ use super::{
     usage::{self, Usage},
 };
 
-/// Prints the help that a command line asked for, or answers what is wrong with it.
+/// Prints the help that a command line asked for, or returns its error.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
@@ -136,7 +136,7 @@ fn failure(err: &anyhow::Error) -> ExitCode {
 /// Prints an error as one line.
 fn say(text: &str) {
     let line = text.replace(['\n', '\r'], " ");
-    // Where standard error cannot be written to, the exit status tells.
+    // Where standard error cannot be written to, the exit status still says it.
     let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
@@ -175,10 +175,10 @@ fn without_numbers(text: &str) -> String {
     const START: &str = " (os error ";
     let mut rest = text;
     let mut kept = String::with_capacity(text.len());
-    while let Some((before, behind)) = rest.split_once(START) {
+    while let Some((before, after)) = rest.split_once(START) {
         kept.push_str(before);
-        match behind.split_once(')') {
-            Some((_, behind)) => rest = behind,
+        match after.split_once(')') {
+            Some((_, after)) => rest = after,
             None => rest = "",
         }
     }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_the_operating_system_go_and_what_is_behind_them_stays() {
+    fn numbers_of_the_operating_system_go_and_the_text_after_them_stays() {
         let text = "cannot write a: No space left on device (os error 28); kept as b (os error 2)";
         assert_eq!(
             without_numbers(text),

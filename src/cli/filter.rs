@@ -125,7 +125,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let summary = filter_books(&paths, &args.out, &filter, args.variant, &memory, &meter)?;
     drop(bar);
     let path = input::output_name(&args.out);
-    context.tell(&format!(
+    context.say(&format!(
         "{path}: {} of {}, {}\n",
         counted(summary.written, "entry"),
         summary.read,

@@ -24,13 +24,13 @@ pub struct Args {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let index = Index::open(&args.leveldb)?;
-    let mut told = context.quiet;
+    let mut has_said = context.quiet;
     for id in &args.ids {
-        if !told && index.is_slow_to_read(*id)? {
-            context.tell(
+        if !has_said && index.is_slow_to_read(*id)? {
+            context.say(
                 "the PGN is compressed: finding a game takes as long as unpacking all before it\n",
             );
-            told = true;
+            has_said = true;
         }
         print_text(&index, *id)?;
     }

@@ -238,7 +238,7 @@ impl<I: Iterator<Item = polybook::Result<(u64, GameHeader)>>> Serialize for Game
     }
 }
 
-/// One game for programs. What is not known is `None`.
+/// One game for programs. Unknown values are `None`.
 #[derive(Serialize)]
 struct Game<'a> {
     id: u64,

@@ -17,12 +17,12 @@ use super::{signals, usage::Usage};
 /// Books up to this number of bytes are read into memory, where positions are found fastest.
 pub const IN_MEMORY: u64 = 1 << 29;
 
-/// The same for commands with a limit of memory, of which half is left to their tables.
+/// The same for commands with a memory budget. Half of it is left to their tables.
 pub fn in_memory(memory: &Memory) -> u64 {
     IN_MEMORY.min(memory.bytes as u64 / 2)
 }
 
-/// Reads a text that stays in memory with what is made of it, which takes at most `factor` times as much.
+/// Reads a text that stays in memory. What is made of it takes at most `factor` times as much.
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;

@@ -9,10 +9,10 @@ use clap::{Arg, ArgAction, Command};
 /// The commands that polyglot has.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// Short options that may stand together.
+/// Short options that may be written together.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
-/// What stands before the old spelling of an option in the definitions that completions are made from.
+/// The prefix of the old spelling of an option in the definitions that completions are made from.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
 /// A completion script in which the old spellings have one dash.
@@ -57,7 +57,7 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// `--name` for `-name`, whatever bytes a value behind `=` has. `-q` and `-1` stay.
+/// `--name` for `-name`, whatever bytes a value after `=` has. `-q` and `-1` stay.
 fn with_two_dashes(arg: OsString) -> OsString {
     let is_old = match arg.as_encoded_bytes() {
         [b'-', first, second, ..] => first.is_ascii_alphabetic() && *second != b'=',

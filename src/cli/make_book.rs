@@ -200,7 +200,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         false => err.into(),
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    context.tell(&summary::of(&report, seconds));
+    context.say(&summary::of(&report, seconds));
     if as_json {
         json::print(&Document {
             report: &report,
@@ -212,7 +212,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 
 /// The run that the arguments ask for.
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
-    // A book is what is made if nothing else is asked for.
+    // Without another output, a book is made.
     if args.outputs().is_empty() {
         args.bin = Some("book.bin".into());
     }
@@ -302,7 +302,7 @@ fn check_suite(args: &Args) -> Result<(), Usage> {
     }
 }
 
-/// Refuses options that say what is in a book where none is made. polyglot's own are passed over there, as it does.
+/// Refuses options of a book where none is made. polyglot's own are ignored there, as polyglot does.
 fn check_book(args: &Args) -> Result<(), Usage> {
     let option = args.weighting.of_own_weights().or(args.header.given());
     match option.filter(|_| args.bin.is_none()) {
@@ -325,7 +325,7 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     }
 }
 
-/// The files to read. Polyglot reads `book.pgn` when it is told none, and so do we if it is there.
+/// The files to read. Polyglot reads `book.pgn` when it is given none, and polybook does so if the file exists.
 fn inputs(options: Vec<PathBuf>, arguments: Vec<PathBuf>) -> anyhow::Result<Vec<Input>> {
     let inputs: Vec<Input> = options
         .into_iter()

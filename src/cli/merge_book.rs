@@ -160,14 +160,14 @@ fn merge_books(
         PolicyArg::First => MergePolicy::First,
     };
     for book in repeated(books.iter().map(PathBuf::as_path)) {
-        context.tell(&format!("warning: {}: given twice\n", book.display()));
+        context.say(&format!("warning: {}: given twice\n", book.display()));
     }
     let meter = Arc::default();
     let bar = Bar::of_phase("merging", &meter, context);
     let summary = book::merge_books(books, out, policy, &meter)?;
     drop(bar);
     let name = input::output_name(out);
-    context.tell(&format!(
+    context.say(&format!(
         "{name}: {} of {}, {} scaled down\n",
         counted(summary.written, "entry"),
         summary.read,
@@ -200,23 +200,23 @@ fn merge_databases(
     database.commit()?;
     drop(bar);
     for path in &merged.repeated {
-        context.tell(&format!(
+        context.say(&format!(
             "warning: {}: named twice, so its games count twice\n",
             path.display()
         ));
     }
     for warning in incomplete.iter().flatten() {
-        context.tell(warning);
+        context.say(warning);
     }
     let name = input::output_name(out);
     if let Some(example) = &merged.passed_over.example {
         let rows = merged.passed_over.rows;
-        context.tell(&format!(
+        context.say(&format!(
             "warning: {name}: {} passed over: {example}\n",
             counted(rows, "row")
         ));
     }
-    context.tell(&format!("{name}: {}\n", counted(merged.rows, "row")));
+    context.say(&format!("{name}: {}\n", counted(merged.rows, "row")));
     Ok(Document {
         path: name,
         entries: None,

@@ -55,7 +55,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     refuse_clashes(&[&args.out], &inputs)?;
     for index in repeated(inputs) {
         let index = index.display();
-        context.tell(&format!(
+        context.say(&format!(
             "warning: {index}: named twice, so its games count twice\n"
         ));
     }
@@ -67,7 +67,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let merged = merge.run(&args.out)?;
     drop(bar);
     let path = args.out.display().to_string();
-    context.tell(&format!(
+    context.say(&format!(
         "{path}: {}, {}, {}\n",
         counted(merged.games, "game"),
         counted(merged.positions, "position"),

@@ -193,9 +193,9 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
 
 impl Context {
     /// Prints lines for people to standard error.
-    fn tell(self, text: &str) {
+    fn say(self, text: &str) {
         if !self.quiet {
-            // The work is done whether it can be told or not.
+            // The work is done whether the message can be written or not.
             let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
         }
     }

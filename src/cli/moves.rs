@@ -69,7 +69,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(index) => {
             run_plain(args, &index)?;
             if !args.json {
-                context.tell(
+                context.say(
                     "these numbers are those of the positions after the moves; an index made with --explorer also \
                      has the games that played each move here, ratings, names of openings and filters\n",
                 );
@@ -179,7 +179,7 @@ fn document(answer: &Answer, pos: &VariantPosition) -> Document {
     }
 }
 
-/// What is said instead of a table.
+/// Printed instead of a table.
 const NO_MOVES: &str = "no games continue from this position\n";
 
 /// The moves for people, with bars where these can be seen.
@@ -244,7 +244,7 @@ fn bar([white, draws, black]: [u64; 3]) -> String {
     .concat()
 }
 
-/// A move and the statistics of the position behind it.
+/// A move and the statistics of the position after it.
 struct Row {
     mv: BookMove,
     stats: PositionStats,
@@ -308,7 +308,7 @@ fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
     };
     let mut rows = Vec::new();
     for mv in here.moves {
-        // What is not legal here belongs to another position with the same key.
+        // A move that is not legal here belongs to another position with the same key.
         let Some(legal) = mv.to_move(pos) else {
             continue;
         };

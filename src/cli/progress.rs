@@ -1,4 +1,4 @@
-//! A progress bar on a terminal: the phase, what is done, and how long the rest takes.
+//! A progress bar on a terminal: the phase, how much is done, and how long the rest takes.
 
 use std::{
     io::IsTerminal,
@@ -27,7 +27,7 @@ pub struct State {
     pub phase: &'static str,
     /// How much of the whole is done, from 0 to 1, if that is known.
     pub fraction: Option<f64>,
-    /// What else there is to tell, such as a speed.
+    /// More to show, such as a speed.
     pub detail: String,
 }
 
@@ -142,7 +142,7 @@ fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
     clear();
 }
 
-/// How long the rest takes if it goes on as it went, as minutes and seconds. The first moments tell nothing.
+/// How long the rest takes if it goes on as it went, as minutes and seconds. The first moments say nothing.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;

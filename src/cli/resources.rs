@@ -6,7 +6,7 @@ use polybook::tally::Memory;
 
 use super::size::Size;
 
-/// The least that makes sense. What is less is a number without its unit.
+/// The least memory budget that makes sense. A smaller one probably lacks its unit.
 const LEAST_MEMORY: Size = Size(64 << 10);
 
 /// More threads than this only take memory from the counts.

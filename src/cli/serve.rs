@@ -121,7 +121,7 @@ fn named(sources: &[PathBuf]) -> Result<Vec<String>, Usage> {
     Ok(names)
 }
 
-/// What is served.
+/// The indexes and books to serve.
 struct Sources {
     indexes: Vec<Source>,
     /// Where the indexes of PGN files are if they are not to be kept.
@@ -190,7 +190,7 @@ impl Sources {
             let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
             if !is_sound() {
                 let name = pgn.display();
-                context.tell(&format!(
+                context.say(&format!(
                     "the index of {name} is damaged: making it again\n"
                 ));
                 index.remove_unless(is_sound)?;
@@ -217,19 +217,19 @@ fn cache(temporary: bool) -> anyhow::Result<(Cache, Option<TemporaryCache>)> {
 
 /// Makes an index, unless it is there or another process makes it.
 fn make(pgn: &Path, index: &CachedIndex, args: &Args, context: Context) -> anyhow::Result<()> {
-    let mut is_told = false;
+    let mut has_said = false;
     while !index.is_made() {
-        // What is left of an index that was emptied or cut off.
+        // Remains of an index that was emptied or cut off.
         let removed = index.remove_unless(|| index.is_made());
         match removed.and_then(|()| made(index, args, context)) {
             Err(Error::Busy { .. }) => {
-                if !is_told {
+                if !has_said {
                     let pgn = pgn.display();
-                    context.tell(&format!(
+                    context.say(&format!(
                         "another server makes the index of {pgn}: waiting for it\n"
                     ));
                 }
-                is_told = true;
+                has_said = true;
                 thread::sleep(AGAIN);
             }
             // Another process was faster.
@@ -254,14 +254,14 @@ fn made(index: &CachedIndex, args: &Args, context: Context) -> polybook::Result<
     let games = report?.totals.games;
     let rejected = games.rejected;
     let counted = counted(games.counted, "game");
-    context.tell(&format!("{counted} indexed, {rejected} rejected\n"));
+    context.say(&format!("{counted} indexed, {rejected} rejected\n"));
     Ok(())
 }
 
 /// Says where the page is, and opens it.
 fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Result<()> {
     if !address.ip().is_loopback() {
-        context.tell("warning: anyone who reaches this port can read the games\n");
+        context.say("warning: anyone who reaches this port can read the games\n");
     }
     // A browser cannot go to "any address".
     let shown = match address {
@@ -274,7 +274,7 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     let page = format!("http://{shown}/");
     super::print(&format!("{page}\n"))?;
     if args.open && open::that_detached(&page).is_err() {
-        context.tell("no browser could be started: open the address yourself\n");
+        context.say("no browser could be started: open the address yourself\n");
     }
     Ok(())
 }

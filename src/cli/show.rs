@@ -104,7 +104,7 @@ fn problem_of(file: &InputFile, problem: &str) -> Error {
 
 fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
     let book = Book::open(file.path())?;
-    // What is not in order is not found.
+    // Records that are not in order would not be found.
     if file.path().is_file() && !is_book_or_empty(file.path())? {
         let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has moves that are none; \
                        polybook verify says more";
@@ -153,7 +153,7 @@ fn of_database(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
         } = row.stats;
         moves.push(ShownMove {
             san: legal.and_then(|mv| mv.san(&pos)),
-            // What is not active gets into no book.
+            // A row that is not active gets into no book.
             weight: if weight > 0 && row.is_active() {
                 scaling.apply(weight)
             } else {

@@ -25,7 +25,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// Temporary directories of the command line's own, which the end removes.
 static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// What is done before the end, such as finishing answers.
+/// Runs before the end, such as finishing answers.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
@@ -60,7 +60,7 @@ pub fn watch() -> io::Result<()> {
     ctrlc::set_handler(|| end(130)).map_err(io::Error::other)
 }
 
-/// Whether the program was started by `nohup`, which means that it survives its terminal. Only Linux tells.
+/// Whether the program was started by `nohup`, which means that it survives its terminal. Only Linux says so.
 #[cfg(unix)]
 fn hangup_is_ignored() -> bool {
     let ignored = fs::read_to_string("/proc/self/status")
@@ -74,7 +74,7 @@ fn hangup_is_ignored() -> bool {
     ignored.is_some_and(|mask| mask >> (signal_hook::consts::SIGHUP - 1) & 1 == 1)
 }
 
-/// Removes what is unfinished and ends the program.
+/// Removes unfinished files and ends the program.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
     // Whatever panics here, the program ends: the command waits for that.
@@ -82,15 +82,15 @@ fn end(status: i32) -> ! {
         let _ = panic::catch_unwind(step);
     }
     // A terminal that takes no text must not hold up the end.
-    let (said, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let say = move || {
         super::progress::clear();
         let _ = writeln!(io::stderr(), "polybook: interrupted");
-        let _ = said.send(());
+        let _ = sender.send(());
     };
-    // Where the system has no thread for it, the end comes without a word.
+    // Where the system has no thread for it, the program ends without a word.
     let _ = thread::Builder::new().spawn(say);
-    let _ = told.recv_timeout(Duration::from_millis(200));
+    let _ = receiver.recv_timeout(Duration::from_millis(200));
     process::exit(status)
 }
 
@@ -130,6 +130,6 @@ pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
 }
 
 fn temporaries() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    // A push that panicked has not happened.
+    // A push that panicked added nothing.
     TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -138,16 +138,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let (source, variant) = opened(args, file.path(), &memory)?;
     let is_file = args.out != Path::new("-");
     let meter = Arc::default();
-    // Beside a tree on the terminal there is no room for a bar.
+    // A bar would disturb a tree that is printed to the terminal.
     let has_bar = is_file || !io::stdout().is_terminal();
     let bar = has_bar.then(|| Bar::of_phase("writing the tree", &meter, context));
     let moves = write(args, source, variant, memory, &meter)?;
     drop(bar);
     let path = input::output_name(&args.out);
     if is_file {
-        context.tell(&format!("{path}: {}\n", counted(moves, "move")));
+        context.say(&format!("{path}: {}\n", counted(moves, "move")));
     } else if moves == 0 {
-        context.tell("no moves here, or none that the options keep\n");
+        context.say("no moves here, or none that the options keep\n");
     }
     if args.json {
         json::print(&Document { path, moves })?;
@@ -155,7 +155,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What knows the moves, and the variant that it is for.
+/// What has the moves, and the variant that it is for.
 fn opened(
     args: &Args,
     path: &Path,

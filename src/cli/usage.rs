@@ -11,7 +11,7 @@ use super::{Cli, legacy};
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// What is wrong with a command line and where to read about it.
+/// The error of a command line and where to read about it.
 pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     let said = match err.kind() {
         ErrorKind::MissingSubcommand => "no command given".to_owned(),
@@ -34,7 +34,7 @@ fn command_name(args: &[OsString]) -> Option<&str> {
         .filter(|name| cli.find_subcommand(name).is_some())
 }
 
-/// The paragraphs of clap's text up to the usage: what is wrong, then tips.
+/// The paragraphs of clap's text up to the usage: the error, then tips.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {

@@ -122,10 +122,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if let Some(out) = &args.fix {
         fix(file.path(), out, &Memory::default())?;
         for fault in &found.faults {
-            context.tell(&format!("{name}: {fault}\n"));
+            context.say(&format!("{name}: {fault}\n"));
         }
         let out = input::output_name(out);
-        context.tell(&format!("{out}: a copy of {name} without faults\n"));
+        context.say(&format!("{out}: a copy of {name} without faults\n"));
         return Ok(());
     }
     let faults = found.faults.join("; ");
@@ -142,7 +142,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         .metadata()
         .is_ok_and(|file| file.is_file() && file.len() == 0)
     {
-        context.tell(&format!(
+        context.say(&format!(
             "{name}: an empty file, which is a book without moves\n"
         ));
         return Ok(());
@@ -155,7 +155,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         (None, Some(_)) => "its checksum matches",
         (None, None) => "no checksum, so changed moves and numbers cannot be noticed",
     };
-    context.tell(&format!(
+    context.say(&format!(
         "{name}: in order, {}, {checked}\n",
         counted(found.records, "record")
     ));

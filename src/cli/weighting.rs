@@ -118,7 +118,7 @@ impl WeightingArgs {
         first_given(&given).or_else(|| self.of_weights())
     }
 
-    /// The filter that is asked for; what is not said is that of `default`.
+    /// The filter that is asked for, with the values of `default` where none is given.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),

@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2};
 
 use super::{result::GameResult, tags::is_tag_start};
 
-/// How far past the line of a possible next game the closing brace may stand.
+/// How far past the line of a possible next game the closing brace may be.
 pub(super) const REACH: usize = 1 << 20;
 
 /// How a comment ends.
@@ -30,7 +30,7 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// Finds the end of the comment whose opening brace stands at `open`, in a text that is the same
+    /// Finds the end of the comment whose opening brace is at `open`, in a text that is the same
     /// at each call. It must reach to the end of the file, or to the start of a game that follows,
     /// or [`REACH`] past the place that is asked.
     #[inline]

@@ -2,7 +2,7 @@
 //!
 //! The cutter does not read games. It looks backwards from the end of what it has for a line that
 //! begins the tags of a game and is certainly in no comment: the nearest brace before it closes one.
-//! What lies before that line is a batch, which can be read without knowing anything of the rest.
+//! The text before that line is a batch, which can be read without the rest.
 //! Only where that finds nothing (no tags, a comment that is not closed) are games read to see where
 //! they end, so the batches are cut where the games are, whatever the sizes in which the stream
 //! comes.
@@ -120,7 +120,7 @@ fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
-/// The last line that begins the tags of a game and is in no comment, told from the text before it
+/// The last line that begins the tags of a game and is in no comment, found from the text before it
 /// alone.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
@@ -152,18 +152,18 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
         before = before.trim_ascii_end();
         let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
         let line = &before[start..];
-        // With braces beside a semicolon or an escape, either may stand in the other's comment.
+        // A line with braces and a semicolon or an escape is ambiguous: either may be in the other's comment.
         let is_escaped = line.first() == Some(&b'%') || line.contains(&b';');
         if is_escaped && memchr2(b'{', b'}', line).is_some() {
             return true;
         }
         if !matches!(line.first(), Some(b'%' | b';')) {
-            // A tag may stand anywhere in a line, and a comment between two tags.
-            let behind_comments = match memrchr(b'}', line) {
+            // A tag may be anywhere in a line, and a comment between two tags.
+            let after_comments = match memrchr(b'}', line) {
                 Some(brace) => &line[brace + 1..],
                 None => line,
             };
-            let before_comment = behind_comments.split(|byte| *byte == b';').next();
+            let before_comment = after_comments.split(|byte| *byte == b';').next();
             return has_tag(line)
                 || closing_quote(line).is_some()
                 || line.ends_with(b"]")

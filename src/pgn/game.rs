@@ -72,12 +72,12 @@ impl<'a> GameReader<'a> {
         self.game
     }
 
-    /// Where the bracket of the present game's first tag stands, `None` for a game without tags.
+    /// Where the bracket of the present game's first tag is, `None` for a game without tags.
     pub fn first_tag_offset(&self) -> Option<usize> {
         self.first_tag
     }
 
-    /// Where text first stood between two games, or after the last, that belongs to neither.
+    /// Where the first text begins that is between two games, or after the last, and belongs to none.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }
@@ -112,7 +112,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Blanks, comments and escaped lines that stand before a game.
+    /// Skips blanks, comments and escaped lines before a game.
     fn skip_between_games(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
@@ -139,7 +139,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Whether a game without tags begins here, rather than text that is not a game: a termination
-    /// marker, a move, or a number with one of the two behind it.
+    /// marker, a move, or a number with one of the two after it.
     fn moves_begin_here(&self) -> bool {
         let mut at = self.at;
         while self.text.get(at).is_some_and(u8::is_ascii_digit) {

@@ -4,7 +4,7 @@
 //!
 //! PGN is read as it is found. A game begins with its tags, or, if it has none, with its first move
 //! or move number; it ends with its termination marker, or where the next tags begin. Comments and
-//! variations that are not closed cost the game they stand in and none after it.
+//! variations that are not closed cost the game that they are in and none after it.
 //!
 //! ```
 //! use polybook::pgn::{GameEnd, GameReader, GameResult, Token};

@@ -1,4 +1,4 @@
-//! The moves of a game, and what stands among them: numbers, marks, comments, variations, and the
+//! The moves of a game, and what is among them: numbers, marks, comments, variations, and the
 //! termination marker.
 
 use super::{
@@ -67,9 +67,8 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// The word that is next in the main line, if nothing but blanks and a move number stands before it and a
-    /// blank behind it. It is not taken: if it is not one of the common forms of SAN, [`next_token`] tells what
-    /// it is.
+    /// The word that is next in the main line, if nothing but blanks and a move number comes before it and a
+    /// blank after it. It is not taken: [`next_token`] reads it if it is not one of the common forms of SAN.
     ///
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]
@@ -133,7 +132,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Where the move at `offset` ends, whose first move bytes end at `end`: behind parentheses, `e.p.`,
+    /// Where the move at `offset` ends, whose first move bytes end at `end`: after parentheses, `e.p.`,
     /// dashes and crosses that belong to it.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
@@ -146,7 +145,7 @@ impl<'a> GameReader<'a> {
                 {
                     3
                 }
-                // `e8(Q)`, in any language; behind another move it is a mark or a variation.
+                // `e8(Q)`, in any language; after another move it is a mark or a variation.
                 [b'(', letter, b')', ..] if is_promoted(&self.text[offset..end], letter) => 3,
                 [b'.', b'p', b'.', ..] if before == b'e' => 3,
                 [b'.', b'p', ref next @ ..]
@@ -186,7 +185,7 @@ impl<'a> GameReader<'a> {
         match self.text.get(end) {
             Some(b'-' | b'/' | 0x80..) => self.read_marker(end),
             _ => {
-                // The common case: a number, its dots, and often the move right behind.
+                // The common case: a number, its dots, and often the move right after them.
                 self.at = end;
                 (&self.text[offset..end] == b"0000").then_some(Token::NullMove { offset })
             }
@@ -222,7 +221,7 @@ impl<'a> GameReader<'a> {
         }
         let word = &self.text[offset..self.end_of_move(offset, end)];
         let is_castling = match word.split_first() {
-            Some((b'0', behind)) => behind.get(dash(behind)) == Some(&b'0'),
+            Some((b'0', after)) => after.get(dash(after)) == Some(&b'0'),
             _ => false,
         };
         if !is_castling {
@@ -236,12 +235,12 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// The end of the game, unless the marker stands in a variation.
+    /// The end of the game, unless the marker is in a variation.
     fn end_of_game(&self, result: GameResult) -> Option<Token<'a>> {
         (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
     }
 
-    /// Signs that annotators leave behind a move, such as `+-` or `=`; moves that begin with a chess
+    /// Signs that annotators write after a move, such as `+-` or `=`; moves that begin with a chess
     /// piece of Unicode; null moves. Anything else is not movetext.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
@@ -282,7 +281,7 @@ fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Whether a pawn that has moved as written becomes the piece of a letter that stands behind it in
+/// Whether a pawn that has moved as written becomes the piece of a letter that follows it in
 /// parentheses. The letters are those of all [languages](crate::position::PieceLetters).
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);

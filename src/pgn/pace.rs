@@ -48,7 +48,7 @@ impl Speed {
         Speed::Correspondence,
     ];
 
-    /// The speed that a `TimeControl` tag tells.
+    /// The speed that a `TimeControl` tag gives.
     pub fn of_tag(value: Option<&[u8]>) -> Speed {
         let value = value.unwrap_or_default().trim_ascii();
         if value == b"-" {
@@ -117,7 +117,7 @@ impl Mode {
     /// Both.
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
-    /// The mode that the tags of a game tell.
+    /// The mode that the tags of a game give.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,

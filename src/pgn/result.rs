@@ -49,11 +49,11 @@ impl GameResult {
         let mut plain = [0; LONGEST_MARKER];
         let mut length = 0;
         let mut rest = token;
-        while let Some((byte, behind)) = rest.split_first() {
+        while let Some((byte, after)) = rest.split_first() {
             let dash = dash(rest);
             *plain.get_mut(length)? = if dash > 0 { b'-' } else { *byte };
             length += 1;
-            rest = if dash > 0 { &rest[dash..] } else { behind };
+            rest = if dash > 0 { &rest[dash..] } else { after };
         }
         GameResult::from_token(&plain[..length]).or(match &plain[..length] {
             b"1/2" | b"\xc2\xbd-\xc2\xbd" | b"\xc2\xbd" | b"\xbd-\xbd" | b"\xbd" => {
@@ -63,7 +63,7 @@ impl GameResult {
         })
     }
 
-    /// How many bytes at the end of a word are a termination marker that is glued to what stands before
+    /// How many bytes at the end of a word are a termination marker that is glued to the text before
     /// it, as in `Qg20-1`. 0 if none are.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")

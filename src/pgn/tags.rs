@@ -9,13 +9,13 @@ use memchr::{memchr_iter, memchr2, memchr3};
 
 use super::result::GameResult;
 
-/// How far behind its first line a value that is broken over lines may be closed: 1 MiB.
+/// How far after its first line a value that is broken over lines may be closed: 1 MiB.
 pub(super) const LONGEST_CONTINUATION: usize = 1 << 20;
 
 /// How many tags of a game are kept whatever their names are.
 const KEPT: usize = 256;
 
-/// The names that are kept however many tags stand before them: those that choosing, replaying and
+/// The names that are kept however many tags come before them: those that choosing, replaying and
 /// indexing games ask for.
 const ALWAYS_KEPT: [&[u8]; 18] = [
     b"Event",
@@ -38,24 +38,24 @@ const ALWAYS_KEPT: [&[u8]; 18] = [
     b"EventType",
 ];
 
-/// A tag pair, its bytes as they stand in the file.
+/// A tag pair, its bytes as they are in the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
     /// The name, letters and digits mostly.
     pub name: &'a [u8],
-    /// What stands between the quotes, escapes and line breaks left as they are.
+    /// The text between the quotes. Escapes and line breaks are left as they are.
     pub value: &'a [u8],
 }
 
 /// The tags of one game, in the order of the file.
 ///
-/// Of a game with more than 256 tags, those behind are kept only if polybook itself reads them, so that
+/// Of the tags after the first 256 of a game, only those that polybook itself reads are kept, so that
 /// memory stays bounded.
 #[derive(Clone, Default, Debug)]
 pub struct Tags<'a>(Vec<Tag<'a>>);
 
 impl<'a> Tags<'a> {
-    /// The value of a tag, the last one if it stands twice.
+    /// The value of a tag, the last one if there are several.
     #[inline]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.0
@@ -103,7 +103,7 @@ pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// The name of the tag at a bracket, and where its opening quote stands.
+/// The name of the tag at a bracket, and where its opening quote is.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
     if text.get(bracket) != Some(&b'[') {
         return None;
@@ -127,7 +127,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_+#=:-/".contains(&byte)
 }
 
-/// Reads the tag pair whose bracket stands at `at`, and says where the text goes on.
+/// Reads the tag pair whose bracket is at `at`, and says where the text goes on.
 pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     let (name, quote) = name_and_quote(text, at)?;
     let start = quote + 1;
@@ -157,7 +157,7 @@ pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     }
 }
 
-/// Whether an odd number of backslashes stands before a quote.
+/// Whether an odd number of backslashes comes before a quote.
 fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
     text[start..quote]
         .iter()
@@ -168,7 +168,7 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// A tag whose value goes on behind the line that ends at `first_end`, and is closed there.
+/// A tag whose value goes on after the line that ends at `first_end`, and is closed there.
 #[cold]
 fn value_over_lines<'a>(
     text: &'a [u8],
@@ -189,16 +189,16 @@ fn value_over_lines<'a>(
         if !is_value {
             return None;
         }
-        if let Some((quote, behind)) = closed {
+        if let Some((quote, after)) = closed {
             let value = &text[start..at + quote];
-            return Some((Tag { name, value }, at + behind));
+            return Some((Tag { name, value }, at + after));
         }
         at = next_line(text, end);
     }
     None
 }
 
-/// Where the line begins behind one that ends at `end`.
+/// Where the line begins that follows one ending at `end`.
 fn next_line(text: &[u8], end: usize) -> usize {
     match text[end..] {
         [b'\r', b'\n', ..] => end + 2,
@@ -208,13 +208,13 @@ fn next_line(text: &[u8], end: usize) -> usize {
 }
 
 /// The quote in a line that closes the value of a tag and is followed by its bracket, and where the line
-/// goes on behind the bracket.
+/// goes on after the bracket.
 pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b'"', line)
         .filter(|quote| !is_escaped(line, 0, *quote))
         .find_map(|quote| {
-            let behind = &line[quote + 1..];
-            let blanks = behind.iter().take_while(|byte| b" \t".contains(byte));
+            let rest = &line[quote + 1..];
+            let blanks = rest.iter().take_while(|byte| b" \t".contains(byte));
             let bracket = quote + 1 + blanks.count();
             (line.get(bracket) == Some(&b']')).then_some((quote, bracket + 1))
         })
@@ -238,7 +238,7 @@ fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Ta
     (Tag { name, value }, end)
 }
 
-/// The end of the line that `at` stands in: where its line break or the end of the text is.
+/// The end of the line that `at` is in: where its line break or the end of the text is.
 #[inline]
 pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |i| at + i)

@@ -9,20 +9,20 @@ pub enum Token<'a> {
     Move {
         /// The bytes of the move.
         text: &'a [u8],
-        /// Where they stand in the text.
+        /// Where they are in the text.
         offset: usize,
     },
     /// Text that can be neither a move nor anything else that movetext holds.
     Unreadable {
         /// The bytes up to the next blank.
         text: &'a [u8],
-        /// Where they stand in the text.
+        /// Where they are in the text.
         offset: usize,
     },
     /// A null move: `--`, `Z0`, `null`, `@@@@` or `0000`. The side to move passes, which no rules of
-    /// chess allow, so the moves behind it say nothing about openings.
+    /// chess allow, so the moves after it say nothing about openings.
     NullMove {
-        /// Where it stands in the text.
+        /// Where it is in the text.
         offset: usize,
     },
     /// A variation begins: an alternative to the move before it. Only

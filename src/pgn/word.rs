@@ -19,7 +19,7 @@ const MOVE_BYTE: [bool; 256] = {
     table
 };
 
-/// Whether a move may go on behind its [move bytes](is_move_byte) with this one: `e8(Q)`, `exd6e.p.`,
+/// Whether a move may go on after its [move bytes](is_move_byte) with this one: `e8(Q)`, `exd6e.p.`,
 /// `O–O`, `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
@@ -67,8 +67,8 @@ pub(super) fn cross(text: &[u8]) -> usize {
     }
 }
 
-/// The length of the chess piece at the start of a text, with the selector that some programs put
-/// behind it.
+/// The length of the chess piece at the start of a text, with the variation selector that some
+/// programs put after it.
 pub(super) fn figurine(text: &[u8]) -> usize {
     match text {
         [0xe2, 0x99, 0x94..=0x9f, 0xef, 0xb8, 0x8e | 0x8f, ..] => 6,

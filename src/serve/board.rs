@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_is_told_by_its_form() {
+    fn pasted_text_is_recognized_by_its_form() {
         let fen = Moves::of_text(Variant::Standard, "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\n");
         assert!(fen.start.is_some() && fen.problem.is_none());
         let epd = Moves::of_text(

@@ -1,4 +1,4 @@
-//! Books whose moves are shown beside the counts.
+//! Books whose moves are shown next to the counts.
 
 use std::path::Path;
 

@@ -182,7 +182,7 @@ impl CachedIndex {
         is_index(&self.path).unwrap_or(false)
     }
 
-    /// Removes a damaged index or what is left of one, if there is anything. It stays where it `is_sound` by now,
+    /// Removes a damaged index or the rest of one, if there is any. It stays if it `is_sound` by now,
     /// because another server has made it in the meantime.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub(super) struct Content {
     body: Bytes,
 }
 
-/// A body with what is held until it is sent.
+/// A body, and a value that is held until it is sent.
 struct Holding<T> {
     body: Bytes,
     _held: T,

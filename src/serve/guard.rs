@@ -1,4 +1,4 @@
-//! Which hosts a request may name, and the pages of which origins may read the answers.
+//! Which hosts a request may name, and which origins' pages may read the answers.
 //!
 //! A browser does not let a page of another origin read the answers, unless `--allow-origin` names it. Such a page could
 //! only read them if its own name resolved to this machine (DNS rebinding). Its requests then name that host, and are
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header, uri::Authority};
 
 use super::refusal::Refusal;
 
-/// The hosts that a server goes by.
+/// The hosts that a server accepts.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     pub(super) listening: IpAddr,
@@ -35,7 +35,7 @@ impl Hosts {
                 // Nothing but a host, with a port or without.
                 let is_plain = authority.as_str() == authority.host()
                     || (authority.port_u16().is_some() && !authority.as_str().contains('@'));
-                is_plain && self.goes_by(authority.host())
+                is_plain && self.accepts(authority.host())
             });
             if !is_ours {
                 return Err(Refusal::misdirected(named));
@@ -44,10 +44,10 @@ impl Hosts {
         Ok(())
     }
 
-    fn goes_by(&self, host: &str) -> bool {
+    fn accepts(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = bare.parse::<IpAddr>() {
-            // No name is resolved for an address, so that it cannot be another's. A server of all addresses goes by any.
+            // An address is not resolved, so it cannot be another host's. A wildcard bind accepts any IP address.
             return address == self.listening || self.listening.is_unspecified();
         }
         let allowed = self.allowed.iter().map(String::as_str);

@@ -157,7 +157,7 @@ impl Site {
         response
     }
 
-    /// Answers a request when there is a place, if it names a host that the server goes by.
+    /// Answers a request when there is a place, if it names a host that the server accepts.
     async fn checked(
         self,
         mut request: Request<Incoming>,

@@ -119,7 +119,7 @@ impl Parameters {
         }
     }
 
-    /// A number. What is too large for its type is the largest: the routes bound it anyway.
+    /// A number. One too large for its type becomes the largest: the routes bound it anyway.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Parameters {
         })
     }
 
-    /// A value that `parse` knows.
+    /// A value that `parse` accepts.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Parameters {
         text.map(|text| known(name, text, parse)).transpose()
     }
 
-    /// Values joined by commas, each of which `parse` knows. An empty text has none.
+    /// Values joined by commas, each accepted by `parse`. An empty text has none.
     ///
     /// # Errors
     ///

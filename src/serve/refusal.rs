@@ -121,8 +121,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_the_system_is_told_in_its_words_and_without_directories() {
-        let told = |source: io::Error| {
+    fn an_error_of_the_system_has_its_words_and_no_directories() {
+        let text_of = |source: io::Error| {
             let path = "games/secret/idx".into();
             let doing = "open";
             let err = Error::Io {
@@ -132,11 +132,11 @@ mod tests {
             };
             Refusal::from(err).text().to_owned()
         };
-        let system = told(io::Error::from_raw_os_error(24));
+        let system = text_of(io::Error::from_raw_os_error(24));
         assert!(system.starts_with("cannot open idx: ") && !system.contains("os error"));
         #[cfg(unix)]
         assert_eq!(system, "cannot open idx: Too many open files");
-        let other = told(io::Error::other("games/secret/idx is bad"));
+        let other = text_of(io::Error::other("games/secret/idx is bad"));
         assert_eq!(other, "cannot open idx: other error");
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// Tells browsers that pages of some origins may read the answers. Without it they let no page read them but our own.
+/// Allows pages of some origins to read the answers. Without it browsers allow only the server's own page.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed = move |origin: &HeaderValue, _: &_| {
@@ -167,7 +167,7 @@ async fn of_index(
     Ok(content.into_response(etag))
 }
 
-/// Answers from the texts of games, of which few are read at a time.
+/// Answers from the texts of games. Few are read at a time.
 async fn of_texts(
     State(app): Server,
     Extension(client): Asker,

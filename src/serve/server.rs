@@ -1,4 +1,4 @@
-//! What is served, where, and until when.
+//! The server: its games and books, its address, and its end.
 
 use std::{
     fmt,
@@ -56,7 +56,7 @@ impl Server {
         }
     }
 
-    /// Shows what a book plays beside the counts.
+    /// Shows the moves of a book next to the counts.
     pub fn book(mut self, book: BookFile) -> Server {
         self.books.push(book);
         self

@@ -60,7 +60,7 @@ struct WithBoard {
     polybook: Board,
 }
 
-/// What is served.
+/// The games and books that are served.
 #[derive(Serialize)]
 struct AboutAll<'a> {
     #[serde(flatten)]
@@ -132,7 +132,7 @@ impl Workers {
 }
 
 impl AppState {
-    /// What answers about these games and books, with so many threads.
+    /// A state for these games and books, with this many threads.
     ///
     /// # Errors
     ///
@@ -241,7 +241,7 @@ impl AppState {
         Content::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// What is served.
+    /// The games and books that are served.
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         Content::json(&AboutAll {
@@ -257,7 +257,7 @@ impl AppState {
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// What is served. It is found out once: all games are looked at for their years.
+    /// The games that are served. This is found once, as it reads the years of all games.
     fn sources(&self) -> &About {
         self.sources.get_or_init(|| self.explorer.about())
     }

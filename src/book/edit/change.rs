@@ -24,7 +24,7 @@ pub enum Change {
 /// A weight of a move.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum NewWeight {
-    /// As it stands in the book.
+    /// As the book stores it.
     Absolute(u16),
     /// The share of the weights of the position in percent, over 0 and at most 100. Moves that get shares in the same
     /// edit get them together, and the others share the rest as before.

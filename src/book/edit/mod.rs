@@ -208,9 +208,9 @@ impl Rewrite<'_> {
     }
 }
 
-/// What walks come to from removed positions, and from the starting position without these.
+/// The positions that walks from removed positions reach, and those that walks from the starting position still reach.
 struct Walked {
-    behind: Reached,
+    from_removed: Reached,
     still_reached: Vec<Reached>,
 }
 
@@ -224,11 +224,11 @@ impl Walked {
         memory: &Memory,
         meter: &Meter,
     ) -> Result<Walked> {
-        let mut behind = Reached::none(memory.share(8));
+        let mut from_removed = Reached::none(memory.share(8));
         {
             let knowledge = Knowledge::within(before, meter, 1, memory.bytes / 4)?;
             for pos in removed {
-                behind.walk(
+                from_removed.walk(
                     &knowledge,
                     pos,
                     Way::Followed,
@@ -250,14 +250,14 @@ impl Walked {
             Ok(reached)
         });
         Ok(Walked {
-            behind,
+            from_removed,
             still_reached: still_reached.into_iter().collect::<Result<_>>()?,
         })
     }
 
     fn orphans(&self) -> Orphans<'_> {
         Orphans {
-            behind: self.behind.keys(),
+            from_removed: self.from_removed.keys(),
             still_reached: self.still_reached.iter().map(Reached::keys).collect(),
         }
     }
@@ -265,14 +265,14 @@ impl Walked {
 
 /// The positions that only removed ones led to.
 struct Orphans<'a> {
-    behind: AscendingKeys<'a>,
+    from_removed: AscendingKeys<'a>,
     still_reached: Vec<AscendingKeys<'a>>,
 }
 
 impl Orphans<'_> {
-    /// Whether a key is that of one; keys must be asked for in ascending order.
+    /// Whether a key is that of an orphan. Keys must be asked for in ascending order.
     fn contains(&mut self, key: u64) -> Result<bool> {
-        if !self.behind.contains(key)? {
+        if !self.from_removed.contains(key)? {
             return Ok(false);
         }
         for reached in &mut self.still_reached {

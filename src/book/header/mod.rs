@@ -1,6 +1,6 @@
 //! The `@PG@` header of a book: which variants it is for, and a comment.
 //!
-//! The header is text in the *null records* at the start of a book, 8 bytes of it behind each null
+//! The header is text in the *null records* at the start of a book, 8 bytes of it after each null
 //! key, ended by a null byte. Programs that look positions up by their keys never see it. Its lines
 //! are the magic `@PG@`, the version, how many predefined fields follow, of these the number of
 //! variants and their names, and then the comment.

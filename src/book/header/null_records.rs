@@ -8,7 +8,7 @@ use crate::book::entry::Entry;
 /// The longest header that is read here: 1 MiB.
 pub const LONGEST: usize = 1 << 20;
 
-/// The null records that hold a header, ready to stand before the records of a book.
+/// The null records that hold a header, to be written before the records of a book.
 ///
 /// ```
 /// use polybook::book::header::create_raw;
@@ -29,14 +29,14 @@ pub fn create_raw(header: &str) -> Vec<u8> {
 
 /// The null records at the start of a book.
 pub(in crate::book) struct NullRecords {
-    /// What stands behind their keys, [`LONGEST`] bytes of it at most.
+    /// The text after their keys, at most [`LONGEST`] bytes of it.
     pub data: Vec<u8>,
     /// How many bytes the records take in the book.
     pub size: u64,
 }
 
 impl NullRecords {
-    /// Reads the null records of a book, and at least the record behind them.
+    /// Reads the null records of a book, and at least the record after them.
     pub(in crate::book) fn read(mut book: impl Read) -> io::Result<NullRecords> {
         let mut null = NullRecords {
             data: Vec::new(),

@@ -20,7 +20,7 @@ pub struct Lines {
     pub positions: u64,
 }
 
-/// Counts the lines and positions of a book. `meter` tells how far it has come.
+/// Counts the lines and positions of a book. `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ fn count_lines(knowledge: &Knowledge<'_>, side: Color) -> Result<(u64, u64)> {
     let mut seen = Seen::new(knowledge.book());
     let mut waiting = vec![knowledge.look_up(Keyed::new(Chess::default()))?];
     let (mut lines, mut positions) = (0, 0);
-    // The starting position is not behind a move of the book, so it is not a line if nothing follows.
+    // No move of the book leads to the starting position, so it is not a line if nothing follows.
     let mut is_start = true;
     while let Some(known) = waiting.pop() {
         if seen.contains(&known) {

@@ -26,7 +26,7 @@ pub enum DumpError {
 
 /// Writes the lines of a side, one numbered line each, with the percentage of each of its moves. The
 /// side's moves come in the order of the book, the opponent's in that of their UCI text. Lines begin
-/// at `start`. `meter` tells how far it has come.
+/// at `start`. `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -66,9 +66,9 @@ struct LineWriter<'a, P, W> {
     side: Color,
     out: W,
     path: Vec<Node<P>>,
-    /// The ply at which a position stands on the present line.
+    /// The ply of each position on the present line.
     on_path: FxHashMap<u64, usize>,
-    /// The line and the ply at which a position first stood.
+    /// The line and the ply where a position first occurred.
     seen: FxHashMap<u64, (u64, usize)>,
     line: u64,
 }

@@ -3,8 +3,8 @@
 //! polyglot goes through the book four times: along the lines of White and of Black, and then, for each
 //! side, along any moves of that side against replies after which the book knows a move. A position that
 //! it has on its present path ends a line. But the last two times it notes only every other position of
-//! the path, and where it notes nothing, what an earlier time left in memory still stands; so
-//! positions that look like one of those are not gone on from, and a few are never reached. To give the
+//! the path, and leaves what an earlier time wrote to memory in the other places. So it does not go on from
+//! positions that look like one of those, and never reaches a few. To give the
 //! same numbers one must go the same way: in the order of polyglot's move generator, which goes through
 //! the pieces of a side in a list that keeps each piece's place and fills a captured piece's place with the
 //! last of the list.
@@ -28,7 +28,7 @@ pub struct Reachable {
 }
 
 /// Counts the positions that a side can reach by any moves of its own, with all peculiarities of
-/// `polyglot info-book -exact`. `meter` tells how far it has come.
+/// `polyglot info-book -exact`. `meter` shows the progress.
 ///
 /// # Errors
 ///

@@ -61,7 +61,7 @@ impl<'a> Knowledge<'a> {
         Knowledge::within(book, meter, walks, AbsentKeys::MOST + Places::MOST)
     }
 
-    /// The same in so many bytes at most, past some KiB. The fewer they are, the more often the book is read.
+    /// The same in at most this many bytes, plus some KiB. With fewer bytes the book is read more often.
     ///
     /// # Errors
     ///
@@ -170,19 +170,19 @@ impl<'a> Knowledge<'a> {
     }
 }
 
-/// Tells of most keys that a book has not got them, by a bit for each value of their low bits.
+/// A filter that rejects most keys that a book does not have, by a bit for each value of their low bits.
 struct AbsentKeys {
     bits: Vec<u64>,
 }
 
 impl AbsentKeys {
-    /// Bits for each record: at most one in so many keys that the book does not have passes.
+    /// Bits for each record: of the keys that the book does not have, at most one in this many passes.
     const BITS_A_RECORD: u64 = 32;
 
     /// A filter takes no more than 256 MiB. In a book of 20 GB, half of the keys pass.
     const MOST: usize = 1 << 28;
 
-    /// A filter for so many records, in so many bytes at most.
+    /// A filter for `records` records, in at most `memory` bytes.
     fn new(records: u64, memory: usize) -> AbsentKeys {
         let words = (records * AbsentKeys::BITS_A_RECORD / 64).next_power_of_two();
         let most = power_of_two(memory.clamp(1 << 9, AbsentKeys::MOST) / size_of::<u64>());
@@ -208,7 +208,7 @@ impl AbsentKeys {
     }
 }
 
-/// Where the records of keys with the same high bits stand.
+/// The places of the records of keys with the same high bits.
 struct Places {
     /// The first record of each value of the high bits and of those above, as far as pushed.
     starts: Vec<u64>,
@@ -224,7 +224,7 @@ impl Places {
     /// The table takes no more than 128 MiB.
     const MOST: usize = 1 << 27;
 
-    /// A table for so many records, in so many bytes at most.
+    /// A table for `records` records, in at most `memory` bytes.
     fn new(records: u64, memory: usize) -> Places {
         let values = (records / Places::RECORDS).next_power_of_two();
         let most = power_of_two(memory.clamp(1 << 9, Places::MOST) / size_of::<u64>());

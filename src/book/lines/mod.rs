@@ -1,7 +1,7 @@
 //! The lines of a book: what one side can play from the starting position by the book, against every
 //! reply after which the book still knows a move.
 //!
-//! A line ends where the book ends, and where it comes to a position that stood in it or in a line
+//! A line ends where the book ends, and where it comes to a position that was in it or in a line
 //! before. [`count`] gives the numbers of `polyglot info-book`, [`reachable`] those of its option
 //! `-exact`, and [`write()`] the lines of `polyglot dump-book`.
 //!

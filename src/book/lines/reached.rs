@@ -19,7 +19,7 @@ pub(in crate::book) enum Way {
     Followed,
 }
 
-/// Positions of a level up to so many bytes stay in memory.
+/// A level of at most this many bytes stays in memory.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
 /// The positions that walks come to, by their keys.
@@ -77,18 +77,18 @@ impl Reached {
         }
         // Level by level, so that each position is met first where it is reached soonest.
         for _ in 1..plies {
-            let mut behind = level();
+            let mut next_level = level();
             let mut texts = waiting.reader(0);
             while let Some(text) = texts.read_text()? {
                 let text = String::from_utf8_lossy(&text);
                 if let Some(pos) = restored(&text, start) {
-                    walk.go_on(knowledge, Keyed::new(pos), &mut behind)?;
+                    walk.go_on(knowledge, Keyed::new(pos), &mut next_level)?;
                 }
             }
-            if behind.len() == 0 {
+            if next_level.len() == 0 {
                 break;
             }
-            waiting = behind;
+            waiting = next_level;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Walk<'_> {
         matches!(self.way, Way::LinesOf(side) if pos.position().turn() != side)
     }
 
-    /// Comes to a position, which waits to be gone on from if this is the first time.
+    /// Notes a position, and enqueues it if it is unseen.
     fn meet(&mut self, pos: &Keyed<VariantPosition>, waiting: &mut ByteRun) -> Result<()> {
         if self.closed.contains(&pos.key()) {
             return Ok(());
@@ -151,7 +151,7 @@ impl Walk<'_> {
         &mut self,
         knowledge: &Knowledge<'_>,
         pos: Keyed<VariantPosition>,
-        behind: &mut ByteRun,
+        next_level: &mut ByteRun,
     ) -> Result<()> {
         let is_theirs = self.is_theirs(&pos);
         let known = knowledge.look_up(pos)?;
@@ -163,11 +163,11 @@ impl Walk<'_> {
         for choice in &choices {
             let mut after = pos.clone();
             after.play(choice.mv);
-            self.meet(&after, behind)?;
+            self.meet(&after, next_level)?;
         }
         if is_theirs || (self.way == Way::Followed && choices.is_empty()) {
             for reply in knowledge.replies(&pos)? {
-                self.meet(&reply.after.pos, behind)?;
+                self.meet(&reply.after.pos, next_level)?;
             }
         }
         Ok(())

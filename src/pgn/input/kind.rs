@@ -1,9 +1,9 @@
-//! What a file is that is certainly not PGN, told by its first bytes.
+//! The kind of a file that is certainly not PGN, by its first bytes.
 
 /// How many bytes are looked at.
 pub(super) const LOOKED_AT: usize = 1 << 16;
 
-/// What is certainly no PGN, and what to do with it. `None` for what may be PGN.
+/// The kind of a file that is certainly not PGN, and what to do with it. `None` if it may be PGN.
 pub(super) fn foreign(text: &[u8]) -> Option<&'static str> {
     let start = &text[..text.len().min(LOOKED_AT)];
     let known = match *start {
@@ -120,8 +120,8 @@ mod tests {
             (b"Rar!\x1a\x07\x01\0", "rar"),
             (b"\x7fELF\0\0\0\x99", "binary"),
         ] {
-            let told = foreign(text).expect(what);
-            assert!(told.contains(what), "{what}: {told}");
+            let kind = foreign(text).expect(what);
+            assert!(kind.contains(what), "{what}: {kind}");
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::error::{At, Error, Result};
 
 /// A source of PGN: a file, or standard input.
 ///
-/// Whether it is packed is told by its first bytes, not by its name: gzip (many members), bzip2
+/// Its first bytes, not its name, show whether it is packed: gzip (many members), bzip2
 /// (many streams), zstd (many frames) and zip (every `.pgn` member) are unpacked, if the crate's feature
 /// `compression` is on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -150,8 +150,8 @@ impl Input {
     /// # Errors
     ///
     /// A missing or unreadable file, a directory, a zip archive that is damaged, encrypted or holds no
-    /// `.pgn` member, an archive that needs more than [`StreamOptions::memory`], what is certainly not
-    /// PGN but another kind of file, and [`Error::Interrupted`].
+    /// `.pgn` member, an archive that needs more than [`StreamOptions::memory`], a file that is
+    /// certainly not PGN, and [`Error::Interrupted`].
     pub fn open(&self, options: &StreamOptions) -> Result<Stream> {
         self.open_until(options, Arc::default())
     }
@@ -165,10 +165,10 @@ impl Input {
         Stream::open(self.clone(), options, failed)
     }
 
-    /// What to tell of an error that reading the [`Stream`] of this input gave.
+    /// The error to report when reading the [`Stream`] of this input failed.
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
-            Ok(told) => told,
+            Ok(err) => err,
             // What the operating system did not say, an unpacker did.
             Err(err)
                 if err.raw_os_error().is_none() && err.kind() != io::ErrorKind::OutOfMemory =>
@@ -196,7 +196,7 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).at(path, "open")
 }
 
-/// The first bytes of a file, which tell how it is packed.
+/// The first bytes of a file, which show how it is packed.
 fn file_start(path: &Path) -> io::Result<Vec<u8>> {
     read_start(&mut File::open(path)?)
 }

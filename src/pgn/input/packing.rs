@@ -15,7 +15,7 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// How many bytes tell the packing, and the window of zstd.
+    /// This many bytes show the packing, and the window of zstd.
     pub(super) const MAGIC: usize = 18;
 
     pub(super) fn detect(start: &[u8]) -> Packing {

@@ -1,8 +1,8 @@
 //! The unpacked bytes of an input, read and unpacked on a thread of their own.
 //!
-//! That thread hands over chunks through a bounded queue. So unpacking runs beside cutting, and a caller who
-//! waits for a pipe that gives nothing can stop waiting: the thread is left behind, blocked, and ends with
-//! the process or when the pipe gives something.
+//! That thread hands over chunks through a bounded queue. So unpacking and cutting run at the same time,
+//! and a caller who waits for a silent pipe can stop waiting: the thread stays blocked, and ends with the
+//! process or when the pipe gives something.
 
 use std::{
     fmt,
@@ -33,7 +33,7 @@ const AHEAD: usize = 4;
 
 /// The unpacked bytes of an [`Input`].
 ///
-/// An error that [`read`](Read::read) gives is told in full by [`Input::error`].
+/// [`Input::error`] gives the whole of an error that [`read`](Read::read) returned.
 pub struct Stream {
     chunks: Feed<Vec<u8>>,
     chunk: Cursor<Vec<u8>>,

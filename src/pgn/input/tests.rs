@@ -42,7 +42,7 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn every_packing_is_told_by_content() {
+fn every_packing_is_recognized_by_content() {
     assert_eq!(unpacked(PGN).unwrap(), PGN);
     assert_eq!(unpacked(&gz(PGN)).unwrap(), PGN);
     assert_eq!(unpacked(&bz2(PGN)).unwrap(), PGN);

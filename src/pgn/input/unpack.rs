@@ -39,7 +39,7 @@ impl Source {
     fn send_zip(&self, chunks: &Chunks, start: Vec<u8>, source: Box<dyn Read>) -> Result<()> {
         let path = self.input.path();
         if self.input.is_stdin() {
-            // The table of contents of a zip archive stands at its end.
+            // The table of contents of a zip archive is at its end.
             let mut spool = tempfile::tempfile().at(path, "make a temporary file for")?;
             io::copy(&mut Cursor::new(start).chain(source), &mut spool)
                 .at(path, "copy to a temporary file")?;

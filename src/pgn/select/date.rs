@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use super::SelectionError;
 use crate::pgn::Tags;
 
-/// A day, or a month or year of which the rest is not known.
+/// A year, a month or a day: the parts of a date that are known.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Date {
     pub(super) year: Option<u16>,
@@ -14,7 +14,7 @@ pub struct Date {
 }
 
 impl Date {
-    /// The value of a `Date` tag, with `?` for what is not known. A year has four digits: all parts of a text that does
+    /// The value of a `Date` tag, with `?` for unknown digits. A year has four digits: all parts of a text that does
     /// not begin with one are unknown. So is a day that is not in its month.
     ///
     /// ```

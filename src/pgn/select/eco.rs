@@ -12,7 +12,7 @@ pub struct EcoRange {
 }
 
 impl EcoRange {
-    /// Whether a code, with or without blanks around it and further letters after it, lies in the range.
+    /// Whether a code, with or without blanks around it and further letters after it, is in the range.
     pub fn contains(&self, eco: &[u8]) -> bool {
         let Some(code) = eco.trim_ascii().first_chunk::<3>() else {
             return false;

@@ -55,11 +55,11 @@ pub struct Selection {
     /// The results, none for any. [`admits`](Selection::admits) leaves them to the caller, who knows
     /// the termination marker as well.
     pub results: Vec<GameResult>,
-    /// Parts of names, in any case, of which either player must have one; none for any.
+    /// Parts of names, in any case. Either player's name must have one of them; empty for any name.
     pub players: Vec<String>,
-    /// Parts of names of which White must have one.
+    /// Parts of names. White's name must have one of them.
     pub white: Vec<String>,
-    /// Parts of names of which Black must have one.
+    /// Parts of names. Black's name must have one of them.
     pub black: Vec<String>,
     /// Whether names are whole and not parts.
     pub exact: bool,
@@ -87,7 +87,7 @@ pub enum SelectionError {
         /// What it should be, and how that is written.
         what: &'static str,
     },
-    /// The first day lies behind the last.
+    /// The first day is after the last.
     #[error("no game is played since {since} and until {until}: exchange the dates")]
     Dates {
         /// The first day.
@@ -95,7 +95,7 @@ pub enum SelectionError {
         /// The last day.
         until: Date,
     },
-    /// The lowest rating lies above the highest.
+    /// The lowest rating is above the highest.
     #[error("no rating is at least {min} and at most {max}: exchange the ratings")]
     Ratings {
         /// The lowest rating.
@@ -284,7 +284,7 @@ impl Selection {
     }
 }
 
-/// The highest number that is a rating: what is above it is a slip, such as 27000 for 2700.
+/// The highest number that is a rating: a higher one is a slip, such as 27000 for 2700.
 const HIGHEST_RATING: u16 = 4000;
 
 /// A rating; an empty value, `?`, `-`, `0` and numbers above 4,000 are none.

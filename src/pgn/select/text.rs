@@ -169,7 +169,7 @@ mod tests {
         for wrong in ["", "Event", "=blitz", "Two Words=x"] {
             assert!(wrong.parse::<TagText>().is_err(), "{wrong}");
         }
-        // All behind the first sign is text.
+        // Everything after the first sign is text.
         assert_eq!("A=b=c".parse::<TagText>().unwrap().to_string(), "A=b=c");
     }
 

@@ -13,7 +13,7 @@ pub struct TimeControlRange {
 }
 
 impl TimeControlRange {
-    /// Whether an estimate lies in the range, its ends among it.
+    /// Whether an estimate is in the range, which includes its ends.
     pub fn contains(&self, seconds: u64) -> bool {
         (self.min..=self.max).contains(&seconds)
     }

@@ -1,5 +1,5 @@
 // @ts-check
-// <chess-board>: a board with pieces, arrows and marks. It knows which moves are legal only by being told.
+// <chess-board>: a board with pieces, arrows and marks. The page gives it the legal moves.
 
 import { arrow } from "./arrow.js";
 import { ground } from "./ground.js";
@@ -119,7 +119,7 @@ class ChessBoard extends HTMLElement {
   }
 
   #draw() {
-    for (const piece of this.#pieces) this.#stand(piece);
+    for (const piece of this.#pieces) this.#show(piece);
     this.#drawMarks();
     this.#drawArrows();
     this.#field.setAttribute("aria-label", positionWords(this.#pieces, this.#turn));
@@ -127,7 +127,7 @@ class ChessBoard extends HTMLElement {
   }
 
   /** @param {Piece} piece */
-  #stand({ square, element }) {
+  #show({ square, element }) {
     const [x, y] = this.#at(square);
     element.style.transform = `translate(${100 * x}%, ${100 * y}%)`;
     element.dataset.square = square;
@@ -278,7 +278,7 @@ class ChessBoard extends HTMLElement {
     if (!this.#drag) return;
     const { piece } = this.#drag;
     piece.element.classList.remove("dragged");
-    this.#stand(piece);
+    this.#show(piece);
     this.#drag = undefined;
   }
 
@@ -308,7 +308,7 @@ class ChessBoard extends HTMLElement {
       for (const other of this.#pieces.filter((taken) => taken.square === to)) other.element.remove();
       this.#pieces = this.#pieces.filter((other) => other.square !== to);
       piece.square = to;
-      this.#stand(piece);
+      this.#show(piece);
     }
     this.#play(first.uci);
     return true;

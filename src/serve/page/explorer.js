@@ -35,8 +35,8 @@ let about = { version: "", games: 0, positions: 0, years: null, sources: [], boo
 /** @type {Answer | undefined} */
 let answer;
 /**
- * The longest line that was visited, or that of the open game: what lies behind the position that is shown is walked
- * again by going forward.
+ * The longest line that was visited, or that of the open game: going forward replays the moves
+ * after the position that is shown.
  * @type {WrittenMove[]}
  */
 let known = [];
@@ -74,7 +74,7 @@ async function show() {
   } catch (error) {
     if (signal.aborted) return;
     complain(error instanceof Error ? error.message : String(error));
-    // The board goes back to what is shown.
+    // The board goes back to the position that is shown.
     if (answer) drawBoard(answer);
   }
   document.body.removeAttribute("aria-busy");
@@ -199,7 +199,7 @@ function drawCommand() {
 }
 
 /**
- * Tells a screen reader.
+ * Announces a text to screen readers.
  * @param {string} text
  */
 function say(text) {
@@ -310,7 +310,7 @@ function addressed() {
   return { ...addressed, variant: addressed.variant || servedVariant() };
 }
 
-/** Asks what is served, once, and then shows the address. */
+/** Asks once which games and books are served, and then shows the address. */
 async function start() {
   try {
     about = /** @type {About} */ (await ask("about"));

@@ -32,7 +32,7 @@ const COLORS = [
 ];
 
 /**
- * Builds the form. What changes in it is told at once.
+ * Builds the form. `changed` is called at each change.
  * @param {HTMLFormElement} form
  * @param {About} about
  * @param {(filters: Record<string, string>) => void} changed
@@ -153,7 +153,7 @@ function choice(name, options) {
 }
 
 /**
- * A group of boxes, each of which can be left out.
+ * A group of check boxes.
  * @param {string} label
  * @param {string} name
  * @param {string[][]} options

@@ -168,7 +168,7 @@ function side({ name, rating }) {
 }
 
 /**
- * Shows the game that is open, beside the board that plays through it.
+ * Shows the open game next to the board that plays through it.
  * @param {HTMLElement} place
  * @param {OpenGame} game
  * @param {() => void} close

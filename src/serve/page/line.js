@@ -1,5 +1,5 @@
 // @ts-check
-// The line: its moves as buttons, those behind the position that is shown among them.
+// The line: its moves as buttons, with those after the position that is shown.
 
 import { make } from "./api.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-// What the page shows, and how it stands in the address: the line, the filters, the open game.
+// What the page shows, and how the address says it: the line, the filters, the open game.
 
 /**
  * @typedef {object} View
@@ -27,7 +27,7 @@ export const FILTERS = [
 ];
 
 /**
- * @param {string} search What stands behind the path of an address.
+ * @param {string} search The query of an address.
  * @returns {View}
  */
 export function readView(search) {

@@ -11,7 +11,7 @@ export const NAMES = /** @type {Record<string, string>} */ ({
   p: "pawn",
 });
 
-/** The order in which pieces are told. */
+/** The order in which pieces are named. */
 const ORDER = "kqrbnp";
 
 /**
