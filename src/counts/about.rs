@@ -22,12 +22,12 @@ use crate::{
 /// The most bytes that a sidecar may have: many thousand names of inputs.
 const LONGEST: u64 = 16 << 20;
 
-/// Where counts come from: what the header of a book tells, and the report of a run.
+/// Where counts come from: the facts that a book's header has, and the report of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct About {
     /// The names of the inputs in their order, without directories.
     pub inputs: Vec<String>,
-    /// What became of the games; `None` if counts that do not tell are among the inputs.
+    /// What became of the games; `None` if counts without them are among the inputs.
     pub games: Option<Games>,
     /// The options that decided what was counted and that differ from the defaults, spelled as on the command line.
     pub options: String,
@@ -71,7 +71,7 @@ pub(super) struct Listed {
     pub bytes: u64,
     /// The sum of its wins, draws and losses; of starts, their games.
     pub plies: u64,
-    /// The CRC-32 of its bytes, as in gzip and PNG. Not every engine tells it.
+    /// The CRC-32 of its bytes, as in gzip and PNG. Not every query engine writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32: Option<u32>,
 }

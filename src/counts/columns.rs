@@ -79,7 +79,7 @@ impl Column {
         self.place
     }
 
-    /// Whether its numbers are told to go from 0 on.
+    /// Whether its type is unsigned.
     pub(super) fn is_unsigned(&self, schema: &SchemaDescriptor) -> bool {
         matches!(
             schema.column(self.place).logical_type_ref(),
@@ -185,7 +185,7 @@ impl Values {
         }
     }
 
-    /// Passes over so many rows.
+    /// Passes over this many rows.
     pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
         match &mut self.reader {
             ColumnReader::Int64ColumnReader(reader) => reader.skip_records(rows)?,
@@ -202,7 +202,7 @@ impl Values {
     }
 }
 
-/// Reads exactly so many values, none of them null.
+/// Reads exactly this many values, none of them null.
 fn read<T: DataType>(
     column: &'static str,
     reader: &mut ColumnReaderImpl<T>,

@@ -1,4 +1,4 @@
-//! What is wrong with counts.
+//! The errors of counts.
 
 use thiserror::Error;
 
@@ -62,7 +62,7 @@ pub enum CountsError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Rows that are not in the order that their file tells.
+    /// Rows that are not in the order that their file states.
     #[error(
         "row {0} is out of the order that the file states: sort the rows, or write the file without sorting_columns"
     )]
@@ -95,7 +95,7 @@ pub enum CountsError {
     /// A sidecar of another version.
     #[error("counts of version {0}, and this polybook reads version 1: take a newer polybook")]
     Version(u32),
-    /// A part of a variant without what tells its positions apart.
+    /// A part of a variant without the column that tells its positions apart.
     #[error("no column \"identity\", which counts of variants have")]
     NoIdentity,
 }

@@ -31,7 +31,7 @@ const MOST_OF_METADATA: u64 = 16 << 20;
 /// The most bytes of a row group that is read at once.
 const MOST_AT_ONCE: u64 = 1 << 20;
 
-/// What stands behind the metadata: their length and four letters.
+/// The bytes after the metadata: their length and four letters.
 const FOOTER: u64 = 8;
 
 /// Reads with the crate `parquet`, which panics at some damaged files: such panics are errors like others.
@@ -130,7 +130,7 @@ impl Pages<'_> {
         self.file.schema()
     }
 
-    /// What was read of the file at once, and where it stands there.
+    /// The bytes of the file that were read at once, and where they are in it.
     pub(super) fn read_at_once(&self) -> (u64, &[u8]) {
         (self.bytes.held_from, &self.bytes.held)
     }
@@ -155,7 +155,7 @@ impl Pages<'_> {
 struct PageBytes {
     file: Arc<File>,
     size: u64,
-    /// What was read of the file already, and where it stands there.
+    /// The bytes of the file that were read already, and where they are in it.
     held: Bytes,
     held_from: u64,
 }
@@ -197,7 +197,7 @@ impl ChunkReader for PageBytes {
     }
 }
 
-/// Reads the header of a page. The first bytes tell how large the page is, which is judged before anything is
+/// Reads the header of a page. The first bytes say how large the page is. This is judged before anything is
 /// unpacked.
 struct PageHeader {
     bytes: PageBytes,

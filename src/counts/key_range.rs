@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{error::Result, sort::SHARDS, tally::CountBatch};
 
-/// Where a row group stands.
+/// Where a row group is.
 #[derive(Copy, Clone)]
 struct Place<'a> {
     part: &'a OrderedPart,
@@ -90,8 +90,8 @@ impl<'a> OrderedRows<'a> {
     ///
     /// # Errors
     ///
-    /// A part that cannot be read, does not hold what it should, or is not in order. Where its bytes were altered,
-    /// [`OrderedParts::check_bytes`] tells.
+    /// A part that cannot be read, does not hold what it should, or is not in order. [`OrderedParts::check_bytes`] finds
+    /// altered bytes.
     pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
         loop {
             if let Some(open) = &mut self.open
@@ -124,7 +124,7 @@ impl<'a> OrderedRows<'a> {
             .map_or(Path::new(""), |part| part.part.path())
     }
 
-    /// Begins a row group, behind the rows that are before the range.
+    /// Begins a row group, after the rows that are before the range.
     fn open_group(&mut self, place: Place<'a>) -> Result<OpenGroup<'a>> {
         let Place {
             part,
@@ -234,7 +234,7 @@ mod tests {
         tally::{Memory, Stats, Tally},
     };
 
-    /// Writes so many rows, and answers where they are.
+    /// Writes this many rows, and returns where they are.
     fn written(dir: &Path, rows: u64) -> CountsDirectory {
         let tally = Tally::new(Memory::default());
         for row in 1..=rows {

@@ -98,7 +98,7 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Into how many parts so many rows are cut: a power of two, at most one for each shard of the sorter.
+/// Into how many parts this many rows are cut: a power of two, at most one for each shard of the sorter.
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_OF_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))

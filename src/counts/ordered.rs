@@ -1,6 +1,6 @@
 //! Parts whose rows are in order.
 //!
-//! A part that polybook wrote tells the order of its rows, and of each row group the first and the last key.
+//! A part that polybook wrote states the order of its rows, and the first and the last key of each row group.
 
 use std::{
     ops::RangeInclusive,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// The most rows of a row group of which a part of each directory is in memory.
+/// The most rows of a row group that is read in order: memory has a part of one of each directory.
 const MOST_OF_GROUP: u64 = 1 << 17;
 
 /// The parts of a directory, by ascending keys, each in order.
@@ -37,7 +37,7 @@ pub(super) struct OrderedPart {
     games_read: AtomicU64,
 }
 
-/// What a part tells of a row group.
+/// What a part says of a row group.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub keys: RangeInclusive<i64>,
@@ -45,7 +45,7 @@ pub(super) struct Group {
 }
 
 impl CountsDirectory {
-    /// The parts, if all of them tell that their rows are in order, and each has other keys.
+    /// The parts, if all of them state that their rows are in order, and each has other keys.
     ///
     /// # Errors
     ///
@@ -67,12 +67,12 @@ impl CountsDirectory {
 }
 
 /// Whether no key of a row group is smaller than one of the row group before.
-fn follows((before, behind): (&Group, &Group)) -> bool {
-    before.keys.end() <= behind.keys.start()
+fn follows((before, after): (&Group, &Group)) -> bool {
+    before.keys.end() <= after.keys.start()
 }
 
 impl OrderedPart {
-    /// `None` if the part does not tell an order.
+    /// `None` if the part does not state an order.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -118,7 +118,7 @@ impl OrderedPart {
 }
 
 impl Group {
-    /// `None` if the row group does not tell an order, or is large.
+    /// `None` if the row group does not state its order and keys, or is large.
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.place());
@@ -165,7 +165,7 @@ impl OrderedParts {
     ///
     /// # Errors
     ///
-    /// A part that was altered, or has other rows than it tells, or than the sidecar says.
+    /// A part that was altered, or has other rows than it or the sidecar states.
     pub(crate) fn check_read(&self) -> Result<u64> {
         self.check_bytes()?;
         let mut sum = 0;

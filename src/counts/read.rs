@@ -195,7 +195,7 @@ impl Part {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or does not hold what it should, which a [`CountsError`] tells, and what `f` answers.
+    /// A file that cannot be read; a [`CountsError`] if it does not hold what it should; and the errors of `f`.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
         // A panic of the crate `parquet` is a damaged file, and one of `f` is not.
         let mut f = |rows: &[Row]| task::caught(|| f(rows));
@@ -257,13 +257,13 @@ impl Part {
         self.named(caught(|| ParquetFile::open(file)))
     }
 
-    /// Whether the sidecar tells a checksum.
+    /// Whether the sidecar has a checksum.
     pub(super) fn has_checksum(&self) -> bool {
         let listed = self.listed.as_ref();
         listed.is_some_and(|listed| listed.crc32.is_some())
     }
 
-    /// Compares the bytes with the checksum that the sidecar tells. What was `read` already is not read again.
+    /// Compares the bytes with the checksum in the sidecar. Those that were `read` already are not read again.
     pub(super) fn check_bytes(&self, read: &RangeSums) -> Result<()> {
         let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
             return Ok(());

@@ -31,12 +31,12 @@ const CHUNK: usize = 256;
 /// Whether a number is a move from one square to another.
 #[inline]
 fn is_usual(mv: i64) -> bool {
-    /// The first number behind all promotions.
+    /// The first number after all promotions.
     const NO_STEP: u64 = 6 << 12;
     (mv.cast_unsigned() < NO_STEP) & ((mv >> 6 ^ mv) & 0x3f != 0)
 }
 
-/// Where the columns of a part stand.
+/// Where the columns of a part are.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,
@@ -84,7 +84,7 @@ impl GroupReader {
         })
     }
 
-    /// Passes over so many rows.
+    /// Passes over this many rows.
     pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
         let GroupReader {
             key,
@@ -115,7 +115,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Replaces the rows with the next of a row group, the first of which is row `first` of the part.
+    /// Replaces the rows with the next of a row group. The first is row `first` of the part.
     pub(super) fn read(
         &mut self,
         group: &mut GroupReader,
@@ -167,7 +167,7 @@ impl Rows {
         Some((*self.keys.get(at)?, *self.moves.get(at)?))
     }
 
-    /// The first row that should stand before the one before it, by key and move.
+    /// The first row that should come before the one before it, by key and move.
     pub(super) fn first_out_of_order(&self) -> Option<u64> {
         let (keys, moves) = (&self.keys[..], &self.moves[..self.keys.len()]);
         let at = (1..keys.len()).find(|&at| {

@@ -19,7 +19,7 @@ use crate::{
     task,
 };
 
-/// Writes counts beside their target.
+/// Writes counts next to their target.
 #[derive(Debug)]
 pub(crate) struct CountsWriter {
     directory: AtomicDir,
@@ -43,8 +43,8 @@ impl CountsWriter {
         })
     }
 
-    /// Writes about so many `rows`, which decide where parts are cut, then `starts` and what there is to tell of the
-    /// counts. They are complete then, but not in place. Works on all threads of the rayon pool that it is called in;
+    /// Writes about this many `rows`, which decide where parts are cut, then `starts` and the facts about the counts.
+    /// They are complete then, but not in place. Works on all threads of the rayon pool that it is called in;
     /// `meter` goes through the shards.
     ///
     /// # Errors

@@ -15,9 +15,9 @@ use crate::{
     sort::Seen,
 };
 
-/// What stands behind the moves of a game that count: two games may differ there.
+/// The text after the moves of a game that count: two games may differ there.
 pub(super) struct Rest<P> {
-    /// The position so far, `None` behind a move that cannot be played.
+    /// The position so far, `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
     letters: PieceLetters,
     bytes: Vec<u8>,
@@ -78,7 +78,7 @@ pub(super) fn fingerprint(
     moves: impl ExactSizeIterator<Item = BookMove>,
     rest: &[u8],
 ) -> Option<u128> {
-    // A question mark stands for a name that is not known.
+    // A question mark is a name that is not known.
     let name = |tag: &[u8]| {
         let name = folded(&tags.get(tag).map(tag_text).unwrap_or_default());
         if name == "?" { String::new() } else { name }
@@ -141,7 +141,7 @@ pub(super) fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut Seen) -
             continue;
         }
         left_out.push(candidate.number);
-        // A game of which only the beginning counts is among the rejected ones.
+        // A game whose beginning alone counts is among the rejected ones.
         let games = candidate.totals.games.counted;
         if games > 0 {
             outcome.totals.games.filtered += games;

@@ -26,7 +26,7 @@ impl MakeBook {
 }
 
 impl Counted<'_> {
-    /// Refuses an output of which every move was left out. Some keep those of weight 0.
+    /// Refuses an output without any move left. Some keep those of weight 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,

@@ -18,7 +18,7 @@ pub(super) struct MainLine {
     pub identities: Vec<u64>,
     /// The variations, if they count.
     pub variations: Variations,
-    /// What stands behind the half-moves, if duplicates are dropped.
+    /// The text after the half-moves, if duplicates are dropped.
     pub rest: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Ply {
     pub in_book: bool,
 }
 
-/// What is wrong with a game.
+/// The fault of a game.
 pub(super) struct Problem {
     pub offset: usize,
     pub ply: usize,
@@ -76,7 +76,7 @@ impl MainLine {
         let mut before = None;
         let end = loop {
             let is_full = self.plies.len() == options.max_ply;
-            // Variations on the last move that counts stand behind it.
+            // Variations on the last move that counts come after it.
             if is_full && !with_variations {
                 return self.rest_of_game(options, needs, games, pos, None);
             }
@@ -155,7 +155,7 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Passes over the moves that do not count, of which one may have been read; counts them if the selection
+    /// Passes over the moves that do not count; one may have been read. Counts them if the filter
     /// asks for long games or an output needs their length.
     fn rest_of_game<P: Rules>(
         &mut self,
@@ -183,7 +183,7 @@ impl MainLine {
         ending
     }
 
-    /// Passes over the moves behind one that cannot be played.
+    /// Passes over the moves after one that cannot be played.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,

@@ -25,9 +25,9 @@ pub(super) struct Merging {
 }
 
 impl Merging {
-    /// Shares out `memory`: what is left for all else, and the merging. `None` if the counts are to be sorted: because
-    /// they are in no order, because the run needs another order, or because they are so many that memory does not
-    /// suffice to read all side by side.
+    /// Shares out `memory` between the merging and all else. `None` if the counts are to be sorted: because they are
+    /// in no order, because the run needs another order, or because memory does not suffice to read all of them
+    /// at a time.
     pub(super) fn plan(
         run: &MakeBook,
         needs: &Needs,
@@ -67,7 +67,7 @@ impl Merging {
 }
 
 impl Run<'_> {
-    /// Adds what is in order to what was counted. Works on all threads of the rayon pool that it is called in.
+    /// Adds the counts that are in order to the others. Works on all threads of the rayon pool that it is called in.
     pub(super) fn merge_ordered(&mut self) -> Result<()> {
         let is_wanted = self.merging.is_some();
         let Some(tally) = self.tally.take_if(|_| is_wanted) else {
@@ -122,7 +122,7 @@ impl Run<'_> {
     }
 }
 
-/// Into how many ranges so many rows are cut, and how many of these are read at a time, which may be `most`. At least
+/// Into how many ranges this many rows are cut, and how many of these are read at a time, at most `most`. At least
 /// two, because the order of keys as signed numbers is that of shards only within either half.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {

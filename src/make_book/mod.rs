@@ -1,6 +1,6 @@
 //! The pipeline from PGN, or from counts, to a book, an index, a database and counts: one thread reads, unpacks and
-//! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and the results are put in
-//! order behind them.
+//! [cuts](crate::pgn::Cutter) the stream, all threads replay the batches and count, and then the results
+//! are put in order.
 
 mod duplicates;
 mod empty;

@@ -35,7 +35,7 @@ pub(super) struct SuiteOutput {
 
 /// Makes books from games: inputs and options, then [`run`](MakeBook::run).
 ///
-/// The defaults are those of `polyglot make-book`, but for a header that tells where the book comes
+/// The defaults are those of `polyglot make-book`, but for a header that says where the book comes
 /// from.
 ///
 /// ```
@@ -116,7 +116,7 @@ impl MakeBook {
         }
     }
 
-    /// Writes a Polyglot book to this file, replacing what is there when the book is complete.
+    /// Writes a Polyglot book to this file, replacing the old file when the book is complete.
     pub fn bin(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.bin = Some(path.into());
         self
@@ -155,7 +155,7 @@ impl MakeBook {
     }
 
     /// Writes a [suite](crate::suite) to this file: the lines that at least [`min_game`](MakeBook::min_game) games begin
-    /// with, or the positions to which so many come after these half-moves. The lines are counted as they were played,
+    /// with, or the positions that as many reach after these half-moves. The lines are counted as they were played,
     /// with the results of their games; variations are not. If the suite has starts of its own, lines begin where a
     /// game first comes to one of them; else where games start, if that is the usual place.
     pub fn suite(
@@ -205,7 +205,7 @@ impl MakeBook {
         self
     }
 
-    /// Which variant is counted, told by the `Variant` tags of the games: one, or each as what it is.
+    /// Which variant is counted, by the `Variant` tags of the games: one, or each game as its own.
     /// Default: standard chess.
     pub fn variant(mut self, variant: impl Into<VariantChoice>) -> MakeBook {
         self.variant = variant.into();
@@ -231,7 +231,7 @@ impl MakeBook {
         self
     }
 
-    /// The language whose piece letters moves may have beside the English ones. Default: English.
+    /// The language whose piece letters moves may have in addition to the English ones. Default: English.
     pub fn piece_letters(mut self, letters: PieceLetters) -> MakeBook {
         self.piece_letters = letters;
         self
@@ -261,7 +261,7 @@ impl MakeBook {
         self
     }
 
-    /// Text for the book's header in place of the one that tells how the book was made.
+    /// Text for the book's header in place of the one that says how the book was made.
     pub fn comment(mut self, comment: impl Into<String>) -> MakeBook {
         self.comment = Some(comment.into());
         self

@@ -46,7 +46,7 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// What is expected before anything is read, if positions are kept that were reached so often.
+    /// The first estimate, before anything is read, if positions are kept that were reached `min_game` times.
     pub(super) fn expected(min_game: u64) -> Amounts {
         Amounts {
             plies: 1000.0,

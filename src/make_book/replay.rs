@@ -96,7 +96,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// The variant of a game that counts as far as its tags tell, or the condition that it does not meet.
+    /// The variant of a game that counts by its tags, or the filter that rejects it.
     fn admitted(
         &mut self,
         tags: &Tags<'_>,
@@ -301,7 +301,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Sets the totals so far aside, so that what the present game adds can be told, if duplicates are dropped.
+    /// Keeps the totals so far, to know what the present game adds, if duplicates are dropped.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,

@@ -178,7 +178,7 @@ pub struct IndexReport {
     /// The directory.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// Games of the inputs, all of which have a record.
+    /// Games of the inputs. Each has a record.
     pub games: u64,
     /// Positions that a game reached.
     pub positions: u64,

@@ -45,7 +45,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of so many `threads`, in which each tally gets a `share` of the memory.
+    /// A run of this many `threads`, in which each tally gets a `share` of the memory.
     pub(super) fn new(
         options: &'a MakeBook,
         needs: &'a Needs,
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
     /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
     pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
-        // Merging tells its progress as reading does, and is done.
+        // Merging is reported as reading, and is done.
         self.options.progress.enter(Phase::Sorting);
         let counts = SealedCounts {
             by_key: match self.tally {

@@ -39,7 +39,7 @@ pub(super) struct Sequencer<'a> {
     seen: Option<Seen>,
 }
 
-/// What is known of an input so far.
+/// The facts about an input so far.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -180,7 +180,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// What is known when all batches are done.
+/// The facts when all batches are done.
 pub(super) struct Sequenced {
     pub report: Report,
     /// The number of each input's first game.
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// The outcome of a batch of so many games, of which some were rejected.
+    /// The outcome of a batch of this many games, some of them rejected.
     fn outcome<'a>(games: u64, rejected: &[u64]) -> Outcome<'a> {
         let mut outcome = Outcome {
             recognised: true,

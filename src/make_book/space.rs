@@ -42,7 +42,7 @@ impl TemporarySpace {
             return Ok(());
         }
         self.next.store(spilled + STEP, Ordering::Relaxed);
-        // A file system that does not tell is judged by the write that fails.
+        // If the file system does not say, the write fails that fills it.
         let Ok(free) = fs4::available_space(&self.directory) else {
             return Ok(());
         };

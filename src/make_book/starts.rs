@@ -12,7 +12,7 @@ const REMEMBERED: usize = 1 << 18;
 /// The positions other than the usual one in which games started, as EPDs, and how many games did.
 #[derive(Debug)]
 pub(super) struct Starts {
-    /// The EPDs, each behind its length and followed by its games.
+    /// For each start its EPD's length, the EPD, and its games.
     epds: ByteRun,
     kept: u64,
     /// Which of those kept first are remembered, by their fingerprints, and how many further games they have.
@@ -31,7 +31,7 @@ impl Starts {
         }
     }
 
-    /// Takes a position in which so many games started.
+    /// Takes a position in which this many games started.
     pub(super) fn add(&mut self, epd: &[u8], games: u64) -> Result<()> {
         let fingerprint = SipHasher13::new().hash(epd).as_u128();
         if let Some(number) = self.seen.get(&fingerprint) {

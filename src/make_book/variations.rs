@@ -9,7 +9,7 @@ use crate::{
     tally::{CountRecord, KeyedIdentity, Stats},
 };
 
-/// How deep variations may stand in one another. Deeper ones are passed over.
+/// How deep variations may be nested. Deeper ones are passed over.
 const DEEPEST: usize = 64;
 
 /// The half-moves in the variations of the current game.
@@ -38,7 +38,7 @@ struct Branch {
 struct Line<P: Rules> {
     /// The position before its last move, from where a variation branches, if there is one.
     before: Option<Keyed<P>>,
-    /// The position that is reached, `None` behind a move that cannot be played.
+    /// The position that is reached, `None` after a move that cannot be played.
     now: Option<Keyed<P>>,
     /// How many half-moves of the game lead there.
     plies: usize,

@@ -92,7 +92,7 @@ impl Connections {
         if Identity::of(path).as_ref() != Some(&self.file) {
             return Err(ObsError::Replaced.at(path));
         }
-        // What stands in the file is data, and nothing in it is to be run.
+        // The file is data, and nothing in it is to be run.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
             .and_then(|_| db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false))
             .and_then(|_| db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_ROW))

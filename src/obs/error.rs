@@ -25,7 +25,7 @@ pub enum ObsError {
         /// Its value.
         value: String,
     },
-    /// No move was ever played so often, or less than never.
+    /// A number of games that is negative or too large.
     #[error(
         "the row of \"{epd}\" \"{mv}\" has {games} games, which cannot be: correct or delete it"
     )]

@@ -48,7 +48,7 @@ const ROOM: usize = LONGEST_VALUE - 64;
 /// What a database says of itself.
 ///
 /// `Version`, `Variant` and `ItemCount` are the standard's. The rest is polybook's own, so that
-/// a book made of the database can tell where it comes from: `Input`, `Games` and `Options` as in a
+/// a book made of the database can say where it comes from: `Input`, `Games` and `Options` as in a
 /// book's header, in `MinGame`, `MinScore` and `Only` which moves were left out, and in `Checksum` what
 /// [`verify`](super::verify) compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
@@ -272,7 +272,7 @@ mod tests {
         Info::new(Variant::Standard, provenance, &MoveFilter::every_move())
     }
 
-    /// What is read of what is written.
+    /// Writes an `Info` and reads it back.
     fn round_trip(info: &Info) -> Info {
         let db = Connection::open_in_memory().unwrap();
         db.execute_batch(TABLES).unwrap();

@@ -1,8 +1,8 @@
 //! Telling whether an EPD that another program wrote names a position.
 //!
 //! Programs write castling rights in any order, an en passant square after every double step, counters and
-//! operations behind, and empty brackets where nothing is held. The board they all write alike. So a position is
-//! looked for by its board, and the few EPDs that are found are compared in the rest.
+//! operations at the end, and empty brackets where nothing is held. All write the board alike. So a position is
+//! looked for by its board, and the other fields of the few EPDs that are found are compared.
 
 use shakmaty::{Board, CastlingSide, Color, EnPassantMode, Position, Role, Square, attacks};
 
@@ -16,7 +16,7 @@ pub(super) struct Wanted {
     board: Board,
     turn: Color,
     has_pockets: bool,
-    /// Whether a pawn may take en passant, and not only stands ready.
+    /// Whether a pawn may take en passant: one that is ready may be pinned.
     may_take: bool,
     /// Each castling right as the EPD has it, and the letter of its rook's file.
     castling: Vec<(u8, u8)>,
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
 /// The fields of an EPD.
 struct Fields<'a> {
     board: &'a str,
-    /// What stands in brackets behind the board.
+    /// The text in brackets after the board.
     held: &'a str,
     turn: &'a str,
     castling: &'a str,
@@ -70,11 +70,10 @@ impl Wanted {
         }
     }
 
-    /// What the EPDs in question are not smaller than, and what they are smaller than: they begin with the same
-    /// board.
+    /// The bounds of the EPDs that begin with the same board: the first is included, the second is not.
     pub(super) fn range(&self) -> (String, String) {
         let board = self.fields().board.to_owned();
-        // No character of an EPD comes behind this one.
+        // No character of an EPD comes after this one.
         let end = format!("{board}\x7f");
         (board, end)
     }
@@ -91,8 +90,8 @@ impl Wanted {
             && self.is_en_passant(theirs.en_passant, self.fields().en_passant)
     }
 
-    /// Whether an EPD names the position in the way of programs that write no en passant square where all pawns that stand
-    /// ready to take are pinned. It may be that of another position, where no pawn has just advanced.
+    /// Whether an EPD names the position in the way of programs that write no en passant square where all pawns that
+    /// could take are pinned. It may be that of another position, where no pawn has just advanced.
     pub(super) fn is_named_without_pinned(&self, epd: &str) -> bool {
         let is_pinned = !self.may_take && self.fields().en_passant != "-";
         let names = |theirs: Fields<'_>| {

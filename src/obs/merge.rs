@@ -43,9 +43,9 @@ pub struct Merged {
 /// Makes a database of several: a move of a position has the games of all of them. Whether it is to be
 /// played comes from the first that knows it, a remark from the first that has one.
 ///
-/// Answers what became of the databases, and the new one, which is not in place yet. From databases that hold
-/// every move it is exactly the database of all the games; [`Info::selection`] of each tells. Databases without an
-/// index of their EPDs are sorted in `memory`.
+/// Answers what became of the databases, and the new one, which is not in place yet. If all of them hold
+/// every move, it is exactly the database of all the games; [`Info::selection`] says whether they do. Databases
+/// without an index of their EPDs are sorted in `memory`.
 ///
 /// # Errors
 ///

@@ -50,7 +50,7 @@ pub use self::{
 };
 use crate::error::{At, Error, Result};
 
-/// Whether a file is an SQLite database, told by its first bytes.
+/// Whether a file is an SQLite database, by its first bytes.
 ///
 /// # Errors
 ///
@@ -92,9 +92,9 @@ fn check_replaceable(path: &Path, force: bool) -> Result<()> {
 /// the write-ahead log of a database by their names. `resolved` is the file, `path` its name for messages.
 fn refuse_unfinished(resolved: &Path, path: &Path) -> Result<()> {
     for ending in ["-wal", "-journal"] {
-        let mut beside = resolved.as_os_str().to_owned();
-        beside.push(ending);
-        if has_changes(Path::new(&beside)) {
+        let mut next_to_it = resolved.as_os_str().to_owned();
+        next_to_it.push(ending);
+        if has_changes(Path::new(&next_to_it)) {
             let problem = format!(
                 "its {ending} file is next to it: another program has it open or did not finish; open and close it \
                  there, or name another file"

@@ -20,7 +20,7 @@ const LONGEST_NUMBER: usize = 10;
 pub(super) struct Packer {
     packed: Vec<u8>,
     moves: Vec<u8>,
-    /// Where each row's move stands, and its numbers.
+    /// Where each row's move is, and its numbers.
     rows: Vec<(Range<usize>, Stats)>,
 }
 

@@ -71,8 +71,8 @@ impl Obs {
 
     /// The moves of a position, those not to be played among them, the most games first.
     ///
-    /// A position that stands in the database under several EPDs, which differ in what does not belong to the
-    /// position, has the games of all of them. Where another program may have left out the en passant square of pinned
+    /// The database may have the position under several EPDs that differ in fields which do not belong to it. Then it
+    /// has the games of all of them. Where another program may have left out the en passant square of pinned
     /// pawns, it is found without. The rows have the EPD that
     /// [`write_epd`](crate::position::write_epd) writes.
     ///

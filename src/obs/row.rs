@@ -66,7 +66,7 @@ impl Active {
         Active(bits)
     }
 
-    /// The bits as they stand in the database.
+    /// The bits as they are in the database.
     pub const fn bits(self) -> i64 {
         self.0
     }
@@ -89,7 +89,7 @@ impl Default for Active {
 pub struct PassedOver {
     /// How many.
     pub rows: u64,
-    /// What is wrong with one of them.
+    /// The fault of one of them.
     pub example: Option<String>,
 }
 

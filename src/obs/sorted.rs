@@ -25,7 +25,7 @@ const PARTS: usize = 1 << PART_BITS;
 pub(super) struct Piles(Vec<Mutex<TextSorter<ByEpd>>>);
 
 impl Piles {
-    /// For so many threads.
+    /// For this many threads.
     pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
         let piles = threads.clamp(1, MOST_SORTERS);
         let pile = |_| Mutex::new(TextSorter::new(memory.share(piles), None));
@@ -103,7 +103,7 @@ struct InMemory<'a> {
     /// The places that are left, and the ends of their parts.
     places: &'a mut [Place],
     lengths: std::vec::IntoIter<usize>,
-    /// What is left of the part that is sorted.
+    /// The rest of the part that is sorted.
     sorted: &'a [Place],
     /// How many of these have been fetched.
     fetched: usize,

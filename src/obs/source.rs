@@ -13,7 +13,7 @@ use crate::{error::Result, tally::Stats};
 /// More games than this were never played, and sums of them stay within all types.
 pub(super) const MOST_GAMES: i64 = 1 << 36;
 
-/// More characters than any position takes, with counters and operations behind it.
+/// More characters than any position takes, with counters and operations after it.
 const LONGEST_EPD: usize = 1 << 10;
 
 /// More characters than any move takes.
@@ -24,7 +24,7 @@ const LONGEST_MOVE: usize = 1 << 6;
 pub(super) struct Source {
     /// Selects the columns of a [`Row`] in all rows, in the order of the table.
     pub select: String,
-    /// Orders what is selected by EPD, byte by byte, then by move, then as in the table.
+    /// Orders the rows by EPD, byte by byte, then by move, then as in the table.
     pub order: String,
     /// What to compare with to find a position.
     pub epd: &'static str,

@@ -40,7 +40,7 @@ pub struct Rows {
     chunks: Option<Feed<Chunk>>,
     reader: Option<JoinHandle<()>>,
     interrupt: InterruptHandle,
-    /// Goes back only when the thread has ended: whoever borrows it next must not be interrupted.
+    /// Goes back only when the thread has ended: the next borrower must not be interrupted.
     db: Option<Arc<Mutex<Lent>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Finding the positions behind the keys again.
+//! Finding the positions of the keys again.
 //!
 //! Counts know positions by their keys alone, and a key does not give its position back. But every
 //! position that was counted was reached by counted moves from where some game started. Playing these
@@ -23,7 +23,7 @@ use crate::{
     task::{self, Failure},
 };
 
-/// Positions on a stack; past so many, half of them are for another thread to take.
+/// The positions that a stack keeps; if it has more, another thread may take half of them.
 const SHARED: usize = 64;
 
 /// Lines of moves that a thread follows at the same time.
@@ -159,7 +159,7 @@ impl<F> Walk<'_, F> {
         }
     }
 
-    /// Visits the positions of some lines and plays a move of each; positions behind other moves go on the stack,
+    /// Visits the positions of some lines and plays a move of each. Positions after other moves go on the stack,
     /// and lines that end are gone.
     fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
@@ -192,9 +192,9 @@ impl<F> Walk<'_, F> {
                 continue;
             };
             for count in others {
-                let mut behind = line.clone();
-                behind.play(count.mv);
-                stack.push(behind);
+                let mut after = line.clone();
+                after.play(count.mv);
+                stack.push(after);
             }
             line.play(first.mv);
         }

@@ -31,7 +31,7 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// A database of at least so many bytes has large pages, which are written in less time; a small one
+/// A database of at least this many bytes has large pages, which are written in less time; a small one
 /// would be little else than their unused ends.
 const LARGE: u64 = 1 << 24;
 
@@ -79,7 +79,7 @@ impl ObsWriter {
         Ok(writer)
     }
 
-    /// Refuses a target that still has the journal of another database beside it.
+    /// Refuses a target that still has the journal of another database next to it.
     fn refuse_unfinished(&self) -> Result<()> {
         if !self.file.is_seekable() {
             return Ok(());
@@ -151,8 +151,8 @@ impl ObsWriter {
             self.refuse_unfinished()?;
             return Ok((rows, self.file.finish()?));
         }
-        // SQLite writes here and there, so the file is made elsewhere. Without a name, no way of ending the program
-        // leaves it behind; where an open file cannot lose its name, it does at the end.
+        // SQLite writes here and there, so the file is made elsewhere. Without a name it is gone however the program
+        // ends; where an open file cannot lose its name, it is deleted at the end.
         let dir = made.temp_dir;
         let temporary = tempfile::NamedTempFile::new_in(dir).at(dir, "make a temporary file in")?;
         let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
@@ -302,7 +302,7 @@ fn insert_sorted(
 #[derive(Default)]
 struct Block {
     text: String,
-    /// Where the EPD of each row stands, where its move, and its counts.
+    /// Where the EPD of each row is, where its move, and its counts.
     rows: Vec<(Range<usize>, Range<usize>, Stats)>,
 }
 
@@ -315,7 +315,7 @@ impl Block {
         }
     }
 
-    /// Appends text; answers where it stands.
+    /// Appends text. Returns where it is.
     fn say(&mut self, ascii: &[u8]) -> Range<usize> {
         let start = self.text.len();
         self.text.push_str(text(ascii));

@@ -278,7 +278,7 @@ fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError>
     })
 }
 
-/// Makes sure that the starts are positions, the first of which stands in `row`.
+/// Makes sure that the starts are positions. The first is in `row`.
 fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
     let Some(variant) = variant else {
         return Ok(());

@@ -31,12 +31,12 @@ impl RunInput for GamesInput<'_> {
         // A pipe that gives nothing must not hold up the end of a run that failed.
         let stream = input.open_until(&options, run.failure.flag())?;
         let taken = Arc::clone(&stream.taken);
-        let mut told = 0;
+        let mut reported = 0;
         let mut cutter = Cutter::new(stream, BATCH_SIZE);
         while let Some(batch) = next_batch(&mut cutter, input)? {
             let so_far = taken.load(Ordering::Relaxed);
-            run.options.progress.add_bytes(so_far - told);
-            told = so_far;
+            run.options.progress.add_bytes(so_far - reported);
+            reported = so_far;
             let place = batches.next_place();
             if run.failure.is_set() {
                 return Ok(());

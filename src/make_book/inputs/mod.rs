@@ -27,7 +27,7 @@ pub(super) trait RunInput: Send + Sync {
     /// Its size in bytes, `None` where that is not known.
     fn size(&self) -> Option<u64>;
 
-    /// What is known of counts, `None` for games.
+    /// The facts about counts, `None` for games.
     fn counted(&self) -> Option<CountedBefore<'_>> {
         None
     }
@@ -67,7 +67,7 @@ pub(super) trait OrderedInput: Sync {
     fn check_read(&self) -> Result<u64>;
 }
 
-/// What is known of counts that are an input.
+/// The facts about counts that are an input.
 pub(super) struct CountedBefore<'a> {
     pub path: &'a Path,
     /// What they are made of and of which variant, if they say so.
@@ -164,7 +164,7 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Options for games beside counts that were made with others.
+    /// Options for games next to counts that were made with others.
     fn options_of_all(&self, run: &MakeBook) -> Result<String> {
         let own = run.option_text();
         let has_games = self.counted().count() < self.all.len();
@@ -212,7 +212,7 @@ fn opened(input: &Input) -> Result<Box<dyn RunInput + '_>> {
     Ok(Box::new(games::GamesInput(input)))
 }
 
-/// Refuses to choose among the games of counts that do not say how they were made. Their variant may be told.
+/// Refuses to choose among the games of counts that do not say how they were made. Their variant may be given.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();

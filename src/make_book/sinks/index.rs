@@ -216,11 +216,11 @@ impl BatchGames {
         self.postings.push(last);
     }
 
-    /// Notes what a game played where.
+    /// Notes the move that a game played in each position.
     fn add_played(&mut self, game: &CountedGame<'_>) {
         self.facts.count_last(game.result, game.length);
         let subject = |identity| Subject::position(game.variant, identity);
-        // White is to move, after so many half-moves.
+        // Whether White is to move after this many half-moves.
         let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);
         let last = subject(game.last_identity);
         self.played
@@ -233,7 +233,7 @@ impl BatchGames {
             }));
             return;
         }
-        // So many half-moves cannot be counted: of each position only the last move.
+        // A record cannot count this many half-moves: each position has only the last move.
         let mut known = HashSet::new();
         for (at, (identity, ply)) in moves.rev() {
             if known.insert(*identity) {

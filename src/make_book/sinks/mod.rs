@@ -1,7 +1,7 @@
 //! The outputs of a run, a file for each.
 //!
-//! A [`Plan`] says what an output needs of the run, and begins it beside its target before anything is read. From then on
-//! it is a [`Sink`]: it takes what each batch of games brings, writes when all is counted, and hands back a finished
+//! A [`Plan`] says what an output needs of the run, and begins it next to its target before anything is read. From then
+//! on it is a [`Sink`]: it takes what each batch of games brings, writes when all is counted, and hands back a finished
 //! output. A new output is a new file here, a line in [`plans`], and its option.
 
 mod book;
@@ -86,7 +86,7 @@ pub(super) struct Needs {
     pub shared_keys: bool,
     /// Where games started, and how many.
     pub starts: bool,
-    /// Also the positions of which no move is played often enough to be kept.
+    /// Also the positions without a move that is played often enough to be kept.
     pub rare_positions: bool,
     /// How much the counted moves weigh in a book.
     pub weights: bool,
@@ -129,12 +129,12 @@ impl Needs {
 
 /// An output that has begun.
 pub(super) trait Sink: Send + Sync {
-    /// What it takes of a batch of about so many half-moves, if it takes games.
+    /// What it takes of a batch of about this many half-moves, if it takes games.
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         None
     }
 
-    /// Refuses games of these variants beside one another, as early as they have been met.
+    /// Refuses games of these variants together, as soon as they were met.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ pub(super) trait Sink: Send + Sync {
 
 /// What a sink takes of the games of one batch. Any thread may hold it.
 pub(super) trait BatchSink: Send {
-    /// Takes the next game, of which only the tags have been read; the batch is at this offset of its input.
+    /// Takes the next game; only its tags were read. The batch is at this offset of its input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
     /// Takes the moves of that game, which counts.

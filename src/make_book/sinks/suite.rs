@@ -50,7 +50,7 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
     })
 }
 
-/// Refuses lines that are longer than what is read of games.
+/// Refuses lines that are longer than the half-moves read of each game.
 fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     let (plies, max_ply) = (output.suite.plies, options.max_ply);
     if plies <= max_ply {
