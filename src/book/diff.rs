@@ -24,8 +24,8 @@ pub struct PositionDifference {
 }
 
 impl PositionDifference {
-    /// The moves that differ, for a caller who knows the position: castling that is spelled as the king's two steps is
-    /// the same move as castling that is spelled as the format says.
+    /// The moves that differ, for a caller who has the position: both spellings of castling, the king's two steps and
+    /// the format's own, are one move.
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
@@ -57,7 +57,7 @@ pub struct MoveDifference {
 /// The records of a move in a position. A book may have several.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
-    /// The sum of their weights, as they are in the book. That of several may be more than a record can have.
+    /// The sum of their weights in the book. The sum of several may exceed that of a record.
     pub weight: u64,
     /// `learn` of the first record.
     pub learn: u32,

@@ -16,20 +16,20 @@ use crate::{
     output::AtomicFile,
 };
 
-/// A book that is written from front to back. Where its header has a line for the checksum, the line is filled in
-/// when all records are known.
+/// A book that is written from front to back. If its header has a line for the checksum, the line is filled in
+/// after the last record.
 pub(super) struct BookFile<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
     records: BufWriter<File>,
-    /// Where the records wait if the header comes first and cannot be written later.
+    /// The directory for the records if the header comes first and cannot be written later.
     waiting: Option<&'a Path>,
     sum: Checksum,
 }
 
 impl<'a> BookFile<'a> {
-    /// Begins a book with the text of its header. The records for a pipe wait in a temporary file in `temp_dir`, if
-    /// the header is to have their checksum.
+    /// Begins a book with the text of its header. The records for a pipe go to a temporary file in `temp_dir` first, if
+    /// the header gets their checksum.
     pub(super) fn begin(
         file: &'a mut AtomicFile,
         header: Option<&'a str>,

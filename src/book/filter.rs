@@ -35,12 +35,12 @@ pub struct Filter {
     pub min_weight: u16,
     /// The least share of the weights of the position, in percent, from 0 to 100.
     pub min_share: f64,
-    /// How many moves of a position are kept, the heaviest; of equal ones, those of the smallest numbers.
+    /// How many of the heaviest moves of a position are kept; of equal ones, those with the smallest numbers.
     pub best: Option<usize>,
-    /// Positions are kept that are [reachable](Filter::reachable) in fewer half-moves.
+    /// Keeps the positions that are [reachable](Filter::reachable) in fewer half-moves.
     pub max_ply: Option<u16>,
-    /// Positions are kept that a line of White or of Black comes to from the starting position by moves that are
-    /// kept: see [`lines`](super::lines).
+    /// Keeps the positions that a line of White or of Black reaches from the starting position by kept moves:
+    /// see [`lines`](super::lines).
     pub reachable: bool,
     /// Scales the weights of each position so that the largest is 65535.
     pub normalize: bool,
@@ -102,10 +102,10 @@ impl Filter {
     }
 }
 
-/// Writes what a filter keeps of books, of several as if they were [merged](super::merge_books) first. Records with a
-/// key, reading all books once; where positions must be reached, a copy without name in the directory for temporary
-/// files is read again. What `memory` does not hold goes there too. Lines start as in `variant`; by default as in
-/// that of the header, if it names a single one, else as in standard chess.
+/// Writes what a filter keeps of a book, or of several as if they were [merged](super::merge_books) first, without
+/// records with the null key. Reads all books once. Where positions must be reached, it reads again an unnamed copy
+/// in the directory for temporary files, which also takes what exceeds `memory`. Lines start as in `variant`; by
+/// default as in that of the header if it names a single one, else as in standard chess.
 ///
 /// # Errors
 ///

@@ -56,7 +56,7 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// The format of a file that begins so, with its name, if that is known and not a book.
+/// The format that a start of a file shows, with its name, if it is a known one other than a book.
 fn format_of(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     const MAGICS: &[(&[u8], ForeignFormat, &str)] = &[
         (

@@ -61,8 +61,8 @@ pub fn merge_books(
     Ok(summary)
 }
 
-/// The header of a book that is made of others: the variants of all, what was done with them, which books they were,
-/// and the options.
+/// The header of a book made from others: the variants of all, the operation, the names of the books, and the
+/// options.
 pub(super) fn joined_header(
     books: &[Book],
     done: &str,

@@ -20,7 +20,7 @@ impl<'a> Moves<'a> {
 }
 
 /// The records of a position with each move once, the heaviest first. Some programs write castling as the king's two
-/// steps, so a book of several origins may have it in both spellings: it is one move, spelled as the format says. Weights
+/// steps, so a book of several origins may have both spellings. They become one move in the format's spelling. Weights
 /// of a move add up, to 65535 at most; `learn` is that of its first record.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,

@@ -23,10 +23,9 @@ use crate::{
 
 /// A book, in a file that stays open or in memory.
 ///
-/// A file may be of any size and is read where it is needed. It may be replaced by another file under
-/// its name meanwhile, where the system lets it (Windows may not); the book goes on answering from the one that it
-/// opened. Any number of threads
-/// may ask at the same time.
+/// A file may be of any size and is read where it is needed. If another file replaces it meanwhile
+/// (Windows may refuse that), the book still answers from the file that it opened. Any number of threads may use it
+/// at the same time.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
@@ -164,7 +163,7 @@ impl Book {
         })
     }
 
-    /// Refuses a book with a checksum that is not that of its header and records. Reads all of a book that has one.
+    /// Refuses a book whose checksum does not match its header and records. Reads all of a book that has one.
     pub(crate) fn refuse_changed(&self) -> Result<()> {
         let records = self.checked_records()?;
         if records.expected.is_some() {
@@ -198,8 +197,7 @@ impl Book {
             .map_err(|source| Error::format(&self.path, source))
     }
 
-    /// The variant that the header says the book is for, `None` without a header, or if there are several or it
-    /// is not a known one.
+    /// The variant in the header. `None` without a header, and if it lists several variants or an unknown one.
     pub fn variant(&self) -> Option<Variant> {
         match &*self.header().ok()?.variants {
             [name] => name.parse().ok(),
@@ -218,9 +216,8 @@ impl Book {
         })
     }
 
-    /// The moves of a position, each once, the heaviest first. Castling that is spelled as the king's two steps is the
-    /// same move as castling that is spelled as the format says; weights of records of one move add up, to 65535 at
-    /// most.
+    /// The moves of a position, each once, the heaviest first. Both spellings of castling are one move:
+    /// the king's two steps, and the format's own. The weights of records of one move add up, to 65535 at most.
     ///
     /// # Errors
     ///

@@ -12,13 +12,13 @@ use crate::{error::Result, progress::Meter, sort::Merge};
 /// Records that are counted together.
 const STEP: u64 = 1 << 12;
 
-/// What to do with a position that several books know.
+/// What to do with a position of several books.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum MergePolicy {
-    /// It gets the moves of all of them, and a move that several know gets the sum of its weights.
+    /// It gets the moves of all of them. A move of several books gets the sum of its weights.
     #[default]
     Sum,
-    /// It gets the moves of the first book that knows it, and no others.
+    /// It gets the moves of the first book that has it, and no others.
     First,
 }
 
@@ -37,7 +37,7 @@ impl PositionEntries {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
         let scaled = self.sums.into_iter().map(|(entry, sum)| Entry {
-            // A move that is never to be played stays so.
+            // A move of weight 0 is never played, and stays so.
             weight: if sum == 0 { 0 } else { scaling.apply(sum) },
             ..entry
         });

@@ -25,7 +25,7 @@ use crate::{
 /// What [`verify`] found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verified {
-    /// Everything that is wrong. Without a fault, every program reads the book as it is meant.
+    /// All faults. Every program reads a book without faults correctly.
     pub faults: Vec<Fault>,
     /// Whole records, those of the header among them.
     pub records: u64,
@@ -33,7 +33,7 @@ pub struct Verified {
     pub has_checksum: bool,
 }
 
-/// Looks for everything that is wrong with a book. Reads the book once from start to end, and sorts it within
+/// Finds the faults of a book. Reads the book once from start to end, and sorts it within
 /// `memory` if its keys do not ascend.
 ///
 /// # Errors
@@ -125,7 +125,7 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
 /// Bytes that are read or written at once.
 const BUFFER: usize = 1 << 16;
 
-/// A file of records, whatever is wrong with them.
+/// A file of records, which may have faults.
 struct Checked<'a> {
     path: &'a Path,
     file: File,
@@ -153,7 +153,7 @@ impl Checked<'_> {
         })
     }
 
-    /// Whether the checksum of the header is that of its text and of these records; `None` if it has none.
+    /// Whether the checksum of the header matches its text and these records; `None` if it has none.
     fn checksum_matches(&self, records: Checksum) -> Option<bool> {
         let text = self.null.text().ok()?;
         split_checksum(text).1?;
@@ -307,7 +307,7 @@ impl MoveSet {
     }
 }
 
-/// The records that repeat a move of their position, wherever in the book the other record is.
+/// The records that repeat a move of their position, anywhere in the book.
 fn repeated_anywhere(book: &Checked<'_>, memory: &Memory) -> Result<Kind> {
     let mut sorter = Sorter::new(memory);
     book.for_each_record(|index, entry| {
@@ -538,7 +538,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_fixed_has_no_faults(
+        fn a_fixed_book_has_no_faults(
             header in proptest::option::of("[a-z\n]{0,30}"),
             entries in proptest::collection::vec((0..9u64, prop_oneof![0..3u16, any::<u16>()]), 0..40),
             // No ASCII: a rest that is all there is, and is a line of text, would be refused as text.

@@ -50,7 +50,7 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     super::print_bytes(&script)
 }
 
-/// A completion script for bash that completes files where a command takes them. The one that is made lists options there,
+/// A completion script for bash that completes files where a command takes them. clap's script lists options there,
 /// which keeps bash from listing files.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";

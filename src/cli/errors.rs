@@ -39,8 +39,8 @@ static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 /// Whether panics are reported when they happen, because the command goes on after them.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Runs a command and reports how it ended. A panic, which would be our own mistake or that of a
-/// library, ends it with one line too, on whatever thread.
+/// Runs a command and reports how it ended. A panic on any thread, which would be a bug of polybook
+/// or of a library, ends it with one line too.
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     panic::set_hook(Box::new(|panic| {
         *last_panic() = described(panic);
@@ -99,7 +99,7 @@ pub struct ExitOne;
 #[error("no output was written")]
 struct NoOutput;
 
-/// An error of a command that writes more than standard output, so that the end of its reader is worth a line.
+/// An error of a command that also writes files. For it a closed standard output is worth a message.
 pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
@@ -159,7 +159,7 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// The text of an error of `-`, which only the command line knows as standard input or output.
+/// The text of an error of `-`, which means standard input or output on the command line only.
 fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     match cause.downcast_ref()? {
         Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
@@ -185,7 +185,7 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// The options and commands that help, which the library does not know.
+/// The options and commands that help. The library does not have these.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
         return format!(": add --variant {}", Variant::Chess960);

@@ -71,7 +71,7 @@ pub struct FilterArgs {
     event: Option<String>,
 }
 
-/// A name that is not part of every name.
+/// A name that is not blank, as a blank name would match every name.
 fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("write at least one letter of the name".to_owned()),
@@ -157,8 +157,7 @@ pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
     Ok(Explorer::open(sources)?)
 }
 
-/// The single index that is asked as it was before there was an explorer: one that was made without its data, if
-/// nothing is asked that needs them.
+/// The single index that was made without the explorer's data, if the question does not need them.
 pub fn plain_index(indexes: &[PathBuf], filters: &FilterArgs) -> anyhow::Result<Option<Index>> {
     let [path] = indexes else {
         return Ok(None);
@@ -173,7 +172,7 @@ pub fn plain_index(indexes: &[PathBuf], filters: &FilterArgs) -> anyhow::Result<
     Ok(Some(index))
 }
 
-/// That an index made without the explorer's data cannot answer a question.
+/// The error of a question that an index made without the explorer's data cannot answer.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "{}: was made without --explorer, which filters, --sort and several indexes need: make it again with it",

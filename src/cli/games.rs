@@ -67,7 +67,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         && args.sort == Sort::Id
     {
         let index = Index::open(path)?;
-        // The explorer's data say more of a position than its key does, but in standard chess that is nothing.
+        // The explorer's data separate positions that share a key. An index of standard chess alone does
+        // not need that.
         if index.variant().only() == Some(Variant::Standard) || !index.is_explored()? {
             return run_plain(args, &index);
         }
@@ -139,7 +140,7 @@ fn print_texts(
     Ok(())
 }
 
-/// An index that was made without the explorer's data may be one that was only asked too much.
+/// The error of a query, or that it needs an index made with --explorer.
 fn needs_explorer(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
@@ -283,8 +284,7 @@ impl<'a> Game<'a> {
     }
 }
 
-/// The value of a tag, unless there is none (`*` or nothing), or it says that nothing is known: `?`, `-` or
-/// `????.??.??`.
+/// The value of a tag, unless it is empty, `*`, or says unknown: `?`, `-` or `????.??.??`.
 fn known(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
     is_said.then_some(value)

@@ -19,12 +19,12 @@ pub const OLD_SPELLING: &str = "old-spelling-";
 pub fn single_dashes(script: &str) -> String {
     script
         .replace(&format!("--{OLD_SPELLING}"), "-")
-        // Fish has a word for options of one dash and several letters.
+        // Fish has a flag for options of one dash and several letters.
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
 }
 
-/// The arguments with a second dash where polyglot knew one. A single dash before several letters that are no
-/// option gets a second one too, so that clap sees a long option and finds the one that is meant.
+/// The arguments with a second dash where polyglot has one. Unknown options of several letters get a second dash
+/// too, so that clap can suggest a long option.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let command = args
         .iter()

@@ -291,7 +291,7 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Refuses options of books where only a suite, or what takes them no more than it does, is made.
+/// Refuses options of books if a suite is made, but neither a book nor a database.
 fn check_suite(args: &Args) -> Result<(), Usage> {
     if args.suite.is_none() || args.bin.is_some() || args.obs.is_some() {
         return Ok(());

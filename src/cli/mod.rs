@@ -130,7 +130,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// The arguments as clap reads them. The last of a repeated option wins, but a second file, such as another output, or a
-/// second name to filter by is an error: one of the two would be missing. A value may be a negative number, which its option refuses with a reason.
+/// second name to filter by is an error: one of the two would be missing. A value may be a negative number, which its
+/// option refuses with a reason.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let mut cli = Cli::command().mut_args(last_wins);
     let names: Vec<String> = cli

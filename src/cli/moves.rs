@@ -299,7 +299,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
     let here = index.stats(position::key(pos))?;
     let Some(here) = here else {
-        // Any game passes some position, so without statistics anywhere there are none at all.
+        // Every game has positions, so a position with games but without statistics means an index without any.
         if !index.games(position::key(pos))?.is_empty() {
             let problem = "has no statistics: make it with --explorer or --index-stats";
             return Err(Error::file(index.path(), problem).into());

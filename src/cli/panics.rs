@@ -22,7 +22,7 @@ use polybook::{
 
 use super::errors;
 
-/// After this time a command counts as one that never ends.
+/// After this time a command counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What separates arguments in the environment.
@@ -43,7 +43,7 @@ const BOOK_TO_JSONL: &str = "convert a.bin new.jsonl";
 const TREE: &str = "tree a.bin --out new.pgn";
 const PLIES: &str = "plies games.pgn";
 
-/// Each stage, when it panics, and a command that comes to it.
+/// Each stage, when it panics, and a command that reaches it.
 const FAULTS: &[(&str, &str, &str)] = &[
     ("unpack", "0", MAKE_ALL),
     ("unpack", "1", PLIES),

@@ -201,7 +201,7 @@ impl Sources {
     }
 }
 
-/// Where indexes of PGN files are kept, or a place that is gone afterwards.
+/// Where indexes of PGN files are kept, or a temporary place.
 fn cache(temporary: bool) -> anyhow::Result<(Cache, Option<TemporaryCache>)> {
     if temporary {
         let temporary = TemporaryCache::new()?;
@@ -309,6 +309,6 @@ fn print_served(served: &Served) {
     if *left_out > 0 {
         line = format!("{} not logged\n{line}", counted(*left_out, "request"));
     }
-    // Where standard error cannot be written to, the answers go on.
+    // The server still answers where standard error cannot be written to.
     let _ = terminal::stderr().write_all(line.as_bytes());
 }

@@ -54,19 +54,19 @@ pub fn name_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
     Names { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
 }
 
-/// The variants that a book says it is for, none if it does not say.
+/// The variants in the header of a book, empty without one.
 pub fn of_book(book: &Book) -> Vec<String> {
     let header = book.header();
     header.map_or_else(|_| Vec::new(), |header| header.variants)
 }
 
-/// The variant that a database says it is for.
+/// The variant in a database.
 pub fn of_database(obs: &Obs) -> Vec<String> {
     vec![obs.info().variant.clone()]
 }
 
-/// Refuses a variant that a file is not for: positions of several variants can have the same key. A file that says no
-/// variant, or none that is known, is for any.
+/// Refuses a variant that a file does not list, as positions of several variants can share a key. A file without a
+/// known variant accepts any.
 pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
     let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
     if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
@@ -80,8 +80,8 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
     )
 }
 
-/// The same of an index without the explorer's data. Of one of several variants, those that have keys of their own can
-/// be asked about.
+/// The same for an index without the explorer's data. One of several variants answers only for those with keys of
+/// their own.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),

@@ -67,7 +67,7 @@ fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
     given.map(|(_, option)| *option)
 }
 
-/// The options by which moves were left out, if any were.
+/// The options that prune moves, `None` if none were given.
 pub fn left_out_by(selection: &MoveFilter) -> Option<String> {
     if *selection == MoveFilter::every_move() {
         return None;

@@ -1,7 +1,7 @@
 //! Where a `{` comment ends, and whether it is closed at all.
 //!
-//! A comment may hold anything, line breaks, blank lines and tag pairs among it. Only if it is never
-//! closed may the tags in it be the next game's. It counts as never closed if, after a line in it
+//! A comment may contain anything, even line breaks, blank lines and tag pairs. Only in a comment that is never
+//! closed may tags be the next game's. It counts as never closed if, after a line in it
 //! from which a game could begin, another comment opens before one closes, or none closes within
 //! [`REACH`].
 
@@ -70,7 +70,7 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
         }
         let closes_it = close
             .is_some_and(|close| close - at <= REACH && memchr(b'{', &text[at..close]).is_none());
-        // Whatever closes this line's comment closes that of all lines after it.
+        // The brace that closes this line's comment also closes that of all lines after it.
         return (!closes_it).then_some(at);
     }
     None

@@ -1,4 +1,4 @@
-//! What the page needs because it knows no rules of chess: positions with their lines and legal moves, and the moves of
+//! What the page needs, since it lacks the rules of chess: positions with their lines and legal moves, and the moves of
 //! games and of text that people paste.
 
 use serde::Serialize;

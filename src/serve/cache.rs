@@ -18,7 +18,7 @@ use crate::{
     position::VariantChoice,
 };
 
-/// Changes with what the indexes hold, so that those of an older version are made again.
+/// Changes with the contents of indexes, so that those of an older version are made again.
 const GENERATION: u32 = 3;
 
 /// The rights of directories of indexes, whose games are the user's own.
@@ -90,7 +90,7 @@ fn remove_abandoned(parent: &Path, own: &Path) {
         let is_named = random.is_some_and(|random| random.iter().all(u8::is_ascii_alphanumeric));
         // The metadata of a link are its own.
         if is_named && entry.metadata().is_ok_and(|found| is_left(&found, &own)) {
-            // What cannot be removed is left for the system, which cleans the directory too.
+            // The system cleans the directory too, so files that cannot be removed stay.
             let _ = remove_cache(&entry.path());
         }
     }
@@ -133,7 +133,7 @@ pub struct CachedIndex {
 }
 
 impl Cache {
-    /// A cache in a directory, which is made for the eyes of its owner.
+    /// A cache in a directory. A new directory is readable by its owner only.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{Refusal, content::Content};
 
-/// How long a request waits for what others have taken.
+/// How long a request waits for its share of the limits.
 const WAITING: Duration = Duration::from_secs(10);
 
 /// The largest answer that needs no permit until it is sent. The system's own buffers hold about as much.

@@ -44,7 +44,7 @@ const LONGEST_REQUEST: usize = 8 << 10;
 /// How long a request may take to arrive, and a connection may wait for the next one.
 const ARRIVING: Duration = Duration::from_secs(10);
 
-/// How long a write may wait for a client that does not read. Without that, clients that ask and never read would keep
+/// How long a write may wait for a client that does not read. Without that, clients that never read would keep
 /// their connections and answers for ever.
 const UNREAD: Duration = Duration::from_secs(5);
 

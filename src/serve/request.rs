@@ -198,7 +198,7 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     Ok(filters)
 }
 
-/// A name that is not part of every name.
+/// A name that is not blank, as a blank name would match every name.
 fn name(parameters: &Parameters, parameter: &str) -> Result<Option<String>, Refusal> {
     match parameters.text(parameter).map(str::trim) {
         Some("") => Err(Refusal::bad(format!("{parameter}: empty; write a name"))),

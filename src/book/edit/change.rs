@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A change of a position. Moves are as people write them; one that is not legal can be removed under the name that
-/// [`BookMove::uci`](crate::position::BookMove::uci) gives it.
+/// A change of a position. Moves are as people write them. A move that is not legal can be removed by its
+/// [`BookMove::uci`](crate::position::BookMove::uci).
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
     /// Gives a move a weight, and adds it if it is not there.

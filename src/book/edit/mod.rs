@@ -61,15 +61,15 @@ pub struct EditSummary {
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
 /// Writes a book with some changes to `out`, which may replace the file of the book if it was
-/// [begun](super::begin_book) before the book was opened. Everything else stays as it is, and in
-/// its order; of a header, the comment says at its end that the book was edited.
+/// [begun](super::begin_book) before the book was opened. All other records keep
+/// their order. The comment of a header gets a last line that says that the book was edited.
 ///
-/// A position that is [removed](Change::RemovePosition) takes along those that the moves of the book lead to from
-/// there, where it has none by any reply after which it knows a move, unless a line from the starting position
-/// of the `variant` still comes to them by another way.
+/// A [removed](Change::RemovePosition) position takes along those that its moves lead to, and so on. Where the book
+/// has no move, the replies after which it has one count as its moves. A position stays if a line from the starting
+/// position of the `variant` still reaches it.
 ///
-/// Reads the book once; where positions are removed, a few times, and what `memory` does not hold goes to temporary
-/// files then. The edits themselves stay in memory.
+/// Reads the book once, or a few times if positions are removed; then it spills to temporary files what exceeds
+/// `memory`. The edits themselves stay in memory.
 ///
 /// # Errors
 ///
@@ -135,13 +135,13 @@ pub fn edit_book(
     Ok(summary)
 }
 
-/// What becomes of the records of a book.
+/// The changes to the records of a book.
 struct Rewrite<'a> {
-    /// Positions that get other records.
+    /// Positions whose records are replaced.
     positions: Edited,
-    /// Positions that get none.
+    /// Positions whose records are removed.
     orphans: Option<Orphans<'a>>,
-    /// Whether the null records are left out, which hold a header.
+    /// Whether to omit the null records, which hold a header.
     without_null: bool,
 }
 
@@ -304,6 +304,6 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
     // The null byte counts.
     let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
-    // A checksum that is there already has its room.
+    // A checksum that is already there fits.
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
 }

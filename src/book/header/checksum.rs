@@ -10,7 +10,7 @@ pub(in crate::book) fn with_checksum(comment: &str) -> String {
     format!("{comment}{LINE}{}", Checksum::default())
 }
 
-/// The text of a header, or its comment, without the line, and the digits in it, whatever they are.
+/// Splits the text of a header, or its comment, into the part before the line and the text of the digits.
 pub(in crate::book) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(LINE) {
         Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
@@ -18,7 +18,7 @@ pub(in crate::book) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The text of a header whose line for the checksum, if it has one, has that of itself and of `records`.
+/// The text of a header with the checksum of itself and of `records` in its line, if it has that line.
 pub(in crate::book) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
@@ -26,7 +26,7 @@ pub(in crate::book) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// The checksum that the records of a book should have, by the text of its header. Digits that are none are an error.
+/// The checksum that the records of a book should have, by the text of its header. Malformed digits are an error.
 pub(in crate::book) fn of_records(text: &str) -> Option<Result<Checksum, NoChecksum>> {
     let (before, digits) = split_checksum(text);
     let checksum = digits?.parse::<Checksum>();

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The longest header, its null byte included, that every program reads.
 pub const PORTABLE_LENGTH: usize = 2048;
 
-/// What may be wrong with a header or with what one is to be made of.
+/// An error of a header, or of the values to make one from.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum HeaderError {

@@ -101,8 +101,8 @@ pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     rewrite(&[], from, AtomicFile::create(to)?)
 }
 
-/// Replaces the header of a book in place. `None` leaves the variants or the comment as they are, or
-/// as they are in a default header where there is none. A checksum in a comment that stays is renewed.
+/// Replaces the header of a book in place. `None` keeps the variants or the comment, or takes
+/// those of a default header where there is no header. The checksum of a kept comment is renewed.
 ///
 /// # Errors
 ///
@@ -157,8 +157,8 @@ fn refuse_same(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the records of `from` after `header`. An output that replaces `from` is begun before that is read, so that no
-/// other run replaces it meanwhile.
+/// Writes the records of `from` after `header`. An output that replaces `from` is begun before `from` is read, so
+/// that no other run replaces it meanwhile.
 fn rewrite(header: &[u8], from: &Path, mut out: AtomicFile) -> Result<()> {
     detect(from)?;
     let mut book = BufReader::new(File::open(from).at(from, "open")?);

@@ -12,7 +12,7 @@ pub struct Lines {
     pub white: u64,
     /// Lines with Black's.
     pub black: u64,
-    /// Positions on White's lines in which the book knows White's move.
+    /// Positions on White's lines in which the book has White's move.
     pub white_positions: u64,
     /// The same for Black.
     pub black_positions: u64,
@@ -38,11 +38,10 @@ pub fn count(book: &Book, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// The lines of a side, and the positions on them in which it is to move and the book knows them.
+/// The lines of a side, and the positions on them in which it is to move and the book has moves.
 ///
-/// Each position is gone on from once, so the number of lines is that of arrivals at positions
-/// that were there before and of ends, in whatever order one goes. An end that is not in the book need not be
-/// remembered: it is a line each time that one comes to it.
+/// Each position is expanded once. So the number of lines is that of arrivals at seen positions plus that of
+/// ends, in any order. An end that is not in the book need not be remembered: each arrival at it is a line.
 fn count_lines(knowledge: &Knowledge<'_>, side: Color) -> Result<(u64, u64)> {
     let mut seen = Seen::new(knowledge.book());
     let mut waiting = vec![knowledge.look_up(Keyed::new(Chess::default()))?];

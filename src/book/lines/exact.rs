@@ -1,13 +1,12 @@
-//! The numbers of `polyglot info-book -exact`, which depend on the way polyglot goes.
+//! The numbers of `polyglot info-book -exact`, which depend on the order in which polyglot searches.
 //!
 //! polyglot goes through the book four times: along the lines of White and of Black, and then, for each
-//! side, along any moves of that side against replies after which the book knows a move. A position that
+//! side, along any moves of that side against replies after which the book has a move. A position that
 //! it has on its present path ends a line. But the last two times it notes only every other position of
-//! the path, and leaves what an earlier time wrote to memory in the other places. So it does not go on from
-//! positions that look like one of those, and never reaches a few. To give the
-//! same numbers one must go the same way: in the order of polyglot's move generator, which goes through
-//! the pieces of a side in a list that keeps each piece's place and fills a captured piece's place with the
-//! last of the list.
+//! the path, and leaves what an earlier time wrote to memory in the other places. So it stops at
+//! positions that look like one of those, and never reaches a few. The same numbers need the same order,
+//! that of polyglot's move generator. It goes through a list of the pieces of a side: each piece keeps its
+//! place, and the last of the list takes the place of a captured one.
 
 use shakmaty::{ByColor, Chess, Color, Move, Position, Role, Square};
 
@@ -18,7 +17,7 @@ use super::{
 use crate::{book::open::Book, error::Result, position::Keyed, progress::Meter};
 
 /// The positions that can be reached when a side makes any move it likes against replies after which
-/// the book knows a move.
+/// the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// For White, those on its lines among them.
@@ -193,7 +192,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Comes to a position, and goes on from it unless it has been there.
+    /// Enters a position, and expands it if it is unseen.
     fn enter(
         &mut self,
         at: Listed,
@@ -237,7 +236,7 @@ impl Walk<'_> {
         Ok(choices.into_iter().map(|choice| choice.mv).collect())
     }
 
-    /// The replies after which the book knows a move.
+    /// The replies after which the book has a move.
     fn replies(&self, at: &Listed) -> Result<Vec<Move>> {
         let replies = self.knowledge.replies(&at.pos)?;
         let known: Vec<Move> = replies.into_iter().map(|reply| reply.mv).collect();

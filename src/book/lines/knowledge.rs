@@ -1,4 +1,4 @@
-//! What a book knows of a position.
+//! The moves and replies that a book has in a position.
 
 use std::ops::Range;
 
@@ -27,14 +27,14 @@ const STEP: u64 = 1 << 12;
 /// What going on from a position costs, in records that are read.
 const POSITION: u64 = 100;
 
-/// A move that the book knows, and how often it would be chosen, from 0 to 1.
+/// A move of the book, and how often it would be chosen, from 0 to 1.
 #[derive(Copy, Clone)]
 pub(super) struct LikelyMove {
     pub mv: Move,
     pub share: f64,
 }
 
-/// A reply after which the book knows a move.
+/// A reply after which the book has a move.
 pub(super) struct Reply<P> {
     pub mv: Move,
     pub after: Known<P>,
@@ -116,7 +116,7 @@ impl<'a> Knowledge<'a> {
 
     /// Looks a position up.
     pub(super) fn look_up<P: Rules>(&self, pos: Keyed<P>) -> Result<Known<P>> {
-        // Most positions are not in the book, and that is quickly known.
+        // Most positions are not in the book, which is quick to find.
         let place = match self.filter.may_contain(pos.key()) {
             true => self.book.find_in(self.places.range(pos.key()), pos.key())?,
             false => None,
@@ -155,7 +155,7 @@ impl<'a> Knowledge<'a> {
         Ok(entries.any(|entry| playable(pos, &entry).is_some()))
     }
 
-    /// The replies after which the book knows a move.
+    /// The replies after which the book has a move.
     pub(super) fn replies<P: Rules>(&self, pos: &Keyed<P>) -> Result<Vec<Reply<P>>> {
         let mut replies = Vec::new();
         for mv in pos.position().legal_moves() {
@@ -252,7 +252,7 @@ impl Places {
     }
 }
 
-/// The largest power of two that is no larger.
+/// The largest power of two up to a number.
 fn power_of_two(number: usize) -> u64 {
     1 << number.ilog2()
 }

@@ -1,8 +1,8 @@
 //! The lines of a book: what one side can play from the starting position by the book, against every
-//! reply after which the book still knows a move.
+//! reply after which the book still has a move.
 //!
-//! A line ends where the book ends, and where it comes to a position that was in it or in a line
-//! before. [`count`] gives the numbers of `polyglot info-book`, [`reachable`] those of its option
+//! A line ends where the book ends, and at a position that was already in it or in an earlier
+//! line. [`count`] gives the numbers of `polyglot info-book`, [`reachable`] those of its option
 //! `-exact`, and [`write()`] the lines of `polyglot dump-book`.
 //!
 //! The book itself may stay in its file. [`count`] and [`reachable`] take a bit for each record of the

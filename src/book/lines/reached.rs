@@ -1,4 +1,4 @@
-//! Which positions a walk along the lines of a book comes to, in bounded memory.
+//! The positions that a walk along the lines of a book reaches, in bounded memory.
 
 use rustc_hash::FxHashSet;
 use shakmaty::{Color, Position, variant::VariantPosition};
@@ -13,23 +13,23 @@ use crate::{
 /// How a walk goes on from a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(in crate::book) enum Way {
-    /// By the book's moves of a side, and every reply after which the book knows a move.
+    /// By the book's moves of a side, and every reply after which the book has a move.
     LinesOf(Color),
-    /// By the book's moves; where it has none, by every move after which it knows one.
+    /// By the book's moves; where it has none, by every move after which it has one.
     Followed,
 }
 
 /// A level of at most this many bytes stays in memory.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// The positions that walks come to, by their keys.
+/// The positions that walks reach, by their keys.
 pub(in crate::book) struct Reached {
     keys: Seen,
     memory: Memory,
 }
 
 impl Reached {
-    /// No position is reached yet. Takes twice this memory while a walk goes on; past it, keys go to temporary files.
+    /// No position is reached yet. A walk takes twice this memory; beyond it, keys spill to temporary files.
     pub(in crate::book) fn none(memory: Memory) -> Reached {
         Reached {
             keys: Seen::new(memory.clone()),
@@ -48,9 +48,8 @@ impl Reached {
     }
 
     /// Notes the positions in which a side is to move along its lines, or all that are [followed](Way::Followed).
-    /// Does not go on from positions with the keys `closed`, and does not note them. Goes less than `plies`
-    /// half-moves deep. One value may take a walk along the lines of White and one along those of Black, or several
-    /// that follow.
+    /// Stops before positions with the keys `closed`, and at fewer than `plies` half-moves. Several walks may
+    /// share one value, such as those along the lines of White and of Black.
     ///
     /// # Errors
     ///
@@ -94,7 +93,7 @@ impl Reached {
     }
 }
 
-/// Keys that are asked for in ascending order.
+/// Keys to look up in ascending order.
 pub(in crate::book) struct AscendingKeys<'a> {
     keys: Box<dyn Iterator<Item = Result<u64>> + 'a>,
     /// The last that was read.
@@ -102,7 +101,7 @@ pub(in crate::book) struct AscendingKeys<'a> {
 }
 
 impl AscendingKeys<'_> {
-    /// Whether a key is among them; no smaller one may be asked for later.
+    /// Whether a key is among them. Later keys must not be smaller.
     ///
     /// # Errors
     ///

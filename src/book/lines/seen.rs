@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 use super::knowledge::Known;
 use crate::{book::open::Book, position::Rules};
 
-/// A set of positions. Of those that the book knows it remembers a bit each, by the number of
-/// the first record; of others, the key.
+/// A set of positions: a bit for each position of the book, by the number of its first record, and the keys
+/// of the others.
 pub(super) struct Seen {
     known: Marks,
     others: FxHashSet<u64>,

@@ -129,7 +129,7 @@ impl Input {
 
     /// How many bytes of a run's memory must be kept free for unpacking this input. Files of zstd say in
     /// their first bytes what they need, and get at most half of the memory; most need so little that it
-    /// is not worth a budget, and get none. Of pipes that is not known in advance, so they get an eighth.
+    /// is not worth a budget, and get none. The size of a pipe is unknown, so it gets an eighth.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
             return memory / 8;

@@ -1,4 +1,4 @@
-//! What a game is left out for.
+//! The filters that can reject a game.
 
 use std::fmt;
 
