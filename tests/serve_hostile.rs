@@ -434,22 +434,56 @@ fn one_address_does_not_take_all_readers_of_texts_for_others() {
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
+/// Serves as [`Served::start`] does, with at most so many open files.
+#[cfg(target_os = "linux")]
+fn start_with_files(
+    dir: &std::path::Path,
+    args: impl crate::common::Arguments,
+    files: u32,
+) -> Served {
+    Served::start_with(dir, args, |command| {
+        let mut limited = std::process::Command::new("sh");
+        limited
+            .args(["-c", &format!("ulimit -n {files} && exec \"$@\""), "sh"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(dir)
+            .env("HOME", dir)
+            .stdout(Stdio::piped());
+        *command = limited;
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_address_does_not_take_all_connections_where_open_files_are_few() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        crate::common::skip("this machine has no IPv6");
+        return;
+    }
+    let dir = temp();
+    let listen = "[::]:0";
+    let args = args!["-q", sample("famous.pgn"), "--no-cache", "--listen", listen];
+    let mut served = start_with_files(dir.path(), args, 512);
+    served.address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    let begun = Instant::now();
+    let _idle: Vec<TcpStream> = (0..200).map(|_| served.connect()).collect();
+    let mut other = other_address(&served).expect("the server listens at all addresses");
+    let asked = "GET /about HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    other.write_all(asked.as_bytes()).unwrap();
+    let mut answer = String::new();
+    other.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // Not because the others were idle for too long.
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn idle_connections_leave_open_files_for_the_games() {
     let dir = temp();
     let args = args!["-q", sample("famous.pgn"), "--no-cache"];
-    let served = Served::start_with(dir.path(), args, |command| {
-        let mut limited = std::process::Command::new("sh");
-        limited
-            .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .current_dir(dir.path())
-            .env("HOME", dir.path())
-            .stdout(Stdio::piped());
-        *command = limited;
-    });
+    let served = start_with_files(dir.path(), args, 256);
     // One that is accepted before the others asks while they are idle. (The system keeps 128 that wait.)
     let mut stream = served.connect();
     let _idle = hold(&served, 150, b"");

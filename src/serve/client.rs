@@ -108,7 +108,11 @@ impl Clients {
             }),
             share: match listening.is_loopback() {
                 true => OF_THIS_MACHINE,
-                false => OF_ADDRESS,
+                false => Limits {
+                    // Where there may be few open files, an address may have a quarter of the places.
+                    connections: OF_ADDRESS.connections.min(connections / 4),
+                    ..OF_ADDRESS
+                },
             },
             shares: HashMap::new(),
         }
