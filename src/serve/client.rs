@@ -12,7 +12,7 @@ use std::{
 };
 
 use tokio::{
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
@@ -24,6 +24,10 @@ const WAITING: Duration = Duration::from_secs(10);
 
 /// The largest answer that needs no permit until it is sent. The system's own buffers hold about as much.
 const SMALL: usize = 64 << 10;
+
+/// How many bytes the system keeps that a client has not read. A write goes on when a third of them is free: with the
+/// megabytes that the system would keep on this machine, a client that reads slowly looks like one that does not read.
+const SENT_AHEAD: u32 = 128 << 10;
 
 /// How much clients may take at once.
 #[derive(Copy, Clone)]
@@ -135,6 +139,9 @@ impl Clients {
         let share = self.share_of(address);
         let own = Arc::clone(&share.connections).try_acquire_owned().ok()?;
         let stream = stream.into_std().ok()?;
+        let socket = TcpSocket::from_std_stream(stream.try_clone().ok()?);
+        // Without it the system sends as it likes.
+        let _ = socket.set_send_buffer_size(SENT_AHEAD);
         let client = Client {
             stream: Arc::new(stream.try_clone().ok()?),
             server: Arc::clone(&self.server),
