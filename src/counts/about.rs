@@ -50,7 +50,7 @@ pub struct About {
     /// Games that end with another result than their `Result` tag has.
     #[serde(default)]
     pub contradicted_results: u64,
-    /// Games that were left out, by the condition that they did not meet.
+    /// Games that were left out, by the filter that rejected them.
     #[serde(default)]
     pub filtered_by: BTreeMap<String, u64>,
     /// Games that count by their variant, unless only standard chess was asked for.
@@ -88,7 +88,7 @@ pub(super) struct Sidecar {
     pub starts: Option<Listed>,
 }
 
-/// What every version of a sidecar has.
+/// The fields that every version of a sidecar has.
 #[derive(Deserialize)]
 struct Versioned {
     format: String,

@@ -9,7 +9,7 @@ pub enum CountsError {
     /// Parquet that cannot be read.
     #[error("damaged, or not Parquet: {0}; copy or make it again")]
     Damaged(String),
-    /// What would take too much memory.
+    /// A part of the file would take too much memory.
     #[error(
         "{what} of {bytes} bytes, and {most} are read at most: write it with smaller pages and row groups"
     )]
@@ -73,7 +73,7 @@ pub enum CountsError {
     /// A part with other content than the sidecar says.
     #[error("{found} {what}, where counts.json says {expected}: copy or make it again")]
     Differs {
-        /// What was counted.
+        /// Rows or games.
         what: &'static str,
         /// How many there are.
         found: u64,
@@ -112,7 +112,7 @@ impl From<parquet::errors::ParquetError> for CountsError {
         let ParquetError::External(inner) = &err else {
             return CountsError::Damaged(err.to_string());
         };
-        // What was refused while the crate read.
+        // An error of our own, which the crate passed on.
         let own = inner
             .downcast_ref::<std::io::Error>()
             .and_then(std::io::Error::get_ref)

@@ -1,4 +1,4 @@
-//! Reading parts whose rows are in order, a range of keys at a time: what lies before the range is skipped.
+//! Reading parts whose rows are in order, a range of keys at a time. Rows before the range are skipped.
 
 use std::{
     collections::VecDeque,
@@ -47,7 +47,7 @@ struct OpenGroup<'a> {
     left: usize,
 }
 
-/// What was read of a part.
+/// The progress of reading a part.
 pub(crate) struct Step<'a> {
     pub part: &'a Part,
     pub games: u64,
@@ -189,7 +189,7 @@ impl<'a> OrderedRows<'a> {
         let keys = &self.rows.keys;
         let rows = keys.partition_point(|key| key <= self.keys.end());
         if rows < read {
-            // What follows is for others.
+            // The rest is for other ranges.
             self.rows.truncate(rows);
             self.groups.clear();
             open.left = 0;

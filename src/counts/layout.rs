@@ -26,7 +26,7 @@ use shakmaty::Color;
 
 use crate::{position::BookMove, sort::SHARDS, tally::Stats};
 
-/// What says where the counts come from.
+/// The file that says where the counts come from.
 pub const SIDECAR: &str = "counts.json";
 
 /// Where games started.
@@ -38,7 +38,7 @@ pub const ENDING: &str = ".parquet";
 /// The version of this layout.
 pub const VERSION: u32 = 1;
 
-/// What a sidecar calls the format.
+/// The name of the format in a sidecar.
 pub const FORMAT: &str = "polybook counts";
 
 pub(super) const KEY: &str = "key";

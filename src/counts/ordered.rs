@@ -30,7 +30,7 @@ pub(crate) struct OrderedParts(Vec<OrderedPart>);
 pub(super) struct OrderedPart {
     pub part: Part,
     pub groups: Vec<Group>,
-    /// The checksums of what all threads have read of it.
+    /// The checksums of the ranges that all threads have read of it.
     sums: RangeSums,
     /// How much they have read.
     rows_read: AtomicU64,
@@ -102,7 +102,7 @@ impl OrderedPart {
         }
     }
 
-    /// Counts what was read.
+    /// Counts the rows and games that were read.
     pub(super) fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
         let before = self.games_read.fetch_add(games, Ordering::Relaxed);

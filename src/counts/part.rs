@@ -66,7 +66,7 @@ pub(super) fn write_column<T: DataType>(
 pub(super) struct PartWriter<'a> {
     file: SerializedFileWriter<SummedFile>,
     name: String,
-    /// What errors name.
+    /// The path that errors name.
     target: &'a Path,
     stop: &'a AtomicBool,
     with_identities: bool,

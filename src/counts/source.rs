@@ -27,7 +27,7 @@ impl Source<'_> {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read, and what `f` answers.
+    /// A temporary file that cannot be read, and the errors of `f`.
     pub(super) fn for_each_row(
         &self,
         shard: usize,

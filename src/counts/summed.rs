@@ -14,7 +14,7 @@ use crate::{positioned::read_exact_at, task};
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 18;
 
-/// A file that is written, and the CRC-32 of what was written so far.
+/// A file that is written, and the CRC-32 of its bytes so far.
 pub(super) struct SummedFile {
     file: File,
     hasher: Hasher,

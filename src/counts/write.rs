@@ -25,7 +25,7 @@ pub(crate) struct CountsWriter {
     directory: AtomicDir,
 }
 
-/// What was written.
+/// The size of the counts.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Written {
     /// Rows of all parts.

@@ -34,7 +34,7 @@ pub(super) struct Entries {
     spilled: Option<SpillFile>,
 }
 
-/// A value that is read again when it is written: the ids of a position that has very many, or what was spilled.
+/// A value that is read again when it is written: the ids of a position that has very many, or a spilled value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LongValue {
     /// Where they are.

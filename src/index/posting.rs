@@ -21,7 +21,7 @@ use crate::{
 
 const LONGEST: u32 = 20;
 
-/// What all keys but 0 are at least, moved to the left.
+/// The smallest of all keys but 0, moved to the left.
 const SMALLEST: u128 = 10_u128.pow(LONGEST - 1);
 
 /// How many keys have 20 digits.
@@ -52,7 +52,7 @@ impl Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
     }
 
-    /// What postings of the same position, and no others, have in common.
+    /// The part that is equal in postings of the same position only.
     #[inline]
     pub(crate) fn position(self) -> u128 {
         self.0 >> 50

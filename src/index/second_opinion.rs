@@ -83,7 +83,7 @@ impl SecondOpinion {
     }
 }
 
-/// What the database calls its directory. Nothing but the names of files counts.
+/// The name of the directory for the database. Only the names of files matter.
 const NAME: &str = "\0";
 
 /// Files of a directory, which are only read. New files are in memory.

@@ -24,7 +24,7 @@ use crate::{
 /// The longest value that is held, in bytes.
 const LONGEST_HELD: usize = 8 << 20;
 
-/// The longest table that `rusty-leveldb` is asked about, which holds a value several times.
+/// The longest table that `rusty-leveldb` reads: it holds a value several times.
 const LONGEST_SECONDED: u64 = 64 << 20;
 
 /// What [`verify`] found.
@@ -183,7 +183,7 @@ fn check(index: &Index, found: &mut Verified, meter: &Meter) -> Result<()> {
     check.finish()
 }
 
-/// What has been seen of an index.
+/// The state of a check, after the entries so far.
 struct Check<'a> {
     index: &'a Index,
     contents: Option<Contents>,
@@ -407,8 +407,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Counts the items of a list, or of a part of it. Their ids are not less than `least`; answers what those of the
-    /// next part are not less than, `None` if they are not in order or name no game.
+    /// Counts the items of a list, or of a part of it. Their ids are not less than `least`; returns the least id of the
+    /// next part, `None` if they are not in order or name no game.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -461,7 +461,7 @@ impl Check<'_> {
         Ok(entries)
     }
 
-    /// Compares what was seen with what the index says of itself.
+    /// Compares the numbers that were counted with those in the index.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");
         self.close_game();

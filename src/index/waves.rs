@@ -58,7 +58,7 @@ pub(super) fn filled(
     })
 }
 
-/// What the lists of an index for the explorer have.
+/// The totals of the lists of an index for the explorer.
 #[derive(Copy, Clone)]
 pub(super) struct ListTotals {
     pub items: u64,

@@ -50,25 +50,25 @@ pub(crate) struct IndexWriter {
     with_stats: bool,
 }
 
-/// What an index is made of.
+/// The data of an index.
 #[derive(Copy, Clone)]
 pub(crate) struct IndexSource<'a> {
     pub postings: &'a Sealed<Posting>,
     pub games: &'a GameRecords,
     pub files: &'a [IndexedFile],
     pub variant: VariantChoice,
-    /// What the explorer needs, if the index is for it.
+    /// The explorer's data, if the index is for it.
     pub explored: Option<ExploredData<'a>>,
 }
 
-/// What the explorer needs of an index.
+/// The explorer's data of an index.
 #[derive(Copy, Clone)]
 pub(crate) struct ExploredData<'a> {
     pub records: &'a Sealed<Played>,
     pub games: &'a ExploredGames,
 }
 
-/// What an index holds.
+/// The size of an index.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct IndexSummary {
     pub games: u64,

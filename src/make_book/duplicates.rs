@@ -54,7 +54,7 @@ impl<P: Rules> Rest<P> {
                 pos.play(mv);
                 self.pos = Some(pos);
             }
-            // What cannot be played is the same where it is written the same.
+            // Moves that cannot be played are the same if their text is the same.
             None => {
                 self.bytes.push(b'"');
                 self.bytes.extend((text.len() as u64).to_le_bytes());

@@ -46,7 +46,7 @@ impl Counted<'_> {
     }
 }
 
-/// Moves that are not kept, by the first condition that each did not meet.
+/// Moves that are not kept, by the first filter that rejected each.
 #[derive(Default)]
 struct LeftOut {
     rare: u64,

@@ -40,13 +40,13 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// What the moves of a game said.
+/// How the moves of a game ended.
 pub(super) struct Ending {
     /// The termination marker.
     pub marker: Option<GameResult>,
     /// All half-moves, where they had to be counted.
     pub plies: usize,
-    /// Whether a null move ended what counts.
+    /// Whether a null move ended the moves that count.
     pub null_move: bool,
     pub problem: Option<Problem>,
 }

@@ -39,7 +39,7 @@ impl Merging {
         if directories == 0 || !needs.keys || needs.identities || needs.shared_keys {
             return (memory, None);
         }
-        // What else there is is sorted first, and is in memory while it is merged with the ordered counts.
+        // All other counts are sorted first, and are in memory while they are merged with the ordered ones.
         let bytes = match directories == inputs.all.len() {
             true => memory.bytes,
             false => memory.bytes / 2,

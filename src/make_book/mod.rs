@@ -90,7 +90,7 @@ impl MakeBook {
         Ok(report)
     }
 
-    /// Begins the outputs, so that what cannot be written is known before games are read.
+    /// Begins the outputs, so that one that cannot be written fails before games are read.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, share: &Memory) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
@@ -117,7 +117,7 @@ impl MakeBook {
         }
     }
 
-    /// Refuses what would fail after an hour of counting.
+    /// Refuses options that would fail after an hour of counting.
     fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
         inputs.all.iter().try_for_each(|input| input.check())?;
         if !self.temp_dir.is_dir() {

@@ -134,7 +134,7 @@ impl MakeBook {
         self
     }
 
-    /// Adds to the index what the [explorer](crate::explorer) answers from.
+    /// Adds the data of the [explorer](crate::explorer) to the index.
     pub fn explorer(mut self, explorer: bool) -> MakeBook {
         self.explorer = explorer;
         self

@@ -1,4 +1,4 @@
-//! What the threads hand over of a batch of games.
+//! The result of a batch of games, which threads hand over.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     tally::{CountRecord, KeyedIdentity, Stats},
 };
 
-/// What came out of a batch.
+/// The result of a batch.
 #[derive(Default)]
 pub(super) struct Outcome<'a> {
     pub totals: Totals,
@@ -39,7 +39,7 @@ pub(super) struct Outcome<'a> {
     pub has_text: bool,
     /// Where text first stood that belongs to no game.
     pub stray_text: Option<u64>,
-    /// What the outputs take of its games.
+    /// The data that the outputs take of its games.
     pub taken: Vec<Box<dyn BatchSink + 'a>>,
     /// All games that count, if duplicates are dropped: their totals are here alone, and all records are theirs, in
     /// this order.
@@ -51,7 +51,7 @@ pub(super) struct Candidate {
     pub fingerprint: Option<u128>,
     /// Its number in the batch.
     pub number: u32,
-    /// What it adds to the totals.
+    /// Its share of the totals.
     pub totals: Totals,
     /// How many records it added to the outcome of its batch, by keys and by identities.
     pub records: usize,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use super::sinks::Sink;
 use crate::progress::Meter;
 
-/// What a run does at present.
+/// The present step of a run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
     /// Reads and replays games.
@@ -37,7 +37,7 @@ impl Phase {
 /// How long each phase takes, in the order of [`Phase::ALL`], in units of about a replayed half-move.
 pub(super) type Costs = [u64; Phase::ALL.len()];
 
-/// What there is to do after reading. What each costs was measured on games of masters, on two cores.
+/// The work after reading. Its costs were measured on games of masters, on two cores.
 pub(super) struct Amounts {
     pub plies: f64,
     pub positions: f64,
@@ -95,7 +95,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What the run does at present.
+    /// The present step of the run.
     pub fn phase(&self) -> Phase {
         Phase::ALL[usize::from(self.phase.load(Ordering::Relaxed))]
     }

@@ -39,7 +39,7 @@ impl<'run> Batches<'_, '_, 'run> {
         place
     }
 
-    /// Hands over what came of another batch of the present input.
+    /// Hands over the outcome of another batch of the present input.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let place = self.next_place();
         self.run.submit(place, outcome)
@@ -47,7 +47,7 @@ impl<'run> Batches<'_, '_, 'run> {
 }
 
 impl MakeBook {
-    /// Reads all inputs and collects what the outputs are made of.
+    /// Reads all inputs and collects the data of the outputs.
     pub(super) fn collect(
         &self,
         pool: &ThreadPool,

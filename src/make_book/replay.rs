@@ -321,7 +321,7 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Takes what the present game added for the candidate's own.
+    /// Moves the totals that the present game added to the candidate.
     fn end_candidate(&mut self, mut candidate: Candidate) {
         let Outcome {
             totals,

@@ -15,7 +15,7 @@ use crate::{pgn::Condition, position::Variant, provenance::Games};
 pub struct Totals {
     /// What became of the games.
     pub games: Games,
-    /// Games that were left out, by the first condition that each did not meet.
+    /// Games that were left out, by the first filter that rejected each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filtered_by: BTreeMap<Condition, u64>,
     /// Half-moves that count.
@@ -58,7 +58,7 @@ impl Totals {
         reasons.join(", ")
     }
 
-    /// What the user should know of games that count in part.
+    /// Warnings about games that count in part.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -124,7 +124,7 @@ impl AddAssign<&Totals> for Totals {
 /// What a run did.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Report {
-    /// What was counted while games were replayed.
+    /// The numbers that were counted while games were replayed.
     #[serde(flatten)]
     pub totals: Totals,
     /// Positions in which a counted move was played; 0 if only an index was made.
@@ -168,7 +168,7 @@ pub struct BookReport {
     pub entries: u64,
     /// The largest weight before scaling.
     pub largest_weight: u64,
-    /// What every weight was multiplied with.
+    /// The factor of every weight.
     pub scale: f64,
 }
 

@@ -1,4 +1,4 @@
-//! A run: what its threads share, and what has been collected at its end.
+//! A run: the data that its threads share, and the counts at its end.
 
 use std::sync::{Condvar, Mutex, PoisonError, atomic::AtomicU64};
 
@@ -20,7 +20,7 @@ use crate::{
     task::{self, Failure},
 };
 
-/// What the threads of a run share.
+/// The data that the threads of a run share.
 pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
     pub needs: &'a Needs,
@@ -31,7 +31,7 @@ pub(super) struct Run<'a> {
     pub pairs: Option<IdentityTally>,
     /// How counts that are in order are added up, `None` if the tallies take them.
     pub merging: Option<Merging>,
-    /// What the tally by keys and the ordered counts came to.
+    /// The merged tally by keys and ordered counts.
     pub merged: Option<Counts>,
     space: TemporarySpace,
     sequencer: Mutex<Sequencer<'a>>,
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Hands the outcome of a batch to the sequencer, and counts what had to wait for it.
+    /// Hands the outcome of a batch to the sequencer, and counts the games that had to wait for it.
     pub(super) fn submit(&self, place: Place, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(place, outcome)?;

@@ -1,6 +1,6 @@
 //! Putting the results of batches in the order of the inputs.
 //!
-//! Batches are completed in any order. What depends on their order (the numbers of games, which games are
+//! Batches are completed in any order. Data that depends on their order (the numbers of games, which games are
 //! the first rejected) is kept here until all batches before are complete too.
 
 use std::collections::BTreeMap;
@@ -73,8 +73,8 @@ impl<'a> Sequencer<'a> {
         self.in_order
     }
 
-    /// Takes the outcome of a batch, and puts in order what can be. The caller counts what comes out of it, so
-    /// that other threads need not wait for that.
+    /// Takes the outcome of a batch, and puts in order all that can be. The caller counts the games that are
+    /// due then, so that other threads need not wait for that.
     pub(super) fn submit(
         &mut self,
         place: Place,
@@ -142,7 +142,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// What was collected, after the last batch.
+    /// The collected data, after the last batch.
     pub(super) fn finish(mut self) -> Result<Sequenced> {
         for (state, input) in self.inputs.iter().zip(&self.options.inputs) {
             if state.has_text && !state.recognised {
@@ -258,7 +258,7 @@ mod tests {
         MakeBook::new(["a.pgn", "b.pgn"].map(Input::file))
     }
 
-    /// What comes of twelve batches that are completed in this order, the first seven of the first input, and the
+    /// The result of twelve batches that are completed in this order, the first seven of the first input, and the
     /// order in which they took their turns. The last game of each is rejected.
     fn sequenced(games: &[u64], order: &[u64]) -> (Sequenced, Vec<u64>) {
         let options = options();

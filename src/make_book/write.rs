@@ -47,12 +47,12 @@ impl SealedCounts {
     }
 }
 
-/// What outputs are made of.
+/// The data of the outputs.
 pub(super) struct Counted<'a> {
     pub counts: &'a SealedCounts,
     /// The moves that a book keeps of them, if an output [needs](Needs::weights) to know.
     pub weighed: Option<BookMaker<'a>>,
-    /// What the counts are made of.
+    /// The inputs of the counts.
     pub provenance: Provenance,
     /// Where games started.
     pub starts: Starts,
@@ -71,7 +71,7 @@ impl<'a> Counted<'a> {
 }
 
 impl MakeBook {
-    /// Makes the outputs of what has been collected. They are complete then, but not in place. The counts
+    /// Makes the outputs of the collected data. They are complete then, but not in place. The counts
     /// are not needed any more.
     pub(super) fn write_outputs(
         &self,

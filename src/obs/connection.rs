@@ -22,7 +22,7 @@ use crate::{
 /// More bytes than a row of any use takes.
 const LONGEST_ROW: i32 = 1 << 20;
 
-/// What a query that sorts may keep in memory: little is slow, and more is not faster.
+/// The memory of a query that sorts: less is slow, and more is not faster.
 const LEAST_CACHE: usize = 1 << 16;
 const MOST_CACHE: usize = 1 << 24;
 
@@ -109,7 +109,7 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Has what a query sorts kept in `memory`, and in its directory past that.
+    /// Lets a query sort in `memory`, and in its directory past that.
     pub(super) fn sort_in(&self, memory: &Memory) -> Result<()> {
         let dir = &memory.temp_dir;
         let name = dir

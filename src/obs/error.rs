@@ -1,4 +1,4 @@
-//! What can be wrong with a database.
+//! The errors of databases.
 
 use std::{io, path::Path};
 
@@ -37,7 +37,7 @@ pub enum ObsError {
         /// The number of games.
         games: i64,
     },
-    /// A cell of a row does not hold what its column is for.
+    /// A cell of a row does not fit its column.
     #[error("{0}: correct or delete the row")]
     MalformedRow(String),
     /// The rows are not those that the database was written with.
@@ -50,9 +50,9 @@ pub enum ObsError {
     /// A database for another variant than those that it is to be merged with.
     #[error("it is for {variant}, and the others are for {others}: merge databases of one variant")]
     OtherVariant {
-        /// What the database is for.
+        /// The variant of the database.
         variant: String,
-        /// What those before it are for.
+        /// The variant of those before it.
         others: String,
     },
     /// Nothing to merge.
@@ -94,7 +94,7 @@ fn io_error(err: rusqlite::Error) -> io::Error {
         ),
         // Its own words name the unfinished file.
         Some(ErrorCode::CannotOpen) => io::Error::other("SQLite cannot open it"),
-        // The error itself says what it says once more as its own source.
+        // The message of the error contains that of its source.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             io::Error::new(io::ErrorKind::InvalidData, err.to_string())
         }

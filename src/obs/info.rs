@@ -20,7 +20,7 @@ const VERSION: &str = "0.1";
 /// The name of standard chess, as the standard's own tool writes it.
 const STANDARD: &str = "standard";
 
-/// What polybook's databases say made them, before the version.
+/// The program that polybook's databases name as their generator, before the version.
 const GENERATOR: &str = "polybook ";
 
 /// The name of the row that has the checksum of all others and of the table `Book`.
@@ -53,7 +53,7 @@ const ROOM: usize = LONGEST_VALUE - 64;
 /// [`verify`](super::verify) compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
-    /// The variant of chess; `standard` for what everybody plays.
+    /// The variant of chess; `standard` for standard chess.
     pub variant: String,
     /// Where the counts come from.
     pub provenance: Provenance,
@@ -120,8 +120,8 @@ impl Info {
         Ok(())
     }
 
-    /// Reads what there is; a database without the table says nothing of itself. What polybook alone writes
-    /// is read only where polybook wrote it.
+    /// Reads what there is; a database without the table says nothing of itself. Values that
+    /// polybook alone writes are read only where polybook wrote them.
     pub(super) fn read(db: &Connection, path: &Path) -> Result<Info> {
         let rows = Rows::of(db).sql(path, "read")?;
         let variant = rows.get("Variant").unwrap_or(STANDARD).to_owned();

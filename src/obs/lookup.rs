@@ -30,7 +30,7 @@ struct Fields<'a> {
     turn: &'a str,
     castling: &'a str,
     en_passant: &'a str,
-    /// Counters, operations, and what a variant needs.
+    /// Counters, operations, and the fields of a variant.
     rest: Vec<&'a str>,
 }
 

@@ -89,7 +89,7 @@ impl Order for ByEpd {
         let mut shift = u128::BITS;
         for byte in epd {
             let code = CODES[usize::from(*byte)];
-            // What has no code does not belong to a board. The rest is compared in full.
+            // A character without a code does not belong to a board. The rest is compared in full.
             if code == 0 || shift < 8 {
                 break;
             }

@@ -42,7 +42,7 @@ impl Row {
         size_of::<Row>() + self.epd.len() + self.mv.len() + comment
     }
 
-    /// Adds the games of another row of the same position and move. What only one of them remarks stays.
+    /// Adds the games of another row of the same position and move. A remark that only one of them has stays.
     pub(super) fn join(&mut self, other: Row) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);

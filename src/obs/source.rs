@@ -26,7 +26,7 @@ pub(super) struct Source {
     pub select: String,
     /// Orders the rows by EPD, byte by byte, then by move, then as in the table.
     pub order: String,
-    /// What to compare with to find a position.
+    /// The expression to compare with to find a position.
     pub epd: &'static str,
 }
 
@@ -84,7 +84,7 @@ pub(super) enum BadRow {
     Impossible(ObsError),
 }
 
-/// Reads what [`Source::select`] selects.
+/// Reads a row of [`Source::select`].
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, BadRow>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,
@@ -140,7 +140,7 @@ fn malformed(problem: String) -> Result<Row, BadRow> {
     Err(BadRow::Malformed(problem))
 }
 
-/// A cell that must hold a few printable characters; else what it does instead.
+/// A cell that must hold a few printable characters; else its fault.
 fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     match value {
         ValueRef::Text([]) => Err("is empty"),

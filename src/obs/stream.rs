@@ -64,7 +64,7 @@ impl Chunk {
 }
 
 impl Rows {
-    /// Reads what a query answers.
+    /// Reads the rows of a query.
     pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
         Rows::start(db, query, path, true)
     }

@@ -12,8 +12,8 @@ use crate::{
     task::Failure,
 };
 
-/// What the standard's own tool makes, and the index that its document advises under another name, so that
-/// the statement printed there still works.
+/// The tables that the standard's own tool makes, and the index that its document advises under another name, so
+/// that the statement printed there still works.
 pub(super) const TABLES: &str = "
     CREATE TABLE Book (
         ID INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -110,7 +110,7 @@ pub(super) struct BookTable<'a> {
     checksum: Checksum,
     /// A row as the checksum has it.
     text: Vec<u8>,
-    /// Set when what was inserted is lost.
+    /// Set when inserted rows are lost.
     failure: &'a Failure,
 }
 

@@ -32,7 +32,7 @@ const TOGETHER: usize = 32;
 /// Starting positions that are taken at once.
 const STARTS: usize = SHARED;
 
-/// What a walk calls with each position and its moves, from any thread, and with a value of the task's own.
+/// The function that a walk calls with each position and its moves, from any thread, with a value of the task's own.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
@@ -47,7 +47,7 @@ pub(super) struct LegalCount {
 /// Calls `visit` with each position that can be reached from the starts by counted moves, once, in any
 /// order. Works on all threads of the rayon pool that it is called in.
 ///
-/// Answers how many positions and moves there are that it did not come to. There are none unless two
+/// Returns how many positions and moves it did not reach. There are none unless two
 /// positions share a key.
 pub(super) fn walk<P, D, F>(
     counts: &Counts,
@@ -89,7 +89,7 @@ struct Walk<'a, F> {
     stop: &'a AtomicBool,
 }
 
-/// What a thread has that follows some lines.
+/// The data of a thread that follows some lines.
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
     parts: Vec<Part>,

@@ -35,7 +35,7 @@ use crate::{
 /// would be little else than their unused ends.
 const LARGE: u64 = 1 << 24;
 
-/// How often what has been written is sent to the disk.
+/// How often the written bytes are sent to the disk.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
 /// How many positions are found between two counts of the progress.
@@ -53,7 +53,7 @@ pub struct ObsWriter {
     file: AtomicFile,
 }
 
-/// What was written.
+/// The numbers of a written database.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Written {
     /// Rows of the table `Book`.
@@ -195,7 +195,7 @@ impl Made<'_> {
         let failure = Failure::default();
         let mut table = BookTable::new(&db, path, self.columns, &failure)?;
         // The disk has as much to do as the processor, so it is not left to the end. The system reports once that it
-        // lost what was written.
+        // lost the written bytes.
         let flush = || {
             task::fault("flush");
             file.sync_data().at(path, "write")

@@ -15,10 +15,10 @@ use crate::{
     sort::{ByteReader, ByteRun},
 };
 
-/// What the name of a player or event is that has none.
+/// The name of a player or event that has none.
 const NO_NAME: &str = "?";
 
-/// What the explorer needs of the games of a batch, whose names have no numbers yet.
+/// The explorer's facts about the games of a batch. Their names have no numbers yet.
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,

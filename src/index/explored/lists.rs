@@ -61,7 +61,7 @@ pub(in crate::index) struct PageMaker<'a> {
     chunk_bytes: usize,
     chunk: Vec<u8>,
     spilled: Option<SpillFile>,
-    /// What the items of the complete chunks add up to.
+    /// The sums of the items of the complete chunks.
     sums: ListSums<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! The explorer's data on their way into an index: rows of games, names, and the lists of who played what where.
+//! The explorer's data on their way into an index: rows of games, names, and the lists of games by position and player.
 
 mod best_games;
 mod games;

@@ -35,7 +35,7 @@ impl Index {
         Ok(self.contents()?.is_some())
     }
 
-    /// What the index has for the explorer, `None` if it was made without.
+    /// The sizes of the explorer's data, `None` if the index was made without.
     pub(crate) fn contents(&self) -> Result<Option<Contents>> {
         let Some(value) = self.value(layout::CONTENTS)? else {
             return Ok(None);
@@ -137,7 +137,7 @@ impl Index {
         }
     }
 
-    /// What all games of a list with sums add up to, and the years and months that have sums of their own.
+    /// The sums of all games of a list with sums, and the years and months that have sums of their own.
     pub(crate) fn sums_of_all(
         &self,
         subject: Subject,
@@ -155,7 +155,7 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// What the games of a year or a month add up to.
+    /// The sums of the games of a year or a month.
     pub(crate) fn sums(&self, subject: Subject, period: Period) -> Result<Vec<ClassSums>> {
         let key = sums_key(subject, period);
         let value = self.value(&key)?.unwrap_or_default();

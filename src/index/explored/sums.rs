@@ -29,7 +29,7 @@ use crate::{
 const MOST_MOVE_SUMS: usize = 7 << 15;
 const MOST_CLASSES: usize = 1 << 15;
 
-/// What the games of a period and a class add up to that played a move.
+/// The sums of the games of a period and a class that played a move.
 type MoveSums = FxHashMap<(Period, Class, BookMove), MoveSum>;
 
 /// The sums of a list, if it gets long enough to have some.

@@ -61,7 +61,7 @@ pub const VARIANT: &[u8] = b"variant";
 /// A key by which front-ends recognize another layout. Never written.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
-/// What there is of the explorer's data; absent in an index without.
+/// The key of the explorer's [`Contents`]; absent in an index without.
 pub const CONTENTS: &[u8] = b"xz";
 
 /// The key of an entry of rows, by its number.

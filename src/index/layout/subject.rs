@@ -7,7 +7,7 @@ use super::SiteId;
 use crate::position::Variant;
 
 /// What a list of games is about. Those of positions are the [identities](crate::position::Keyed::identity) of the
-/// positions. The others are hashes that nobody can calculate back, each kind with its own key: a name that meets a given
+/// positions. The others are one-way hashes, each kind with its own key: a name that meets a given
 /// position is found only by trying some 2^64 of them.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Subject(pub u64);

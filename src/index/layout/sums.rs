@@ -1,5 +1,5 @@
-//! The sums of the explorer: what the games of a position with very many of them add up to, so that a question whose
-//! filters are made of whole [periods](Period) and [classes](Class) need not go through the games.
+//! The explorer's sums of the games of a position that has very many of them. A question whose filters are whole
+//! [periods](Period) and [classes](Class) is answered from them, without going through the games.
 //!
 //! A position with more than [`SUMMED`] games has an entry for each period with games:
 //!
@@ -101,7 +101,7 @@ impl Class {
     }
 }
 
-/// What the games of a class add up to that played a move.
+/// The sums of the games of a class that played a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveSum {
     /// The move.
@@ -185,7 +185,7 @@ impl MoveSum {
     }
 }
 
-/// What the games of a class add up to.
+/// The sums of the games of a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClassSums {
     /// The class.

@@ -194,7 +194,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(handle)
     }
 
-    /// Writes what follows the bytes of a block, from their checksum.
+    /// Writes the trailer of a block, from the checksum of its bytes.
     fn write_trailer(&mut self, checksum: u32) -> io::Result<()> {
         let checksum = crc32c::crc32c_append(checksum, &[SNAPPY]);
         self.out.write_all(&[SNAPPY])?;
@@ -217,7 +217,7 @@ struct CompressedBlock<'a, W> {
     start: u64,
 }
 
-/// What Snappy compresses by itself.
+/// The bytes that Snappy compresses at a time.
 pub(super) const STRETCH: usize = 1 << 16;
 
 impl<'a, W: Write> CompressedBlock<'a, W> {

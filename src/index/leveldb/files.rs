@@ -34,7 +34,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Tables {
     directory: PathBuf,
     held: Vec<(u64, Arc<Table>)>,
-    /// What the others were like when the database was opened, by number.
+    /// The others, as they were when the database was opened, by number.
     others: Vec<(TableFile, Stamp)>,
     /// Those of the others that were asked for last.
     recent: Mutex<VecDeque<(u64, Arc<Table>)>>,

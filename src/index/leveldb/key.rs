@@ -9,14 +9,14 @@ pub(super) const TRAILER: usize = 8;
 /// The highest sequence number there is.
 const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
-/// What an entry says of its key.
+/// Whether an entry sets its key or deletes it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Deletion,
     Value,
 }
 
-/// What follows the user's key of a value.
+/// The trailer after the user's key of a value.
 #[inline]
 pub(super) fn trailer(sequence: u64) -> [u8; TRAILER] {
     (sequence << 8 | 1).to_le_bytes()

@@ -110,12 +110,12 @@ struct BlockStream<'t> {
     table: &'t Table,
     handle: Handle,
     is_compressed: bool,
-    /// What the trailer says.
+    /// The checksum in the trailer.
     checksum: u32,
-    /// The checksum of what was read, and how much that is.
+    /// The checksum of the bytes read so far, and how many they are.
     read_checksum: u32,
     read: u64,
-    /// What was read and is not yet unpacked, from a place on.
+    /// The bytes read, which are not yet unpacked from a place on.
     stored: Vec<u8>,
     at: usize,
     /// How many bytes have yet to be unpacked.
@@ -162,7 +162,7 @@ impl<'t> BlockStream<'t> {
         self.table.damaged(self.handle.offset, problem)
     }
 
-    /// Reads on, if little is left of what was read.
+    /// Reads on, if few of the bytes read are left.
     fn fill(&mut self) -> Result<()> {
         self.stored.drain(..self.at);
         self.at = 0;

@@ -30,7 +30,7 @@ const CURRENT: &str = "CURRENT";
 
 const COMPARATOR: &[u8] = b"leveldb.BytewiseComparator";
 
-/// What begins each field of an edit.
+/// The number with which each field of an edit begins.
 mod tag {
     pub(super) const COMPARATOR: u64 = 1;
     pub(super) const LOG_NUMBER: u64 = 2;
@@ -119,7 +119,7 @@ fn edit(tables: &[TableFile]) -> Vec<u8> {
     edit
 }
 
-/// What the edits of a manifest say together.
+/// The database after all edits of a manifest.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Version {
     comparator: Option<Vec<u8>>,

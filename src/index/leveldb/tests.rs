@@ -126,7 +126,7 @@ proptest! {
         let mut bytes = Vec::new();
         let mut builder = TableBuilder::new(&mut bytes);
         for (key, value) in &entries {
-            // What comes in parts ends its block, which only a long value does.
+            // A value in parts ends its block, and only a long value comes in parts.
             if value.len() > 5000 {
                 let put = |out: &mut dyn FnMut(&[u8]) -> std::io::Result<()>| value.chunks(part).try_for_each(out);
                 builder.add_long(key, value.len(), put).unwrap();
@@ -266,7 +266,7 @@ fn every_entry_of_a_table_is_passed() {
     assert_eq!(all_entries(&Database::open(dir.path()).unwrap()), entries);
 }
 
-/// What a database has, gone through in order.
+/// The entries of a database, in order.
 fn all_entries(database: &Database) -> Entries {
     let mut cursor = database.entries(b"", None, usize::MAX).unwrap();
     let mut found = Entries::new();

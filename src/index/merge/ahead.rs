@@ -198,7 +198,7 @@ impl<'a> ReadAhead<'a> {
         ranges.collect()
     }
 
-    /// Goes through what has been read of each input, from a key on.
+    /// Goes through the entries read of each input, from a key on.
     pub(super) fn cursors(&self, start: &[u8]) -> Vec<EntryCursor<'_>> {
         let inputs = self.inputs.iter();
         let cursors = inputs.map(|input| EntryCursor::from_key(&input.read, start));

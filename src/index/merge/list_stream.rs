@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What the keys of pages and chunks begin with.
+/// The beginning of the keys of pages and chunks.
 pub(super) const START: &[u8] = b"xp";
 
 /// The lists of an input whose subjects lie in a part. Those of names are left out, whose numbers change, but for

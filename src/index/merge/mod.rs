@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
 
-/// Makes one index of several, which is to the byte the index that [`MakeBook`](crate::MakeBook) makes of all their
+/// Makes one index of several, byte-identical with the index that [`MakeBook`](crate::MakeBook) makes of all their
 /// inputs in that order.
 ///
 /// ```
@@ -60,7 +60,7 @@ pub struct MergeIndexes {
     meter: Arc<Meter>,
 }
 
-/// What an index of several has.
+/// The size of a merged index.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MergedIndex {
     /// Games of all inputs.
@@ -164,7 +164,7 @@ fn room() -> Entries {
     Entries::with_room(WAVE / 64, WAVE + (64 << 10))
 }
 
-/// What the lists of the new index have in all.
+/// The totals of the lists of the new index.
 fn list_totals(plan: &Plan<'_>, explored: Option<&ExploredMerge>) -> Option<ListTotals> {
     let (explored, contents) = explored.zip(plan.contents.as_ref())?;
     let before: u64 = contents

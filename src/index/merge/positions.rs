@@ -169,7 +169,7 @@ impl ReadIds for Plan<'_> {
     }
 }
 
-/// What was joined.
+/// The joined entries.
 #[derive(Default)]
 struct Counted {
     positions: u64,

@@ -27,7 +27,7 @@ pub(super) struct CountsInput {
     directory: CountsDirectory,
     /// Its parts, if they are in order.
     ordered: Option<OrderedParts>,
-    /// What it is made of, if it has a sidecar.
+    /// Its inputs and variant, if it has a sidecar.
     origin: Option<(Provenance, VariantChoice)>,
 }
 
@@ -242,7 +242,7 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// What a run would have found in the games of counts.
+/// The outcome that the games of counts would have had.
 fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),

@@ -17,7 +17,7 @@ use crate::{
 
 /// An input of a run.
 pub(super) trait RunInput: Send + Sync {
-    /// Refuses what cannot be read, as far as that is known before it is read.
+    /// Refuses an input that cannot be read, if that is known before it is read.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ pub(super) trait RunInput: Send + Sync {
         None
     }
 
-    /// Reads it, and hands what it reads to the threads of the run.
+    /// Reads it, and hands its games or rows to the threads of the run.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ pub(super) trait OrderedInput: Sync {
 /// The facts about counts that are an input.
 pub(super) struct CountedBefore<'a> {
     pub path: &'a Path,
-    /// What they are made of and of which variant, if they say so.
+    /// Their inputs and their variant, if they state them.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// What all counts of the run are made of.
+    /// The inputs of all counts of the run.
     pub(super) fn provenance(&self, run: &MakeBook, games: Games) -> Provenance {
         let names = |(counted, named): (Option<CountedBefore<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -203,7 +203,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// An input of a run, as what it is.
+/// An input of a run, by its kind.
 fn opened(input: &Input) -> Result<Box<dyn RunInput + '_>> {
     #[cfg(feature = "parquet")]
     if let Some(counts) = counts::CountsInput::open(input)? {

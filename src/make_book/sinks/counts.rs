@@ -69,7 +69,7 @@ impl Sink for CountsSink<'_> {
 }
 
 impl CountsSink<'_> {
-    /// What the sidecar says of the counts.
+    /// The facts that the sidecar states.
     fn about(&self, counted: &Counted<'_>) -> About {
         let totals = &counted.report.totals;
         // Where the files lie is not of the counts.

@@ -26,7 +26,7 @@ struct IndexSink<'a> {
     games: Mutex<IndexedGames>,
     /// Which games reached a position.
     postings: Shards<Posting>,
-    /// What games played where, for the explorer.
+    /// The moves of the games by position, for the explorer.
     played: Option<Shards<Played>>,
 }
 
@@ -131,7 +131,7 @@ impl Sink for IndexSink<'_> {
 /// The records of all games, in the order of the inputs.
 struct IndexedGames {
     records: GameRecords,
-    /// What the explorer needs of them, if it is wanted.
+    /// The explorer's facts about them, if it is wanted.
     explored: Option<ExploredGames>,
     /// The key of the position that most games start from, and how many bytes the list of these takes.
     start: u64,
@@ -177,11 +177,11 @@ impl IndexedGames {
     }
 }
 
-/// What the index takes of a batch.
+/// The data that the index takes of a batch.
 struct IndexBatch<'a> {
     sink: &'a IndexSink<'a>,
     games: BatchGames,
-    /// What has to be added to the ids of the games, once all batches before are in order.
+    /// The number to add to the ids of the games, once all batches before are in order.
     first_id: u32,
 }
 
@@ -194,10 +194,10 @@ struct BatchGames {
     record_lengths: Vec<u32>,
     /// The first positions of games that count: ids and keys.
     starts: Vec<(u32, u64)>,
-    /// What the explorer needs of all games, if it is wanted, and what they played where.
+    /// The explorer's facts about all games, if it is wanted, and their moves by position.
     facts: GameFacts,
     played: Vec<Played>,
-    /// What else the explorer lists, under the ids of all games.
+    /// The explorer's other lists, with the ids of all games.
     lists: Vec<Played>,
 }
 

@@ -75,7 +75,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What the outputs of a run need besides its totals.
+/// The data that the outputs of a run need besides its totals.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
     /// Counts by the keys of positions.
@@ -158,7 +158,7 @@ pub(super) trait Sink: Send + Sync {
         None
     }
 
-    /// Refuses what cannot be written, before anything is.
+    /// Refuses an output that cannot be written, before anything is.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ pub(super) trait Sink: Send + Sync {
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished>;
 }
 
-/// What a sink takes of the games of one batch. Any thread may hold it.
+/// The data that a sink takes of the games of one batch. Any thread may hold it.
 pub(super) trait BatchSink: Send {
     /// Takes the next game; only its tags were read. The batch is at this offset of its input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
