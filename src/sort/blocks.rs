@@ -152,7 +152,7 @@ impl<R: Copy> Blocks<R> {
         }
     }
 
-    /// The records of a range: where they stand, or copied into `buffer` if they stand in several blocks.
+    /// The records of a range: in place, or copied into `buffer` if they are in several blocks.
     pub(super) fn range<'a>(
         &'a self,
         range: std::ops::Range<usize>,
@@ -207,7 +207,7 @@ mod tests {
             }
             let mut buffer = Vec::new();
             prop_assert_eq!(blocks.range(start..end, &mut buffer), &all[start..end]);
-            // What is given back is used again.
+            // Blocks that are given back are used again.
             let count = blocks.into_blocks().len();
             pool.give_back((0..count).map(|_| Vec::with_capacity(1)));
             prop_assert_eq!(pool.empty.lock().unwrap().len(), count);

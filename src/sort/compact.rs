@@ -80,7 +80,7 @@ impl<R: Record> Merging<'_, R> {
     }
 }
 
-/// Folds sorted records at the start of where they stand; answers how many are left.
+/// Folds sorted records in place, to the front. Returns how many are left.
 fn fold_in_place<R: Record>(records: &mut [u128]) -> usize {
     let mut fold = R::Fold::default();
     let mut kept = 0;

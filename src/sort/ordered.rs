@@ -1,8 +1,8 @@
-//! Records that come in ascending order already: they are merged and folded, and nothing is sorted that was.
+//! Merging and folding records that are already in ascending order, so that none is sorted again.
 //!
 //! The shards are shared out among the threads. A thread takes the next records of each source, as far as all
-//! sources have come, and merges these: a window that fits the cache. What is merged stays in memory as far as the
-//! quota of its shard goes, and goes to a temporary file past it, once.
+//! sources have come, and merges these: a window that fits the cache. The merged records of a shard stay in memory up
+//! to the shard's quota; past it they go to a temporary file, once.
 
 use std::{
     ops::Range,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// Merges the sources that `open` answers for each of so many equal `ranges` of shards, and keeps what is chosen.
+/// Merges the sources that `open` returns for each of this many equal `ranges` of shards, and keeps the chosen groups.
 /// `watch` is called now and then with the bytes in temporary files, and may end the merge. Works on all threads of the
 /// rayon pool that it is called in.
 ///
@@ -90,7 +90,7 @@ struct Writer<'a, R: Record, C> {
     folded: Vec<R>,
     /// Those that were chosen last.
     chosen: Vec<R>,
-    /// The shard that is open, and those behind it.
+    /// The shard that is open, and those after it.
     shards: Range<usize>,
     /// What the open shard has in memory.
     blocks: Blocks<R>,
@@ -164,7 +164,7 @@ impl<'a, R: Record, C: Choice<R>> Writer<'a, R, C> {
         self.keep()
     }
 
-    /// Keeps what is chosen of the first so many folded records.
+    /// Keeps the chosen groups of the first `records` folded records.
     fn judge(&mut self, records: usize) -> Result<()> {
         self.chosen.clear();
         let same = |a: &R, b: &R| a.rank() == b.rank();
@@ -281,7 +281,7 @@ const MARKS_OF_RECORD: usize = 8;
 pub(super) struct Windows<'a, R> {
     sources: Vec<Source<'a, R>>,
     sieve: Sieve,
-    /// The records of the window. Those behind them are old.
+    /// The records of the window. Those after them are old.
     window: Vec<R>,
 }
 
@@ -315,8 +315,7 @@ impl<'a, R: Record> Windows<'a, R> {
         }
     }
 
-    /// The next records of all sources, sorted, without some of which it is known that they are not chosen; `None` at
-    /// the end.
+    /// The next records of all sources, sorted, without some that are known not to be chosen; `None` at the end.
     pub(super) fn next(
         &mut self,
         choice: &impl Choice<R>,
@@ -347,7 +346,7 @@ impl<'a, R: Record> Windows<'a, R> {
             self.sift(last, choice, passed_over)
         };
         let window = &mut self.window[..records];
-        // The sort of the standard library finds what is in order, and merges it.
+        // The sort of the standard library finds runs that are in order, and merges them.
         window.sort();
         Ok(Some(window))
     }
@@ -361,7 +360,7 @@ impl<'a, R: Record> Windows<'a, R> {
         records
     }
 
-    /// Fills the window with what is ready; answers how many records these are.
+    /// Fills the window with the records that are ready. Returns how many these are.
     fn gather(&mut self, last: R) -> usize {
         let records = self.make_room(last);
         let mut rest = &mut self.window[..records];
@@ -373,8 +372,8 @@ impl<'a, R: Record> Windows<'a, R> {
         records
     }
 
-    /// Fills the window with what is ready, but for the records that are a group each and are not kept: most, which
-    /// need not be sorted then. Answers how many records the window has.
+    /// Fills the window with the records that are ready, but for those that are a group each and are not kept: most,
+    /// which need not be sorted then. Returns how many records the window has.
     fn sift(&mut self, last: R, choice: &impl Choice<R>, passed_over: &mut PassedOver) -> usize {
         let records = self.make_room(last);
         let firsts = self
@@ -406,7 +405,7 @@ impl<'a, R: Record> Windows<'a, R> {
     }
 }
 
-/// Tells which ranks of a window occur once. Of some it does not know.
+/// Finds ranks that occur once in a window, most of them.
 #[derive(Default)]
 struct Sieve {
     /// For each range of ranks: none, one, or more numbers.
@@ -416,7 +415,7 @@ struct Sieve {
 }
 
 impl Sieve {
-    /// Forgets all ranks, and expects so many between a `first` and a `last`.
+    /// Forgets all ranks, and expects this many between a `first` and a `last`.
     fn start(&mut self, first: u64, last: u64, records: usize) {
         let bits = (records * MARKS_OF_RECORD).next_power_of_two().ilog2();
         let length = u64::BITS - (last - first).leading_zeros();

@@ -59,23 +59,23 @@ pub(super) struct Unpacking {
 }
 
 impl Unpacking {
-    /// The record that `bytes` begin with, and how many bytes it takes. At least [`LONGEST`] must be there, whatever is
-    /// in those behind the record.
+    /// The record that `bytes` begin with, and how many bytes it takes. At least [`LONGEST`] must be there; those after
+    /// the record may be anything.
     #[inline]
     pub(super) fn take<R: Record>(&mut self, bytes: &[u8; LONGEST]) -> (R, usize) {
         let first = u128::from_le_bytes(*bytes.first_chunk().expect("there are more"));
         let head = first as u64;
         let length = (head >> SHORT & 0xf) as usize;
         let mask = ((1u128 << (8 * length)) - 1) as u64;
-        let behind = (first >> (8 * HEAD)) as u64;
+        let rest = (first >> (8 * HEAD)) as u64;
         if head & HAS_LOW == 0 {
-            self.last += behind & mask;
+            self.last += rest & mask;
             let short = head & ((1 << SHORT) - 1);
             return (R::from_short(self.last, short), HEAD + length);
         }
         let difference = *bytes.last_chunk().expect("there are more");
         self.last += u64::from_le_bytes(difference) & mask;
-        let bits = u128::from(self.last) << 64 | u128::from(behind);
+        let bits = u128::from(self.last) << 64 | u128::from(rest);
         (R::from_bits(bits), HEAD + LOW + length)
     }
 }

@@ -19,7 +19,7 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// The bits of the record.
     fn to_bits(self) -> u128;
 
-    /// Where the record stands among all, as a number that is spread about evenly over 64 bits. It never falls
+    /// The place of the record among all, as a number that is spread about evenly over 64 bits. It never falls
     /// when the record grows.
     fn rank(self) -> u64;
 
@@ -62,7 +62,7 @@ pub(crate) trait Fold: Default {
     /// sequence it hands over no more than it takes.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
-    /// Hands over what is left after the last record.
+    /// Hands over the rest after the last record.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 

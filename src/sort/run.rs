@@ -39,7 +39,7 @@ const CHECKSUM: usize = size_of::<u32>();
 /// Bytes that are read or written at once.
 pub(super) const BUFFER: usize = 4 * BLOCK;
 
-/// How many bytes of a file so many bytes of a run take.
+/// How many bytes of a file this many bytes of a run take.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM as u64
 }
@@ -73,7 +73,7 @@ impl RunFile {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Takes the next place in the file for a run of so many bytes.
+    /// Takes the next place in the file for a run of this many bytes.
     fn reserve(&self, bytes: u64) -> u64 {
         self.end.fetch_add(with_checksums(bytes), Ordering::Relaxed)
     }
@@ -96,7 +96,7 @@ impl RunFile {
         Ok(())
     }
 
-    /// Appends so many bytes of the run that begins at `start`, with whole blocks of it `before` them.
+    /// Appends this many bytes of the run that begins at `start`, with whole blocks of it `before` them.
     fn read(&self, start: u64, before: u64, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
         let place = start + with_checksums(before);
         let first = out.len();
@@ -406,7 +406,7 @@ pub(crate) struct ByteReader<'a> {
     next: u64,
     /// After its first `length` bytes it has [`LONGEST`] more, whatever they are.
     buffer: Vec<u8>,
-    /// What is still to be taken from the buffer.
+    /// Where the rest of the buffer begins.
     at: usize,
     length: usize,
 }
@@ -475,7 +475,7 @@ impl<'a> ByteReader<'a> {
         Ok(Some(text))
     }
 
-    /// Reads on after what is left in the buffer.
+    /// Reads on after the rest of the buffer.
     #[cold]
     fn fill(&mut self) -> Result<()> {
         self.buffer.copy_within(self.at..self.length, 0);

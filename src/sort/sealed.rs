@@ -39,7 +39,7 @@ impl<R: Record> Sealed<R> {
     }
 
     /// Calls `f` with the groups of records of a shard that are of the `same` kind, in ascending order.
-    /// A callback, because groups in memory are handed over where they stand.
+    /// A callback, because groups in memory are handed over in place.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl<R: Record> Sealed<R> {
         matches!(self.shards[shard], SealedShard::Memory(_))
     }
 
-    /// A record of a shard, if the shard is in memory and has so many.
+    /// A record of a shard by its number, if the shard is in memory and has it.
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
         match &self.shards[shard] {
@@ -175,9 +175,9 @@ impl<R: Record> Sealed<R> {
 /// Groups of records of one kind in blocks that follow one another.
 struct Groups<'a, R, I> {
     blocks: I,
-    /// What is left of the present block.
+    /// The rest of the present block.
     rest: &'a [R],
-    /// A group that is copied because it stands in several blocks, or at the end of one.
+    /// A group that is copied because it is in several blocks, or at the end of one.
     joined: Vec<R>,
 }
 
@@ -233,13 +233,10 @@ impl<'a, R: Copy, I: Iterator<Item = &'a [R]>> Groups<'a, R, I> {
 /// How many of the first records are of one kind.
 #[inline(always)]
 fn length_of_group<R: Copy>(records: &[R], same: &impl Fn(R, R) -> bool) -> usize {
-    let Some((first, behind)) = records.split_first() else {
+    let Some((first, rest)) = records.split_first() else {
         return 0;
     };
-    1 + behind
-        .iter()
-        .take_while(|next| same(*first, **next))
-        .count()
+    1 + rest.iter().take_while(|next| same(*first, **next)).count()
 }
 
 /// How many neighbouring shards share a temporary file, so that few files are open however much spills.

@@ -22,7 +22,7 @@ const FEWEST: usize = 1 << 10;
 
 /// A set of 128-bit fingerprints. Past its memory they go to sorted runs in temporary files.
 ///
-/// A run of so many fingerprints costs one read for each lookup. Two runs of about the same size become one, so
+/// A run of any length costs one read for each lookup. Two runs of about the same size become one, so
 /// there are few: for n times the fingerprints that memory holds, about log2 n.
 #[derive(Debug)]
 pub(crate) struct Seen {

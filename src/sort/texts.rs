@@ -98,7 +98,7 @@ pub(crate) struct TextSorter<O = Whole> {
     memory: Memory,
     /// How many of the first are wanted.
     limit: usize,
-    /// Of texts that begin with the same so many bytes, the first alone is wanted.
+    /// Of texts whose first this many bytes are equal, the first alone is kept.
     unique: Option<usize>,
     /// The texts in memory, each after its length.
     bytes: Vec<u8>,
@@ -190,7 +190,7 @@ impl<O: Order> TextSorter<O> {
         self.places = places;
     }
 
-    /// Drops what is not wanted; if much is left, it becomes a run.
+    /// Drops texts that are not wanted; if many are left, they become a run.
     fn make_room(&mut self) -> Result<()> {
         if self.limit == usize::MAX && self.unique.is_none() {
             return self.spill();

@@ -102,8 +102,8 @@ impl<R: Record> Unsorted<R> {
     }
 }
 
-/// Bits of a place behind the high half and the short form of a record, where a third one is packed.
-const BEHIND: u32 = u64::BITS - SHORT;
+/// Bits of a place after the high half and the short form of a record, where a third one is packed.
+const LOW: u32 = u64::BITS - SHORT;
 
 const LOWEST: u64 = (1 << SHORT) - 1;
 
@@ -121,8 +121,8 @@ const LOWEST: u64 = (1 << SHORT) - 1;
 /// | 0-18 | its short form |
 #[inline]
 fn pack<R: Record>([first, second, third]: [R; TOGETHER]) -> Option<[R; PLACES]> {
-    let place = |record: R, short: u64, behind: u64| {
-        let low = short << BEHIND | behind;
+    let place = |record: R, short: u64, rest: u64| {
+        let low = short << LOW | rest;
         R::from_bits(u128::from(high(record)) << 64 | u128::from(low))
     };
     let (Some(first_short), Some(second_short), Some(third_short)) =
@@ -140,12 +140,12 @@ fn pack<R: Record>([first, second, third]: [R; TOGETHER]) -> Option<[R; PLACES]>
 
 #[inline]
 fn unpack<R: Record>([first, second]: [R; PLACES]) -> [R; TOGETHER] {
-    let (behind_first, behind_second) = (first.to_bits() as u64, second.to_bits() as u64);
-    let third = behind_first << SHORT | behind_second >> SHORT & LOWEST;
+    let (first_low, second_low) = (first.to_bits() as u64, second.to_bits() as u64);
+    let third = first_low << SHORT | second_low >> SHORT & LOWEST;
     [
-        R::from_short(high(first), behind_first >> BEHIND),
-        R::from_short(high(second), behind_second >> BEHIND),
-        R::from_short(third, behind_second & LOWEST),
+        R::from_short(high(first), first_low >> LOW),
+        R::from_short(high(second), second_low >> LOW),
+        R::from_short(third, second_low & LOWEST),
     ]
 }
 
