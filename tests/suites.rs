@@ -282,9 +282,9 @@ fn suites_of_games_have_the_lines_that_were_played() {
     assert_eq!(
         movetexts(&pgn.join("\n")),
         [
-            "1. d4 d5 2. c4 e6 {2 games, White scored 75.0%; by all ways to the position 4 games, White scored 62.5%} *",
-            "1. c4 d5 2. d4 e6 {1 game, White scored 0.0%; by all ways to the position 4 games, White scored 62.5%} *",
-            "1. c4 e6 2. d4 d5 {1 game, White scored 100.0%; by all ways to the position 4 games, White scored 62.5%} *",
+            "1. d4 d5 2. c4 e6 {2 games, White scored 75.0%; by any move order 4 games, White scored 62.5%} *",
+            "1. c4 d5 2. d4 e6 {1 game, White scored 0.0%; by any move order 4 games, White scored 62.5%} *",
+            "1. c4 e6 2. d4 d5 {1 game, White scored 100.0%; by any move order 4 games, White scored 62.5%} *",
         ]
     );
     assert!(!dir.join("book.bin").exists());

@@ -245,7 +245,7 @@ impl Ranker<'_> {
         let note = match note_of_games(line.stats) {
             line_note if line.stats == end.stats => line_note,
             line_note => format!(
-                "{line_note}; by all ways to the position {}",
+                "{line_note}; by any move order {}",
                 note_of_games(end.stats)
             ),
         };

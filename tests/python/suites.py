@@ -108,7 +108,7 @@ with open(pgn) as file:
             own = lines[line]
             order.append(own.games)
             same = (own.games, own.points) == (here.games, here.points)
-            expected = f"{own}" if same else f"{own}; by all ways to the position {here}"
+            expected = f"{own}" if same else f"{own}; by any move order {here}"
         else:
             expected = f"{here}"
             board = chess.Board()
