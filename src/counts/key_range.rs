@@ -179,7 +179,7 @@ impl<'a> OrderedRows<'a> {
         Ok(before)
     }
 
-    /// Reads rows of the open row group; answers how many, and their games. None are left if there are none.
+    /// Reads rows of the open row group; returns how many, and their games. None are left if there are none.
     fn read(&mut self, batch: &mut CountBatch) -> Result<(u64, u64), CountsError> {
         let open = self.open.as_mut().expect("a row group is open");
         let read = open.left.min(BATCH);

@@ -161,7 +161,7 @@ impl OrderedParts {
         self.0.iter().try_for_each(check)
     }
 
-    /// Makes sure that every row of every part was read, and answers the sum of their games.
+    /// Makes sure that every row of every part was read, and returns the sum of their games.
     ///
     /// # Errors
     ///

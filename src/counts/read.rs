@@ -191,7 +191,7 @@ impl Part {
         Ok(self.named(columns)?.identity.is_some())
     }
 
-    /// Hands all rows to `f`, some thousand at a time. Answers the sum of their games.
+    /// Hands all rows to `f`, some thousand at a time. Returns the sum of their games.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl Part {
         })
     }
 
-    /// Hands all positions in which games started to `f`, some at a time. Answers how many games these are.
+    /// Hands all positions in which games started to `f`, some at a time. Returns how many games these are.
     ///
     /// # Errors
     ///
@@ -239,7 +239,7 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Reads the file with `read`, which answers its rows and games, and compares them with the sidecar.
+    /// Reads the file with `read`, which returns its rows and games, and compares them with the sidecar.
     fn read_file(
         &self,
         read: impl FnOnce(&mut ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,

@@ -25,7 +25,7 @@ pub fn is_counts(path: &Path) -> bool {
 }
 
 /// Whether counts may be made where something is already: an empty directory always, counts of polybook with
-/// `force`. Answers the files of the counts.
+/// `force`. Returns the files of the counts.
 ///
 /// # Errors
 ///

@@ -177,7 +177,7 @@ impl Rows {
         Some(self.first + at as u64)
     }
 
-    /// Appends all rows to a batch, by their keys; answers the sum of their games.
+    /// Appends all rows to a batch, by their keys; returns the sum of their games.
     pub(super) fn push_to(&self, batch: &mut CountBatch) -> Result<u64, CountsError> {
         let mut sum = 0;
         for first in (0..self.len()).step_by(CHUNK) {
@@ -214,7 +214,7 @@ impl Rows {
         usual & with_key & (bits.cast_unsigned() < SMALL)
     }
 
-    /// Appends rows that are [usual](Rows::are_usual) to a batch; answers the sum of their games.
+    /// Appends rows that are [usual](Rows::are_usual) to a batch; returns the sum of their games.
     fn push_usual(&self, chunk: Range<usize>, batch: &mut CountBatch) -> u64 {
         let [wins, draws, losses] = &self.games;
         let columns = self.keys[chunk.clone()].iter();

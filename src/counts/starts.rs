@@ -82,7 +82,7 @@ pub(super) fn write_starts(
     }))
 }
 
-/// Hands the starts of a file to `f`, some at a time. Answers how many rows and games they are.
+/// Hands the starts of a file to `f`, some at a time. Returns how many rows and games they are.
 pub(super) fn read_starts(
     file: &mut ParquetFile,
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,

@@ -62,7 +62,7 @@ pub(super) fn scan<R: Record>(
 }
 
 /// Calls `f` with the numbers and the records of the groups whose first record lies in a piece, which may go on after
-/// it. Answers the number after the last of them.
+/// it. Returns the number after the last of them.
 pub(super) fn scan_groups<R: Record, G: PartialEq>(
     records: &Sealed<R>,
     piece: &Piece,

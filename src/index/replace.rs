@@ -13,7 +13,7 @@ use super::{
 use crate::error::{At, Error, Result};
 
 /// Whether an index may be made where something is already: an empty directory always, an index with
-/// `force`. Answers the files of the index.
+/// `force`. Returns the files of the index.
 ///
 /// # Errors
 ///

@@ -422,7 +422,7 @@ impl Check<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks a list that is not in its page. Answers how many entries it has.
+    /// Checks a list that is not in its page. Returns how many entries it has.
     fn list_apart(&mut self, subject: Subject, apart: Apart, contents: Contents) -> Result<u64> {
         let (mut entries, mut least, mut left) = (0, 0, apart.items);
         while left > 0 {

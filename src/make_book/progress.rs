@@ -171,7 +171,7 @@ impl Progress {
         meter.advance(1);
     }
 
-    /// Begins a phase, whose work is counted on the meter that is answered.
+    /// Begins a phase. Its work is counted on the meter that is returned.
     pub(super) fn enter(&self, phase: Phase) -> &Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.meter(phase)

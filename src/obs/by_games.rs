@@ -73,7 +73,7 @@ impl ByGames {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read, or what `f` answers.
+    /// A temporary file that cannot be read, or the errors of `f`.
     pub(super) fn drain(&mut self, mut f: impl FnMut(Row) -> Result<()>) -> Result<()> {
         if self.spilled.is_none() {
             self.bytes = 0;
@@ -111,7 +111,7 @@ fn write(row: &Row, number: u64) -> Vec<u8> {
     text
 }
 
-/// Reads what [`write`] wrote.
+/// Reads a row that [`write`] wrote.
 fn read(epd: &str, text: &[u8]) -> Row {
     const NUMBER: usize = size_of::<u64>();
     let (text, numbers) = text

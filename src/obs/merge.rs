@@ -43,7 +43,7 @@ pub struct Merged {
 /// Makes a database of several: a move of a position has the games of all of them. Whether it is to be
 /// played comes from the first that knows it, a remark from the first that has one.
 ///
-/// Answers what became of the databases, and the new one, which is not in place yet. If all of them hold
+/// Returns what became of the databases, and the new one, which is not in place yet. If all of them hold
 /// every move, it is exactly the database of all the games; [`Info::selection`] says whether they do. Databases
 /// without an index of their EPDs are sorted in `memory`.
 ///
@@ -120,7 +120,7 @@ fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
     Ok(joined)
 }
 
-/// Adds up the rows of all databases; answers which were passed over.
+/// Adds up the rows of all databases; returns which were passed over.
 fn merge_rows(
     databases: Vec<Obs>,
     inserter: &mut Inserter<'_, '_>,

@@ -87,7 +87,7 @@ impl SortedRows {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read, or what `f` answers.
+    /// A temporary file that cannot be read, or the errors of `f`.
     pub(super) fn for_each(mut self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let in_memory = InMemory::new(&self.piles, &mut self.places, &self.starts);
         for packed in merged(in_memory, &self.piles) {

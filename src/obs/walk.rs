@@ -204,7 +204,7 @@ impl<F> Walk<'_, F> {
     }
 }
 
-/// Fills the empty `legal` with the moves that are legal in a position; answers how many are not.
+/// Fills the empty `legal` with the moves that are legal in a position; returns how many are not.
 fn legal_counts<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     legal.extend(moves.iter().filter_map(|count| {
         let mv = pos.quick_move(count.mv).or_else(|| count.mv.to_move(pos))?;

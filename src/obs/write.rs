@@ -137,7 +137,7 @@ impl ObsWriter {
         Ok((Written { rows, strays }, finished))
     }
 
-    /// Writes the rows that `insert` inserts, in order; answers how many there are.
+    /// Writes the rows that `insert` inserts, in order; returns how many there are.
     pub(super) fn insert_all(
         mut self,
         made: Made<'_>,

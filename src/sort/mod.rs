@@ -1,6 +1,6 @@
-//! The stores that spill to sorted runs in temporary files and merge them: what may outgrow memory goes through here.
+//! The stores that spill to sorted runs in temporary files and merge them: all data that may outgrow memory is here.
 //!
-//! | what comes | store |
+//! | data | store |
 //! |---|---|
 //! | records of 128 bits, folded | [`Shards`], which give [`Sealed`] records |
 //! | the same in ascending order already | [`merge_ordered`] |

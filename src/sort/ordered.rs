@@ -29,7 +29,7 @@ use crate::error::Result;
 ///
 /// # Errors
 ///
-/// A temporary file that cannot be written, what the sources answer, and what `watch` answers.
+/// A temporary file that cannot be written, and the errors of the sources and of `watch`.
 pub(crate) fn merge_ordered<'a, R: Record>(
     ranges: usize,
     memory: &Memory,
@@ -70,7 +70,7 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     Ok((Sealed::new(all), passed_over))
 }
 
-/// What all threads share.
+/// The data that all threads share.
 struct Shared<'a, R> {
     pool: Pool<R>,
     /// How many records of a shard stay in memory.
@@ -92,9 +92,9 @@ struct Writer<'a, R: Record, C> {
     chosen: Vec<R>,
     /// The shard that is open, and those after it.
     shards: Range<usize>,
-    /// What the open shard has in memory.
+    /// The records of the open shard in memory.
     blocks: Blocks<R>,
-    /// What it has in the file. If it has, that is all.
+    /// Its records in the file: if there are some, these are all.
     run: Option<ByteRun>,
     file: Option<Arc<RunFile>>,
     done: Vec<SealedShard<R>>,
@@ -180,7 +180,7 @@ impl<'a, R: Record, C: Choice<R>> Writer<'a, R, C> {
         self.keep()
     }
 
-    /// Keeps what was chosen.
+    /// Keeps the chosen records.
     fn keep(&mut self) -> Result<()> {
         let Shared { pool, quota, .. } = self.shared;
         if self.run.is_some() {
@@ -267,7 +267,7 @@ pub(crate) trait Choice<R>: Sync {
     fn keeps_all(&self) -> bool;
 }
 
-/// What a choice did not keep.
+/// The groups and records that a choice did not keep.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct PassedOver {
     pub groups: u64,
@@ -287,7 +287,7 @@ pub(super) struct Windows<'a, R> {
 
 struct Source<'a, R> {
     rows: Box<dyn Ascending<R> + 'a>,
-    /// What was read of it, from `at` on not yet merged.
+    /// The records read of it; those from `at` on are not yet merged.
     read: Vec<R>,
     at: usize,
     /// How many records of it the window has.
@@ -331,7 +331,7 @@ impl<'a, R: Record> Windows<'a, R> {
             }
         }
         self.sources.retain(|source| !source.read.is_empty());
-        // What follows in the source that has come least far is not known, so the others wait for it there.
+        // Stop at the smallest last record: the source of that record may have more before those of the others.
         let Some(last) = self.sources.iter().filter_map(|s| s.read.last()).min() else {
             return Ok(None);
         };
@@ -351,7 +351,7 @@ impl<'a, R: Record> Windows<'a, R> {
         Ok(Some(window))
     }
 
-    /// Makes room for all records that are ready; answers how many these are.
+    /// Makes room for all records that are ready; returns how many these are.
     fn make_room(&mut self, filler: R) -> usize {
         let records = self.sources.iter().map(|source| source.ready).sum();
         if self.window.len() < records {

@@ -52,7 +52,7 @@ impl Packing {
     }
 }
 
-/// Unpacks what was packed.
+/// Unpacks records.
 #[derive(Default, Debug)]
 pub(super) struct Unpacking {
     last: u64,

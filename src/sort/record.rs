@@ -1,4 +1,4 @@
-//! What the sorter must know of a record.
+//! The traits of records that the sorter needs.
 
 use std::{fmt::Debug, marker::PhantomData};
 

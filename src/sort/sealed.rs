@@ -245,7 +245,7 @@ pub(super) const SHARDS_PER_FILE: usize = 8;
 /// How many runs are merged at once; more are merged in several rounds.
 const FAN_IN: usize = 64;
 
-/// What sealing needs.
+/// The means of sealing.
 pub(super) struct Sealing<'a, R> {
     pub pool: &'a Pool<R>,
     /// How many records may be in memory.
@@ -273,7 +273,7 @@ impl Room {
 }
 
 impl<R: Record> Sealing<'_, R> {
-    /// Seals the shards. What spilled is merged into memory as far as there is room. Works on all threads of the rayon
+    /// Seals the shards. Spilled runs are merged into memory as far as there is room. Works on all threads of the rayon
     /// pool that it is called in.
     pub(super) fn seal(&self, mut shards: Vec<Shard<R>>) -> Result<Sealed<R>> {
         let held: usize = shards.iter().map(Shard::len).sum();
@@ -306,7 +306,7 @@ impl<R: Record> Sealing<'_, R> {
         sealed.collect()
     }
 
-    /// Merges what a shard has in a file and in memory, in several rounds where the runs are many: into memory, or at
+    /// Merges all records of a shard, from its file and memory, in several rounds where the runs are many: into memory, or at
     /// the end of a file.
     fn merge(
         &self,

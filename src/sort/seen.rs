@@ -13,7 +13,7 @@ use crate::error::Result;
 /// Records of a run between two whose high bits are kept in memory: they are read at once.
 const STRIDE: usize = BLOCK / size_of::<u128>();
 
-/// What a fingerprint takes of the memory at most: in the table, half empty after it grew, and in the list that
+/// The most memory that a fingerprint takes: in the table, half empty after it grew, and in the list that
 /// is sorted.
 const BYTES: usize = 64;
 
@@ -55,7 +55,7 @@ impl Seen {
         }
     }
 
-    /// Adds a fingerprint; answers whether it is new.
+    /// Adds a fingerprint; returns whether it is new.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl SeenRun {
 
     fn contains(&self, fingerprint: u128) -> Result<bool> {
         let high = high_bits(fingerprint);
-        // What comes in order needs no look at the files.
+        // Fingerprints in ascending order need no look at the files.
         if high > self.last {
             return Ok(false);
         }

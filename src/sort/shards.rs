@@ -60,7 +60,7 @@ impl<R: Record> Partition<R> {
 pub(super) struct Shard<R> {
     pub new: Unsorted<R>,
     pub sorted: Blocks<R>,
-    /// What was spilled to the file of the shard.
+    /// The runs that were spilled to the file of the shard.
     pub runs: Vec<Run>,
 }
 
@@ -261,7 +261,7 @@ impl Sorter {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read, or what `f` answers.
+    /// A temporary file that cannot be written or read, or the errors of `f`.
     pub(crate) fn for_each(mut self, mut f: impl FnMut(u128) -> Result<()>) -> Result<()> {
         self.append()?;
         // A pool of its own: the one that is shared panics if its threads cannot be started.

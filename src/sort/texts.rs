@@ -26,7 +26,7 @@ pub(crate) trait Order: 'static {
     /// How many bytes of a key go into its prefix at most.
     const PREFIX: usize;
 
-    /// What the text is sorted by.
+    /// The part of a text by which it is sorted.
     fn key(text: &[u8]) -> &[u8];
 
     /// The first bytes of a key as a number that sorts as they do. Its lowest byte is 0 if it is of fewer bytes than
@@ -152,7 +152,7 @@ impl<O: Order> TextSorter<O> {
         Ok(())
     }
 
-    /// What the texts in memory take.
+    /// The bytes that the texts in memory take.
     fn taken(&self) -> usize {
         self.bytes.len() + size_of::<Place>() * self.places.len()
     }

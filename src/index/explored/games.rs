@@ -120,7 +120,7 @@ impl ExploredGames {
         }
     }
 
-    /// Takes the games of the next batch, and answers their lists.
+    /// Takes the games of the next batch, and returns their lists.
     pub(crate) fn push_all(&mut self, facts: GameFacts) -> Result<Vec<Played>> {
         let first_id = self.games as u32;
         let mut lists = facts.players;
@@ -134,7 +134,7 @@ impl ExploredGames {
         Ok(lists)
     }
 
-    /// Takes the next game with the names of White, Black and the event, and adds the lists of new names. Answers the
+    /// Takes the next game with the names of White, Black and the event, and adds the lists of new names. Returns the
     /// numbers of the names.
     pub(crate) fn push(
         &mut self,

@@ -163,7 +163,7 @@ impl<'a> PageMaker<'a> {
         }
     }
 
-    /// Completes the present page, and answers how many entries there are by then.
+    /// Completes the present page, and returns how many entries there are by then.
     pub(in crate::index) fn complete_page(&mut self) -> Result<usize> {
         self.end_list()?;
         self.end_page();

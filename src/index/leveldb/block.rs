@@ -170,7 +170,7 @@ impl EntryState {
     }
 }
 
-/// Reads an entry up to its value: makes its key of the one before, and answers how long the value is.
+/// Reads an entry up to its value: makes its key of the one before, and returns how long the value is.
 #[inline]
 pub(super) fn read_key(fields: &mut Fields<'_>, key: &mut Vec<u8>) -> Option<usize> {
     let (shared, unshared, value_len) = (fields.size()?, fields.size()?, fields.size()?);

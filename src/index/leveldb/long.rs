@@ -214,7 +214,7 @@ impl<'t> BlockStream<'t> {
     }
 }
 
-/// Unpacks the first `len` bytes that Snappy compressed by themselves. Answers how many bytes they take.
+/// Unpacks the first `len` bytes that Snappy compressed by themselves. Returns how many bytes they take.
 fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     let taken = stored_len(stored, len)?;
     let mut whole = Vec::with_capacity(taken + 5);

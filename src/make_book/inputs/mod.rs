@@ -59,7 +59,7 @@ pub(super) trait OrderedInput: Sync {
     /// A file that was altered.
     fn check_bytes(&self) -> Result<()>;
 
-    /// Makes sure that all rows were read, and answers how many games they have in all.
+    /// Makes sure that all rows were read, and returns how many games they have in all.
     ///
     /// # Errors
     ///

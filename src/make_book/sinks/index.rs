@@ -151,7 +151,7 @@ impl IndexedGames {
         }
     }
 
-    /// Keeps the records of the next batch, which is of `input`, and answers the number of its first game.
+    /// Keeps the records of the next batch, which is of `input`, and returns the number of its first game.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
