@@ -306,8 +306,8 @@ impl<R: Record> Sealing<'_, R> {
         sealed.collect()
     }
 
-    /// Merges all records of a shard, from its file and memory, in several rounds where the runs are many: into memory, or at
-    /// the end of a file.
+    /// Merges all records of a shard, from its file and memory, in several rounds where the runs are many: into memory, or
+    /// at the end of a file.
     fn merge(
         &self,
         mut runs: Vec<Run>,
