@@ -87,7 +87,7 @@ pub enum Error {
     },
 }
 
-/// The kinds of [`Error`], for a program that acts on them. The text of the error has the details.
+/// The kinds of [`enum@Error`], for a program that acts on them. The text of the error has the details.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {

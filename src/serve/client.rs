@@ -39,6 +39,8 @@ struct Limits {
     texts: usize,
     /// Bytes of large answers that are not sent yet.
     unsent: usize,
+    /// Large answers that wait until others are sent.
+    waiting: usize,
 }
 
 const OF_SERVER: Limits = Limits {
@@ -47,6 +49,7 @@ const OF_SERVER: Limits = Limits {
     requests: 256,
     texts: 64,
     unsent: 64 << 20,
+    waiting: 8,
 };
 
 const OF_ADDRESS: Limits = Limits {
@@ -54,6 +57,7 @@ const OF_ADDRESS: Limits = Limits {
     requests: 32,
     texts: 2,
     unsent: 16 << 20,
+    waiting: Semaphore::MAX_PERMITS,
 };
 
 /// On this machine all clients have the same address.
@@ -62,6 +66,7 @@ const OF_THIS_MACHINE: Limits = Limits {
     requests: Semaphore::MAX_PERMITS,
     texts: Semaphore::MAX_PERMITS,
     unsent: Semaphore::MAX_PERMITS,
+    waiting: Semaphore::MAX_PERMITS,
 };
 
 /// Permits, as many as the limits say.
@@ -70,6 +75,7 @@ struct Capacity {
     requests: Arc<Semaphore>,
     texts: Arc<Semaphore>,
     unsent: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
 }
 
 impl Capacity {
@@ -80,6 +86,7 @@ impl Capacity {
             requests: permits(limits.requests),
             texts: permits(limits.texts),
             unsent: permits(limits.unsent),
+            waiting: permits(limits.waiting),
         })
     }
 }
@@ -226,7 +233,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// An address that has too much to read, and waiting too long for others to read theirs.
+    /// An address that has too much to read, and too many that wait, or wait too long, for others to read theirs.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
@@ -236,8 +243,15 @@ impl Client {
         let own = Arc::clone(&self.share.unsent).try_acquire_many_owned(permits);
         let too_much = |_| Refusal::unavailable("read the answers that you asked for before");
         let own = own.map_err(too_much)?;
-        let unsent = Arc::clone(&self.server.unsent).acquire_many_owned(permits);
-        Ok(content.holding((own, in_time(unsent).await?)))
+        let unsent = || Arc::clone(&self.server.unsent);
+        if let Ok(unsent) = unsent().try_acquire_many_owned(permits) {
+            return Ok(content.holding((own, unsent)));
+        }
+        let waits = self.server.waiting.try_acquire();
+        let _waits =
+            waits.map_err(|_| Refusal::unavailable("too many large answers: ask again"))?;
+        let unsent = in_time(unsent().acquire_many_owned(permits)).await?;
+        Ok(content.holding((own, unsent)))
     }
 }
 
@@ -305,6 +319,21 @@ mod tests {
             assert_eq!(unsent(), OF_ADDRESS.unsent);
             drop(largest);
             assert_eq!(unsent(), 0);
+
+            // While all of the server's bytes are taken, a few answers wait and further ones are refused.
+            let server = Arc::clone(&client.server);
+            let taken = Arc::clone(&server.unsent).try_acquire_many_owned(OF_SERVER.unsent as u32);
+            let _waiting = server
+                .waiting
+                .try_acquire_many(OF_SERVER.waiting as u32 - 1);
+            let waits = client.to_be_sent(content(1 << 20));
+            let mut waits = std::pin::pin!(waits);
+            let soon = std::time::Duration::from_millis(10);
+            assert!(timeout(soon, &mut waits).await.is_err());
+            let refusal = client.to_be_sent(content(1 << 20)).await;
+            assert_eq!(refusal.map(|_| ()).unwrap_err().status(), 503);
+            drop(taken);
+            assert!(waits.await.is_ok());
         });
     }
 }

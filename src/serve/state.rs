@@ -32,7 +32,7 @@ use crate::{
 const READERS: usize = 4;
 
 /// A page of texts takes no further game once it has this size.
-const LONG_PAGE: usize = 8 << 20;
+const LONG_PAGE: usize = 7 << 20;
 
 /// Whether texts are read on, which is asked again and again while much is read.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
@@ -104,7 +104,7 @@ impl Workers {
     }
 
     /// Makes a content on a thread once one is free, unless the client has gone by then. The permit is kept until the
-    /// content may be sent, or until it is made if the client goes.
+    /// content is made, also if the client goes meanwhile.
     ///
     /// # Errors
     ///
@@ -126,7 +126,9 @@ impl Workers {
         };
         let ended = || Refusal::unavailable("the server has ended");
         self.jobs.send(Box::new(job)).map_err(|_| ended())?;
-        let (made, _permit) = receiver.await.map_err(|_| ended())?;
+        let (made, permit) = receiver.await.map_err(|_| ended())?;
+        // Others are answered while a large content waits for its turn.
+        drop(permit);
         client.to_be_sent(made?).await
     }
 }

@@ -487,7 +487,13 @@ impl<'a> ByteReader<'a> {
                 let passed = self.next % BLOCK as u64;
                 let before = self.next - passed;
                 let bytes = (self.filed - before).min(BUFFER as u64);
-                file.read(self.start, before, bytes as usize, &mut self.buffer)?;
+                let read = file.read(self.start, before, bytes as usize, &mut self.buffer);
+                if read.is_err() {
+                    // Nothing of a block that is not what was written is read on.
+                    self.length = 0;
+                    self.next = self.filed;
+                }
+                read?;
                 self.next = before + bytes;
                 self.at = passed as usize;
             }
