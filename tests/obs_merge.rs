@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{fails, ok, run, sample, temp};
+use crate::common::{fails, ok, ok_json, run, sample, temp};
 use polybook::{
     Error,
     obs::{ObsError, ObsWriter, merge_databases},
@@ -261,4 +261,61 @@ fn a_file_that_is_no_database_is_not_replaced() {
     assert!(error.contains("notes.txt"), "{error}");
     let kept = fs::read(dir.path().join("notes.txt")).unwrap();
     assert_eq!(kept, b"precious");
+}
+
+#[test]
+fn a_sum_of_differently_filtered_databases_loses_no_row() {
+    let dir = temp();
+    let pgn = sample("famous.pgn");
+    let make = |options: &str, out: &str| {
+        let pgn = pgn.display();
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} {options} --obs {out}.db3"),
+        );
+    };
+    make("--min-game 1", "all");
+    make("--min-game 1 --only-white", "white");
+    make("--min-game 1 --only-black", "black");
+    ok(
+        dir.path(),
+        "merge-book -q white.db3 black.db3 --out sides.db3",
+    );
+    assert!(rows(&dir.path().join("sides.db3")) == rows(&dir.path().join("all.db3")));
+    for name in ["all", "sides"] {
+        ok(
+            dir.path(),
+            &format!("convert -q {name}.db3 {name}.bin --min-game 1 --comment x"),
+        );
+    }
+    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert!(bytes("sides.bin") == bytes("all.bin"));
+    ok(dir.path(), "convert -q sides.db3 sides.bin --min-game 1");
+    let header = ok(dir.path(), "pgheader -s sides.bin");
+    assert!(!header.contains("--only"), "{header}");
+
+    // Games and scores alike, and each row of a sum passes the filter that it says.
+    make("--min-game 3 --min-score 40", "often");
+    make("--min-game 2 --only-white", "seldom");
+    ok(
+        dir.path(),
+        "merge-book -q often.db3 seldom.db3 --out sum.db3",
+    );
+    let merged = rows(&dir.path().join("sum.db3"));
+    let games = |row: &Row| row.3 + row.4 + row.5;
+    assert!(
+        merged.iter().any(|row| games(row) == 2) && merged.iter().any(|row| row.0.contains(" b "))
+    );
+    let table = ok_json(dir.path(), "convert -q sum.db3 sum.csv --json");
+    assert_eq!(
+        (&table["entries"], &table["left_out"]),
+        (&merged.len().into(), &0.into())
+    );
+
+    // What was dropped is said of sums too, and of sums of these.
+    ok(dir.path(), "merge-book -q all.db3 sum.db3 --out again.db3");
+    let output = run(dir.path(), "merge-book again.db3 --out last.db3");
+    let warning = String::from_utf8(output.stderr).unwrap();
+    let filters = "made with --min-score 40 | --min-game 2 --only-white, so moves may be missing";
+    assert!(warning.contains(filters), "{warning}");
 }

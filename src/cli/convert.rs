@@ -23,7 +23,7 @@ use super::{
     suite::SuiteArgs,
     usage::Usage,
     variant::{self, refuse_other},
-    weighting::{WeightingArgs, left_out_by},
+    weighting::WeightingArgs,
 };
 
 /// Make a Polyglot book, an opening suite or a table from a book or a database
@@ -162,7 +162,7 @@ fn of_database(
         args.suite.refuse(SUITES)?;
     }
     let suite = args.suite.suite(asked, &args.resources.memory())?;
-    if let Some(options) = left_out_by(&obs.info().selection).filter(|_| format.is_suite()) {
+    if let Some(options) = obs.info().dropped().filter(|_| format.is_suite()) {
         context.say(&format!(
             "warning: {}: made with {options}, so lines and scores lack the games of other moves\n",
             input::name(&args.input)

@@ -21,7 +21,6 @@ use super::{
     progress::Bar,
     resources::MemoryArgs,
     usage::Usage,
-    weighting::left_out_by,
 };
 
 /// Merge Polyglot books, or OOBS databases
@@ -228,7 +227,7 @@ fn merge_databases(
 
 /// Sums are exact only if no database left moves out.
 fn warning_of_missing_moves(path: &Path) -> anyhow::Result<Option<String>> {
-    let options = left_out_by(&Obs::open(path)?.info().selection);
+    let options = Obs::open(path)?.info().dropped();
     Ok(options.map(|options| {
         format!(
             "warning: {}: made with {options}, so moves may be missing from the sum\n",

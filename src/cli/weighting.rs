@@ -67,18 +67,6 @@ fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
     given.map(|(_, option)| *option)
 }
 
-/// The options that prune moves, `None` if none were given.
-pub fn left_out_by(selection: &MoveFilter) -> Option<String> {
-    if *selection == MoveFilter::every_move() {
-        return None;
-    }
-    let options = selection.option_text();
-    Some(match options.is_empty() {
-        true => format!("--min-game {}", selection.min_game),
-        false => options,
-    })
-}
-
 impl WeightingArgs {
     /// The first option that was given and that needs games.
     pub fn of_games(&self) -> Option<&'static str> {

@@ -26,8 +26,11 @@ const GENERATOR: &str = "polybook ";
 /// The name of the row that has the checksum of all others and of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
+/// Between the filters of several databases.
+const FILTER_SEPARATOR: &str = " | ";
+
 /// The rows that are read.
-const READ: [&str; 9] = [
+const READ: [&str; 10] = [
     "Variant",
     "Generator",
     "Input",
@@ -36,6 +39,7 @@ const READ: [&str; 9] = [
     "MinGame",
     "MinScore",
     "Only",
+    "Dropped",
     CHECKSUM,
 ];
 
@@ -49,16 +53,18 @@ const ROOM: usize = LONGEST_VALUE - 64;
 ///
 /// `Version`, `Variant` and `ItemCount` are the standard's. The rest is polybook's own, so that
 /// a book made of the database can say where it comes from: `Input`, `Games` and `Options` as in a
-/// book's header, in `MinGame`, `MinScore` and `Only` which moves were left out, and in `Checksum` what
-/// [`verify`](super::verify) compares with the rows.
+/// book's header, in `MinGame`, `MinScore` and `Only` the filter that every row passes, in `Dropped` the filters of
+/// merged databases if they differ, and in `Checksum` what [`verify`](super::verify) compares with the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
     /// The variant of chess; `standard` for standard chess.
     pub variant: String,
     /// Where the counts come from.
     pub provenance: Provenance,
-    /// Which moves are there.
+    /// Selects every move that is there.
     pub selection: MoveFilter,
+    /// The filters of merged databases, if they say more than the selection.
+    pub(crate) dropped: Option<String>,
     /// Whether polybook wrote it, which gives EPDs the en passant square of a pawn that is pinned.
     pub(crate) is_own: bool,
 }
@@ -73,6 +79,7 @@ impl Info {
             },
             provenance,
             selection: selection.clone(),
+            dropped: None,
             is_own: true,
         }
     }
@@ -81,6 +88,12 @@ impl Info {
     /// several variants can be the same.
     pub fn is_for(&self, variant: Variant) -> bool {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
+    }
+
+    /// The options by which moves may be missing; `None` if every move is there.
+    pub fn dropped(&self) -> Option<String> {
+        let dropped = self.dropped.clone();
+        dropped.or_else(|| self.selection.pruning_text())
     }
 
     /// Writes the table of a database of this many rows with this checksum.
@@ -116,6 +129,9 @@ impl Info {
             Some(Color::Black) => say("Only", "black")?,
             None => 0,
         };
+        if let Some(dropped) = &self.dropped {
+            say("Dropped", &shortened(dropped, ROOM))?;
+        }
         insert.execute([CHECKSUM, &checksum.to_string()])?;
         Ok(())
     }
@@ -137,6 +153,7 @@ impl Info {
                     ..Provenance::default()
                 },
                 selection: MoveFilter::every_move(),
+                dropped: None,
                 is_own: false,
             });
         }
@@ -145,6 +162,7 @@ impl Info {
                 variant,
                 provenance: rows.provenance()?,
                 selection: rows.selection()?,
+                dropped: rows.get("Dropped").map(str::to_owned),
                 is_own: true,
             })
         };
@@ -163,8 +181,24 @@ impl Info {
         if ours.options != theirs.options && ours.options.len() <= ROOM {
             ours.options = format!("{} | {}", ours.options, theirs.options);
         }
-        // A move that one of them lacks may be missing from the sum.
-        self.selection.narrowed_by(&other.selection);
+        // A move that one of them lacks may be missing from the sum, or be there from the other.
+        let mut dropped = self.dropped().unwrap_or_default();
+        for filter in other
+            .dropped()
+            .iter()
+            .flat_map(|text| text.split(FILTER_SEPARATOR))
+        {
+            let is_known = dropped.split(FILTER_SEPARATOR).any(|known| known == filter);
+            if !is_known && dropped.len() <= ROOM {
+                if !dropped.is_empty() {
+                    dropped.push_str(FILTER_SEPARATOR);
+                }
+                dropped.push_str(filter);
+            }
+        }
+        self.selection.widened_by(&other.selection);
+        let says_more = self.selection.pruning_text().unwrap_or_default() != dropped;
+        self.dropped = says_more.then_some(dropped);
     }
 }
 

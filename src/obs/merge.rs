@@ -44,7 +44,7 @@ pub struct Merged {
 /// played comes from the first that knows it, a remark from the first that has one.
 ///
 /// Returns what became of the databases, and the new one, which is not in place yet. If all of them hold
-/// every move, it is exactly the database of all the games; [`Info::selection`] says whether they do. Databases
+/// every move, it is exactly the database of all the games; [`Info::dropped`] says whether they do. Databases
 /// without an index of their EPDs are sorted in `memory`.
 ///
 /// # Errors

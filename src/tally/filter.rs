@@ -62,6 +62,25 @@ impl MoveFilter {
         self.only = self.only.or(other.only);
     }
 
+    /// Selects every move that one of both filters selects, and their sums.
+    pub fn widened_by(&mut self, other: &MoveFilter) {
+        self.min_game = self.min_game.min(other.min_game);
+        self.min_score = self.min_score.min(other.min_score);
+        self.only = self.only.filter(|_| self.only == other.only);
+    }
+
+    /// The options that prune moves, `None` if every move is selected.
+    pub fn pruning_text(&self) -> Option<String> {
+        if *self == MoveFilter::every_move() {
+            return None;
+        }
+        let options = self.option_text();
+        Some(match options.is_empty() {
+            true => format!("--min-game {}", self.min_game),
+            false => options,
+        })
+    }
+
     /// What differs from the defaults, spelled as options of the command line. Book headers and
     /// databases store this text, so it is part of their formats.
     pub fn option_text(&self) -> String {
