@@ -224,7 +224,17 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     let before = contents(dir.path());
     let pgn = sample("famous.pgn").display().to_string();
     fs::write(dir.path().join("bad.pgn"), "[White \"x\"]\n1. Ke2 1-0\n").unwrap();
+    fs::write(dir.path().join("empty.pgn"), "").unwrap();
+    fs::write(dir.path().join("moveless.pgn"), "[White \"x\"]\n\n*\n").unwrap();
     for (line, reason) in [
+        (
+            "empty.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
+            "written: there is no game; --allow-empty",
+        ),
+        (
+            "moveless.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
+            "written: there is no move; --allow-empty",
+        ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),
             "none of 45 games counts (45 filtered by rating)",
@@ -248,7 +258,9 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
         assert!(error.contains(reason), "{error}");
         assert!(error.contains("--allow-empty"), "{error}");
     }
-    fs::remove_file(dir.path().join("bad.pgn")).unwrap();
+    for name in ["bad.pgn", "empty.pgn", "moveless.pgn"] {
+        fs::remove_file(dir.path().join(name)).unwrap();
+    }
     assert!(contents(dir.path()) == before, "an old output was changed");
     let line = format!("make-book -q {pgn} --min-elo 4000 --require-elo --allow-empty --bin a.bin");
     ok(dir.path(), &line);

@@ -15,9 +15,13 @@ impl MakeBook {
         if !is_empty || self.allow_empty {
             return Ok(());
         }
-        let why = totals.why_none_counts();
-        let games = totals.games.read;
-        let mut reason = format!("none of {games} games counts ({why})");
+        let mut reason = match totals.games.read {
+            0 => "there is no game".to_owned(),
+            games => format!(
+                "none of {games} games counts ({})",
+                totals.why_none_counts()
+            ),
+        };
         if let Some(first) = report.rejected.first() {
             reason.push_str(&format!("; rejected first: {first}"));
         }
@@ -40,9 +44,11 @@ impl Counted<'_> {
         if keeps_weightless && left_out.weightless > 0 {
             return Ok(());
         }
-        Err(Error::Empty {
-            reason: format!("none of {} moves is kept ({left_out})", left_out.all()),
-        })
+        let reason = match left_out.all() {
+            0 => "there is no move".to_owned(),
+            all => format!("none of {all} moves is kept ({left_out})"),
+        };
+        Err(Error::Empty { reason })
     }
 }
 

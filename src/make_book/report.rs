@@ -45,9 +45,6 @@ pub struct Totals {
 impl Totals {
     /// What became of the games that do not count: "7 filtered by rating, 2 rejected".
     pub(super) fn why_none_counts(&self) -> String {
-        if self.games.read == 0 {
-            return "there is none".to_owned();
-        }
         let filtered = self.filtered_by.iter();
         let mut reasons: Vec<String> = filtered
             .map(|(condition, games)| format!("{games} filtered by {condition}"))
