@@ -7,7 +7,8 @@ use thiserror::Error;
 use super::select::estimated_seconds;
 use super::{Tags, select::is_rated};
 
-/// The speed of a game, by the seconds that a player may expect for it: the base time and 40 increments.
+/// The speed of a game, by the seconds that a player may expect for 40 moves: the base time and 40 increments. A
+/// control of several periods, or of less than 40 moves, gives the time of its periods up to there.
 ///
 /// ```
 /// use polybook::pgn::Speed;
@@ -173,6 +174,8 @@ mod tests {
             ("900+15", Speed::Classical),
             ("40/7200:3600", Speed::Classical),
             ("21600", Speed::Correspondence),
+            ("1/60", Speed::Classical),
+            ("1/600", Speed::Correspondence),
             ("1/259200", Speed::Correspondence),
             ("-", Speed::Correspondence),
             ("?", Speed::Classical),

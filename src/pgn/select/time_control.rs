@@ -53,44 +53,59 @@ impl FromStr for TimeControlRange {
     }
 }
 
-/// The seconds that a `TimeControl` tag gives a player for a game of 40 moves: those of the first
-/// period, and 40 increments. `-` and `?` say nothing, nor does a value that does not have the form of the PGN
-/// standard: `G/60` and `1:30:00` are not in seconds.
+/// How many moves a game is taken to have.
+const MOVES: u64 = 40;
+
+/// The seconds that a `TimeControl` tag gives a player for a game of 40 moves: those of its periods up to there, and
+/// an increment for each move. The last period repeats. `-` and `?` say nothing, nor does a value that does not have
+/// the form of the PGN standard: `G/60` and `1:30:00` are not in seconds.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value).ok()?;
-    let mut periods = text.split(':').map(|period| Period::parse(period.trim()));
-    let first = periods.next()??;
-    let mut last = first;
-    for period in periods {
-        if !last.ends_with_a_move {
-            return None;
+    let periods = text.split(':').map(|period| Period::parse(period.trim()));
+    let periods = periods.collect::<Option<Vec<Period>>>()?;
+    let (last, earlier) = periods.split_last()?;
+    let (mut seconds, mut left) = (0_u64, MOVES);
+    for period in earlier {
+        let moves = period.moves?;
+        if left > 0 {
+            seconds = seconds.saturating_add(period.seconds(left));
+            left = left.saturating_sub(moves);
         }
-        last = period?;
     }
-    Some(first.seconds)
+    while left > 0 {
+        seconds = seconds.saturating_add(last.seconds(left));
+        left = left.saturating_sub(last.moves.unwrap_or(left));
+    }
+    Some(seconds)
 }
 
 /// A field of a `TimeControl` tag: `40/7200`, `300+5` or `*180`.
-#[derive(Copy, Clone)]
 struct Period {
-    seconds: u64,
-    /// Whether the period ends after some moves, not with the game.
-    ends_with_a_move: bool,
+    /// After how many moves the period ends, `None` if it ends with the game.
+    moves: Option<u64>,
+    base: u64,
+    increment: u64,
 }
 
 impl Period {
     fn parse(text: &str) -> Option<Period> {
         let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
         let (moves, base) = match base.split_once('/') {
-            Some((moves, base)) => (Some(number(moves)?), base),
+            Some((moves, base)) => (Some(number(moves).filter(|moves| *moves > 0)?), base),
             None => (None, base),
         };
-        let base = number(base.strip_prefix('*').unwrap_or(base))?;
-        let increments = number(increment)?.saturating_mul(40);
         Some(Period {
-            seconds: base.saturating_add(increments),
-            ends_with_a_move: moves.is_some(),
+            moves,
+            base: number(base.strip_prefix('*').unwrap_or(base))?,
+            increment: number(increment)?,
         })
+    }
+
+    /// What it gives for up to so many moves.
+    fn seconds(&self, moves: u64) -> u64 {
+        let moves = self.moves.map_or(moves, |own| own.min(moves));
+        self.base
+            .saturating_add(self.increment.saturating_mul(moves))
     }
 }
 
