@@ -63,6 +63,16 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
             "exchange the ratings",
         ),
         ("make-book --min-score 101 x.pgn", "0 to 100"),
+        (
+            "make-book -o x.pgn",
+            "unexpected argument '-o'; see polybook make-book --help",
+        ),
+        ("make-book --limit 0 x.pgn", "write 1 or more"),
+        (
+            "make-book --balance 60-40 x.pgn",
+            "write the lower score first",
+        ),
+        ("serve --listen 80 x.pgn", "write ADDRESS:PORT"),
         ("make-book --json --bin - x.pgn", "standard output"),
         ("mkae-book", "did you mean 'make-book'?"),
         ("-q", "no command given; see polybook --help"),
@@ -300,6 +310,16 @@ fn an_option_that_changes_nothing_is_an_error() {
                 "--scale",
             ),
             ("moves --leveldb games.idx --exact", 2, "--player"),
+            (
+                "moves --leveldb games.idx --since 2024 --until 2023",
+                2,
+                "exchange the dates",
+            ),
+            (
+                "games --leveldb games.idx --min-elo 9 --max-elo 8",
+                2,
+                "exchange the ratings",
+            ),
             ("tree book.bin --min-game 3", 2, "--min-weight"),
             (
                 "filter book.bin --out a.bin --variant atomic",
@@ -324,7 +344,7 @@ fn an_option_that_changes_nothing_is_an_error() {
         let line = format!("{line} --leveldb plain.idx --since 2000");
         let error = fails(dir, &line, 2);
         assert!(
-            error.contains("without --explorer, which filters"),
+            error.contains("this needs an index made with --explorer"),
             "{error}"
         );
     }

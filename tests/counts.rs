@@ -338,15 +338,15 @@ fn games_are_not_chosen_in_counts() {
     for (options, told) in [
         (
             "0.counts --min-elo 2000",
-            "to which --min-elo 2000 cannot apply",
+            "not games, so --min-elo 2000 cannot apply: name the PGN files",
         ),
         (
             "0.counts --max-ply 10",
-            "--max-ply 10 cannot apply: count the games",
+            "--max-ply 10 cannot apply: name the PGN files",
         ),
         (
             "0.counts --drop-duplicates",
-            "--drop-duplicates cannot apply: count the games",
+            "--drop-duplicates cannot apply: name the PGN files",
         ),
         (
             "0.counts 1.pgn --max-ply 10",
@@ -354,7 +354,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts --variant crazyhouse",
-            "--variant crazyhouse cannot apply: count the games",
+            "--variant crazyhouse cannot apply: name the PGN files",
         ),
         ("0.counts --leveldb idx", "idx: an index is made of games"),
     ] {

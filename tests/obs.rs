@@ -535,7 +535,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
         1,
     );
     assert!(
-        error.contains("longest line kept has 5 of 9 half-moves"),
+        error.contains("no line has 9 half-moves; the longest has 5"),
         "{error}"
     );
     let error = fails(dir.path(), "convert a.obs.db3 s.epd --min-game 50", 1);
@@ -587,9 +587,15 @@ fn suites_of_databases_count_times_and_say_what_is_missing() {
     );
     let said = convert("convert part.obs.db3 part.epd --plies 1 --min-game 1");
     assert!(
-        said.contains("warning: part.obs.db3: made with --min-game 2, so lines and scores lack"),
+        said.contains(
+            "warning: part.obs.db3: moves played fewer than 2 times are missing from this database"
+        ),
         "{said}"
     );
+    let said = convert("convert part.obs.db3 part.bin --min-game 1");
+    assert!(said.contains("so the book lacks them"), "{said}");
+    let said = convert("convert part.obs.db3 half.bin --min-game 2");
+    assert!(!said.contains("warning"), "{said}");
     let said = convert("convert part.obs.db3 part.csv");
     assert!(!said.contains("warning"), "{said}");
 }

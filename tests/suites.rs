@@ -184,7 +184,7 @@ fn no_line_goes_in_a_circle() {
                 let started = Instant::now();
                 let line = format!("convert {source} out.{format} --plies {plies} --limit 1");
                 let error = fails(dir, &line, 1);
-                assert!(error.contains("longest line kept has 3"), "{error}");
+                assert!(error.contains("the longest has 3"), "{error}");
                 assert!(started.elapsed() < Duration::from_secs(20));
                 assert!(!dir.join(format!("out.{format}")).exists());
             }
@@ -500,11 +500,7 @@ fn what_cannot_be() {
             1,
             "none.epd: has no position",
         ),
-        (
-            "convert book.bin s.epd --plies 40",
-            1,
-            "the longest line kept has 12",
-        ),
+        ("convert book.bin s.epd --plies 40", 1, "the longest has 12"),
         (
             "convert games.obs.db3 t.csv --limit 4",
             2,
@@ -531,7 +527,12 @@ fn what_cannot_be() {
         (
             "make-book games.pgn --suite s.pgn --plies 2",
             1,
-            "has 1 of the 3 games",
+            "no line of 2 half-moves was played by 3 games; the most is 1",
+        ),
+        (
+            "make-book games.pgn --suite s.epd --plies 2",
+            1,
+            "no position after 2 half-moves was reached by 3 games; the most is 1",
         ),
         (
             "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
@@ -599,7 +600,7 @@ fn suites_replace_only_suites() {
     ] {
         let error = fails(dir, line, 1);
         assert!(
-            error.contains("was not written by polybook") && error.contains("is not replaced"),
+            error.contains("first line is not of polybook") && error.contains("is not replaced"),
             "{error}"
         );
         assert_eq!(fs::read_to_string(dir.join("theirs.epd")).unwrap(), foreign);

@@ -39,7 +39,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
     match format_of(start) {
         Some((format, name)) if !is_whole || !are_records(start) => {
-            let problem = format!("not a Polyglot book: it is {name}");
+            let problem = format!("not a Polyglot book but {name}");
             Err(Error::of_format(format, path, problem))
         }
         _ => Ok(()),

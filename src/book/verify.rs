@@ -29,6 +29,8 @@ pub struct Verified {
     pub faults: Vec<Fault>,
     /// Whole records, those of the header among them.
     pub records: u64,
+    /// Those of the header.
+    pub header_records: u64,
     /// Whether the header has a checksum. Without one, changed weights and moves cannot be noticed.
     pub has_checksum: bool,
 }
@@ -55,7 +57,8 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
         Err(err) => faults.push(Fault::Header(err)),
     }
     let mut found = Found::default();
-    let mut records = book.null.size / Entry::SIZE as u64;
+    let header_records = book.null.size / Entry::SIZE as u64;
+    let mut records = header_records;
     let mut sum = Checksum::default();
     book.for_each_record(|index, entry| {
         records = index + 1;
@@ -73,6 +76,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
     Ok(Verified {
         faults,
         records,
+        header_records,
         has_checksum: checksum.is_some(),
     })
 }

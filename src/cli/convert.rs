@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use polybook::{
     book::Book,
     convert::{Convert, ConvertBook, Converted},
-    obs::{self, Obs},
+    obs::{self, Info, Obs},
     output::refuse_clashes,
     position::Variant,
     tally::{Memory, MoveFilter},
@@ -35,7 +35,7 @@ The ending of OUT chooses what is made from an OOBS database (.obs.db3) or a Pol
   .epd    an opening suite: each position after such a line, most played first
   .csv    a table of a database's moves with their games and weights, or of a book's records
   .jsonl  the same, a JSON document for each move with its FEN, SAN and UCI
-Inactive rows of a database are skipped.
+Tables have every move by default, as with --min-game 1. Inactive rows of a database are skipped.
 
 A suite's lines combine moves of the input, and no line repeats a position. The whole line may come from no
 single game; make-book --suite has lines that games played. A suite of a database says how many times games
@@ -92,15 +92,10 @@ const SUITES: &str = "suites, .pgn and .epd";
 /// What can be made.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum Format {
-    /// A Polyglot book
     Bin,
-    /// A suite of lines
     Pgn,
-    /// A suite of positions
     Epd,
-    /// A table
     Csv,
-    /// A table of JSON documents
     Jsonl,
 }
 
@@ -162,9 +157,10 @@ fn of_database(
         args.suite.refuse(SUITES)?;
     }
     let suite = args.suite.suite(asked, &args.resources.memory())?;
-    if let Some(options) = obs.info().dropped().filter(|_| format.is_suite()) {
+    let filter = args.weighting.move_filter(&default_filter(format));
+    if let Some(missing) = missing(obs.info(), format, &filter) {
         context.say(&format!(
-            "warning: {}: made with {options}, so lines and scores lack the games of other moves\n",
+            "warning: {}: {missing}\n",
             input::name(&args.input)
         ));
     }
@@ -264,13 +260,49 @@ fn format(args: &Args) -> Result<Format, Usage> {
     }
 }
 
-fn configured(args: &Args, format: Format, obs: Obs) -> Convert {
-    let default = match format {
+/// The moves that are kept without options.
+fn default_filter(format: Format) -> MoveFilter {
+    match format {
         Format::Csv | Format::Jsonl => MoveFilter::every_move(),
         Format::Bin | Format::Pgn | Format::Epd => MoveFilter::default(),
+    }
+}
+
+/// What is missing from an output because the database was made without some moves: a book lacks those that it would
+/// keep, a suite also the games of the others.
+fn missing(info: &Info, format: Format, kept: &MoveFilter) -> Option<String> {
+    let dropped = info.dropped()?;
+    let made_with = &info.selection;
+    let has_one_filter = made_with.pruning_text().as_ref() == Some(&dropped);
+    let keeps_no_more = has_one_filter
+        && made_with.min_game <= kept.min_game
+        && made_with.min_score <= kept.min_score
+        && (made_with.only.is_none() || made_with.only == kept.only);
+    let consequence = match format {
+        Format::Pgn | Format::Epd => "so counts are too low and scores inexact",
+        Format::Bin if !keeps_no_more => "so the book lacks them",
+        Format::Bin | Format::Csv | Format::Jsonl => return None,
     };
+    let min_game = made_with.min_game;
+    let (which, remedy) = if dropped == format!("--min-game {min_game}") {
+        (
+            format!("played fewer than {min_game} times"),
+            "with --min-game 1",
+        )
+    } else {
+        (
+            format!("that \"{dropped}\" left out"),
+            "with --min-game 1 alone",
+        )
+    };
+    Some(format!(
+        "moves {which} are missing from this database, {consequence}; make it {remedy}"
+    ))
+}
+
+fn configured(args: &Args, format: Format, obs: Obs) -> Convert {
     let mut convert = Convert::new(obs)
-        .move_filter(args.weighting.move_filter(&default))
+        .move_filter(args.weighting.move_filter(&default_filter(format)))
         .only_weighted(args.weighted)
         .weights((&args.weighting).into())
         .with_header(!args.header.no_header)

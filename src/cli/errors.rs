@@ -195,10 +195,10 @@ fn advice(err: &anyhow::Error) -> String {
         Some(ErrorKind::Empty) => "; --allow-empty writes empty outputs",
         Some(ErrorKind::Rejected) => "; without --strict the game is dropped",
         Some(ErrorKind::Foreign(ForeignFormat::Pgn)) => {
-            ": polybook make-book makes a book of games"
+            "; polybook make-book makes a book of games"
         }
         Some(ErrorKind::Foreign(ForeignFormat::Sqlite)) => {
-            ": polybook convert makes a book of an OOBS database"
+            "; polybook convert makes a book of an OOBS database"
         }
         _ => "",
     };

@@ -62,7 +62,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Games with these ECO codes: B20-B99, B2 or B
+    /// Games whose ECO tag is in the range B20-B99, B2 or B; games without the tag do not count
     #[arg(long, value_name = "RANGE")]
     eco: Option<EcoRange>,
 
@@ -116,9 +116,9 @@ impl FilterArgs {
             && eco.is_none()
     }
 
-    /// The filters as the explorer takes them.
-    pub fn filters(&self) -> Filters {
-        Filters {
+    /// The filters as the explorer takes them, if a game can pass them.
+    pub fn filters(&self) -> Result<Filters, Usage> {
+        let filters = Filters {
             speeds: (!self.speed.is_empty()).then(|| self.speed.iter().copied().collect()),
             since: self.since,
             until: self.until,
@@ -135,7 +135,9 @@ impl FilterArgs {
                 false => NameMatch::Part,
             },
             ..Filters::default()
-        }
+        };
+        filters.check().map_err(|err| Usage(err.to_string()))?;
+        Ok(filters)
     }
 }
 
@@ -175,7 +177,7 @@ pub fn plain_index(indexes: &[PathBuf], filters: &FilterArgs) -> anyhow::Result<
 /// The error of a question that an index made without the explorer's data cannot answer.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
-        "{}: was made without --explorer, which filters, --sort and several indexes need: make it again with it",
+        "this needs an index made with --explorer: make {} again with that option",
         index.display()
     ))
 }

@@ -110,7 +110,7 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     let pos = args.position.position_of(explorer.variant())?;
     let key = position::key(&pos);
     let mut query = Query::new(Line::at(variant, pos), View::Lichess);
-    query.filters = args.filters.filters();
+    query.filters = args.filters.filters()?;
     let page = Page {
         skip: args.skip,
         limit: args.limit.unwrap_or(usize::MAX),

@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     explorer: bool,
 
-    /// Write the kept moves with their wins, draws and losses to this OOBS database (SQLite) (SQLite)
+    /// Write the kept moves with their wins, draws and losses to this OOBS database (SQLite)
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
@@ -90,7 +90,8 @@ pub struct Args {
     counts: Option<PathBuf>,
 
     /// Write an opening suite: the lines of --plies half-moves that at least --min-game games began with (.pgn), or
-    /// the positions that they reached (.epd); - writes lines to standard output
+    /// the positions that at least --min-game games reached after --plies half-moves (.epd); - writes lines to standard
+    /// output
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
@@ -102,7 +103,8 @@ pub struct Args {
     #[arg(long)]
     allow_empty: bool,
 
-    /// Count the first N half-moves of each game (a half-move is one move of one side)
+    /// Count the first N half-moves of each game (a half-move is one move of one side); --min-plies drops short games, and
+    /// --plies is the length of a suite's lines
     #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = GAMES)]
     max_ply: usize,
 
@@ -112,8 +114,8 @@ pub struct Args {
     #[command(flatten)]
     in_suite: SuiteArgs,
 
-    /// Drop a game with the same moves, players and result as an earlier one; without players, also with the same
-    /// known date and event
+    /// Drop a game with the same moves, players and result as an earlier one; if the players are unknown, date and event must be
+    /// known and equal too
     #[arg(long, help_heading = GAMES)]
     drop_duplicates: bool,
 

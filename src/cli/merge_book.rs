@@ -166,11 +166,14 @@ fn merge_books(
     let summary = book::merge_books(books, out, policy, &meter)?;
     drop(bar);
     let name = input::output_name(out);
+    let scaled = match summary.scaled {
+        0 => String::new(),
+        scaled => format!(", {} scaled down", counted(scaled, "position")),
+    };
     context.say(&format!(
-        "{name}: {} of {}, {} scaled down\n",
+        "{name}: {} of {}{scaled}\n",
         counted(summary.written, "entry"),
-        summary.read,
-        counted(summary.scaled, "position")
+        summary.read
     ));
     Ok(Document {
         path: name,

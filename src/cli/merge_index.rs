@@ -33,12 +33,12 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    #[command(flatten)]
-    resources: ResourceArgs,
-
     /// Print a JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 /// What was made, for programs.

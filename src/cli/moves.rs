@@ -122,7 +122,7 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     let variant = args.position.variant_of(explorer.variant());
     let pos = args.position.position_of(explorer.variant())?;
     let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
-    query.filters = args.filters.filters();
+    query.filters = args.filters.filters()?;
     query.moves = None;
     query.top_games = 0;
     query.recent_games = Some(0);
@@ -134,7 +134,11 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     if args.json {
         return json::print(&document(&answer, &pos));
     }
-    super::print(&table(&answer, io::stdout().is_terminal()))
+    super::print(&table(
+        &answer,
+        !args.filters.are_none(),
+        io::stdout().is_terminal(),
+    ))
 }
 
 /// Puts moves into an order; those that are alike in it stay as they are.
@@ -182,14 +186,20 @@ fn document(answer: &Answer, pos: &VariantPosition) -> Document {
 /// Printed instead of a table.
 const NO_MOVES: &str = "no games continue from this position\n";
 
+/// The same with filters.
+const NO_FILTERED_MOVES: &str = "no game that passes the filters continues from this position\n";
+
 /// The moves for people, with bars where these can be seen.
-fn table(answer: &Answer, with_bars: bool) -> String {
+fn table(answer: &Answer, is_filtered: bool, with_bars: bool) -> String {
     let mut text = String::new();
     if let Some(opening) = answer.opening {
         let _ = writeln!(text, "{} {}", opening.eco, opening.name);
     }
     if answer.moves.is_empty() {
-        text.push_str(NO_MOVES);
+        text.push_str(match is_filtered {
+            true => NO_FILTERED_MOVES,
+            false => NO_MOVES,
+        });
         return text;
     }
     let bar_heading = if with_bars {

@@ -25,7 +25,7 @@ pub struct SelectionArgs {
     #[arg(long)]
     require_elo: bool,
 
-    /// Games of at least N half-moves
+    /// Games of at least N half-moves; --max-ply limits how many of them count
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_plies: usize,
 
@@ -57,7 +57,8 @@ pub struct SelectionArgs {
     #[arg(long, requires = NAMES)]
     exact: bool,
 
-    /// Games with these ECO codes: B20-B99, B2 or B; may be given several times
+    /// Games whose ECO tag is in the range B20-B99, B2 or B; games without the tag do not count; may be given several
+    /// times
     #[arg(long, value_name = "RANGE")]
     eco: Vec<EcoRange>,
 
@@ -73,7 +74,7 @@ pub struct SelectionArgs {
     #[arg(long)]
     rated: bool,
 
-    /// Games in which a player has MIN to MAX seconds for 40 moves: 180-480, 600- or -60
+    /// Games in which a player has MIN to MAX seconds for 40 moves, base + 40 x increment: 180-480, 600- or -60
     #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
     time_control: Option<TimeControlRange>,
 }

@@ -22,15 +22,16 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     plies: Option<u16>,
 
-    /// At most N lines or positions
+    /// Keep the N most played lines or positions; with --seed, N at random
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
-    /// Shuffle; the same number gives the same order on every machine
+    /// Order the suite at random; the same number gives the same order on every machine
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Positions in which White scored from LOW to HIGH percent, over all games that reached them
+    /// Positions in which White scored from LOW to HIGH percent; make-book scores the games that are there after exactly
+    /// --plies half-moves, convert all that reached them
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
@@ -52,8 +53,12 @@ fn balance(text: &str) -> Result<(f64, f64), &'static str> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
         .and_then(|(low, high)| Some((percent(low)?, percent(high)?)))
-        .filter(|(low, high)| 0.0 <= *low && low <= high && *high <= 100.0)
+        .filter(|(low, high)| (0.0..=100.0).contains(low) && (0.0..=100.0).contains(high))
         .ok_or("write a range of scores in percent, such as 45-55")
+        .and_then(|(low, high)| match low <= high {
+            true => Ok((low, high)),
+            false => Err("write the lower score first, such as 45-55"),
+        })
 }
 
 impl SuiteArgs {

@@ -38,8 +38,9 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The moves of a book have weights. The moves of an OOBS database, or of an index made with --explorer or --index-stats, have
-wins, draws and losses of the side that plays them. A line ends with \"transposition\" at a position that the tree already
-has.
+wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". The last percentage is the move's share of
+its position. \"any reply\" is an opponent's move that the source does not have, but whose answer it has. A line ends with
+\"transposition\" at a position that the tree already has.
 
 Examples:
   polybook tree book.bin --max-ply 6
@@ -57,7 +58,8 @@ pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Format of the output
+    /// Format of the output: games with variations (pgn), indented lines (text), or a JSON document for each position
+    /// (jsonl)
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
@@ -105,11 +107,8 @@ pub struct Args {
 
 #[derive(Copy, Clone, clap::ValueEnum, Debug)]
 enum Format {
-    /// Games with variations
     Pgn,
-    /// Indented lines
     Text,
-    /// A JSON document for each position, one on each line
     Jsonl,
 }
 

@@ -63,6 +63,8 @@ fn folded_tip(tip: &str) -> String {
         .split_once(" exists: ")
         .or_else(|| tip.split_once(" exist: "));
     match similar {
+        // How to pass what looks like an option as a file is no help with a wrong option.
+        _ if tip.contains(" as a value, use ") => String::new(),
         // The most similar one comes last.
         Some((what, names)) if what.contains("similar") => {
             let name = names.rsplit(", ").next().unwrap_or(names);
@@ -74,7 +76,7 @@ fn folded_tip(tip: &str) -> String {
 
 /// The reasons that Rust's and clap's parsers give, in words that say what to write.
 fn plain(text: &str) -> String {
-    const WORDS: [(&str, &str); 7] = [
+    const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),
         (
             "the following required arguments were not provided: ",
@@ -93,6 +95,11 @@ fn plain(text: &str) -> String {
             "the number is too large",
         ),
         ("invalid float literal", "write a number"),
+        ("0 is not in 1..18446744073709551615", "write 1 or more"),
+        (
+            "invalid socket address syntax",
+            "write ADDRESS:PORT, such as 127.0.0.1:80",
+        ),
         (" but none was supplied", ", and none is given"),
     ];
     WORDS

@@ -26,9 +26,9 @@ use super::{
 /// Check a book, an OOBS database or an index: its records, their order, its header and its checksums
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases of \
-polybook have a checksum, so verify finds a damaged byte and a change by another program. Without a checksum it cannot \
-find a changed move or weight. Of an index, every block and every value is read, and the crate rusty-leveldb must see the \
+Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases of
+polybook have a checksum, so verify finds a damaged byte and a change by another program. Without a checksum it cannot
+find a changed move or weight. Of an index, every block and every value is read, and the crate rusty-leveldb must see the
 same entries.
 
 Examples:
@@ -62,11 +62,15 @@ struct Document {
     /// Whether rusty-leveldb was asked about an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     second_opinion: Option<bool>,
+    /// How many records are the header's.
+    #[serde(skip)]
+    header_records: u64,
 }
 
 impl Document {
     fn of(file: &Path, name: String, context: Context) -> anyhow::Result<Document> {
         let mut second_opinion = None;
+        let mut header_records = 0;
         let (records, faults, checksum) = if file.is_dir() {
             let meter = Arc::<Meter>::default();
             let _bar = Bar::of_phase("reading", &meter, context);
@@ -83,6 +87,7 @@ impl Document {
             let found = book::verify(file, &Memory::default())?;
             let differs = found.faults.contains(&Fault::Checksum);
             let checksum = found.has_checksum.then_some(differs);
+            header_records = found.header_records;
             (found.records, texts(&found.faults), checksum)
         };
         Ok(Document {
@@ -91,7 +96,22 @@ impl Document {
             faults,
             checksum: checksum.map(|differs| if differs { "differs" } else { "matches" }),
             second_opinion,
+            header_records,
         })
+    }
+}
+
+impl Document {
+    /// The records for people, those of the header by themselves.
+    fn counted_records(&self) -> String {
+        match self.header_records {
+            0 => counted(self.records, "record"),
+            header => format!(
+                "{} and {} of the header",
+                counted(self.records.saturating_sub(header), "move"),
+                counted(header, "record")
+            ),
+        }
     }
 }
 
@@ -157,7 +177,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     context.say(&format!(
         "{name}: in order, {}, {checked}\n",
-        counted(found.records, "record")
+        found.counted_records()
     ));
     Ok(())
 }

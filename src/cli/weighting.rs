@@ -10,8 +10,8 @@ use shakmaty::Color;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Which moves are kept, and their weights")]
 pub struct WeightingArgs {
-    /// Keep moves played at least N times in their position; a game that repeats the position counts again [default:
-    /// 3; for CSV and JSON lines 1]
+    /// Keep moves played at least N times in their position; a game that repeats the position counts again
+    /// [default: 3]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 

@@ -6,7 +6,9 @@ use shakmaty::Color;
 use thiserror::Error;
 
 use super::line::Line;
-use crate::pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Speed};
+use crate::pgn::{
+    Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Selection, SelectionError, Speed,
+};
 
 /// What an answer is for: which of its parts it has, and how its moves are rated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -124,6 +126,24 @@ pub struct Filters {
     pub min_ply: u32,
     /// The name of the source that games must come from.
     pub source: Option<String>,
+}
+
+impl Filters {
+    /// Makes sure that dates and ratings do not exclude each other.
+    ///
+    /// # Errors
+    ///
+    /// [`SelectionError::Dates`] and [`SelectionError::Ratings`].
+    pub fn check(&self) -> Result<(), SelectionError> {
+        let selection = Selection {
+            since: self.since,
+            until: self.until,
+            min_elo: self.min_elo,
+            max_elo: self.max_elo,
+            ..Selection::default()
+        };
+        selection.check()
+    }
 }
 
 /// A set of a few values.

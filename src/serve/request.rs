@@ -144,6 +144,14 @@ fn line(parameters: &Parameters) -> Result<(VariantPosition, Line), Refusal> {
 }
 
 fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
+    let filters = unchecked_filters(route, parameters)?;
+    filters
+        .check()
+        .map_err(|err| Refusal::bad(err.to_string()))?;
+    Ok(filters)
+}
+
+fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let mut filters = Filters {
         source: parameters.filled("source")?.map(str::to_owned),
         since: date(parameters, "since")?,
@@ -285,6 +293,7 @@ mod tests {
             "since=",
             "until=",
             "since=2020-13",
+            "since=2024&until=2023",
             "since=2020-1",
             "until=2020-01-02",
             "moves=-1",

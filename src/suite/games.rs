@@ -150,14 +150,18 @@ pub(crate) struct Counted {
 
 impl Counted {
     /// Why the suite has no entry.
-    pub(crate) fn why_empty(&self, suite: &Suite, min_game: u64) -> String {
+    pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
         let Counted { all, most, .. } = self;
         let plies = suite.plies;
         if *all == 0 {
             format!("no game has {plies} half-moves from a start of the suite")
         } else if *most < min_game {
+            let none = match format {
+                SuiteFormat::Pgn => format!("no line of {plies} half-moves was played by"),
+                SuiteFormat::Epd => format!("no position after {plies} half-moves was reached by"),
+            };
             format!(
-                "the most played of {all} lines of {plies} half-moves has {most} of the {min_game} games that it needs"
+                "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games"
             )
         } else {
             format!("no line of {plies} half-moves is within --balance")

@@ -141,12 +141,12 @@ pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
     let why = match longest {
         0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
         longest if longest < plies => format!(
-            "the longest line kept has {longest} of {plies} half-moves, and no line repeats a position: choose fewer \
-             half-moves, or keep more moves"
+            "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
+             games"
         ),
         _ => "no line is within --balance: widen the range".to_owned(),
     };
-    Error::file(path, format!("would be empty, {why}"))
+    Error::file(path, why)
 }
 
 #[cfg(test)]

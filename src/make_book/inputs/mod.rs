@@ -220,7 +220,7 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     if options.is_empty() || has_games {
         return Ok(());
     }
-    let problem = format!("has counts, to which {options} cannot apply: count the games again");
+    let problem = format!("has counts, not games, so {options} cannot apply: name the PGN files");
     Err(Error::file(path, problem))
 }
 
@@ -237,5 +237,5 @@ fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
              games with --counts first and add both"
         );
     }
-    format!("has counts made with {theirs}, to which {own} cannot apply: count the games again")
+    format!("has counts made with {theirs}, not games, so {own} cannot apply: name the PGN files")
 }

@@ -88,7 +88,7 @@ impl Sink for SuiteSink<'_> {
         let min_game = self.options.move_filter.min_game;
         let (file, lines) = self.lines.write(self.file, *format, suite, min_game)?;
         if lines.entries == 0 && !self.options.allow_empty {
-            let reason = lines.why_empty(suite, min_game);
+            let reason = lines.why_empty(suite, *format, min_game);
             return Err(Error::Empty { reason });
         }
         counted.report.suite = Some(SuiteReport {
