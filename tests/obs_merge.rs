@@ -319,3 +319,50 @@ fn a_sum_of_differently_filtered_databases_loses_no_row() {
     let filters = "made with --min-score 40 | --min-game 2 --only-white, so moves may be missing";
     assert!(warning.contains(filters), "{warning}");
 }
+
+#[test]
+fn a_move_has_one_row_in_a_sum_however_its_position_is_spelled() {
+    let dir = temp();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.pgn"), "1. e4 e5 *\n\n1. e4 Nf6 *\n").unwrap();
+    ok(dir.path(), "make-book -q a.pgn --min-game 1 --obs a.db3");
+    let board = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b";
+    Connection::open(at("b.db3"))
+        .unwrap()
+        .execute_batch(&format!(
+            "CREATE TABLE Book (EPD TEXT, Move TEXT, Active INTEGER, Win INTEGER, Draw INTEGER, Loss INTEGER, Comment TEXT);
+             CREATE INDEX BookByEPD ON Book (EPD);
+             INSERT INTO Book VALUES ('{board} KQkq e3 0 1', 'e7e5', 1, 4, 0, 0, NULL),
+               ('{board} kqKQ - hmvc 0;', 'e7e5', 1, 2, 0, 0, 'one'), ('{board} x', 'e7e5', 1, 1, 1, 1, NULL),
+               ('{board} KQkq e3 0 1', 'g8f6', 1, 5, 0, 0, NULL), ('{board} KQkq -', 'e7e5', 1, 1, 0, 0, NULL);"
+        ))
+        .unwrap();
+    for order in ["a.db3 b.db3", "b.db3 a.db3"] {
+        ok(
+            dir.path(),
+            &format!("merge-book -q {order} --out sum.db3 --force"),
+        );
+        let found: Vec<(String, String, i64)> = rows(&at("sum.db3"))
+            .into_iter()
+            .map(|row| (row.0, row.1, row.3 + row.4 + row.5))
+            .filter(|row| row.0.starts_with(board))
+            .collect();
+        let row = |end: &str, mv: &str, games| (format!("{board} {end}"), mv.to_owned(), games);
+        assert_eq!(
+            found,
+            [
+                row("KQkq -", "e7e5", 8),
+                row("KQkq -", "g8f6", 6),
+                row("x", "e7e5", 3)
+            ]
+        );
+    }
+    let comment = rows(&at("sum.db3")).into_iter().find_map(|row| row.6);
+    assert_eq!(comment.as_deref(), Some("one"));
+    ok(dir.path(), "convert -q sum.db3 sum.csv --min-game 8");
+    let table = fs::read_to_string(at("sum.csv")).unwrap();
+    assert!(
+        table.contains(&format!("{board} KQkq -,e7e5,7,1,0,")),
+        "{table}"
+    );
+}

@@ -10,8 +10,9 @@ use super::{
     info::Info,
     lookup::Wanted,
     row::Row,
-    source::{BadRow, Source, read_row},
+    source::{BadRow, Source, add_spelling, read_row},
     stream::Rows,
+    verify::Check,
 };
 use crate::{book::Factors, error::Result, sort::Memory};
 
@@ -81,7 +82,9 @@ impl Obs {
     /// A database that cannot be read, or a row of the position that makes no sense.
     pub fn moves<P: Position>(&self, pos: &P) -> Result<Vec<Row>> {
         let wanted = Wanted::new(pos);
-        let Source { select, order, epd } = &self.source;
+        let Source {
+            select, order, epd, ..
+        } = &self.source;
         let query = format!(
             "{select} WHERE {epd} COLLATE BINARY >= ?1 AND {epd} COLLATE BINARY < ?2 {order}"
         );
@@ -193,10 +196,21 @@ impl Obs {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Every row in the order of EPDs, for a caller that needs no more of the database: one connection is kept.
+    /// Every row in the order of EPDs, which polybook's own spelling replaces where they can be read, for a caller that
+    /// needs no more of the database: one connection is kept.
     pub(super) fn into_rows_by_epd(self, memory: &Memory) -> Result<Rows> {
         self.connections.keep_one();
-        self.sorted(self.connections.lend()?, memory)
+        let db = self.connections.lend()?;
+        let path = self.path();
+        let variant = self.info.variant.parse();
+        // Only databases with polybook's own spelling have a checksum.
+        let is_foreign = Check::of(&db).sql(path, "read")?.is_none();
+        let (true, Ok(variant)) = (is_foreign, variant) else {
+            return self.sorted(db, memory);
+        };
+        db.sort_in(memory)?;
+        add_spelling(&db, variant).sql(path, "read")?;
+        Rows::of_query(db, self.source.respelled.clone(), path.to_owned())
     }
 
     fn sorted(&self, db: Lent, memory: &Memory) -> Result<Rows> {

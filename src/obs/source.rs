@@ -2,13 +2,17 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, types::ValueRef};
+use rusqlite::{Connection, functions::FunctionFlags, types::ValueRef};
 
 use super::{
     error::{ObsError, Sql},
     row::{Active, Row},
 };
-use crate::{error::Result, tally::Stats};
+use crate::{
+    error::Result,
+    position::{Variant, write_epd},
+    tally::Stats,
+};
 
 /// More games than this were never played, and sums of them stay within all types.
 pub(super) const MOST_GAMES: i64 = 1 << 36;
@@ -26,6 +30,8 @@ pub(super) struct Source {
     pub select: String,
     /// Orders the rows by EPD, byte by byte, then by move, then as in the table.
     pub order: String,
+    /// Selects the same in that order, but with the EPDs that [`add_spelling`] knows, where they can be read.
+    pub respelled: String,
     /// The expression to compare with to find a position.
     pub epd: &'static str,
 }
@@ -54,8 +60,8 @@ impl Source {
             true => ("e.EPD", " JOIN EPD e ON e.ID = b.EPDID"),
             false => ("b.EPD", ""),
         };
-        let select = format!(
-            "SELECT {epd} AS EPD, b.Move AS Move, {} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
+        let others = format!(
+            "b.Move AS Move, {} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
             optional("Active"),
             optional("Comment"),
         );
@@ -65,8 +71,35 @@ impl Source {
             Err(_) => "",
         };
         let order = format!("ORDER BY {epd} COLLATE BINARY, b.Move COLLATE BINARY{number}");
-        Ok(Source { select, order, epd })
+        Ok(Source {
+            select: format!("SELECT {epd} AS EPD, {others}"),
+            respelled: format!(
+                "SELECT coalesce({SPELLING}({epd}), {epd}) AS EPD, {others}
+                 ORDER BY 1 COLLATE BINARY, 2 COLLATE BINARY{number}"
+            ),
+            order,
+            epd,
+        })
     }
+}
+
+/// The SQL function of an EPD that answers the one that polybook writes, or NULL.
+const SPELLING: &str = "polybook_epd";
+
+/// Lets queries bring the EPDs of a variant into polybook's own spelling.
+pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_DIRECTONLY;
+    db.create_scalar_function(SPELLING, 1, flags, move |call| {
+        let read = text(call.get_raw(0), LONGEST_EPD).ok();
+        let pos = read.and_then(|epd| variant.parse_position(epd).ok());
+        Ok(pos.map(|pos| {
+            let mut epd = Vec::new();
+            write_epd(&pos, &mut epd);
+            String::from_utf8(epd).expect("an EPD is ASCII")
+        }))
+    })
 }
 
 fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
