@@ -1,20 +1,21 @@
 //! Reading databases, those of other programs too.
 
-use std::{collections::BTreeMap, path::Path};
-
-use shakmaty::Position;
+use std::{
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    path::Path,
+};
 
 use super::{
     connection::{Connections, Lent},
     error::{ObsError, Sql},
     info::Info,
     lookup::Wanted,
-    row::Row,
+    row::{Row, legal_move},
     source::{BadRow, Source, add_spelling, read_row},
     stream::Rows,
     verify::Check,
 };
-use crate::{book::Factors, error::Result, sort::Memory};
+use crate::{book::Factors, error::Result, position::Rules, sort::Memory};
 
 /// An open database.
 ///
@@ -80,7 +81,7 @@ impl Obs {
     /// # Errors
     ///
     /// A database that cannot be read, or a row of the position that makes no sense.
-    pub fn moves<P: Position>(&self, pos: &P) -> Result<Vec<Row>> {
+    pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<Row>> {
         let wanted = Wanted::new(pos);
         let Source {
             select, order, epd, ..
@@ -121,7 +122,7 @@ impl Obs {
         if rows.is_empty() {
             rows = without_pinned;
         }
-        let mut rows: Vec<Row> = rows.into_values().collect();
+        let mut rows = added_up(pos, rows.into_values());
         rows.sort_by(Row::by_games);
         Ok(rows)
     }
@@ -218,6 +219,28 @@ impl Obs {
         let Source { select, order, .. } = &self.source;
         Rows::of_query(db, format!("{select} {order}"), self.path().to_owned())
     }
+}
+
+/// Adds up the rows whose texts are the same legal move, such as castling as `e1g1` and as `e1h1`. A move that is not
+/// to be played does not count with one that is.
+fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = Row>) -> Vec<Row> {
+    let mut places = HashMap::new();
+    let mut sums: Vec<Row> = Vec::new();
+    for row in rows {
+        match legal_move(pos, &row.mv).map(|mv| places.entry((mv, row.is_active()))) {
+            Some(Entry::Occupied(place)) => {
+                let place: &usize = place.get();
+                sums[*place].join(row);
+                continue;
+            }
+            Some(Entry::Vacant(place)) => {
+                place.insert(sums.len());
+            }
+            None => {}
+        }
+        sums.push(row);
+    }
+    sums
 }
 
 #[cfg(test)]

@@ -157,4 +157,40 @@ mod tests {
         );
         assert_eq!(one.moves, other.moves);
     }
+
+    #[test]
+    fn castling_of_a_database_is_one_move_in_both_spellings() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch(
+            "CREATE TABLE Book (EPD TEXT, Move TEXT, Active INTEGER, Win INTEGER, Draw INTEGER, Loss INTEGER);
+             INSERT INTO Book VALUES ('4k3/8/8/8/8/8/8/4K2R w K -', 'e1g1', 1, 3, 0, 0),
+               ('4k3/8/8/8/8/8/8/4K2R w K -', 'e1h1', 1, 2, 1, 0), ('4k3/8/8/8/8/8/8/4K2R w K -', 'O-O', 0, 9, 0, 0),
+               ('4k3/8/8/8/8/8/8/4K2R w K -', 'e1e2', 1, 4, 0, 0);",
+        )
+        .unwrap();
+        let line = Line::parse(
+            Variant::Standard,
+            Some("4k3/8/8/8/8/8/8/4K2R w K - 0 1"),
+            "",
+        );
+        let line = line.unwrap();
+        let found = BookFile::open(&path).unwrap().moves(&line).unwrap().moves;
+        let found: Vec<_> = found.iter().map(|mv| (&mv.san[..], mv.weight)).collect();
+        assert_eq!(found, [("O-O", 11), ("Ke2", 8)]);
+
+        // The same of a tree and of show, which lists the moves that are not to be played.
+        let obs = Obs::open(&path).unwrap();
+        let pos = crate::position::Keyed::new(line.position().clone());
+        let tree = crate::tree::Source::moves(&obs, &pos).unwrap();
+        let tree: Vec<u64> = tree.iter().map(|mv| mv.weight).collect();
+        assert_eq!(tree, [11, 8]);
+        let rows = obs.moves(line.position()).unwrap();
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| (&row.mv[..], row.stats.games()))
+            .collect();
+        assert_eq!(rows, [("O-O", 9), ("e1g1", 6), ("e1e2", 4)]);
+    }
 }
