@@ -61,6 +61,7 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitC
 }
 
 /// Reports panics when they happen. For a server: they end one answer each.
+#[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
     GOES_ON.store(true, Ordering::Relaxed);
 }

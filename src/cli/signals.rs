@@ -125,6 +125,7 @@ pub fn remove_at_end(path: &Path) {
 }
 
 /// Does something when a signal ends the program, before unfinished files are removed. It must take less than a second.
+#[cfg(any(feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
     *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(farewell));
 }
