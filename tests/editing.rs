@@ -209,6 +209,34 @@ fn shares_are_in_percent_of_the_position() {
 }
 
 #[test]
+fn the_script_of_the_help_works() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = ["c5 2. Nf3", "c5 2. Nc3", "c5 2. f4", "e5 2. Nf3 f6 3. Nxe5"];
+    let games = games.map(|moves| format!("1. e4 {moves} *\n\n"));
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --uniform --bin book.bin",
+    );
+    let help = ok(dir, "edit --help");
+    let script: Vec<&str> = help
+        .lines()
+        .filter(|line| {
+            ["  1. ", "  ; "]
+                .iter()
+                .any(|start| line.starts_with(start))
+        })
+        .collect();
+    assert_eq!(script.len(), 3, "{help}");
+    let line = ["edit", "book.bin", "-q", "--in-place", "--script", "-"];
+    let output = fed(dir, &line, script.join("\n").as_bytes());
+    assert!(output.status.success(), "{output:?}");
+    let shown = weights(dir, "book.bin", "e4 c5");
+    assert_eq!(shown.len(), 3, "{shown:?}");
+}
+
+#[test]
 fn a_script_from_a_pipe() {
     let dir = made();
     let dir = dir.path();

@@ -36,9 +36,10 @@ the book does not have it. --remove-position also removes the positions that onl
 
 Each line of a script has a position, as a FEN or as moves from the start, and its changes. A line
 without a position changes the position of the line before. A line that begins with # is a comment:
-  1. e4 c5; set Nf3=70%; set Nc3=30%
-  ; remove f4
+  1. e4 c5; remove f4; set Nf3=70%; set Nc3=20%
+  ; set c3=5%
   1. e4 e5 2. Nf3 f6; remove-position
+Shares on one line are taken together; a later line starts from the result.
 
 Examples:
   polybook edit book.bin --in-place --set e4=60% --remove a3
@@ -98,6 +99,8 @@ struct Document {
     added: u64,
     weighed: u64,
     removed: u64,
+    /// Shares that weights cannot express.
+    inexact: u64,
     removed_positions: u64,
 }
 
@@ -132,6 +135,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         added,
         weighed,
         removed,
+        inexact,
         removed_positions,
         entries,
     } = edit_book(book, &edits, variant, edited, &memory, &meter)?;
@@ -143,6 +147,12 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         counted(removed_positions, "position"),
         counted(entries, "entry")
     ));
+    if inexact > 0 {
+        context.say(&format!(
+            "{path}: {} off by more than 1 %, because weights end at 65535\n",
+            counted(inexact, "share")
+        ));
+    }
     if args.json {
         json::print(&Document {
             path,
@@ -150,6 +160,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
             added,
             weighed,
             removed,
+            inexact,
             removed_positions,
         })?;
     }

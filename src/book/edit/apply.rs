@@ -14,8 +14,11 @@ use crate::{
     position::{BookMove, key, read_move},
 };
 
-/// How far a share may be from what was asked for, as long as larger weights would help, in percent.
-const CLOSE: f64 = 0.5;
+/// How far a share may be from what it should be, as long as larger weights would help.
+const CLOSE: f64 = 0.005;
+
+/// The same of a share that was asked for, as a part of it.
+const CLOSE_TO_ASKED: f64 = 0.01;
 
 /// The records of a position after its changes, in the order of books.
 pub(super) fn edited(
@@ -58,7 +61,7 @@ pub(super) fn edited(
             }
         }
     }
-    share(&mut entries, &shares).map_err(|text| problem(text.to_owned()))?;
+    summary.inexact += share(&mut entries, &shares).map_err(|text| problem(text.to_owned()))?;
     entries.sort_by_key(|entry| (Reverse(entry.weight), entry.mv));
     summarize(&edit.pos, &before, &entries, summary);
     Ok(entries)
@@ -102,10 +105,11 @@ fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u1
     });
 }
 
-/// Gives moves their shares in percent. The others share the rest as before.
-fn share(entries: &mut [Entry], shares: &[(BookMove, f64)]) -> Result<(), &'static str> {
+/// Gives moves their shares in percent. The others share the rest as before. Returns how many of these shares weights
+/// cannot express.
+fn share(entries: &mut [Entry], shares: &[(BookMove, f64)]) -> Result<u64, &'static str> {
     if shares.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let given: f64 = shares.iter().map(|(_, percent)| percent).sum();
     let others: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
@@ -119,44 +123,67 @@ fn share(entries: &mut [Entry], shares: &[(BookMove, f64)]) -> Result<(), &'stat
     } else {
         1.0
     };
-    let exact: Vec<f64> = entries
+    let exact: Vec<Exact> = entries
         .iter()
         .map(|entry| match share_of(entry.mv) {
-            Some((_, percent)) => percent * unit,
-            None => entry.weight.into(),
+            Some((_, percent)) => Exact {
+                weight: percent * unit,
+                is_asked: true,
+            },
+            None => Exact {
+                weight: entry.weight.into(),
+                is_asked: false,
+            },
         })
         .collect();
-    let largest = exact.iter().copied().fold(0.0, f64::max);
+    let largest = exact.iter().map(|exact| exact.weight).fold(0.0, f64::max);
     let most = f64::from(u16::MAX) / largest;
+    // The largest weight grows by 1 at least, however small the shares are.
+    let step = (1.0 / largest).max(1.0);
     let mut factor = most.min(1.0);
     let mut weights = rounded(&exact, factor);
-    while !is_close(&exact, &weights) && factor < most {
-        factor = (2.0 * factor).min(most);
+    while far(&exact, &weights).next().is_some() && factor < most {
+        factor = (factor + step).min(most);
         weights = rounded(&exact, factor);
     }
+    let inexact = far(&exact, &weights).filter(|exact| exact.is_asked).count() as u64;
     for (entry, weight) in entries.iter_mut().zip(weights) {
         entry.weight = weight;
     }
-    Ok(())
+    Ok(inexact)
+}
+
+/// A weight before it is rounded.
+struct Exact {
+    weight: f64,
+    /// Whether its share was asked for.
+    is_asked: bool,
 }
 
 /// Weights times a factor. What weighs anything weighs at least 1.
-fn rounded(exact: &[f64], factor: f64) -> Vec<u16> {
-    let weight = |exact: &f64| match *exact {
+fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
+    let weight = |exact: &Exact| match exact.weight {
         0.0 => 0,
         exact => (exact * factor).round().clamp(1.0, u16::MAX.into()) as u16,
     };
     exact.iter().map(weight).collect()
 }
 
-/// Whether the shares of weights are what they should be.
-fn is_close(exact: &[f64], weights: &[u16]) -> bool {
-    let wanted: f64 = exact.iter().sum();
+/// The weights whose shares are not close to what they should be.
+fn far<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
+    let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
-    exact.iter().zip(weights).all(|(exact, weight)| {
-        let off = exact / wanted - f64::from(*weight) / sum;
-        off.abs() * 100.0 <= CLOSE
-    })
+    let pairs = exact.iter().zip(weights);
+    let is_far = move |(exact, weight): &(&Exact, &u16)| {
+        let share = exact.weight / wanted;
+        let close = if exact.is_asked {
+            CLOSE.min(share * CLOSE_TO_ASKED)
+        } else {
+            CLOSE
+        };
+        (share - f64::from(**weight) / sum).abs() > close
+    };
+    pairs.filter(is_far).map(|(exact, _)| exact)
 }
 
 fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
@@ -206,6 +233,22 @@ mod tests {
         assert_eq!(shared(&[5, 1, 1], &[60.0, 50.0]), None);
         // Too coarse: 1 of 4 would be a quarter.
         assert_eq!(shared(&[0, 3], &[33.0]).unwrap()[1] % 3, 0);
+    }
+
+    #[test]
+    fn small_shares_are_met_as_far_as_weights_go() {
+        for (percent, is_met) in [(0.5, true), (0.05, true), (0.005, true), (0.0001, false)] {
+            let mut entries = of_weights(&[0, 39, 20, 7, 2, 1, 1]);
+            let inexact = share(&mut entries, &[(BookMove(0), percent)]).unwrap();
+            let weights: Vec<f64> = entries.iter().map(|entry| entry.weight.into()).collect();
+            let found = weights[0] * 100.0 / weights.iter().sum::<f64>();
+            let is_close = (found - percent).abs() <= percent * CLOSE_TO_ASKED;
+            assert_eq!(
+                (is_close, inexact),
+                (is_met, u64::from(!is_met)),
+                "{weights:?}"
+            );
+        }
     }
 
     proptest! {

@@ -51,6 +51,8 @@ pub struct EditSummary {
     pub weighed: u64,
     /// Moves that were removed.
     pub removed: u64,
+    /// Shares that were asked for and that weights up to 65535 miss by more than 1 % of them.
+    pub inexact: u64,
     /// Positions that were removed, with those that only they led to.
     pub removed_positions: u64,
     /// Records of the book, its header aside.

@@ -10,13 +10,13 @@ use crate::position::{LineError, Variant};
 ///
 /// ```text
 /// # What I play against the Sicilian
-/// 1. e4 c5; set Nf3=70%; set Nc3=30%
-/// ; remove f4
+/// 1. e4 c5; remove f4; set Nf3=70%; set Nc3=20%
+/// ; set c3=5%
 /// rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2; remove-position
 /// ```
 ///
 /// A line has a position, as a FEN or as moves from the start, and one or more changes. Without a position it is about
-/// that of the line before. Blank lines and lines that begin with `#` say nothing.
+/// that of the line before. Shares on one line are taken together; a later line starts from the result. Blank lines and lines that begin with `#` say nothing.
 ///
 /// ```
 /// use polybook::{book::Script, position::Variant};
