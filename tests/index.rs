@@ -1005,6 +1005,8 @@ fn verify_holds_entries_against_each_other() {
         (page, None, "does not say what there is"),
         (b"xz", Some(b"3|8|1|1|1"), "a name that is not there"),
         (b"xz", None, "is missing"),
+        (b"pgn_filename", None, "'pgn_filename' is missing"),
+        (b"pgn_file_0", Some(b"0|a.pgn"), "the number of inputs"),
     ] {
         let name = key.escape_ascii();
         put(&index, &[(key, value)]);

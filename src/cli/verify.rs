@@ -29,7 +29,7 @@ use super::{
 Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases of
 polybook have a checksum, so verify finds a damaged byte and a change by another program. Without a checksum it cannot
 find a changed move or weight. Of an index, every block and every value is read, and the crate rusty-leveldb must see the
-same entries.
+same entries. Not found: a changed name of the variant, and a PGN file that is gone or other than it was.
 
 Examples:
   polybook verify book.bin

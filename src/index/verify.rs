@@ -173,6 +173,7 @@ fn check(index: &Index, found: &mut Verified, meter: &Meter) -> Result<()> {
         names: 0,
         items: 0,
         apart: 0,
+        files: 0,
     };
     let mut entries = index.database().entries(b"", None, LONGEST_HELD)?;
     let mut passed = 0;
@@ -201,6 +202,8 @@ struct Check<'a> {
     items: u64,
     /// Chunks and sums since the last page.
     apart: u64,
+    /// Entries of inputs.
+    files: u64,
 }
 
 struct OpenPosition {
@@ -239,7 +242,12 @@ impl Check<'_> {
             [b'x', b'p', ..] => return self.list(key, value),
             layout::TOTAL_GAMES | layout::FILE_NAME | layout::FILE_COUNT => true,
             layout::VARIANT | layout::CONTENTS => true,
-            _ => key.starts_with(b"pgn_file_") && layout::parse_file_value(value).is_some(),
+            _ => {
+                let is_file =
+                    key.starts_with(b"pgn_file_") && layout::parse_file_value(value).is_some();
+                self.files += u64::from(is_file);
+                is_file
+            }
         };
         if !is_well_formed {
             self.found.fault("is malformed", key);
@@ -482,7 +490,19 @@ impl Check<'_> {
             b"_freq",
         );
         let files = self.index.inputs();
-        let in_order = files.is_sorted_by_key(|file| file.first_id);
+        compare(
+            games == 0 || self.index.value(layout::FILE_NAME)?.is_some(),
+            "is missing",
+            layout::FILE_NAME,
+        );
+        let numbered = if files.len() > 1 { files.len() } else { 0 };
+        compare(
+            self.files == numbered as u64,
+            "is not the number of inputs",
+            layout::FILE_COUNT,
+        );
+        let in_order = files.is_sorted_by_key(|file| file.first_id)
+            && files.first().is_none_or(|file| file.first_id == 0);
         let last = files.last().map_or(0, |file| file.first_id);
         compare(
             in_order && last <= games,
