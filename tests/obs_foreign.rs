@@ -187,7 +187,7 @@ fn what_is_no_database_is_an_error_of_one_line() {
     fs::write(dir.path().join("cut.obs.db3"), &good[..good.len() / 2]).unwrap();
     for (name, word) in [
         ("other.db3", "no table Book"),
-        ("missing.obs.db3", "cannot read missing.obs.db3"),
+        ("missing.obs.db3", "cannot open missing.obs.db3"),
         ("cut.obs.db3", "malformed"),
     ] {
         let error = fails(dir.path(), &format!("convert {name} out.bin"), 1);

@@ -266,7 +266,7 @@ fn what_is_written_over_and_what_is_not() {
         ("tree book.bin --json --out -", 2, "name a file"),
         ("tree book.bin --max-ply 5000", 2, "4096"),
         ("tree missing.bin", 1, "missing.bin"),
-        ("tree notes", 1, "it is text"),
+        ("tree notes", 1, "not a Polyglot book but text"),
     ];
     refused(dir.path(), &lines);
 }
