@@ -556,7 +556,7 @@ fn databases_are_sorted_in_the_directory_that_is_named() {
     }
     let error = crate::common::fails(
         dir.path(),
-        "merge-book games.obs.db3 --out merged.obs.db3 --temp-dir missing",
+        "merge-book games.obs.db3 --out merged.obs.db3 --temp-dir missing --force",
         1,
     );
     assert!(
