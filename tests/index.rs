@@ -271,7 +271,7 @@ fn places_are_exact_and_texts_byte_for_byte() {
     }
     let output = run(dir.path(), "game --leveldb idx 0");
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("packed"), "{told}");
+    assert!(told.contains("compressed"), "{told}");
 }
 
 #[test]
