@@ -513,7 +513,7 @@ fn variants_without_a_number_have_no_book_but_the_rest() {
     assert!(error.contains("horde"), "{error}");
     ok(
         dir.path(),
-        "convert -q a.obs.db3 suite.pgn --plies 2 --min-game 1 --loss-factor 1",
+        "convert -q a.obs.db3 suite.pgn --plies 2 --min-game 1",
     );
     let suite = fs::read_to_string(dir.path().join("suite.pgn")).unwrap();
     assert!(
