@@ -348,6 +348,7 @@ fn large_games(dir: &std::path::Path, games: usize) {
     std::fs::write(dir.join("large.pgn"), text).unwrap();
 }
 
+#[cfg(target_os = "linux")]
 const PAGE_OF_TEXTS: &str =
     "GET /games?limit=200 HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-chess-pgn\r\n\r\n";
 
