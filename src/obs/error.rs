@@ -7,6 +7,9 @@ use thiserror::Error as ThisError;
 
 use crate::error::{At, Error, Result};
 
+/// The name of the row that has the checksum of all others and of the table `Book`.
+pub(super) const CHECKSUM: &str = "Checksum";
+
 /// What is wrong with a database. [`Error::Format`] carries it.
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
@@ -44,7 +47,7 @@ pub enum ObsError {
     #[error(
         "the checksum in its table Info differs, because it is damaged or another program changed it: make it again or \
          take a copy; if it was changed on purpose, remove the checksum first: DELETE FROM Info WHERE Name = '{}'",
-        super::info::CHECKSUM
+        CHECKSUM
     )]
     Checksum,
     /// A database for another variant than those that it is to be merged with.

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 use shakmaty::Color;
 
-use super::error::{ObsError, Sql};
+use super::error::{CHECKSUM, ObsError, Sql};
 use crate::{
     checksum::Checksum,
     error::Result,
@@ -22,9 +22,6 @@ const STANDARD: &str = "standard";
 
 /// The program that polybook's databases name as their generator, before the version.
 const GENERATOR: &str = "polybook ";
-
-/// The name of the row that has the checksum of all others and of the table `Book`.
-pub(super) const CHECKSUM: &str = "Checksum";
 
 /// Between the filters of several databases.
 const FILTER_SEPARATOR: &str = " | ";

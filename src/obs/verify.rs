@@ -6,8 +6,8 @@ use rusqlite::{Connection, Row, types::ValueRef};
 use thiserror::Error as ThisError;
 
 use super::{
-    error::Sql,
-    info::{CHECKSUM, Rows},
+    error::{CHECKSUM, Sql},
+    info::Rows,
     read::Obs,
 };
 use crate::{checksum::Checksum, error::Result};

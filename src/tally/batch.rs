@@ -6,9 +6,8 @@ use std::path::Path;
 use shakmaty::Color;
 
 use super::{
-    counts::MoveCount,
     record::{CountRecord, fits},
-    stats::Stats,
+    stats::{MoveCount, Stats},
 };
 use crate::error::{Error, Result};
 use crate::position::BookMove;

@@ -10,7 +10,7 @@ use shakmaty::Color;
 use super::{
     batch::{CountBatch, LargeCounts},
     record::CountRecord,
-    stats::Stats,
+    stats::{MoveCount, Stats},
 };
 use crate::{
     error::Result,
@@ -104,15 +104,6 @@ pub struct PositionCount {
     pub turn: Color,
     /// The moves in the order of their numbers.
     pub moves: Vec<MoveCount>,
-}
-
-/// A move of a position and its games.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct MoveCount {
-    /// The move.
-    pub mv: BookMove,
-    /// The games in which it was played.
-    pub stats: Stats,
 }
 
 /// All counts, in the order of keys.

@@ -2,10 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{
-    counts::{Counts, MoveCount},
-    record::CountRecord,
-};
+use super::{counts::Counts, record::CountRecord, stats::MoveCount};
 use crate::{
     error::Result,
     sort::{Record, SHARDS},

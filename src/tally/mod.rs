@@ -32,10 +32,10 @@ mod stats;
 
 pub use self::{
     batch::CountBatch,
-    counts::{Counts, MoveCount, PositionCount, Tally},
+    counts::{Counts, PositionCount, Tally},
     filter::MoveFilter,
     record::CountRecord,
-    stats::Stats,
+    stats::{MoveCount, Stats},
 };
 pub(crate) use self::{
     find::{Finder, Part, Scratch},

@@ -4,6 +4,8 @@ use std::ops::{Add, AddAssign};
 
 use shakmaty::Color;
 
+use crate::position::BookMove;
+
 /// How many games were won, drawn and lost, seen from the side to move.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Stats {
@@ -13,6 +15,15 @@ pub struct Stats {
     pub draws: u64,
     /// Games that the side to move lost.
     pub losses: u64,
+}
+
+/// A move of a position and its games.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct MoveCount {
+    /// The move.
+    pub mv: BookMove,
+    /// The games in which it was played.
+    pub stats: Stats,
 }
 
 impl Stats {
