@@ -95,7 +95,7 @@ pub enum CountsError {
     /// A sidecar of another version.
     #[error("counts of version {0}, and this polybook reads version 1: take a newer polybook")]
     Version(u32),
-    /// A part of a variant without the column that tells its positions apart.
+    /// A part of a variant without the column that separates positions with equal keys.
     #[error("no column \"identity\", which counts of variants have")]
     NoIdentity,
 }

@@ -28,7 +28,7 @@ pub(super) struct SealedCounts {
 }
 
 impl SealedCounts {
-    /// The counts that tell positions apart. In standard chess these are those by keys.
+    /// The counts by identity, which separate positions with equal keys. In standard chess they are the counts by key.
     pub(super) fn by_position(&self) -> &Counts {
         let counts = self.by_identity.as_ref().or(self.by_key.as_ref());
         counts.expect("the output needs counts")

@@ -8,7 +8,7 @@ use super::{LineError, Variant};
 const FIELDS: [usize; 4] = [7, 6, 5, 4];
 
 impl Variant {
-    /// Reads a position: a FEN, or an EPD with or without operations, of which `hmvc` and `fmvn` count the moves.
+    /// Reads a position: a FEN, or an EPD with or without operations. Its `hmvc` and `fmvn` count the moves.
     ///
     /// # Errors
     ///

@@ -148,7 +148,7 @@ fn most_held() -> usize {
     usize::MAX
 }
 
-/// Tells a file from another that took its name.
+/// The identity of a file. Another file that took its name has a different one.
 #[derive(PartialEq, Eq, Debug)]
 struct Stamp {
     size: u64,

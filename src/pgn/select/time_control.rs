@@ -101,7 +101,7 @@ impl Period {
         })
     }
 
-    /// What it gives for up to so many moves.
+    /// The seconds that it gives for at most `moves` moves.
     fn seconds(&self, moves: u64) -> u64 {
         let moves = self.moves.map_or(moves, |own| own.min(moves));
         self.base
