@@ -191,6 +191,7 @@ const NO_FILTERED_MOVES: &str = "no game that passes the filters continues from 
 
 /// The moves for people, with bars where these can be seen.
 fn table(answer: &Answer, is_filtered: bool, with_bars: bool) -> String {
+    // Writing to a `String` does not fail.
     let mut text = String::new();
     if let Some(opening) = answer.opening {
         let _ = writeln!(text, "{} {}", opening.eco, opening.name);
@@ -290,6 +291,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     if rows.is_empty() {
         return super::print(NO_MOVES);
     }
+    // Writing to a `String` does not fail.
     let mut text = String::from("move      games    white    draws    black\n");
     for row in &rows {
         let _ = writeln!(

@@ -85,6 +85,7 @@ fn end(status: i32) -> ! {
     let (sender, receiver) = mpsc::channel();
     let say = move || {
         super::progress::clear();
+        // The exit status still says it, and nobody waits for a word that comes late.
         let _ = writeln!(io::stderr(), "polybook: interrupted");
         let _ = sender.send(());
     };

@@ -1,4 +1,4 @@
-//! What make-book did, for people.
+//! What make-book did, for people. Writing to a `String` does not fail, so the results of `write!` are dropped.
 
 use std::fmt::Write;
 

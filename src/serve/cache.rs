@@ -222,6 +222,7 @@ impl CachedIndex {
                 // What a link leads to was not made here.
                 && entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_older && is_index(&path).unwrap_or(false) {
+                // An old index that cannot be removed now is left for the next server.
                 let _ = remove(&path);
             }
         }
