@@ -711,6 +711,26 @@ fn two_runs_for_one_target() {
     assert_eq!(names(old.path()), old.names);
 }
 
+/// Inputs are compared once, before the run: after it they may be other files.
+#[test]
+fn an_input_that_is_named_twice_is_found_before_the_run() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = fs::read(sample("famous.pgn")).unwrap();
+    fs::write(dir.join("a.pgn"), &games).unwrap();
+    fs::hard_link(dir.join("a.pgn"), dir.join("b.pgn")).unwrap();
+    let mut run = Running::start(dir, "make-book a.pgn b.pgn - --min-game 1");
+    until("the output is begun", || part(dir, "book.bin").is_some());
+    fs::write(dir.join("c.pgn"), &games).unwrap();
+    fs::rename(dir.join("c.pgn"), dir.join("b.pgn")).unwrap();
+    let mut stdin = run.0.stdin.take().unwrap();
+    stdin.write_all(&games).unwrap();
+    drop(stdin);
+    let (code, error) = run.end();
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.contains("warning: b.pgn: named twice"), "{error}");
+}
+
 /// `nohup` starts a program with SIGHUP ignored, and means it.
 #[cfg(target_os = "linux")]
 #[test]

@@ -198,10 +198,25 @@ fn control_characters_of_games_are_shown_and_files_keep_them() {
             assert_eq!(document["games"][0]["white"], "Tal\u{1b}]0;x\u{7}");
         }
     }
-    // An error that names a file.
-    let shown = OnTerminal::start(&python, dir.path(), &["verify", "no\u{1b}c\u{9b}m.bin"]);
-    until("the error is shown", || shown.has(r"no\u001bc\u009bm.bin"));
-    assert!(!shown.has("\u{1b}") && !shown.has("\u{9b}"));
+    // Names of files and players in errors and documents.
+    for (args, text) in [
+        (
+            &["verify", "no\u{1b}c\u{9b}m.bin"][..],
+            r"no\u001bc\u009bm.bin",
+        ),
+        (
+            &["moves", "--leveldb", "idx", "--player", "Tall"],
+            r"Tal\u001b]0;x\u0007",
+        ),
+        (
+            &["tree", "idx", "-q", "--json", "--out", "t\u{9b}.txt"],
+            r#""t\u009b.txt""#,
+        ),
+    ] {
+        let shown = OnTerminal::start(&python, dir.path(), args);
+        until("the name is shown", || shown.has(text));
+        assert!(!shown.has("\u{1b}") && !shown.has("\u{9b}"), "{args:?}");
+    }
 }
 
 #[cfg(feature = "serve")]

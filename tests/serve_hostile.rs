@@ -407,14 +407,9 @@ fn other_address(served: &Served) -> Option<TcpStream> {
 #[cfg(all(feature = "compression", target_os = "linux"))]
 #[test]
 fn one_address_does_not_take_all_readers_of_texts_for_others() {
-    use flate2::{Compression, write::GzEncoder};
-
     let dir = temp();
     let text = std::fs::read(sample("selfplay.pgn")).unwrap();
-    let packed = std::fs::File::create(dir.path().join("packed.pgn.gz")).unwrap();
-    let mut packed = GzEncoder::new(packed, Compression::fast());
-    packed.write_all(&text).unwrap();
-    packed.finish().unwrap();
+    packed_games(dir.path(), [&text[..]]);
     let args = "-q --no-cache packed.pgn.gz --listen [::]:0";
     if std::net::TcpListener::bind("[::1]:0").is_err() {
         crate::common::skip("this machine has no IPv6");
@@ -610,19 +605,42 @@ fn games_without_tags_are_read_as_fast_as_others() {
     );
 }
 
+/// Writes `packed.pgn.gz`. Each of its games is read by unpacking the file anew up to the game.
+#[cfg(feature = "compression")]
+fn packed_games<'a>(dir: &std::path::Path, texts: impl IntoIterator<Item = &'a [u8]>) {
+    let file = std::fs::File::create(dir.join("packed.pgn.gz")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    for text in texts {
+        packed.write_all(text).unwrap();
+    }
+    packed.finish().unwrap();
+}
+
+#[cfg(feature = "compression")]
+#[test]
+fn games_that_take_long_to_read_are_given_up() {
+    const GAMES: usize = 4000;
+    let dir = temp();
+    let game = format!("[White \"A\"]\n\n1. e4 {{{}}} *\n\n", "x".repeat(25_000));
+    packed_games(dir.path(), [game.as_bytes(); GAMES]);
+    let served = Served::start(dir.path(), "-q --no-cache packed.pgn.gz");
+    let accept = "Accept: application/x-chess-pgn\r\n";
+    let begun = Instant::now();
+    // A hundred megabytes are unpacked for each game.
+    let page = served.ask("GET", "/games?sort=recent&limit=200", accept);
+    assert_eq!(page.status, 503, "{}", page.text());
+    assert!(page.text().contains("takes too long"), "{}", page.text());
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    let last = format!("/game/{:08}", GAMES - 1);
+    assert_eq!(served.get(&last).text(), game);
+}
+
 #[cfg(feature = "compression")]
 #[test]
 fn games_that_are_read_do_not_hold_up_counts() {
-    use flate2::{Compression, write::GzEncoder};
-
     let dir = temp();
     let text = std::fs::read(sample("selfplay.pgn")).unwrap();
-    let mut packed = GzEncoder::new(
-        std::fs::File::create(dir.path().join("packed.pgn.gz")).unwrap(),
-        Compression::fast(),
-    );
-    packed.write_all(&text).unwrap();
-    packed.finish().unwrap();
+    packed_games(dir.path(), [&text[..]]);
     let served = Served::start(dir.path(), args!["-q", "--no-cache", "packed.pgn.gz"]);
     // Each unpacks the file anew for each of its games.
     let asked = "GET /games?limit=200 HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-chess-pgn\r\n\r\n";

@@ -42,6 +42,13 @@ const TO_JSONL: &str = "convert a.obs.db3 new.jsonl";
 const BOOK_TO_JSONL: &str = "convert a.bin new.jsonl";
 const TREE: &str = "tree a.bin --out new.pgn";
 const PLIES: &str = "plies games.pgn";
+const SUITE: &str = "make-book games.pgn --suite new.epd --plies 2 --min-game 1";
+const TO_SUITE: &str = "convert a.obs.db3 new.epd --plies 2";
+const FILTER: &str = "filter a.bin --out new.bin";
+const EDIT: &str = "edit new.bin --in-place --set a3=50%";
+const DUMP: &str = "dump-book --bin a.bin --color white --out new.txt";
+const FIX: &str = "verify a.bin --fix new.bin";
+const HEADER: &str = "pgheader -c changed new.bin";
 
 /// Each stage, when it panics, and a command that reaches it.
 const FAULTS: &[(&str, &str, &str)] = &[
@@ -90,6 +97,18 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("write lines", "3", BOOK_TO_JSONL),
     ("tree", "0", TREE),
     ("plies", "0", PLIES),
+    ("put in place", "0", SUITE),
+    ("put in place", "0", MERGE_BOOK),
+    ("put in place", "0", MERGE_INDEX),
+    ("put in place", "0", MERGE_OBS),
+    ("put in place", "0", CONVERT),
+    ("put in place", "0", TO_SUITE),
+    ("put in place", "0", TREE),
+    ("put in place", "0", FILTER),
+    ("put in place", "0", EDIT),
+    ("put in place", "0", DUMP),
+    ("put in place", "0", FIX),
+    ("put in place", "0", HEADER),
 ];
 
 /// The stages of `serve`, which goes on.
@@ -250,8 +269,8 @@ fn a_pipe_that_gives_nothing_does_not_hold_up_the_end() {
         .spawn()
         .unwrap();
     let mut open = child.stdin.take().unwrap();
-    // It need not take all of it.
-    let _ = open.write_all(&games.repeat(3));
+    // One batch, and the start of another that does not come. It need not take all of it.
+    let _ = open.write_all(&games.repeat(2));
     let (status, errors) = ended(child, test);
     drop(open);
     assert_eq!(status, Some(1), "{errors}");
@@ -264,10 +283,14 @@ fn a_panic_ends_one_answer_of_a_server() {
     let test = "a_panic_ends_one_answer_of_a_server";
     let dir = prepared(test);
     for stage in ANSWERING {
-        let mut child = command(test, "serve a.idx --listen 127.0.0.1:0", dir.path())
-            .env("POLYBOOK_FAULT", format!("{stage}:0"))
-            .spawn()
-            .unwrap();
+        let mut child = command(
+            test,
+            "serve a.idx --threads 1 --listen 127.0.0.1:0",
+            dir.path(),
+        )
+        .env("POLYBOOK_FAULT", format!("{stage}:0"))
+        .spawn()
+        .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines
             .map(|line| line.unwrap())

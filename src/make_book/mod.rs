@@ -81,7 +81,6 @@ impl MakeBook {
         let written = pool.install(|| self.write_outputs(inputs, &needs, collected, sinks));
         let (mut report, finished, counts) = written?;
         self.refuse_if_stopped()?;
-        task::fault("put in place");
         // The disk takes its time, and so does giving all that memory back.
         let (committed, ()) = pool.join(|| commit_all(finished), || drop(counts));
         committed?;

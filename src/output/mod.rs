@@ -415,6 +415,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_of_a_directory_that_was_written_in_place_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("index");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("CURRENT"), "old").unwrap();
+        let made = directory(&target).unwrap();
+        fs::write(made.path().join("CURRENT"), "new").unwrap();
+        let made = made.finish().unwrap();
+        // The clock of file systems ticks a few hundred times a second.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        fs::write(target.join("CURRENT"), "own").unwrap();
+        let err = made.commit().unwrap_err().to_string();
+        let expected = "another program wrote CURRENT into it meanwhile";
+        assert!(err.contains(expected), "{err}");
+        assert_eq!(fs::read(target.join("CURRENT")).unwrap(), b"own");
+    }
+
     /// What another program does between the last look at a target and the exchange.
     #[cfg(any(target_vendor = "apple", target_os = "linux"))]
     fn meanwhile(act: impl FnOnce() + 'static) {

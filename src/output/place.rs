@@ -18,7 +18,10 @@ use super::{
     target::{Target, parent},
     temporary::{Owned, remove_directory},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    task,
+};
 
 /// An output that is complete and on the disk, but not in place. Dropped, it is removed.
 #[derive(Debug)]
@@ -195,6 +198,7 @@ fn directories_of(outputs: &[Finished]) -> Result<BTreeMap<PathBuf, Directory>, 
 /// A directory that cannot be flushed to the disk, with all outputs in place.
 /// [`Error::Interrupted`] after [`discard_all`](super::discard_all).
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
+    task::fault("put in place");
     let _commit = Commit::begin()?;
     let checked = outputs
         .iter()
