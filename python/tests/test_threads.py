@@ -165,7 +165,7 @@ class Ticking:
         self.thread.start()
         while not self.ticks:
             time.sleep(0)
-        sys.setswitchinterval(100)
+        sys.setswitchinterval(10_000)
         return self
 
     def count(self):
