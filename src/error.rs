@@ -1,7 +1,4 @@
 //! What can go wrong.
-//!
-//! The text of an error is one line that names the file and says what to do. It leaves out its cause, which
-//! [`source`](std::error::Error::source) gives: a program prints the chain.
 
 use std::{
     any::Any,
@@ -13,6 +10,10 @@ use std::{
 use thiserror::Error;
 
 /// An error of the library.
+///
+/// The text is one line that names the file and says what to do. The cause is not in it: print the error and then each
+/// [`source`](std::error::Error::source), as the crate `anyhow` does with `{:#}`. [`kind`](Error::kind) is for a program
+/// that acts on the error, such as one that tries again when it is [`Busy`](ErrorKind::Busy).
 ///
 /// ```
 /// use polybook::{Error, book::Book};

@@ -1,7 +1,7 @@
 //! Opening books and game indexes from PGN.
 //!
 //! polybook turns games in PGN into a [Polyglot opening book](book) that engines and GUIs play from, an
-//! [index] of the games by position, and an [open book](obs) that keeps all results. Games of
+//! [index] of the games by position, and an [OOBS database](obs) (SQLite) of all results. Games of
 //! chess and its [variants](position::Variant) are [read](pgn) on all cores in bounded memory, wins, draws and losses
 //! are [counted](tally) per position and move, and [one pipeline](MakeBook) joins the parts.
 //!
@@ -24,6 +24,22 @@
 //! assert_eq!(moves[0].mv.to_string(), "b8c6");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Features
+//!
+//! Without any feature the crate reads plain PGN, makes and reads books and indexes, and has the explorer's answers.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `compression` | PGN that is compressed with gzip, bzip2, zstd or zip |
+//! | `obs` | [OOBS databases](obs) with the SQLite of the system, and [`convert`] |
+//! | `bundled-sqlite` | the same with an SQLite that is compiled in |
+//! | `parquet` | [counts](counts) as Parquet files |
+//! | `serve` | the explorer as an [HTTP server](serve) |
+//! | `cli` | the program `polybook` |
+//!
+//! `cli`, `bundled-sqlite` and `serve` are on by default. A program that needs only the library turns them off with
+//! `default-features = false`.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

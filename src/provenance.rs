@@ -184,8 +184,9 @@ impl fmt::Display for Rejection {
         } = self;
         write!(
             f,
-            "{}: game {game}, byte {offset}, after {ply} half-moves: ",
-            file.display()
+            "{}: game {game}, byte {offset}, after {ply} half-move{}: ",
+            file.display(),
+            if *ply == 1 { "" } else { "s" }
         )?;
         if !mv.is_empty() {
             write!(f, "\"{}\": ", mv.escape_debug())?;
@@ -223,6 +224,26 @@ pub(crate) fn shortened(text: &str, bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_half_move_is_singular() {
+        let text = |ply| {
+            let rejection = Rejection {
+                file: "a.pgn".into(),
+                game: 0,
+                offset: 3,
+                ply,
+                mv: "Ke3".to_owned(),
+                reason: "illegal move".to_owned(),
+            };
+            rejection.to_string()
+        };
+        assert_eq!(
+            text(1),
+            "a.pgn: game 0, byte 3, after 1 half-move: \"Ke3\": illegal move"
+        );
+        assert!(text(0).contains("after 0 half-moves: "));
+    }
 
     #[test]
     fn a_comment_of_many_inputs_is_cut() {

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::common::{fails, ok, ok_json, run, sample, temp};
+use crate::common::{fails, ok, ok_json, refused, run, sample, temp};
 use parquet::{
     basic::Compression,
     data_type::{BoolType, Int32Type, Int64Type},
@@ -572,7 +572,15 @@ fn counts_of_other_programs_are_read_and_the_header_says_so() {
     write_part(&counts.join("more.parquet"), &one_row());
     fs::write(counts.join("_SUCCESS"), "").unwrap();
     fs::write(counts.join(".part.parquet.crc"), "crc").unwrap();
-    ok(dir.path(), "make-book -q theirs --bin theirs.bin");
+    let made = run(dir.path(), "make-book theirs --bin theirs.bin");
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{said}");
+    assert!(
+        said.starts_with("games: unknown") && !said.contains("0 games"),
+        "{said}"
+    );
+    let report = ok_json(dir.path(), "make-book -q theirs --bin theirs.bin --json");
+    assert_eq!(report["has_unknown_games"], true, "{report}");
     let header = ok(dir.path(), "pgheader -s theirs.bin");
     assert!(
         header.contains("Input: theirs (counts that do not tell their games)\nOptions:"),
@@ -774,6 +782,94 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
     assert!(
         err.contains("is a directory: name the PGN files in it"),
         "{err}"
+    );
+}
+
+/// Only make-book reads counts. Other commands say so, and a file of them alone is no input.
+#[test]
+fn counts_are_named_as_such() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = sample("famous.pgn").display().to_string();
+    ok(
+        dir,
+        &format!("make-book -q {pgn} --counts c --bin b.bin --leveldb i.idx"),
+    );
+    let counts = "c: a directory of counts: polybook make-book checks it and makes a book of it";
+    let index = "i.idx: an index: name a book or a database";
+    refused(
+        dir,
+        &[
+            ("convert c a.epd", 1, counts),
+            ("merge-book b.bin c", 1, counts),
+            ("diff b.bin c", 1, counts),
+            ("show c", 1, counts),
+            ("tree c", 1, counts),
+            ("verify c", 1, counts),
+            ("verify c --fix a.bin", 1, counts),
+            ("serve c", 1, counts),
+            ("serve i.idx --book c", 1, counts),
+            ("convert i.idx a.epd", 1, index),
+            ("diff i.idx b.bin", 1, index),
+            (
+                "edit . --remove e4 --in-place",
+                1,
+                ".: a directory: name a file",
+            ),
+            (
+                "make-book c/part-000.parquet",
+                1,
+                "Parquet file: name the directory",
+            ),
+        ],
+    );
+}
+
+/// Counts have every move, so an option that drops or weighs moves would change nothing.
+#[test]
+fn options_of_books_are_not_for_counts_alone() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    for option in [
+        "--min-game 2",
+        "--min-score 5",
+        "--only-white",
+        "--only-black",
+        "--uniform",
+    ] {
+        let name = option.split(' ').next().unwrap();
+        for other in ["", "--leveldb i.idx"] {
+            let line = format!("make-book -q games.pgn --counts c {option} {other}");
+            let err = fails(dir, line.as_str(), 2);
+            let expected = format!("{name} is for books, and counts have every move");
+            assert!(err.contains(&expected), "{err}");
+        }
+    }
+    ok(dir, "make-book -q games.pgn --counts c --min-game 1");
+    ok(
+        dir,
+        "make-book -q games.pgn --counts c --force --obs d.obs.db3 --min-game 1 --only-white",
+    );
+    refused(
+        dir,
+        &[
+            (
+                "make-book games.pgn --counts -",
+                2,
+                "--counts writes a directory, and - is standard output",
+            ),
+            (
+                "make-book games.pgn --leveldb -",
+                2,
+                "--leveldb writes a directory, and - is",
+            ),
+            (
+                "merge-index a.idx --out -",
+                2,
+                "--out writes a directory, and - is",
+            ),
+        ],
     );
 }
 

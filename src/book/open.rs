@@ -219,6 +219,9 @@ impl Book {
     /// The moves of a position, each once, the heaviest first. Both spellings of castling are one move:
     /// the king's two steps, and the format's own. The weights of records of one move add up, to 65535 at most.
     ///
+    /// Records of weight 0 and records whose move is not legal are among them.
+    /// [`to_move`](crate::position::BookMove::to_move) returns `None` for a move that is not legal.
+    ///
     /// # Errors
     ///
     /// As [`moves`](Book::moves).

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use polybook::{Error, tally::Memory};
+use polybook::{Error, counts::is_counts, index::is_index, tally::Memory};
 use tempfile::TempDir;
 
 use super::{signals, usage::Usage};
@@ -55,6 +55,20 @@ pub struct InputFile {
 impl InputFile {
     /// The file that an argument means.
     pub fn of(argument: &Path) -> anyhow::Result<InputFile> {
+        let file = InputFile::or_index(argument)?;
+        if argument.is_dir() {
+            let problem = match is_index(argument) {
+                Ok(true) => "an index: name a book or a database",
+                _ => "a directory: name a file",
+            };
+            return Err(Error::file(argument, problem).into());
+        }
+        Ok(file)
+    }
+
+    /// The file, or the directory of an index, that an argument means.
+    pub fn or_index(argument: &Path) -> anyhow::Result<InputFile> {
+        refuse_counts(argument)?;
         if argument != Path::new("-") {
             return Ok(InputFile {
                 path: argument.to_owned(),
@@ -77,6 +91,15 @@ impl InputFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Refuses a directory of counts, which only make-book reads.
+pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
+    if is_counts(path) {
+        let problem = "a directory of counts: polybook make-book checks it and makes a book of it";
+        return Err(Error::file(path, problem));
+    }
+    Ok(())
 }
 
 /// Copies standard input to a file of its name, which headers of books may mention, in a directory of its own.
@@ -113,6 +136,16 @@ pub fn with_given_names(message: &str) -> String {
         Some(copy) => message.replace(&*copy.to_string_lossy(), STANDARD_INPUT),
         None => message.to_owned(),
     }
+}
+
+/// Refuses to write a directory to standard output.
+pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
+    if out == Path::new("-") {
+        let usage =
+            format!("{option} writes a directory, and - is standard output: name a directory");
+        return Err(Usage(usage));
+    }
+    Ok(())
 }
 
 /// Refuses to print a document where an output goes.

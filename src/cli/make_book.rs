@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::{
     Context, errors,
     header::HeaderArgs,
-    input::refuse_document_beside,
+    input::{refuse_document_beside, refuse_standard_output},
     json,
     progress::Bar,
     resources::ResourceArgs,
@@ -221,6 +221,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     check_standard_output(&args)?;
     check_suite(&args)?;
     check_book(&args)?;
+    check_counts(&args)?;
     refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
     let selection = Selection::from(args.selection);
     selection.check().map_err(|err| Usage(err.to_string()))?;
@@ -283,9 +284,10 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
 
 /// Refuses what cannot go to standard output.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
-    if args.leveldb.as_deref() == Some(Path::new("-")) {
-        let usage = "--leveldb - cannot be: an index is a directory; name one";
-        return Err(Usage(usage.to_owned()));
+    for (option, out) in [("--leveldb", &args.leveldb), ("--counts", &args.counts)] {
+        if let Some(out) = out {
+            refuse_standard_output(option, out)?;
+        }
     }
     for out in args.bin.iter().chain(&args.obs).chain(&args.suite) {
         refuse_document_beside(args.json, out)?;
@@ -309,6 +311,20 @@ fn check_book(args: &Args) -> Result<(), Usage> {
     let option = args.weighting.of_own_weights().or(args.header.given());
     match option.filter(|_| args.bin.is_none()) {
         Some(option) => Err(Usage(format!("{option} is for books: give --bin too"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses options that choose or weigh moves if only counts are made, which have every move.
+fn check_counts(args: &Args) -> Result<(), Usage> {
+    let has_kept_moves = args.bin.is_some() || args.obs.is_some() || args.suite.is_some();
+    if args.counts.is_none() || has_kept_moves {
+        return Ok(());
+    }
+    match args.weighting.that_keep_fewer_moves() {
+        Some(option) => Err(Usage(format!(
+            "{option} is for books, and counts have every move: give it when you make a book of the counts"
+        ))),
         None => Ok(()),
     }
 }

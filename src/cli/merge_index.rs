@@ -8,7 +8,10 @@ use polybook::{
 };
 use serde::Serialize;
 
-use super::{Context, counted::counted, json, progress::Bar, resources::ResourceArgs};
+use super::{
+    Context, counted::counted, input::refuse_standard_output, json, progress::Bar,
+    resources::ResourceArgs,
+};
 
 /// Merge indexes into one
 #[derive(clap::Args, Debug)]
@@ -51,6 +54,7 @@ struct Document {
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
+    refuse_standard_output("--out", &args.out)?;
     let inputs: Vec<&Path> = args.indexes.iter().map(PathBuf::as_path).collect();
     refuse_clashes(&[&args.out], &inputs)?;
     for index in repeated(inputs) {

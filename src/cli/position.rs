@@ -14,7 +14,7 @@ pub struct PositionArgs {
     #[arg(long, value_name = "MOVES")]
     moves: Option<String>,
 
-    /// Use the rules of this variant [default: the variant of the file]
+    /// Use the rules of this variant [default: the variant of the file, else standard]
     #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
     variant: Option<Variant>,
 

@@ -19,7 +19,9 @@ use polybook::{
     },
 };
 
-use super::{Context, counted::counted, errors, progress::Bar, signals, terminal, usage::Usage};
+use super::{
+    Context, counted::counted, errors, input, progress::Bar, signals, terminal, usage::Usage,
+};
 
 /// How long the end waits for answers that are under way.
 const LAST_ANSWERS: Duration = Duration::from_millis(700);
@@ -84,7 +86,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     // Before anything that takes long.
     let listener = TcpListener::bind(args.listen);
     let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
-    let books = args.book.iter().map(BookFile::open);
+    let books = args.book.iter().map(|path| {
+        input::refuse_counts(path)?;
+        BookFile::open(path)
+    });
     let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
     let explorer = sources.open(&names, args, context)?;
     let threads = args.threads.map_or(0, usize::from);
@@ -153,6 +158,7 @@ impl Sources {
         let mut place = None;
         let mut indexes = Vec::new();
         for source in &args.sources {
+            input::refuse_counts(source)?;
             if source.is_dir() {
                 indexes.push(Source::Index(source.clone()));
                 continue;

@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let file = InputFile::of(&args.book)?;
+    let file = InputFile::or_index(&args.book)?;
     if file.path().is_dir() {
         let problem = "a directory: polybook moves --leveldb lists the moves of an index";
         return Err(problem_of(&file, problem).into());

@@ -39,14 +39,21 @@ fn warnings(text: &mut String, report: &Report) {
 fn games(text: &mut String, report: &Report) {
     let totals = &report.totals;
     let games = &totals.games;
-    let _ = writeln!(
-        text,
-        "{} read, {} counted, {} filtered, {} rejected",
-        counted(games.read, "game"),
-        games.counted,
-        games.filtered,
-        games.rejected
-    );
+    if report.has_unknown_games {
+        text.push_str(
+            "games: unknown, because counts among the inputs do not say how many they have\n",
+        );
+    }
+    if games.read > 0 || !report.has_unknown_games {
+        let _ = writeln!(
+            text,
+            "{} read, {} counted, {} filtered, {} rejected",
+            counted(games.read, "game"),
+            games.counted,
+            games.filtered,
+            games.rejected
+        );
+    }
     if let Some(games) = totals.filtered_by.get(&Condition::Duplicate) {
         let _ = writeln!(
             text,

@@ -130,7 +130,7 @@ struct Document {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let file = InputFile::of(&args.source)?;
+    let file = InputFile::or_index(&args.source)?;
     refuse_clashes(&[&args.out], &[file.path()])?;
     input::refuse_document_beside(args.json, &args.out)?;
     let memory = args.memory.memory();

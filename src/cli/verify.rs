@@ -120,7 +120,7 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let file = InputFile::of(&args.book)?;
+    let file = InputFile::or_index(&args.book)?;
     let name = input::name(&args.book);
     if let Some(out) = &args.fix {
         anyhow::ensure!(

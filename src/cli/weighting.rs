@@ -76,6 +76,14 @@ impl WeightingArgs {
         }
     }
 
+    /// The first option that was given and that drops moves or says what they weigh.
+    pub fn that_keep_fewer_moves(&self) -> Option<&'static str> {
+        match self.min_game {
+            Some(0 | 1) => self.of_books(),
+            _ => self.of_games(),
+        }
+    }
+
     /// The first option that was given and that says what moves weigh.
     pub fn of_weights(&self) -> Option<&'static str> {
         match self.uniform {

@@ -42,8 +42,8 @@ impl CountsDirectory {
     ///
     /// # Errors
     ///
-    /// A directory that cannot be read or holds no part, and a sidecar that cannot be understood or lists other
-    /// parts than there are.
+    /// A directory that cannot be read or has no part, and a sidecar (`counts.json`, the file that says where the counts
+    /// come from) that cannot be understood or lists other parts than there are.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         let sidecar = Sidecar::read(&path)?;

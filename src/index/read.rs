@@ -22,9 +22,9 @@ use crate::{
 /// An index that is open for reading, by any number of threads.
 ///
 /// It is never changed, and other programs may read it at the same time. The index goes on answering
-/// when it is replaced or removed: its files are held open. Only an index of more tables (of a megabyte
-/// each) than half the process may have open files can give an error then. Opening one leaves the limit of open files
-/// as it is.
+/// when it is replaced or removed, because its files are held open. At most half of the files that the process may open
+/// are held; an index has one for each megabyte. If it has more, the rest is opened when it is needed, and removing the
+/// index then gives errors.
 ///
 /// Everything read is covered by checksums, which are verified. A damaged index is an error, never an
 /// answer that leaves something out.

@@ -35,6 +35,10 @@ pub(super) struct SuiteOutput {
 
 /// Makes books from games: inputs and options, then [`run`](MakeBook::run).
 ///
+/// Nothing is written unless you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
+/// [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or [`suite`](MakeBook::suite). An input is a file of PGN or, with
+/// the crate's feature `parquet`, a directory of [counts](crate::counts).
+///
 /// The defaults are those of `polyglot make-book`, but for a header that says where the book comes
 /// from.
 ///
@@ -154,10 +158,13 @@ impl MakeBook {
         self
     }
 
-    /// Writes a [suite](crate::suite) to this file: the lines that at least [`min_game`](MakeBook::min_game) games begin
-    /// with, or the positions that as many reach after these half-moves. The lines are counted as they were played,
-    /// with the results of their games; variations are not. If the suite has starts of its own, lines begin where a
-    /// game first comes to one of them; else where games start, if that is the usual place.
+    /// Writes a [suite](crate::suite) to this file: the lines of [`Suite::plies`] half-moves that at least
+    /// [`min_game`](MakeBook::min_game) games played, or the positions that as many games reached after these lines.
+    /// Variations do not count.
+    ///
+    /// If [`Suite::starts`] has positions, a line begins where a game first reaches one of them. Otherwise it begins at
+    /// the start of the game, which must be the starting position of the variant; games from other positions are not
+    /// used.
     pub fn suite(
         mut self,
         path: impl Into<PathBuf>,
@@ -191,7 +198,7 @@ impl MakeBook {
         self
     }
 
-    /// Which games count. Default: all.
+    /// Which games are used. Default: all.
     pub fn selection(mut self, selection: Selection) -> MakeBook {
         self.selection = selection;
         self

@@ -89,6 +89,10 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+fn is_false(fact: &bool) -> bool {
+    !fact
+}
+
 impl AddAssign<&Totals> for Totals {
     fn add_assign(&mut self, other: &Totals) {
         let Totals {
@@ -145,6 +149,10 @@ pub struct Report {
     pub suite: Option<SuiteReport>,
     /// The first [100](Report::DESCRIBED) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
+    /// Whether counts among the inputs do not say how many games they have. The [totals](Report::totals) lack these
+    /// games.
+    #[serde(skip_serializing_if = "is_false")]
+    pub has_unknown_games: bool,
     /// Warnings of the inputs, a line each.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -179,7 +187,7 @@ pub struct IndexReport {
     pub games: u64,
     /// Positions that a game reached.
     pub positions: u64,
-    /// Pairs of a position and a game that reached it.
+    /// Postings: pairs of a position and a game that reached it.
     pub postings: u64,
 }
 

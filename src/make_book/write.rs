@@ -87,6 +87,8 @@ impl MakeBook {
             .transpose()?;
         let summary = weighed.as_ref().map(BookMaker::summary).unwrap_or_default();
         let mut report = games.report;
+        let provenance = inputs.provenance(self, report.totals.games);
+        report.has_unknown_games = provenance.games.is_none();
         (report.positions, report.entries) = match (&weighed, counts) {
             (None, Some(counts)) => counts.size()?,
             _ => (summary.positions, summary.counted_entries),
@@ -100,7 +102,7 @@ impl MakeBook {
         let mut counted = Counted {
             counts: &sealed,
             weighed,
-            provenance: inputs.provenance(self, report.totals.games),
+            provenance,
             starts: games.starts,
             first_games: games.first_games,
             held_bytes: 0,

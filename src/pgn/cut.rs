@@ -51,7 +51,8 @@ pub struct Cutter<R> {
 }
 
 impl<R: Read> Cutter<R> {
-    /// Cuts `stream` into batches of about `batch_size` bytes.
+    /// Cuts `stream` into batches of about `batch_size` bytes, such as 512 KiB. A batch is the work of one thread at a
+    /// time.
     pub fn new(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             stream,

@@ -12,7 +12,7 @@ use crate::position::looks_like_move;
 /// Reads the games of a stretch of PGN that begins and ends at game boundaries.
 ///
 /// After [`next_game`](GameReader::next_game) the tags are known; then
-/// [`next_token`](GameReader::next_token) gives the main line until it answers
+/// [`next_token`](GameReader::next_token) gives the main line until it returns
 /// [`Token::End`](super::Token::End). [`skip_moves`](GameReader::skip_moves) passes over the rest of a
 /// game at once.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl<'a> GameReader<'a> {
         self.first_tag
     }
 
-    /// Where the first text begins that is between two games, or after the last, and belongs to none.
+    /// The offset of the first text that is not part of any game.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }

@@ -23,7 +23,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Goes past a blank, a word, a mark or a comment. Answers the token that it is, if it is one.
+    /// Goes past a blank, a word, a mark or a comment. Returns the token that it is, if it is one.
     // One match over the first byte, because this runs for each word of the movetext.
     #[inline(always)]
     pub(super) fn step(&mut self) -> Option<Token<'a>> {
@@ -67,8 +67,10 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// The word that is next in the main line, if nothing but blanks and a move number comes before it and a
-    /// blank after it. It is not taken: [`next_token`] reads it if it is not one of the common forms of SAN.
+    /// The next word of the main line, if only blanks and a move number come before it, and a blank comes after it. A
+    /// fast way for common moves: [`read_word`](crate::position::read_word) reads the word, and
+    /// [`take_word`](GameReader::take_word) goes past it. For any other word call [`next_token`], which begins with it
+    /// again.
     ///
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]
@@ -93,7 +95,7 @@ impl<'a> GameReader<'a> {
         Word::before_blank(self.text[self.at..].first_chunk()?)
     }
 
-    /// Goes past the word that was [peeked](GameReader::peek_word) at.
+    /// Goes past a word that [`peek_word`](GameReader::peek_word) returned.
     #[inline(always)]
     pub fn take_word(&mut self, word: Word) {
         self.at += word.len();

@@ -9,13 +9,13 @@ use super::{
 };
 
 impl<'a> GameReader<'a> {
-    /// Goes to the end of the present game without looking at its moves. Answers how
+    /// Goes to the end of the present game without looking at its moves. Returns how
     /// [`next_token`](GameReader::next_token) would have ended it.
     pub fn skip_moves(&mut self) -> GameEnd {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Counts the half-moves from here to the end of the main line, or to its first null move; answers how
+    /// Counts the half-moves from here to the end of the main line, or to its first null move. Returns how
     /// the game ends as well.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {

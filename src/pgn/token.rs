@@ -48,6 +48,7 @@ pub enum GameEnd {
 pub struct Flaw {
     /// What is wrong.
     pub reason: &'static str,
-    /// Where it begins in the text.
+    /// Where it begins in the text that [`GameReader::new`](super::GameReader::new) got. Add the offset of the
+    /// [`Batch`](super::Batch) for the place in the file.
     pub offset: usize,
 }

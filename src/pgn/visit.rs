@@ -16,13 +16,23 @@ use super::{
 use crate::position::san_of;
 
 impl GameReader<'_> {
-    /// Reads the next game for a [`pgn_reader::Visitor`]. Answers what the visitor makes of it, `None` when there is no
+    /// Reads the next game for a [`pgn_reader::Visitor`]. Returns what the visitor makes of it, `None` when there is no
     /// game.
     ///
-    /// The visitor is called as `pgn_reader::Reader` calls it, but games begin and end where this reader finds them, and
-    /// spellings such as `0-0`, `Ng1-f3` and `exd6e.p.` come as SAN too. Squares alone, such as `e2e4`, come as a pawn's
-    /// move. Each comment comes as a whole. A visitor runs on all threads if each takes [batches](super::Cutter) of the
-    /// file:
+    /// The visitor is called as `pgn_reader::Reader` calls it, except that:
+    ///
+    /// - Games begin and end where this reader finds them.
+    /// - Spellings such as `0-0`, `Ng1-f3` and `exd6e.p.` come as SAN too.
+    /// - A move that is written only as squares comes as a pawn's move, even if another piece moves, because SAN cannot
+    ///   say which: `San::to_move` fails for `g1f3`. If your files have such moves, read them with
+    ///   [`next_token`](GameReader::next_token) and [`read_move`](crate::position::read_move).
+    /// - A word that is not a move ends the game with a [`Flaw`]; `pgn_reader::Reader` passes over it.
+    /// - Each comment comes as a whole.
+    ///
+    /// The visitor chooses whether variations come; [`with_variations`](GameReader::with_variations) has no effect. A null move comes as
+    /// the SAN `--`.
+    ///
+    /// A visitor runs on all threads if each takes [batches](super::Cutter) of the file:
     ///
     /// ```
     /// use std::{io, ops::ControlFlow, sync::Mutex};
@@ -76,8 +86,8 @@ impl GameReader<'_> {
     ///
     /// # Errors
     ///
-    /// A [`Flaw`] in the game: a comment or a variation that is not closed, or a word that is not a move. The next call
-    /// goes on with the next game.
+    /// A [`Flaw`] in the game: a comment or a variation that is not closed, or a word that is not a move. What the
+    /// visitor has made of the game is lost. The next call goes on with the next game.
     pub fn visit_game<V: Visitor>(&mut self, visitor: &mut V) -> Option<Result<V::Output, Flaw>> {
         if !self.next_game() {
             return None;
@@ -281,6 +291,21 @@ mod tests {
                 most,
             },
         )
+    }
+
+    #[test]
+    fn squares_alone_come_as_a_pawn_move() {
+        use shakmaty::{Chess, san::San};
+        let san = san_of(b"g1f3").unwrap().san;
+        assert!(matches!(
+            san,
+            San::Normal {
+                role: shakmaty::Role::Pawn,
+                ..
+            }
+        ));
+        assert!(san.to_move(&Chess::default()).is_err());
+        assert!(crate::position::read_move(&Chess::default(), b"g1f3").is_ok());
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Tally {
         self.shards.spilled_bytes()
     }
 
-    /// Ends counting. Works on all threads of the rayon pool that it is called in.
+    /// Ends counting: sorts and adds up what was added. Works on all threads of the rayon pool that it is called in.
     ///
     /// # Errors
     ///

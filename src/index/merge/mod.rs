@@ -67,7 +67,7 @@ pub struct MergedIndex {
     pub games: u64,
     /// Positions that a game reached.
     pub positions: u64,
-    /// Pairs of a position and a game that reached it.
+    /// Postings: pairs of a position and a game that reached it.
     pub postings: u64,
 }
 

@@ -209,6 +209,11 @@ fn opened(input: &Input) -> Result<Box<dyn RunInput + '_>> {
     if let Some(counts) = counts::CountsInput::open(input)? {
         return Ok(Box::new(counts));
     }
+    #[cfg(not(feature = "parquet"))]
+    if input.path().is_dir() {
+        let problem = "is a directory: name the PGN files in it, or build polybook with the feature parquet to read counts";
+        return Err(Error::file(input.path(), problem));
+    }
     Ok(Box::new(games::GamesInput(input)))
 }
 

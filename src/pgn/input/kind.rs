@@ -20,6 +20,9 @@ pub(super) fn foreign(text: &[u8]) -> Option<&'static str> {
         _ if start.starts_with(b"SQLite format 3\0") => Some(
             "SQLite database: name a PGN file, or convert the database if it is one of openings",
         ),
+        _ if start.starts_with(b"PAR1") => {
+            Some("Parquet file: name the directory of counts that it is in")
+        }
         _ if start.starts_with(b"%PDF-") => Some("PDF document: name a PGN file"),
         _ if start.get(257..262) == Some(b"ustar") => {
             Some("tar archive: unpack it and name the PGN files in it")
@@ -115,6 +118,7 @@ mod tests {
             (&book, "Polyglot"),
             (&headed, "Polyglot"),
             (b"SQLite format 3\0", "SQLite"),
+            (b"PAR1\x15\x04", "Parquet"),
             (b"\xfd7zXZ\0\0", "xz"),
             (b"7z\xbc\xaf\x27\x1c", "7z"),
             (b"Rar!\x1a\x07\x01\0", "rar"),

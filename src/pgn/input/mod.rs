@@ -17,7 +17,8 @@ use self::packing::{Packing, zstd_window};
 pub use self::stream::Stream;
 use crate::error::{At, Error, Result};
 
-/// A source of PGN: a file, or standard input.
+/// A source of PGN: a file, or standard input. [`MakeBook`](crate::MakeBook) also takes a directory of
+/// [counts](crate::counts).
 ///
 /// Its first bytes, not its name, show whether it is packed: gzip (many members), bzip2
 /// (many streams), zstd (many frames) and zip (every `.pgn` member) are unpacked, if the crate's feature
@@ -34,7 +35,7 @@ pub struct StreamOptions {
     /// Once this is set, waiting for the input ends with [`Error::Interrupted`] within a tenth of a
     /// second, even if a pipe gives nothing.
     pub stop: Arc<AtomicBool>,
-    /// How many bytes unpacking may take, where 8 MiB are not enough. Archives of zstd say how much they
+    /// The most memory for unpacking, in bytes. 8 MiB are always allowed. Archives of zstd say how much they
     /// need; one that needs more is refused. Default: 128 MiB.
     pub memory: usize,
 }

@@ -20,7 +20,7 @@ pub use self::{
 };
 use super::{GameResult, Tags};
 
-/// Which games count. The default is all of them.
+/// Which games are used. The default is all of them.
 ///
 /// What a game does not say of itself is treated so: a missing rating or an unknown part of a date
 /// passes; a missing player, ECO code, time control or other tag does not match one that is asked for.
@@ -46,14 +46,14 @@ pub struct Selection {
     pub max_elo: Option<u32>,
     /// Whether both players must have a rating.
     pub require_elo: bool,
-    /// How many half-moves a game must at least have. [`admits`](Selection::admits) cannot know.
+    /// How many half-moves a game must at least have. [`admits`](Selection::admits) does not check this.
     pub min_plies: usize,
     /// The first day.
     pub since: Option<Date>,
     /// The last day.
     pub until: Option<Date>,
-    /// The results, none for any. [`admits`](Selection::admits) leaves them to the caller, who knows
-    /// the termination marker as well.
+    /// The results, none for any. [`admits`](Selection::admits) does not check this, because a game may state its result
+    /// after its moves only: call [`admits_result`](Selection::admits_result).
     pub results: Vec<GameResult>,
     /// Parts of names, in any case. Either player's name must have one of them; empty for any name.
     pub players: Vec<String>,
