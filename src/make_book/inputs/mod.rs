@@ -244,3 +244,16 @@ fn other_options(theirs: &str, own: &str, has_games: bool) -> String {
     }
     format!("has counts made with {theirs}, not games, so {own} cannot apply: name the PGN files")
 }
+
+#[cfg(all(test, not(feature = "parquet")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_need_their_feature() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = MakeBook::new([Input::file(dir.path())]);
+        let err = Inputs::open(&run).err().unwrap().to_string();
+        assert!(err.contains("the feature parquet"), "{err}");
+    }
+}
