@@ -34,7 +34,7 @@
 //! | `compression` | PGN that is compressed with gzip, bzip2, zstd or zip |
 //! | `obs` | [OOBS databases](obs) with the SQLite of the system, and [`convert`] |
 //! | `bundled-sqlite` | the same with an SQLite that is compiled in |
-//! | `parquet` | [counts](counts) as Parquet files |
+//! | `parquet` | [counts] as Parquet files |
 //! | `serve` | the explorer as an [HTTP server](serve) |
 //! | `cli` | the program `polybook` |
 //!
