@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, legacy};
+use super::{Cli, legacy, terminal};
 
 /// Print a completion script for a shell
 #[derive(clap::Args, Debug)]
@@ -45,9 +45,9 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     }
     if args.shell == Shell::Bash || args.shell == Shell::Zsh || args.shell == Shell::Fish {
         let text = String::from_utf8(script)?;
-        return super::print(&legacy::single_dashes(&text));
+        return terminal::print(&legacy::single_dashes(&text));
     }
-    super::print_bytes(&script)
+    terminal::print_bytes(&script)
 }
 
 /// A completion script for bash that completes files where a command takes them. clap's script lists options there,
@@ -103,7 +103,7 @@ pub fn man(args: &ManArgs) -> anyhow::Result<()> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(command).render(&mut page)?;
-            super::print_bytes(&page)
+            terminal::print_bytes(&page)
         }
     }
 }

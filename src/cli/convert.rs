@@ -1,29 +1,26 @@
 //! `polybook convert`: other things made of a book.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::ValueEnum as _;
 use polybook::{
     book::Book,
     convert::{Convert, ConvertBook, Converted},
     obs::{self, Info, Obs},
-    output::refuse_clashes,
     position::Variant,
     tally::{Memory, MoveFilter},
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    Context,
-    counted::counted,
-    header::HeaderArgs,
-    input::{self, InputFile},
-    json,
+    Context, counted,
+    input::{self, check_output, file_of, in_memory, output_name},
+    position::{self, of_book, of_database},
     progress::Bar,
     resources::ResourceArgs,
     suite::SuiteArgs,
     usage::Usage,
-    variant::{self, refuse_other},
-    weighting::WeightingArgs,
+    weighting::{HeaderArgs, WeightingArgs},
 };
 
 /// Make a Polyglot book, an opening suite or a table from a book or a database
@@ -72,7 +69,7 @@ pub struct Args {
     weighting: WeightingArgs,
 
     /// Treat the input as this variant [default: the variant of the input]
-    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
+    #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
     #[command(flatten)]
@@ -105,66 +102,58 @@ impl Format {
     }
 }
 
-/// What was made, for programs.
-#[derive(Serialize)]
-struct Document {
-    path: String,
-    /// Records of the book, lines or positions of the suite, or rows of the table.
-    entries: u64,
-    /// Rows of the database that could not be read.
-    passed_over: u64,
-    /// Rows that the options left out of a table.
-    left_out: u64,
-}
-
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let format = format(args)?;
-    let out = &args.out;
-    let file = InputFile::of(&args.input)?;
+    let file = file_of(&args.input)?;
     let mut inputs = args.suite.inputs();
-    inputs.push(file.path());
-    refuse_clashes(&[out], &inputs)?;
-    input::refuse_document_beside(args.json, out)?;
-    let converted = if obs::is_database(file.path())? {
-        of_database(args, format, &file, context)?
+    inputs.push(&file);
+    check_output(&args.out, &inputs, args.json)?;
+    let converted = if obs::is_database(&file)? {
+        database(args, format, &file, context)?
     } else {
-        of_book(args, format, &file, context)?
+        book(args, format, &file, context)?
     };
-    context.say(&summary(args, format, &converted));
-    if args.json {
-        json::print(&Document {
-            path: input::output_name(out),
-            entries: converted.entries,
-            passed_over: converted.passed_over.rows,
-            left_out: converted.left_out,
-        })?;
-    }
-    Ok(())
+    let document = json!({
+        "path": output_name(&args.out),
+        "entries": converted.entries,
+        "passed_over": converted.passed_over.rows,
+        "left_out": converted.left_out,
+    });
+    context.report(&summary(args, format, &converted), args.json, document)
 }
 
-fn of_database(
+fn database(
     args: &Args,
     format: Format,
-    file: &InputFile,
+    file: &Path,
     context: Context,
 ) -> anyhow::Result<Converted> {
-    let obs = Obs::open(file.path())?;
-    let variant = args.variant.or(obs.info().variant.parse().ok());
-    let asked = variant.unwrap_or_default();
-    refuse_other(&args.input, &variant::of_database(&obs), asked)?;
+    let obs = Obs::open(file)?;
+    let variant = of_database(&args.input, &obs, args.variant)?;
     refuse_unused(args, format)?;
     if !format.is_suite() {
         args.suite.refuse(SUITES)?;
     }
-    let suite = args.suite.suite(asked, &args.resources.memory())?;
+    let memory = args.resources.memory();
+    let suite = args.suite.suite(variant, &memory)?;
     let filter = args.weighting.move_filter(&default_filter(format));
     if let Some(missing) = missing(obs.info(), format, &filter) {
-        context.say(&format!(
-            "warning: {}: {missing}\n",
-            input::name(&args.input)
-        ));
+        let name = input::name(&args.input);
+        context.say(&format!("warning: {name}: {missing}\n"));
     }
-    let convert = configured(args, format, obs);
+    let mut convert = Convert::new(obs)
+        .move_filter(filter)
+        .only_weighted(args.weighted)
+        .weights((&args.weighting).into())
+        .with_header(!args.header.no_header)
+        .threads(args.resources.threads())
+        .memory(memory);
+    if let Some(variant) = args.variant {
+        convert = convert.variant(variant);
+    }
+    if let Some(comment) = &args.header.comment {
+        convert = convert.comment(comment);
+    }
     let _bar = Bar::of_phase("converting", &convert.meter(), context);
     let out = &args.out;
     Ok(match format {
@@ -176,22 +165,16 @@ fn of_database(
     })
 }
 
-fn of_book(
-    args: &Args,
-    format: Format,
-    file: &InputFile,
-    context: Context,
-) -> anyhow::Result<Converted> {
+fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::Result<Converted> {
+    let name = input::name(&args.input);
     if let Some(option) = args.weighting.of_games() {
-        let name = input::name(&args.input);
         let usage =
             format!("{option} needs games, and {name} is a Polyglot book: use polybook filter");
         return Err(Usage(usage).into());
     }
     let memory = args.resources.memory();
-    let book = Book::open_within(file.path(), input::in_memory(&memory))?;
-    let variant = args.variant.or(book.variant()).unwrap_or_default();
-    refuse_other(&args.input, &variant::of_book(&book), variant)?;
+    let book = Book::open_within(file, in_memory(&memory))?;
+    let variant = of_book(&args.input, &book, args.variant)?;
     refuse_unused(args, format)?;
     if args.weighted {
         let usage =
@@ -215,8 +198,7 @@ fn of_book(
         Format::Jsonl => convert.to_jsonl(out, &suite.starts)?,
         Format::Bin => {
             let usage = format!(
-                "{} is a Polyglot book already: polybook filter and polybook merge-book make others of it",
-                input::name(&args.input)
+                "{name} is a Polyglot book already: polybook filter and polybook merge-book make others of it"
             );
             return Err(Usage(usage).into());
         }
@@ -243,21 +225,16 @@ fn format(args: &Args) -> Result<Format, Usage> {
         return Ok(format);
     }
     let extension = args.out.extension().unwrap_or_default();
-    match extension.to_string_lossy().to_ascii_lowercase().as_str() {
-        "bin" => Ok(Format::Bin),
-        "pgn" => Ok(Format::Pgn),
-        "epd" => Ok(Format::Epd),
-        "csv" => Ok(Format::Csv),
-        "jsonl" => Ok(Format::Jsonl),
-        "db3" => Err(Usage(format!(
-            "{}: an OOBS database is made of games, by make-book --obs, or of others, by merge-book",
-            args.out.display()
-        ))),
-        _ => Err(Usage(format!(
-            "{}: say what to make with --format, or end the name in .bin, .pgn, .epd, .csv or .jsonl",
-            args.out.display()
-        ))),
-    }
+    let extension = extension.to_string_lossy().to_ascii_lowercase();
+    let out = args.out.display();
+    Format::from_str(&extension, true).map_err(|_| match &*extension {
+        "db3" => Usage(format!(
+            "{out}: an OOBS database is made of games, by make-book --obs, or of others, by merge-book"
+        )),
+        _ => Usage(format!(
+            "{out}: say what to make with --format, or end the name in .bin, .pgn, .epd, .csv or .jsonl"
+        )),
+    })
 }
 
 /// The moves that are kept without options.
@@ -284,37 +261,13 @@ fn missing(info: &Info, format: Format, kept: &MoveFilter) -> Option<String> {
         Format::Bin | Format::Csv | Format::Jsonl => return None,
     };
     let min_game = made_with.min_game;
-    let (which, remedy) = if dropped == format!("--min-game {min_game}") {
-        (
-            format!("played fewer than {min_game} times"),
-            "with --min-game 1",
-        )
-    } else {
-        (
-            format!("that \"{dropped}\" left out"),
-            "with --min-game 1 alone",
-        )
+    let (which, remedy) = match dropped == format!("--min-game {min_game}") {
+        true => (format!("played fewer than {min_game} times"), ""),
+        false => (format!("that \"{dropped}\" left out"), " alone"),
     };
     Some(format!(
-        "moves {which} are missing from this database, {consequence}; make it {remedy}"
+        "moves {which} are missing from this database, {consequence}; make it with --min-game 1{remedy}"
     ))
-}
-
-fn configured(args: &Args, format: Format, obs: Obs) -> Convert {
-    let mut convert = Convert::new(obs)
-        .move_filter(args.weighting.move_filter(&default_filter(format)))
-        .only_weighted(args.weighted)
-        .weights((&args.weighting).into())
-        .with_header(!args.header.no_header)
-        .threads(args.resources.threads())
-        .memory(args.resources.memory());
-    if let Some(variant) = args.variant {
-        convert = convert.variant(variant);
-    }
-    if let Some(comment) = &args.header.comment {
-        convert = convert.comment(comment);
-    }
-    convert
 }
 
 fn summary(args: &Args, format: Format, converted: &Converted) -> String {
@@ -346,7 +299,7 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
     }
     text.push_str(&format!(
         "{}: {}\n",
-        input::output_name(&args.out),
+        output_name(&args.out),
         counted(converted.entries, thing)
     ));
     text

@@ -1,25 +1,25 @@
 //! `polybook diff`: what differs between two books.
 
-use std::{fmt::Write as _, io::Write, path::PathBuf, sync::Arc};
+use std::{fmt::Write as _, path::PathBuf};
 
 use polybook::{
     book::{Book, Differences, MoveRecords, PositionDifference, differences},
-    position::Variant,
+    position::{Variant, fen_of},
     progress::Meter,
     tally::Memory,
     tree::{FoundPositions, LinesOf, Replies, Union, Wanted},
 };
-use serde::Serialize;
+use serde_json::{Value, json};
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    Context,
-    counted::counted,
+    Context, counted,
     errors::ExitOne,
-    input::{InputFile, in_memory},
-    progress::Bar,
+    input::{file_of, in_memory},
+    key,
+    position::{self, of_book},
     resources::MemoryArgs,
-    variant::{self, refuse_other},
+    terminal::{print_all, print_json_list},
 };
 
 /// Compare two books: positions and moves that differ
@@ -48,100 +48,55 @@ pub struct Args {
     json: bool,
 
     /// Lines start as in this variant [default: the variant of the first book]
-    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
+    #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
     #[command(flatten)]
     memory: MemoryArgs,
 }
 
-/// How much differs.
-#[derive(Copy, Clone, Default)]
-struct Totals {
-    positions: u64,
-    moves: u64,
-}
-
-/// A position that differs, for programs.
-#[derive(Serialize)]
-struct PositionDocument {
-    key: String,
-    fen: Option<String>,
-    moves: Vec<MoveDocument>,
-}
-
-#[derive(Serialize)]
-struct MoveDocument {
-    uci: String,
-    /// `None` where the position is not known, or the move is not legal there.
-    san: Option<String>,
-    first: Option<RecordsDocument>,
-    second: Option<RecordsDocument>,
-}
-
-#[derive(Serialize)]
-struct RecordsDocument {
-    weight: u64,
-    learn: u32,
-}
-
-impl RecordsDocument {
-    fn of(records: MoveRecords) -> RecordsDocument {
-        RecordsDocument {
-            weight: records.weight,
-            learn: records.learn,
-        }
-    }
-}
-
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let files = [InputFile::of(&args.first)?, InputFile::of(&args.second)?];
+    let files = [file_of(&args.first)?, file_of(&args.second)?];
     let memory = args.memory.memory();
     let in_memory = in_memory(&memory) / 4;
-    let first = Book::open_within(files[0].path(), in_memory)?;
-    let second = Book::open_within(files[1].path(), in_memory)?;
+    let first = Book::open_within(&files[0], in_memory)?;
+    let second = Book::open_within(&files[1], in_memory)?;
     for (argument, book) in [(&args.first, &first), (&args.second, &second)] {
-        if let Some(asked) = args.variant {
-            refuse_other(argument, &variant::of_book(book), asked)?;
+        if args.variant.is_some() {
+            of_book(argument, book, args.variant)?;
         }
     }
     let variant = args.variant.or(first.variant()).or(second.variant());
-    let meter = Arc::default();
-    let bar = Bar::of_phase("comparing", &meter, context);
-    let mut wanted = Wanted::new(Memory {
-        bytes: memory.bytes / 2,
-        ..memory
-    });
-    for difference in differences(&first, &second, &meter) {
-        wanted.add(difference?.key)?;
-    }
-    look(
-        &mut wanted,
-        &first,
-        &second,
-        variant.unwrap_or_default(),
-        &meter,
-    )?;
-    drop(bar);
-    let mut out = super::terminal::stdout();
+    let mut wanted = context.show_progress("comparing", |meter| {
+        let mut wanted = Wanted::new(Memory {
+            bytes: memory.bytes / 2,
+            ..memory
+        });
+        for difference in differences(&first, &second, meter) {
+            wanted.add(difference?.key)?;
+        }
+        let variant = variant.unwrap_or_default();
+        look(&mut wanted, &first, &second, variant, meter)?;
+        anyhow::Ok(wanted)
+    })?;
     let again = Meter::default();
     let found_again = || differences(&first, &second, &again);
-    let mut totals = Totals::default();
-    for document in documents(found_again(), wanted.found()) {
-        totals.positions += 1;
-        totals.moves += document?.moves.len() as u64;
+    let (mut positions, mut moves) = (0, 0);
+    for found in found(found_again(), wanted.found()) {
+        positions += 1;
+        moves += found?.0.moves.len() as u64;
     }
-    let documents = documents(found_again(), wanted.found());
+    let found = found(found_again(), wanted.found());
     if args.json {
-        print_json(&mut out, totals, documents)?;
+        let totals = json!({ "positions": positions, "moves": moves });
+        let documents = found.map(|found| found.map(document));
+        print_json_list(&totals, "differences", documents)?;
     } else {
-        print_text(&mut out, documents)?;
+        print_all(found.map(|found| found.map(text)))?;
     }
-    out.flush().map_err(super::not_printed)?;
-    if totals.positions == 0 {
+    if positions == 0 {
         return Ok(());
     }
-    let (positions, moves) = (totals.positions, totals.moves);
     context.say(&format!(
         "{} and {} differ\n",
         counted(positions, "position"),
@@ -171,92 +126,68 @@ fn look(
     Ok(())
 }
 
+/// What differs in a position, and the position if it is known.
+type Found = (PositionDifference, Option<VariantPosition>);
+
 /// The positions that differ. Where only the spelling of castling does, nothing differs.
-fn documents<'a>(
+fn found<'a>(
     differences: Differences<'a>,
-    mut found: FoundPositions<'a>,
-) -> impl Iterator<Item = Documents<PositionDocument>> + 'a {
-    let documents = differences.map(move |difference| {
+    mut positions: FoundPositions<'a>,
+) -> impl Iterator<Item = polybook::Result<Found>> + 'a {
+    let found = differences.map(move |difference| {
         let mut difference = difference?;
-        let pos = found.position(difference.key)?;
+        let pos = positions.position(difference.key)?;
         if let Some(pos) = &pos {
             difference.moves = difference.moves_in(pos);
         }
-        Ok(document(&difference, pos.as_ref()))
+        Ok((difference, pos))
     });
-    documents.filter(|document| {
-        document
-            .as_ref()
-            .map_or(true, |found| !found.moves.is_empty())
+    found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
+}
+
+/// A position and its moves for programs. Without the position, or where a move is not legal in it, there is no SAN.
+fn document((difference, pos): Found) -> Value {
+    let pos = pos.as_ref();
+    let of_records = |records: Option<MoveRecords>| {
+        records.map(|MoveRecords { weight, learn }| json!({ "weight": weight, "learn": learn }))
+    };
+    let moves = difference.moves.iter().map(|mv| {
+        json!({
+            "uci": pos.map_or_else(|| mv.mv.to_string(), |pos| mv.mv.uci(pos)),
+            "san": pos.and_then(|pos| mv.mv.san(pos)),
+            "first": of_records(mv.first),
+            "second": of_records(mv.second),
+        })
+    });
+    json!({
+        "key": key::text(difference.key),
+        "fen": pos.map(fen_of),
+        "moves": moves.collect::<Value>(),
     })
 }
 
-fn document(difference: &PositionDifference, pos: Option<&VariantPosition>) -> PositionDocument {
-    let moves = difference.moves.iter().map(|mv| MoveDocument {
-        uci: pos.map_or_else(|| mv.mv.to_string(), |pos| mv.mv.uci(pos)),
-        san: pos.and_then(|pos| mv.mv.san(pos)),
-        first: mv.first.map(RecordsDocument::of),
-        second: mv.second.map(RecordsDocument::of),
-    });
-    PositionDocument {
-        key: super::key::text(difference.key),
-        fen: pos.map(polybook::position::fen_of),
-        moves: moves.collect(),
-    }
-}
-
-type Documents<T> = polybook::Result<T>;
-
-/// One document. Its differences are printed while they are found.
-fn print_json(
-    out: &mut impl Write,
-    totals: Totals,
-    documents: impl Iterator<Item = Documents<PositionDocument>>,
-) -> anyhow::Result<()> {
-    let Totals { positions, moves } = totals;
-    let head = format!("{{\"positions\":{positions},\"moves\":{moves},\"differences\":[");
-    out.write_all(head.as_bytes()).map_err(super::not_printed)?;
-    for (number, document) in documents.enumerate() {
-        let comma = if number > 0 { "," } else { "" };
-        let text = format!("{comma}{}", serde_json::to_string(&document?)?);
-        out.write_all(text.as_bytes()).map_err(super::not_printed)?;
-    }
-    out.write_all(b"]}\n").map_err(super::not_printed)
-}
-
-fn print_text(
-    out: &mut impl Write,
-    documents: impl Iterator<Item = Documents<PositionDocument>>,
-) -> anyhow::Result<()> {
-    for document in documents {
-        let text = text(&document?);
-        out.write_all(text.as_bytes()).map_err(super::not_printed)?;
-    }
-    Ok(())
-}
-
-/// A position and its moves, a line each.
-fn text(document: &PositionDocument) -> String {
-    let mut text = match &document.fen {
-        Some(fen) => format!("{fen}\n"),
-        None => format!("key {}\n", document.key),
+/// A position and its moves for people, a line each.
+fn text((difference, pos): Found) -> String {
+    let mut text = match &pos {
+        Some(pos) => format!("{}\n", fen_of(pos)),
+        None => format!("key {}\n", key::text(difference.key)),
     };
-    for mv in &document.moves {
-        let name = mv.san.as_deref().unwrap_or(&mv.uci);
-        let _ = match (&mv.first, &mv.second) {
+    for mv in &difference.moves {
+        let name = match &pos {
+            Some(pos) => mv.mv.san(pos).unwrap_or_else(|| mv.mv.uci(pos)),
+            None => mv.mv.to_string(),
+        };
+        let _ = match (mv.first, mv.second) {
             (Some(first), Some(second)) if first.weight != second.weight => {
                 writeln!(text, "  * {name:<8} {} -> {}", first.weight, second.weight)
             }
             (Some(first), Some(second)) => {
-                writeln!(
-                    text,
-                    "  * {name:<8} learn {} -> {}",
-                    first.learn, second.learn
-                )
+                let (first, second) = (first.learn, second.learn);
+                writeln!(text, "  * {name:<8} learn {first} -> {second}")
             }
             (Some(first), None) => writeln!(text, "  - {name:<8} {}", first.weight),
             (None, second) => {
-                let weight = second.as_ref().map_or(0, |second| second.weight);
+                let weight = second.map_or(0, |second| second.weight);
                 writeln!(text, "  + {name:<8} {weight}")
             }
         };

@@ -4,21 +4,20 @@ use std::{
     fs::File,
     io::{self, BufWriter, Read, Write},
     path::{Path, PathBuf},
-    sync::Arc,
 };
+
+use polybook::{
+    book::{Book, lines},
+    output::AtomicFile,
+    position::Variant,
+    progress::Meter,
+};
+use shakmaty::Color;
 
 use super::{
     Context,
-    color::ColorArg,
-    input::{self, IN_MEMORY, InputFile},
-    progress::Bar,
-    variant::{self, refuse_other},
-};
-use polybook::{
-    book::{Book, lines},
-    output::{AtomicFile, refuse_clashes},
-    position::Variant,
-    progress::Meter,
+    input::{self, IN_MEMORY, check_output, file_of},
+    position::{self, of_book},
 };
 
 /// Write the lines of a book for one side as text
@@ -37,11 +36,11 @@ pub struct Args {
     bin: PathBuf,
 
     /// The side whose repertoire is written
-    #[arg(long, value_enum, alias = "colour")]
-    color: ColorArg,
+    #[arg(long, alias = "colour", value_parser = position::color())]
+    color: Color,
 
     /// Use the rules of this variant [default: the variant of the book's header]
-    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
+    #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
     /// Where to write the lines; - is standard output [default: book_white.txt or book_black.txt]
@@ -53,21 +52,19 @@ pub struct Args {
 const TITLE: &str = "Dump of \"";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let name = args.color.name();
+    let name = args.color.to_string();
     let out = match &args.out {
         Some(out) => out.clone(),
         None => PathBuf::from(format!("book_{name}.txt")),
     };
-    let file = InputFile::of(&args.bin)?;
-    refuse_clashes(&[&out], &[file.path()])?;
-    let book = Book::open_within(file.path(), IN_MEMORY)?;
-    let variant = args.variant.or(book.variant()).unwrap_or_default();
-    refuse_other(&args.bin, &variant::of_book(&book), variant)?;
+    let file = file_of(&args.bin)?;
+    check_output(&out, &[&file], false)?;
+    let book = Book::open_within(file, IN_MEMORY)?;
+    let variant = of_book(&args.bin, &book, args.variant)?;
     let mut text = AtomicFile::create_over(&out, check_replaceable)?;
-    let meter = Arc::default();
-    let bar = Bar::of_phase("writing lines", &meter, context);
-    write(args, &book, variant, &mut text, &meter)?;
-    drop(bar);
+    context.show_progress("writing lines", |meter| {
+        write(args, &book, variant, &mut text, meter)
+    })?;
     text.commit()?;
     // Lines on standard output need no message after them.
     if out != Path::new("-") {
@@ -99,17 +96,16 @@ fn write(
     text: &mut AtomicFile,
     meter: &Meter,
 ) -> anyhow::Result<()> {
-    let color = args.color.into();
     let target = text.target().display().to_string();
     let mut writer = BufWriter::with_capacity(1 << 16, text);
     let written = writeln!(
         writer,
         "{TITLE}{}\" for {}.",
         input::name(&args.bin),
-        args.color.name()
+        args.color
     )
     .map_err(lines::DumpError::from)
-    .and_then(|()| lines::write(book, color, variant.start(), &mut writer, meter))
+    .and_then(|()| lines::write(book, args.color, variant.start(), &mut writer, meter))
     .and_then(|()| Ok(writer.flush()?));
     written.map_err(|err| match err {
         lines::DumpError::Book(err) => err.into(),

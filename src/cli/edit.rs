@@ -1,28 +1,20 @@
 //! `polybook edit`: changing a book by hand.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use polybook::{
     Error,
-    book::{Book, Change, ChangeError, EditSummary, PositionEdit, Script, begin_book, edit_book},
-    output::refuse_clashes,
+    book::{Book, Change, ChangeError, PositionEdit, Script, begin_book, edit_book},
     position::Variant,
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    Context,
-    counted::counted,
-    input::{self, InputFile},
-    json,
-    position::PositionArgs,
-    progress::Bar,
+    Context, counted,
+    input::{self, check_output, file_of, output_name, refuse_document_beside},
+    position::{PositionArgs, of_book},
     resources::MemoryArgs,
     usage::Usage,
-    variant::{self, refuse_other},
 };
 
 /// How many times the bytes of a script its edits take at most.
@@ -90,86 +82,60 @@ fn removal(text: &str) -> Result<Change, ChangeError> {
     Ok(Change::Remove(text.to_owned()))
 }
 
-/// What was done, for programs.
-#[derive(Serialize)]
-struct Document {
-    path: String,
-    /// Records of the book.
-    entries: u64,
-    added: u64,
-    weighed: u64,
-    removed: u64,
-    /// Shares that weights cannot express.
-    inexact: u64,
-    removed_positions: u64,
-}
-
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
-    let file = InputFile::of(&args.book)?;
-    let out = match &args.out {
-        Some(out) => {
-            refuse_clashes(&[out], &[file.path()])?;
-            out.clone()
-        }
-        None if args.book == Path::new("-") => {
-            let usage = "--in-place cannot change standard input: name a file with --out";
-            return Err(Usage(usage.to_owned()).into());
-        }
-        None => args.book.clone(),
-    };
-    input::refuse_document_beside(args.json, &out)?;
+    let file = file_of(&args.book)?;
+    let out = args.out.as_ref().unwrap_or(&args.book);
+    if args.in_place && out == Path::new("-") {
+        let usage = "--in-place cannot change standard input: name a file with --out";
+        return Err(Usage(usage.to_owned()).into());
+    }
+    match args.in_place {
+        true => refuse_document_beside(args.json, out)?,
+        false => check_output(out, &[&file], args.json)?,
+    }
     // No other run replaces the book between its opening and its replacement.
-    let edited = begin_book(&out)?;
-    let book = Book::open(file.path())?;
-    let variant = args.position.variant_of(book.variant());
-    refuse_other(&args.book, &variant::of_book(&book), variant)?;
+    let edited = begin_book(out)?;
+    let book = Book::open(&file)?;
+    let variant = of_book(&args.book, &book, args.position.variant)?;
     let edits = edits(&args, variant)?;
     if edits.is_empty() {
         let usage = "no change: give --set, --remove, --remove-position or --script";
         return Err(Usage(usage.to_owned()).into());
     }
     let memory = args.memory.memory();
-    let meter = Arc::default();
-    let bar = Bar::of_phase("writing the book", &meter, context);
-    let EditSummary {
-        added,
-        weighed,
-        removed,
-        inexact,
-        removed_positions,
-        entries,
-    } = edit_book(book, &edits, variant, edited, &memory, &meter)?;
-    drop(bar);
-    let path = input::output_name(&out);
-    context.say(&format!(
-        "{path}: {} added, {weighed} reweighted, {removed} removed, {} removed; {}\n",
-        counted(added, "move"),
-        counted(removed_positions, "position"),
-        counted(entries, "entry")
-    ));
-    if inexact > 0 {
-        context.say(&format!(
+    let summary = context.show_progress("writing the book", |meter| {
+        edit_book(book, &edits, variant, edited, &memory, meter)
+    })?;
+    let path = output_name(out);
+    let mut text = format!(
+        "{path}: {} added, {} reweighted, {} removed, {} removed; {}\n",
+        counted(summary.added, "move"),
+        summary.weighed,
+        summary.removed,
+        counted(summary.removed_positions, "position"),
+        counted(summary.entries, "entry")
+    );
+    if summary.inexact > 0 {
+        text.push_str(&format!(
             "{path}: {} off by more than 1 %, because weights end at 65535\n",
-            counted(inexact, "share")
+            counted(summary.inexact, "share")
         ));
     }
-    if args.json {
-        json::print(&Document {
-            path,
-            entries,
-            added,
-            weighed,
-            removed,
-            inexact,
-            removed_positions,
-        })?;
-    }
-    Ok(())
+    let document = json!({
+        "path": path,
+        "entries": summary.entries,
+        "added": summary.added,
+        "weighed": summary.weighed,
+        "removed": summary.removed,
+        "inexact": summary.inexact,
+        "removed_positions": summary.removed_positions,
+    });
+    context.report(&text, args.json, document)
 }
 
 /// The changes of the options, then those of the script.
 fn edits(args: &Args, variant: Variant) -> anyhow::Result<Vec<PositionEdit>> {
-    let pos = args.position.position_of(Some(variant))?;
+    let pos = args.position.position_of(variant)?;
     let mut changes: Vec<Change> = args.remove.clone();
     changes.extend(args.set.iter().cloned());
     changes.extend(args.remove_position.then_some(Change::RemovePosition));

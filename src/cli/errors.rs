@@ -27,7 +27,7 @@ use super::{
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
-            err.print().map_err(super::not_printed)
+            err.print().map_err(terminal::not_printed)
         }
         _ => Err(Usage(usage::line(err, args)).into()),
     }
@@ -50,6 +50,7 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitC
     }));
     let ended = panic::catch_unwind(AssertUnwindSafe(command));
     signals::give_way();
+    signals::remove_temporaries();
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(err)) => failure(&err),
@@ -264,7 +265,7 @@ mod tests {
                 source: broken(),
             })
         };
-        assert!(is_broken_pipe(&super::super::not_printed(broken())));
+        assert!(is_broken_pipe(&terminal::not_printed(broken())));
         assert!(is_broken_pipe(&at("standard output")));
         assert!(is_broken_pipe(&at("-")));
         assert!(!is_broken_pipe(&at("fifo")));

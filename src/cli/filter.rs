@@ -1,26 +1,19 @@
 //! `polybook filter`: part of a book.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::PathBuf;
 
 use polybook::{
     book::{Book, Filter, filter_books},
-    output::refuse_clashes,
     position::Variant,
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    Context,
-    counted::counted,
-    input::{self, InputFile},
-    json,
-    progress::Bar,
+    Context, counted,
+    input::{check_output, files_of, output_name},
+    position::{self, of_book},
     resources::MemoryArgs,
     usage::Usage,
-    variant::{self, refuse_other},
     weighting::percent,
 };
 
@@ -70,7 +63,7 @@ pub struct Args {
     normalize: bool,
 
     /// Lines start as in this variant [default: the variant of the first book]
-    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
+    #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
     /// Print a JSON document
@@ -81,34 +74,16 @@ pub struct Args {
     memory: MemoryArgs,
 }
 
-/// What was done, for programs.
-#[derive(Serialize)]
-struct Document {
-    path: String,
-    /// Records and positions written.
-    entries: u64,
-    positions: u64,
-    /// Records read.
-    read: u64,
-}
-
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let files = args
-        .books
-        .iter()
-        .map(|book| InputFile::of(book))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
-    let inputs: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    refuse_clashes(&[&args.out], &inputs)?;
-    input::refuse_document_beside(args.json, &args.out)?;
+    let paths = files_of(&args.books)?;
+    check_output(&args.out, &paths, args.json)?;
     if let Some(asked) = args.variant {
         if !args.reachable && args.max_ply.is_none() {
             let usage = "--variant is for --reachable and --max-ply";
             return Err(Usage(usage.to_owned()).into());
         }
         for (argument, path) in args.books.iter().zip(&paths) {
-            refuse_other(argument, &variant::of_book(&Book::open(path)?), asked)?;
+            of_book(argument, &Book::open(path)?, Some(asked))?;
         }
     }
     let filter = Filter {
@@ -120,24 +95,21 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         normalize: args.normalize,
     };
     let memory = args.memory.memory();
-    let meter = Arc::default();
-    let bar = Bar::of_phase("filtering", &meter, context);
-    let summary = filter_books(&paths, &args.out, &filter, args.variant, &memory, &meter)?;
-    drop(bar);
-    let path = input::output_name(&args.out);
-    context.say(&format!(
+    let summary = context.show_progress("filtering", |meter| {
+        filter_books(&paths, &args.out, &filter, args.variant, &memory, meter)
+    })?;
+    let path = output_name(&args.out);
+    let text = format!(
         "{path}: {} of {}, {}\n",
         counted(summary.written, "entry"),
         summary.read,
         counted(summary.positions, "position")
-    ));
-    if args.json {
-        json::print(&Document {
-            path,
-            entries: summary.written,
-            positions: summary.positions,
-            read: summary.read,
-        })?;
-    }
-    Ok(())
+    );
+    let document = json!({
+        "path": path,
+        "entries": summary.written,
+        "positions": summary.positions,
+        "read": summary.read,
+    });
+    context.report(&text, args.json, document)
 }

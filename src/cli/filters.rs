@@ -1,4 +1,4 @@
-//! Which games the explorer counts, for the commands that ask it.
+//! Which games count: for the commands that read games, and for those that ask an index.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,122 @@ use clap::ArgGroup;
 use polybook::{
     explorer::{Explorer, Filters, NameMatch, Speed},
     index::Index,
-    pgn::{Date, EcoRange, GameResult},
+    pgn::{Date, EcoRange, GameResult, Selection, TagText, TimeControlRange},
 };
 use shakmaty::Color;
 
-use super::{selection::result, usage::Usage};
-
-/// The heading of the options that filter games.
-const FILTERS: &str = "Which games count (needs an index made with --explorer)";
+use super::usage::Usage;
 
 /// The options that name somebody or something.
 const NAMES: &str = "names";
 
-/// Which games count.
+/// The heading of the options that filter games.
+pub const GAMES: &str = "Which games count";
+
+/// Which games of a PGN file count.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
+pub struct GameFilterArgs {
+    /// Games in which both players are rated at least N; unrated games pass
+    #[arg(long, value_name = "N")]
+    min_elo: Option<u32>,
+
+    /// Games in which both players are rated at most N; unrated games pass
+    #[arg(long, value_name = "N")]
+    max_elo: Option<u32>,
+
+    /// Games in which both players have a rating
+    #[arg(long)]
+    require_elo: bool,
+
+    /// Games of at least N half-moves; --max-ply limits how many of them count
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_plies: usize,
+
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates pass
+    #[arg(long, value_name = "DATE")]
+    since: Option<Date>,
+
+    /// Games played on DATE or earlier
+    #[arg(long, value_name = "DATE")]
+    until: Option<Date>,
+
+    /// Games with this result: 1-0, 0-1, 1/2-1/2 or *; may be given several times
+    #[arg(long, value_name = "R", value_parser = result)]
+    result: Vec<GameResult>,
+
+    /// Games in which NAME is part of a player's name; may be given several times: any of them
+    #[arg(long, value_name = "NAME", group = NAMES)]
+    player: Vec<String>,
+
+    /// Games in which NAME is part of White's name; may be given several times
+    #[arg(long, value_name = "NAME", group = NAMES)]
+    white: Vec<String>,
+
+    /// Games in which NAME is part of Black's name; may be given several times
+    #[arg(long, value_name = "NAME", group = NAMES)]
+    black: Vec<String>,
+
+    /// Names must match in full
+    #[arg(long, requires = NAMES)]
+    exact: bool,
+
+    /// Games whose ECO tag is in the range B20-B99, B2 or B; games without the tag do not count; may be given several
+    /// times
+    #[arg(long, value_name = "RANGE")]
+    eco: Vec<EcoRange>,
+
+    /// Games whose tag NAME contains TEXT, in any case; may be given several times: all of them
+    #[arg(long, value_name = "NAME=TEXT")]
+    tag: Vec<TagText>,
+
+    /// Games whose tag NAME does not contain TEXT; may be given several times
+    #[arg(long, value_name = "NAME=TEXT")]
+    not_tag: Vec<TagText>,
+
+    /// Games with the word "rated" in their Event tag, as servers write it
+    #[arg(long)]
+    rated: bool,
+
+    /// Games in which a player has MIN to MAX seconds for 40 moves, base + 40 x increment: 180-480, 600- or -60
+    #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
+    time_control: Option<TimeControlRange>,
+}
+
+fn result(text: &str) -> Result<GameResult, String> {
+    GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
+}
+
+impl From<GameFilterArgs> for Selection {
+    fn from(args: GameFilterArgs) -> Selection {
+        Selection {
+            min_elo: args.min_elo,
+            max_elo: args.max_elo,
+            require_elo: args.require_elo,
+            min_plies: args.min_plies,
+            since: args.since,
+            until: args.until,
+            results: args.result,
+            players: args.player,
+            white: args.white,
+            black: args.black,
+            exact: args.exact,
+            eco: args.eco,
+            tags: args.tag,
+            not_tags: args.not_tag,
+            rated: args.rated,
+            time_control: args.time_control,
+        }
+    }
+}
+
+/// The heading of the options that filter the games of an index.
+const FILTERS: &str = "Which games count (needs an index made with --explorer)";
+
+/// Which games of an index count.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
-pub struct FilterArgs {
+pub struct ExplorerFilterArgs {
     /// Games in which NAME is part of a player's name, in any case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Option<String>,
@@ -87,38 +187,25 @@ fn color(text: &str) -> Result<Color, String> {
     }
 }
 
-impl FilterArgs {
+impl ExplorerFilterArgs {
     /// Whether all games count.
     pub fn are_none(&self) -> bool {
-        let FilterArgs {
-            player,
-            color,
-            opponent,
-            exact: _,
-            since,
-            until,
-            min_elo,
-            max_elo,
-            speed,
-            result,
-            eco,
-            event,
-        } = self;
-        let texts = [player, opponent, event];
-        texts.iter().all(|text| text.is_none())
-            && color.is_none()
-            && since.is_none()
-            && until.is_none()
-            && min_elo.is_none()
-            && max_elo.is_none()
-            && speed.is_empty()
-            && result.is_empty()
-            && eco.is_none()
+        let filters = Filters {
+            names: NameMatch::default(),
+            ..self.unchecked()
+        };
+        filters == Filters::default()
     }
 
     /// The filters as the explorer takes them, if a game can pass them.
     pub fn filters(&self) -> Result<Filters, Usage> {
-        let filters = Filters {
+        let filters = self.unchecked();
+        filters.check().map_err(|err| Usage(err.to_string()))?;
+        Ok(filters)
+    }
+
+    fn unchecked(&self) -> Filters {
+        Filters {
             speeds: (!self.speed.is_empty()).then(|| self.speed.iter().copied().collect()),
             since: self.since,
             until: self.until,
@@ -135,9 +222,7 @@ impl FilterArgs {
                 false => NameMatch::Part,
             },
             ..Filters::default()
-        };
-        filters.check().map_err(|err| Usage(err.to_string()))?;
-        Ok(filters)
+        }
     }
 }
 
@@ -160,7 +245,10 @@ pub fn explorer_of(indexes: &[PathBuf]) -> anyhow::Result<Explorer> {
 }
 
 /// The single index that was made without the explorer's data, if the question does not need them.
-pub fn plain_index(indexes: &[PathBuf], filters: &FilterArgs) -> anyhow::Result<Option<Index>> {
+pub fn plain_index(
+    indexes: &[PathBuf],
+    filters: &ExplorerFilterArgs,
+) -> anyhow::Result<Option<Index>> {
     let [path] = indexes else {
         return Ok(None);
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use polybook::index::Index;
 
-use super::Context;
+use super::{Context, terminal::print_bytes};
 
 /// Print games as they are in their PGN
 #[derive(clap::Args, Debug)]
@@ -32,12 +32,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             );
             has_said = true;
         }
-        print_text(&index, *id)?;
+        print_bytes(&index.text(*id)?)?;
     }
     Ok(())
-}
-
-/// Prints a game byte for byte.
-pub fn print_text(index: &Index, id: u32) -> anyhow::Result<()> {
-    super::print_bytes(&index.text(id)?)
 }

@@ -1,23 +1,20 @@
 //! `polybook games`: the games that reached a position.
 
-use std::{borrow::Cow, cell::Cell, io::Write, path::PathBuf};
+use std::{borrow::Cow, iter::once, path::PathBuf};
 
 use polybook::{
-    explorer::{Explorer, Line, Page, Query, Sort, View},
+    explorer::{Line, Page, Query, Sort, View},
     index::{GameHeader, GameIds, Index},
     position::{self, Variant},
 };
-use serde::{
-    Serialize, Serializer,
-    ser::{Error as _, SerializeSeq as _},
-};
+use serde_json::{Value, json};
 
 use super::{
-    counted::counted,
-    filters::{self, FilterArgs, check_names, explorer_of},
-    json, key,
-    position::PositionArgs,
-    variant::refuse_other_of_index,
+    counted,
+    filters::{ExplorerFilterArgs, check_names, explorer_of, needs_explorer},
+    key,
+    position::{PositionArgs, refuse_other_of_index},
+    terminal::{print_all, print_bytes, print_json_list},
 };
 
 /// List the games that reached a position
@@ -58,7 +55,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    filters: FilterArgs,
+    filters: ExplorerFilterArgs,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -80,8 +77,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
-    let pos = args.position.position_of(own)?;
-    let key = position::key(&pos);
+    let key = position::key(&args.position.position_of(variant)?);
     let ids = match own {
         Some(own) if !own.is_played_like(variant) => GameIds::default(),
         _ => {
@@ -89,15 +85,10 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
             index.games(key)?
         }
     };
-    let wanted = ids
-        .iter()
-        .skip(args.skip)
-        .take(args.limit.unwrap_or(usize::MAX));
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let wanted = ids.iter().skip(args.skip).take(limit);
     if args.pgn {
-        for id in wanted {
-            super::game::print_text(index, id)?;
-        }
-        return Ok(());
+        return print_texts(wanted.map(|id| index.text(id)));
     }
     let games = wanted.map(|id| Ok((id.into(), index.header(id)?)));
     print_list(args, key, ids.len() as u64, games)
@@ -105,9 +96,9 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 
 /// The games of a position that pass the filters.
 fn run_explored(args: &Args) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.leveldb).map_err(|err| needs_explorer(args, err))?;
+    let explorer = explorer_of(&args.leveldb).map_err(|err| better_reason(args, err))?;
     let variant = args.position.variant_of(explorer.variant());
-    let pos = args.position.position_of(explorer.variant())?;
+    let pos = args.position.position_of(variant)?;
     let key = position::key(&pos);
     let mut query = Query::new(Line::at(variant, pos), View::Lichess);
     query.filters = args.filters.filters()?;
@@ -121,7 +112,7 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
         check_names(&explorer, &query.filters)?;
     }
     if args.pgn {
-        return print_texts(&explorer, numbers);
+        return print_texts(numbers.map(|number| explorer.text(number?)));
     }
     let games = numbers.map(|number| {
         let number = number?;
@@ -130,26 +121,21 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     print_list(args, key, total, games)
 }
 
-fn print_texts(
-    explorer: &Explorer,
-    numbers: impl Iterator<Item = polybook::Result<u64>>,
-) -> anyhow::Result<()> {
-    for number in numbers {
-        super::print_bytes(&explorer.text(number?)?)?;
-    }
-    Ok(())
-}
-
 /// The error of a query, or that it needs an index made with --explorer.
-fn needs_explorer(args: &Args, err: anyhow::Error) -> anyhow::Error {
+fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
         index.is_ok_and(|index| index.is_explored().is_ok_and(|is_explored| !is_explored))
     };
     match args.leveldb.iter().find(|path| is_plain(path)) {
-        Some(path) => filters::needs_explorer(path).into(),
+        Some(path) => needs_explorer(path).into(),
         None => err,
     }
+}
+
+/// Prints games byte for byte.
+fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> anyhow::Result<()> {
+    texts.try_for_each(|text| print_bytes(&text?))
 }
 
 /// Prints games that are read while they are printed.
@@ -160,26 +146,13 @@ fn print_list(
     games: impl Iterator<Item = polybook::Result<(u64, GameHeader)>>,
 ) -> anyhow::Result<()> {
     if args.json {
-        let document = Document {
-            key: key::text(key),
-            total,
-            games: Games::new(games),
-        };
-        let printed = json::print_long(&document);
-        return document
-            .games
-            .failure
-            .take()
-            .map_or(printed, |err| Err(err.into()));
+        let document = json!({ "key": key::text(key), "total": total });
+        let games = games.map(|game| game.map(|(id, game)| document_of(id, &game)));
+        return print_json_list(&document, "games", games);
     }
-    let mut out = super::terminal::stdout();
-    writeln!(out, "{}", counted(total, "game")).map_err(super::not_printed)?;
-    for game in games {
-        let (id, header) = game?;
-        let line = line(id, &header);
-        out.write_all(line.as_bytes()).map_err(super::not_printed)?;
-    }
-    out.flush().map_err(super::not_printed)
+    let head = format!("{}\n", counted(total, "game"));
+    let lines = games.map(|game| game.map(|(id, game)| line(id, &game)));
+    print_all(once(Ok(head)).chain(lines))
 }
 
 /// One game for people.
@@ -198,90 +171,28 @@ fn line(id: u64, game: &GameHeader) -> String {
     )
 }
 
-/// The games of a position, for programs.
-#[derive(Serialize)]
-#[serde(bound = "")]
-struct Document<I: Iterator<Item = polybook::Result<(u64, GameHeader)>>> {
-    key: String,
-    total: u64,
-    games: Games<I>,
-}
-
-/// Games that are read while they are printed, because they may be many.
-struct Games<I> {
-    games: Cell<Option<I>>,
-    /// Why the list ends early.
-    failure: Cell<Option<polybook::Error>>,
-}
-
-impl<I> Games<I> {
-    fn new(games: I) -> Games<I> {
-        Games {
-            games: Cell::new(Some(games)),
-            failure: Cell::new(None),
-        }
-    }
-}
-
-impl<I: Iterator<Item = polybook::Result<(u64, GameHeader)>>> Serialize for Games<I> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        for game in self.games.take().into_iter().flatten() {
-            match game {
-                Ok((id, game)) => list.serialize_element(&Game::new(id, &game))?,
-                Err(err) => {
-                    self.failure.set(Some(err));
-                    return Err(S::Error::custom("a game cannot be read"));
-                }
-            }
-        }
-        list.end()
-    }
-}
-
-/// One game for programs. Unknown values are `None`.
-#[derive(Serialize)]
-struct Game<'a> {
-    id: u64,
-    white: Option<Cow<'a, str>>,
-    white_elo: Option<Cow<'a, str>>,
-    black: Option<Cow<'a, str>>,
-    black_elo: Option<Cow<'a, str>>,
-    /// `*` is a result: that of a game without one.
-    result: Cow<'a, str>,
-    date: Option<Cow<'a, str>>,
-    event: Option<Cow<'a, str>>,
-    site: Option<Cow<'a, str>>,
-    eco: Option<Cow<'a, str>>,
-    /// `None` for a game without tags.
-    offset: Option<u64>,
-    /// `None` for the start of the variant.
-    fen: Option<Cow<'a, str>>,
-    ply_count: Option<Cow<'a, str>>,
-    event_date: Option<Cow<'a, str>>,
-    event_type: Option<Cow<'a, str>>,
-}
-
-impl<'a> Game<'a> {
-    fn new(id: u64, game: &'a GameHeader) -> Game<'a> {
-        Game {
-            id,
-            white: known(game.white()),
-            white_elo: known(game.white_elo()),
-            black: known(game.black()),
-            black_elo: known(game.black_elo()),
-            result: game.result(),
-            date: known(game.date()),
-            event: known(game.event()),
-            site: known(game.site()),
-            eco: known(game.eco()),
-            offset: game.offset(),
-            fen: known(game.fen()),
-            ply_count: known(game.ply_count()),
-            event_date: known(game.event_date()),
-            event_type: known(game.event_type()),
-        }
-    }
+/// One game for programs. Unknown values are `null`.
+fn document_of(id: u64, game: &GameHeader) -> Value {
+    json!({
+        "id": id,
+        "white": known(game.white()),
+        "white_elo": known(game.white_elo()),
+        "black": known(game.black()),
+        "black_elo": known(game.black_elo()),
+        // `*` is a result: that of a game without one.
+        "result": game.result(),
+        "date": known(game.date()),
+        "event": known(game.event()),
+        "site": known(game.site()),
+        "eco": known(game.eco()),
+        // A game without tags has none.
+        "offset": game.offset(),
+        // The start of the variant has none.
+        "fen": known(game.fen()),
+        "ply_count": known(game.ply_count()),
+        "event_date": known(game.event_date()),
+        "event_type": known(game.event_type()),
+    })
 }
 
 /// The value of a tag, unless it is empty, `*`, or says unknown: `?`, `-` or `????.??.??`.

@@ -1,15 +1,14 @@
 //! `polybook info-book`: how many lines and positions a book has.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use polybook::book::{Book, lines};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     Context,
-    input::{IN_MEMORY, InputFile},
-    json,
-    progress::Bar,
+    input::{IN_MEMORY, file_of},
+    terminal::{print, print_json},
 };
 
 /// Count the lines and positions of a book
@@ -37,78 +36,48 @@ pub struct Args {
     json: bool,
 }
 
-/// The numbers of a book, for programs.
-#[derive(Serialize)]
-struct Document {
-    white_lines: u64,
-    black_lines: u64,
-    white_positions: u64,
-    black_positions: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unreachable_white: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unreachable_black: Option<i64>,
-    isolated: i64,
-}
-
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let document = counted(args, context)?;
-    if args.json {
-        json::print(&document)
-    } else {
-        super::print(&document.table())
-    }
-}
-
-fn counted(args: &Args, context: Context) -> anyhow::Result<Document> {
-    let file = InputFile::of(&args.bin)?;
-    let meter = Arc::default();
-    let _bar = Bar::of_phase("counting lines", &meter, context);
-    let book = Book::open_within(file.path(), IN_MEMORY)?;
-    let lines = lines::count(&book, &meter)?;
+    let file = file_of(&args.bin)?;
+    let (lines, reachable) = context.show_progress("counting lines", |meter| {
+        let book = Book::open_within(file, IN_MEMORY)?;
+        let lines = lines::count(&book, meter)?;
+        let reachable = args.exact.then(|| lines::reachable(&book, meter));
+        anyhow::Ok((lines, reachable.transpose()?))
+    })?;
     let signed = |number: u64| i64::try_from(number).expect("a book has fewer positions");
-    let (white, black) = (signed(lines.white_positions), signed(lines.black_positions));
-    let reachable = args
-        .exact
-        .then(|| lines::reachable(&book, &meter))
-        .transpose()?;
-    let exact = reachable.map(|reachable| (signed(reachable.white), signed(reachable.black)));
-    let found = exact.unwrap_or((white, black));
-    Ok(Document {
-        white_lines: lines.white,
-        black_lines: lines.black,
-        white_positions: lines.white_positions,
-        black_positions: lines.black_positions,
-        unreachable_white: exact.map(|exact| exact.0 - white),
-        unreachable_black: exact.map(|exact| exact.1 - black),
-        isolated: signed(lines.positions) - found.0 - found.1,
-    })
-}
-
-impl Document {
-    /// The lines that polyglot prints.
-    fn table(&self) -> String {
-        let mut rows = vec![
-            ("Lines for white", self.white_lines.to_string()),
-            ("Lines for black", self.black_lines.to_string()),
-            (
-                "Positions on lines for white",
-                self.white_positions.to_string(),
-            ),
-            (
-                "Positions on lines for black",
-                self.black_positions.to_string(),
-            ),
-        ];
-        if let Some(unreachable) = self.unreachable_white {
-            rows.push(("Unreachable white positions(?)", unreachable.to_string()));
-        }
-        if let Some(unreachable) = self.unreachable_black {
-            rows.push(("Unreachable black positions(?)", unreachable.to_string()));
-        }
-        rows.push(("Isolated positions", self.isolated.to_string()));
-        rows.iter()
-            .map(|(name, number)| format!("{name:<31}: {number:>8}\n"))
-            .collect()
+    let on_lines = [lines.white_positions, lines.black_positions].map(signed);
+    let exact = reachable.map(|reachable| [reachable.white, reachable.black].map(signed));
+    let unreachable = exact.map(|[white, black]| [white - on_lines[0], black - on_lines[1]]);
+    let found: i64 = exact.unwrap_or(on_lines).iter().sum();
+    // For programs and for people, who read the lines that polyglot prints.
+    let mut numbers = vec![
+        ("white_lines", "Lines for white", json!(lines.white)),
+        ("black_lines", "Lines for black", json!(lines.black)),
+        (
+            "white_positions",
+            "Positions on lines for white",
+            json!(lines.white_positions),
+        ),
+        (
+            "black_positions",
+            "Positions on lines for black",
+            json!(lines.black_positions),
+        ),
+    ];
+    if let Some([white, black]) = unreachable {
+        let text = "Unreachable white positions(?)";
+        numbers.push(("unreachable_white", text, json!(white)));
+        let text = "Unreachable black positions(?)";
+        numbers.push(("unreachable_black", text, json!(black)));
     }
+    let isolated = signed(lines.positions) - found;
+    numbers.push(("isolated", "Isolated positions", json!(isolated)));
+    if args.json {
+        let fields = numbers.iter();
+        let fields = fields.map(|(key, _, number)| ((*key).to_owned(), number.clone()));
+        return print_json(&Value::Object(fields.collect()));
+    }
+    let rows = numbers.iter();
+    let rows = rows.map(|(_, name, number)| format!("{name:<31}: {:>8}\n", number.to_string()));
+    print(&rows.collect::<String>())
 }

@@ -1,5 +1,5 @@
-//! Inputs that are one file. Where the command line has `-`, standard input is copied to a temporary file first,
-//! because books and databases are read from any place.
+//! Files that a command reads and writes. Where the command line has `-`, standard input is copied to a temporary file
+//! first, because books and databases are read from any place.
 
 use std::{
     fs::File,
@@ -9,8 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use polybook::{Error, counts::is_counts, index::is_index, tally::Memory};
-use tempfile::TempDir;
+use polybook::{Error, counts::is_counts, index::is_index, output::refuse_clashes, tally::Memory};
 
 use super::{signals, usage::Usage};
 
@@ -26,9 +25,9 @@ pub fn in_memory(memory: &Memory) -> u64 {
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;
-    let file = InputFile::of(argument)?;
+    let file = file_of(argument)?;
     let mut bytes = Vec::new();
-    File::open(file.path())
+    File::open(file)
         .and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes))
         .with_context(|| format!("cannot read {name}"))?;
     if bytes.len() > most {
@@ -44,53 +43,34 @@ const STANDARD_INPUT: &str = "standard input";
 /// Where the copy of standard input is.
 static COPY: OnceLock<PathBuf> = OnceLock::new();
 
-/// A file that a command reads.
-#[derive(Debug)]
-pub struct InputFile {
-    path: PathBuf,
-    /// Removes the copy of standard input.
-    _copy: Option<TempDir>,
+/// The file to open for an argument.
+pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
+    let file = file_or_index(argument)?;
+    if argument.is_dir() {
+        let problem = match is_index(argument) {
+            Ok(true) => "an index: name a book or a database",
+            _ => "a directory: name a file",
+        };
+        return Err(Error::file(argument, problem).into());
+    }
+    Ok(file)
 }
 
-impl InputFile {
-    /// The file that an argument means.
-    pub fn of(argument: &Path) -> anyhow::Result<InputFile> {
-        let file = InputFile::or_index(argument)?;
-        if argument.is_dir() {
-            let problem = match is_index(argument) {
-                Ok(true) => "an index: name a book or a database",
-                _ => "a directory: name a file",
-            };
-            return Err(Error::file(argument, problem).into());
-        }
-        Ok(file)
+/// The file to open, or the directory of an index, for an argument.
+pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
+    refuse_counts(argument)?;
+    if argument != Path::new("-") {
+        return Ok(argument.to_owned());
     }
+    if COPY.get().is_some() {
+        return Err(Usage("- is given twice, and there is one standard input".to_owned()).into());
+    }
+    copied().context("cannot copy standard input to a temporary file")
+}
 
-    /// The file, or the directory of an index, that an argument means.
-    pub fn or_index(argument: &Path) -> anyhow::Result<InputFile> {
-        refuse_counts(argument)?;
-        if argument != Path::new("-") {
-            return Ok(InputFile {
-                path: argument.to_owned(),
-                _copy: None,
-            });
-        }
-        if COPY.get().is_some() {
-            return Err(
-                Usage("- is given twice, and there is one standard input".to_owned()).into(),
-            );
-        }
-        let (path, copy) = copied().context("cannot copy standard input to a temporary file")?;
-        Ok(InputFile {
-            path,
-            _copy: Some(copy),
-        })
-    }
-
-    /// The file to open.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
+/// The files to open for several arguments.
+pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    arguments.iter().map(|path| file_of(path)).collect()
 }
 
 /// Refuses a directory of counts, which only make-book reads.
@@ -103,13 +83,14 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
 }
 
 /// Copies standard input to a file of its name, which headers of books may mention, in a directory of its own.
-fn copied() -> io::Result<(PathBuf, TempDir)> {
+fn copied() -> io::Result<PathBuf> {
     let dir = tempfile::Builder::new().prefix("polybook-").tempdir()?;
-    signals::remove_at_end(dir.path());
-    let path = dir.path().join(STANDARD_INPUT);
+    let dir = dir.keep();
+    signals::remove_at_end(&dir);
+    let path = dir.join(STANDARD_INPUT);
     COPY.get_or_init(|| path.clone());
     io::copy(&mut io::stdin().lock(), &mut File::create_new(&path)?)?;
-    Ok((path, dir))
+    Ok(path)
 }
 
 /// How messages name an argument.
@@ -146,6 +127,17 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
         return Err(Usage(usage));
     }
     Ok(())
+}
+
+/// Refuses an output that is an input, or that goes where a document is printed.
+pub fn check_output(
+    out: &Path,
+    inputs: &[impl AsRef<Path>],
+    has_document: bool,
+) -> anyhow::Result<()> {
+    let inputs: Vec<&Path> = inputs.iter().map(AsRef::as_ref).collect();
+    refuse_clashes(&[out], &inputs)?;
+    Ok(refuse_document_beside(has_document, out)?)
 }
 
 /// Refuses to print a document where an output goes.

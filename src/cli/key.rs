@@ -1,10 +1,13 @@
 //! `polybook key`: the key of a position.
 
 use polybook::position::{fen_of, has_inner_castling_rook, key};
-use serde::Serialize;
+use serde_json::json;
 use shakmaty::{Position, variant::VariantPosition};
 
-use super::{json, position::PositionArgs};
+use super::{
+    position::PositionArgs,
+    terminal::{print, print_json},
+};
 
 /// Print the Polyglot key of a position
 #[derive(clap::Args, Debug)]
@@ -22,23 +25,13 @@ pub struct Args {
     json: bool,
 }
 
-/// A position and its key, for programs.
-#[derive(Serialize)]
-struct Document {
-    key: String,
-    fen: String,
-}
-
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let pos = args.position.position()?;
+    let pos = args.position.position_of(args.position.variant_of(None))?;
     let key = book_key(&pos)?;
     if args.json {
-        json::print(&Document {
-            key,
-            fen: fen_of(&pos),
-        })
+        print_json(&json!({ "key": key, "fen": fen_of(&pos) }))
     } else {
-        super::print(&format!("{key}\n"))
+        print(&format!("{key}\n"))
     }
 }
 

@@ -5,29 +5,27 @@ use std::{
     time::Instant,
 };
 
+use super::{
+    Context, errors,
+    filters::{GAMES, GameFilterArgs},
+    input::{refuse_document_beside, refuse_standard_output},
+    position,
+    progress::Bar,
+    resources::ResourceArgs,
+    suite::SuiteArgs,
+    summary,
+    usage::Usage,
+    weighting::{HeaderArgs, WeightingArgs},
+};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
-    MakeBook, Report,
+    MakeBook,
     make_book::Unfinished,
     output::refuse_clashes,
     pgn::{Input, Selection},
     position::{PieceLetters, VariantChoice},
     suite::SuiteFormat,
     tally::MoveFilter,
-};
-use serde::Serialize;
-
-use super::{
-    Context, errors,
-    header::HeaderArgs,
-    input::{refuse_document_beside, refuse_standard_output},
-    json,
-    progress::Bar,
-    resources::ResourceArgs,
-    selection::{GAMES, SelectionArgs},
-    suite::SuiteArgs,
-    summary,
-    usage::Usage,
-    weighting::WeightingArgs,
 };
 
 /// The heading of the options that name outputs.
@@ -120,12 +118,12 @@ pub struct Args {
     drop_duplicates: bool,
 
     /// Count the games of this variant; auto counts every game in its own variant
-    #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = super::variant::name_or_auto(), help_heading = GAMES)]
+    #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = position::variant_or_auto(), help_heading = GAMES)]
     variant: VariantChoice,
 
     /// Count games without a result as draws, or skip them
-    #[arg(long, value_enum, default_value_t = UnfinishedArg::Draw, help_heading = GAMES)]
-    unfinished: UnfinishedArg,
+    #[arg(long, default_value = "draw", value_parser = unfinished(), help_heading = GAMES)]
+    unfinished: Unfinished,
 
     /// Count the moves before an illegal one instead of dropping the game
     #[arg(long, help_heading = GAMES)]
@@ -154,7 +152,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    selection: SelectionArgs,
+    filters: GameFilterArgs,
 }
 
 impl Args {
@@ -175,18 +173,11 @@ impl Args {
     }
 }
 
-#[derive(Copy, Clone, clap::ValueEnum, Debug)]
-enum UnfinishedArg {
-    Draw,
-    Skip,
-}
-
-/// What was done, for programs.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    report: &'a Report,
-    seconds: f64,
+fn unfinished() -> impl TypedValueParser<Value = Unfinished> {
+    PossibleValuesParser::new(["draw", "skip"]).map(|name| match &*name {
+        "skip" => Unfinished::Skip,
+        _ => Unfinished::Draw,
+    })
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
@@ -202,14 +193,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         false => err.into(),
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    context.say(&summary::of(&report, seconds));
-    if as_json {
-        json::print(&Document {
-            report: &report,
-            seconds,
-        })?;
-    }
-    Ok(())
+    let mut document = serde_json::to_value(&report)?;
+    document["seconds"] = seconds.into();
+    context.report(&summary::of(&report, seconds), as_json, document)
 }
 
 /// The run that the arguments ask for.
@@ -223,7 +209,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     check_book(&args)?;
     check_counts(&args)?;
     refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
-    let selection = Selection::from(args.selection);
+    let selection = Selection::from(args.filters);
     selection.check().map_err(|err| Usage(err.to_string()))?;
     let inputs = inputs(args.pgn, args.inputs)?;
     let is_stdin = |input: &Input| input.path() == Path::new("-");
@@ -240,10 +226,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .max_ply(args.max_ply)
         .selection(selection)
         .drop_duplicates(args.drop_duplicates)
-        .unfinished(match args.unfinished {
-            UnfinishedArg::Draw => Unfinished::Draw,
-            UnfinishedArg::Skip => Unfinished::Skip,
-        })
+        .unfinished(args.unfinished)
         .keep_prefix(args.keep_prefix)
         .variations(args.variations)
         .piece_letters(args.piece_letters)

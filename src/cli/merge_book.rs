@@ -2,23 +2,21 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::atomic::AtomicBool,
 };
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
     book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
-    output::{refuse_clashes, repeated},
+    output::repeated,
     tally::Memory,
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    Context,
-    counted::counted,
-    input::{self, InputFile},
-    json,
-    progress::Bar,
+    Context, counted,
+    input::{check_output, files_of, output_name},
     resources::MemoryArgs,
     usage::Usage,
 };
@@ -53,8 +51,8 @@ pub struct Args {
     out: Option<PathBuf>,
 
     /// In a position of several books: add the weights, or take the first book's moves
-    #[arg(long, value_enum, default_value_t = PolicyArg::Sum)]
-    policy: PolicyArg,
+    #[arg(long, default_value = "sum", value_parser = policy())]
+    policy: MergePolicy,
 
     /// Replace a database that exists; a book replaces a book without it
     #[arg(long)]
@@ -68,45 +66,22 @@ pub struct Args {
     memory: MemoryArgs,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
-enum PolicyArg {
-    Sum,
-    First,
+fn policy() -> impl TypedValueParser<Value = MergePolicy> {
+    PossibleValuesParser::new(["sum", "first"]).map(|name| match &*name {
+        "first" => MergePolicy::First,
+        _ => MergePolicy::Sum,
+    })
 }
 
-/// What was made, for programs.
-#[derive(Serialize)]
-struct Document {
-    path: String,
-    /// Of books: records written, records read, and positions whose weights were scaled down.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    read: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scaled: Option<u64>,
-    /// Of databases.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<u64>,
-}
-
-pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
-    let arguments: Vec<PathBuf> = args
-        .in1
-        .into_iter()
-        .chain(args.in2)
-        .chain(args.books)
-        .collect();
-    if arguments.is_empty() {
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let named = args.in1.iter().chain(&args.in2).chain(&args.books);
+    let named: Vec<PathBuf> = named.cloned().collect();
+    if named.is_empty() {
         return Err(Usage("no book given: name the books to merge".to_owned()).into());
     }
-    let files = arguments
-        .iter()
-        .map(|argument| InputFile::of(argument))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+    let paths = files_of(&named)?;
     let are_databases = are_databases(&paths)?;
-    if are_databases && args.policy == PolicyArg::First {
+    if are_databases && args.policy == MergePolicy::First {
         let usage = "--policy first is for Polyglot books: databases add up";
         return Err(Usage(usage.to_owned()).into());
     }
@@ -119,19 +94,13 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     } else {
         "out.bin"
     };
-    let out = args.out.unwrap_or_else(|| default.into());
-    let inputs: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    refuse_clashes(&[&out], &inputs)?;
-    input::refuse_document_beside(args.json, &out)?;
-    let merged = if are_databases {
-        merge_databases(&paths, &out, args.force, &args.memory.memory(), context)?
+    let out = args.out.as_deref().unwrap_or(Path::new(default));
+    check_output(out, &paths, args.json)?;
+    if are_databases {
+        merge_databases(args, &paths, out, context)
     } else {
-        merge_books(&paths, &out, args.policy, context)?
-    };
-    if args.json {
-        json::print(&merged)?;
+        merge_books(args, &paths, out, context)
     }
-    Ok(())
 }
 
 /// Whether the files are databases and not books.
@@ -148,88 +117,72 @@ fn are_databases(paths: &[PathBuf]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
-fn merge_books(
-    books: &[PathBuf],
-    out: &Path,
-    policy: PolicyArg,
-    context: Context,
-) -> anyhow::Result<Document> {
-    let policy = match policy {
-        PolicyArg::Sum => MergePolicy::Sum,
-        PolicyArg::First => MergePolicy::First,
-    };
+fn merge_books(args: &Args, books: &[PathBuf], out: &Path, context: Context) -> anyhow::Result<()> {
     for book in repeated(books.iter().map(PathBuf::as_path)) {
         context.say(&format!("warning: {}: given twice\n", book.display()));
     }
-    let meter = Arc::default();
-    let bar = Bar::of_phase("merging", &meter, context);
-    let summary = book::merge_books(books, out, policy, &meter)?;
-    drop(bar);
-    let name = input::output_name(out);
+    let summary = context.show_progress("merging", |meter| {
+        book::merge_books(books, out, args.policy, meter)
+    })?;
+    let name = output_name(out);
     let scaled = match summary.scaled {
         0 => String::new(),
         scaled => format!(", {} scaled down", counted(scaled, "position")),
     };
-    context.say(&format!(
+    let text = format!(
         "{name}: {} of {}{scaled}\n",
         counted(summary.written, "entry"),
         summary.read
-    ));
-    Ok(Document {
-        path: name,
-        entries: Some(summary.written),
-        read: Some(summary.read),
-        scaled: Some(summary.scaled),
-        rows: None,
-    })
+    );
+    let document = json!({
+        "path": name,
+        "entries": summary.written,
+        "read": summary.read,
+        "scaled": summary.scaled,
+    });
+    context.report(&text, args.json, document)
 }
 
 fn merge_databases(
+    args: &Args,
     paths: &[PathBuf],
     out: &Path,
-    force: bool,
-    memory: &Memory,
     context: Context,
-) -> anyhow::Result<Document> {
-    // How many rows there are is not known.
-    let bar = Bar::of_phase("merging", &Arc::default(), context);
-    let writer = ObsWriter::create(out, force)?;
-    let never = AtomicBool::new(false);
-    let (merged, database) = obs::merge_databases(paths, writer, memory, &never)?;
-    // Nothing may fail once the database is in place.
-    let incomplete = paths.iter().map(|path| warning_of_missing_moves(path));
-    let incomplete = incomplete.collect::<anyhow::Result<Vec<_>>>()?;
-    database.commit()?;
-    drop(bar);
-    for path in &merged.repeated {
-        context.say(&format!(
-            "warning: {}: named twice, so its games count twice\n",
-            path.display()
-        ));
-    }
-    for warning in incomplete.iter().flatten() {
-        context.say(warning);
-    }
-    let name = input::output_name(out);
+) -> anyhow::Result<()> {
+    let memory: Memory = args.memory.memory();
+    let mut text = String::new();
+    // How many rows there are is not known, so the meter stays empty.
+    let merged = context.show_progress("merging", |_| {
+        let writer = ObsWriter::create(out, args.force)?;
+        let never = AtomicBool::new(false);
+        let (merged, database) = obs::merge_databases(paths, writer, &memory, &never)?;
+        for path in &merged.repeated {
+            let path = path.display();
+            text.push_str(&format!(
+                "warning: {path}: named twice, so its games count twice\n"
+            ));
+        }
+        // Nothing may fail once the database is in place.
+        for path in paths {
+            text.extend(warning_of_missing_moves(path)?);
+        }
+        database.commit()?;
+        anyhow::Ok(merged)
+    })?;
+    let name = output_name(out);
     if let Some(example) = &merged.passed_over.example {
-        let rows = merged.passed_over.rows;
-        context.say(&format!(
+        text.push_str(&format!(
             "warning: {name}: {} passed over: {example}\n",
-            counted(rows, "row")
+            counted(merged.passed_over.rows, "row")
         ));
     }
-    context.say(&format!("{name}: {}\n", counted(merged.rows, "row")));
-    Ok(Document {
-        path: name,
-        entries: None,
-        read: None,
-        scaled: None,
-        rows: Some(merged.rows),
-    })
+    text.push_str(&format!("{name}: {}\n", counted(merged.rows, "row")));
+    let document = json!({ "path": name, "rows": merged.rows });
+    context.report(&text, args.json, document)
 }
 
 /// Sums are exact only if no database left moves out.
-fn warning_of_missing_moves(path: &Path) -> anyhow::Result<Option<String>> {
+fn warning_of_missing_moves(path: &Path) -> polybook::Result<Option<String>> {
     let options = Obs::open(path)?.info().dropped();
     Ok(options.map(|options| {
         format!(

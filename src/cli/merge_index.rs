@@ -6,11 +6,10 @@ use polybook::{
     index::MergeIndexes,
     output::{refuse_clashes, repeated},
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    Context, counted::counted, input::refuse_standard_output, json, progress::Bar,
-    resources::ResourceArgs,
+    Context, counted, input::refuse_standard_output, progress::Bar, resources::ResourceArgs,
 };
 
 /// Merge indexes into one
@@ -44,15 +43,6 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// What was made, for programs.
-#[derive(Serialize)]
-struct Document {
-    path: String,
-    games: u64,
-    positions: u64,
-    postings: u64,
-}
-
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     refuse_standard_output("--out", &args.out)?;
     let inputs: Vec<&Path> = args.indexes.iter().map(PathBuf::as_path).collect();
@@ -71,19 +61,17 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let merged = merge.run(&args.out)?;
     drop(bar);
     let path = args.out.display().to_string();
-    context.say(&format!(
+    let text = format!(
         "{path}: {}, {}, {}\n",
         counted(merged.games, "game"),
         counted(merged.positions, "position"),
         counted(merged.postings, "posting")
-    ));
-    if args.json {
-        json::print(&Document {
-            path,
-            games: merged.games,
-            positions: merged.positions,
-            postings: merged.postings,
-        })?;
-    }
-    Ok(())
+    );
+    let document = json!({
+        "path": path,
+        "games": merged.games,
+        "positions": merged.positions,
+        "postings": merged.postings,
+    });
+    context.report(&text, args.json, document)
 }

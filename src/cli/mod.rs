@@ -1,11 +1,8 @@
 //! The command line: one file per command.
 
-mod color;
 mod completions;
 mod convert;
-mod counted;
 mod diff;
-mod draw_target;
 mod dump_book;
 mod edit;
 mod errors;
@@ -13,47 +10,40 @@ mod filter;
 mod filters;
 mod game;
 mod games;
-mod header;
 mod info_book;
 mod input;
-mod json;
 mod key;
 mod legacy;
 mod make_book;
 mod merge_book;
 mod merge_index;
 mod moves;
-#[cfg(test)]
-mod panics;
 mod pgheader;
 mod position;
 mod progress;
 mod resources;
-mod selection;
 #[cfg(feature = "serve")]
 mod serve;
 mod show;
 mod signals;
-mod size;
 mod suite;
 mod summary;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod usage;
-mod variant;
 mod verify;
 mod weighting;
 
-use std::{
-    any::TypeId,
-    ffi::OsString,
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{any::TypeId, ffi::OsString, io::Write, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use polybook::progress::Meter;
+use serde_json::Value;
+
+use self::{progress::Bar, terminal::print_json};
 
 /// Opening books and game indexes from PGN.
 #[derive(Parser, Debug)]
@@ -176,7 +166,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Moves(args) => moves::run(&args, context),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args, context),
-        Command::MergeBook(args) => merge_book::run(args, context),
+        Command::MergeBook(args) => merge_book::run(&args, context),
         Command::Edit(args) => edit::run(*args, context),
         Command::Tree(args) => tree::run(&args, context),
         Command::MergeIndex(args) => merge_index::run(args, context),
@@ -200,32 +190,29 @@ impl Context {
             let _ = terminal::stderr().write_all(input::with_given_names(text).as_bytes());
         }
     }
+
+    /// Says what was done, and prints a document about it if there shall be one.
+    fn report(self, text: &str, has_document: bool, document: Value) -> anyhow::Result<()> {
+        self.say(text);
+        if has_document {
+            print_json(&document)?;
+        }
+        Ok(())
+    }
+
+    /// Does work with one phase, whose progress is shown.
+    fn show_progress<T>(self, phase: &'static str, work: impl FnOnce(&Arc<Meter>) -> T) -> T {
+        let meter = Arc::default();
+        let _bar = Bar::of_phase(phase, &meter, self);
+        work(&meter)
+    }
 }
 
-/// Writes data to standard output.
-fn print(text: &str) -> anyhow::Result<()> {
-    print_bytes(text.as_bytes())
-}
-
-/// Writes data that may be no UTF-8 to standard output.
-fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = terminal::stdout();
-    out.write_all(bytes)
-        .and_then(|()| out.flush())
-        .map_err(not_printed)
-}
-
-/// An error of standard output.
-fn not_printed(err: io::Error) -> anyhow::Error {
-    anyhow::Error::new(err).context("cannot write standard output")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+/// A number and what it counts: `1 game`, `2 games`, `3 entries`.
+fn counted(number: u64, thing: &str) -> String {
+    match (number, thing.strip_suffix('y')) {
+        (1, _) => format!("1 {thing}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        _ => format!("{number} {thing}s"),
     }
 }

@@ -7,20 +7,20 @@ use std::{
 };
 
 use polybook::{
-    Error,
-    explorer::{Answer, Line, Opening, PlayedMove, Query, View},
-    index::{Index, PositionStats},
-    position::{self, BookMove, read_move, uci},
+    explorer::{Answer, Line, PlayedMove, Query, View},
+    index::Index,
+    position::{self, Keyed, read_move, uci},
+    tree::{Source as _, TreeMove},
 };
-use serde::Serialize;
-use shakmaty::{Position, variant::VariantPosition};
+use serde_json::{Value, json};
+use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
     Context,
-    filters::{FilterArgs, check_names, explorer_of, plain_index},
-    json, key,
-    position::PositionArgs,
-    variant::refuse_other_of_index,
+    filters::{ExplorerFilterArgs, check_names, explorer_of, plain_index},
+    key,
+    position::{PositionArgs, refuse_other_of_index},
+    terminal::{print, print_json},
 };
 
 /// List the moves played in a position and their results
@@ -52,7 +52,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    filters: FilterArgs,
+    filters: ExplorerFilterArgs,
 }
 
 /// An order of moves.
@@ -80,47 +80,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// The moves of a position, for programs.
-#[derive(Serialize)]
-struct Document {
-    key: String,
-    #[serde(flatten)]
-    totals: Option<Totals>,
-    moves: Vec<MoveDocument>,
-}
-
-#[derive(Serialize)]
-struct Totals {
-    games: u64,
-    white: u64,
-    draws: u64,
-    black: u64,
-    opening: Option<Opening>,
-}
-
-#[derive(Serialize)]
-struct MoveDocument {
-    uci: String,
-    san: Option<String>,
-    games: u64,
-    white: u64,
-    draws: u64,
-    black: u64,
-    #[serde(flatten)]
-    explored: Option<ExploredDocument>,
-}
-
-#[derive(Serialize)]
-struct ExploredDocument {
-    /// `None` if nobody who played it has one.
-    average_rating: Option<u64>,
-    opening: Option<Opening>,
-}
-
 fn run_explored(args: &Args) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.leveldb)?;
     let variant = args.position.variant_of(explorer.variant());
-    let pos = args.position.position_of(explorer.variant())?;
+    let pos = args.position.position_of(variant)?;
     let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
     query.filters = args.filters.filters()?;
     query.moves = None;
@@ -132,9 +95,9 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     }
     sort(&mut answer.moves, args.sort, &pos);
     if args.json {
-        return json::print(&document(&answer, &pos));
+        return print_json(&document(&answer, &pos));
     }
-    super::print(&table(
+    print(&table(
         &answer,
         !args.filters.are_none(),
         io::stdout().is_terminal(),
@@ -155,32 +118,31 @@ fn sort(moves: &mut [PlayedMove], order: Order, pos: &VariantPosition) {
     }
 }
 
-fn document(answer: &Answer, pos: &VariantPosition) -> Document {
-    let of_move = |played: &PlayedMove| MoveDocument {
-        // The explorer has castling as king takes rook.
-        uci: read_move(pos, played.san.as_bytes())
-            .map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv)),
-        san: Some(played.san.clone()),
-        games: played.games(),
-        white: played.white,
-        draws: played.draws,
-        black: played.black,
-        explored: Some(ExploredDocument {
-            average_rating: played.average_rating.filter(|rating| *rating > 0),
-            opening: played.opening,
-        }),
+fn document(answer: &Answer, pos: &VariantPosition) -> Value {
+    let of_move = |played: &PlayedMove| {
+        let mv = read_move(pos, played.san.as_bytes());
+        json!({
+            // The explorer has castling as king takes rook.
+            "uci": mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv)),
+            "san": played.san,
+            "games": played.games(),
+            "white": played.white,
+            "draws": played.draws,
+            "black": played.black,
+            // Without a rating if nobody who played it has one.
+            "average_rating": played.average_rating.filter(|rating| *rating > 0),
+            "opening": played.opening,
+        })
     };
-    Document {
-        key: key::text(position::key(pos)),
-        totals: Some(Totals {
-            games: answer.games(),
-            white: answer.white,
-            draws: answer.draws,
-            black: answer.black,
-            opening: answer.opening,
-        }),
-        moves: answer.moves.iter().map(of_move).collect(),
-    }
+    json!({
+        "key": key::text(position::key(pos)),
+        "games": answer.games(),
+        "white": answer.white,
+        "draws": answer.draws,
+        "black": answer.black,
+        "opening": answer.opening,
+        "moves": answer.moves.iter().map(of_move).collect::<Value>(),
+    })
 }
 
 /// Printed instead of a table.
@@ -255,82 +217,50 @@ fn bar([white, draws, black]: [u64; 3]) -> String {
     .concat()
 }
 
-/// A move and the statistics of the position after it.
-struct Row {
-    mv: BookMove,
-    stats: PositionStats,
-}
-
-impl Row {
-    fn document(&self, pos: &VariantPosition) -> MoveDocument {
-        MoveDocument {
-            uci: self.mv.uci(pos),
-            san: self.mv.san(pos),
-            games: self.stats.games,
-            white: self.stats.white_wins(),
-            draws: self.stats.draws,
-            black: self.stats.black_wins(),
-            explored: None,
-        }
-    }
-}
-
 /// Answers from the statistics of positions.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
-    let own = index.variant().only();
-    refuse_other_of_index(index, args.position.variant_of(own))?;
-    let pos = args.position.position_of(own)?;
-    let rows = rows(index, &pos)?;
+    let variant = args.position.variant_of(index.variant().only());
+    refuse_other_of_index(index, variant)?;
+    let pos = Keyed::new(args.position.position_of(variant)?);
+    let moves = index.moves(&pos)?;
+    let (key, pos) = (key::text(pos.key()), pos.position());
+    let results = |mv: &TreeMove| {
+        let stats = mv.stats.expect("an index has games");
+        let (white, black) = match pos.turn() {
+            Color::White => (stats.wins, stats.losses),
+            Color::Black => (stats.losses, stats.wins),
+        };
+        [white, stats.draws, black]
+    };
     if args.json {
-        return json::print(&Document {
-            key: key::text(position::key(&pos)),
-            totals: None,
-            moves: rows.iter().map(|row| row.document(&pos)).collect(),
+        let moves = moves.iter().map(|mv| {
+            let [white, draws, black] = results(mv);
+            json!({
+                "uci": uci(pos, mv.mv),
+                "san": SanPlus::from_move(pos.clone(), mv.mv).to_string(),
+                "games": mv.weight,
+                "white": white,
+                "draws": draws,
+                "black": black,
+            })
         });
+        return print_json(&json!({ "key": key, "moves": moves.collect::<Value>() }));
     }
-    if rows.is_empty() {
-        return super::print(NO_MOVES);
+    if moves.is_empty() {
+        return print(NO_MOVES);
     }
     // Writing to a `String` does not fail.
     let mut text = String::from("move      games    white    draws    black\n");
-    for row in &rows {
+    for mv in &moves {
+        let [white, draws, black] = results(mv);
+        let san = SanPlus::from_move(pos.clone(), mv.mv).to_string();
         let _ = writeln!(
             text,
-            "{:<8} {:>6} {:>8} {:>8} {:>8}",
-            row.mv.san(&pos).unwrap_or_else(|| row.mv.to_string()),
-            row.stats.games,
-            row.stats.white_wins(),
-            row.stats.draws,
-            row.stats.black_wins()
+            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}",
+            mv.weight
         );
     }
-    super::print(&text)
-}
-
-/// The moves, those that lead to most games first.
-fn rows(index: &Index, pos: &VariantPosition) -> anyhow::Result<Vec<Row>> {
-    let here = index.stats(position::key(pos))?;
-    let Some(here) = here else {
-        // Every game has positions, so a position with games but without statistics means an index without any.
-        if !index.games(position::key(pos))?.is_empty() {
-            let problem = "has no statistics: make it with --explorer or --index-stats";
-            return Err(Error::file(index.path(), problem).into());
-        }
-        return Ok(Vec::new());
-    };
-    let mut rows = Vec::new();
-    for mv in here.moves {
-        // A move that is not legal here belongs to another position with the same key.
-        let Some(legal) = mv.to_move(pos) else {
-            continue;
-        };
-        let mut next = pos.clone();
-        next.play_unchecked(legal);
-        let stats = index.stats(position::key(&next))?.unwrap_or_default();
-        rows.push(Row { mv, stats });
-    }
-    rows.sort_by(|a, b| b.stats.games.cmp(&a.stats.games).then(a.mv.cmp(&b.mv)));
-    Ok(rows)
+    print(&text)
 }
 
 #[cfg(test)]

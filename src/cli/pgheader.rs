@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use polybook::book::header::{self, HeaderError};
 
-use super::{input::InputFile, usage::Usage};
+use super::{input::file_of, terminal::print, usage::Usage};
 
 /// Print, add, change or delete the header of a book
 #[derive(clap::Args, Debug)]
@@ -81,11 +81,11 @@ Options:
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.options {
-        return super::print(OPTIONS);
+        return print(OPTIONS);
     }
     if args.list {
         let variants = header::KNOWN_VARIANTS.join("\n");
-        return super::print(&format!("Known variants:\n{variants}\n"));
+        return print(&format!("Known variants:\n{variants}\n"));
     }
     let Some(file) = &args.file else {
         return Err(
@@ -93,13 +93,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         );
     };
     if args.show || args.show_data {
-        let input = InputFile::of(file)?;
-        let text = if args.show {
-            header_text(input.path())?
-        } else {
-            header_data(input.path())?
-        };
-        return super::print(&text);
+        let input = file_of(file)?;
+        return print(&match args.show {
+            true => header_text(&input)?,
+            false => header_data(&input)?,
+        });
     }
     if file == Path::new("-") {
         let usage = "pgheader changes a book in its place: name the file";

@@ -1,7 +1,20 @@
-//! The position that a question is about.
+//! The position that a question is about, and the variant of its rules.
 
-use polybook::position::{LineError, Variant};
-use shakmaty::variant::VariantPosition;
+use std::{ffi::OsStr, path::Path};
+
+use clap::{
+    Arg, Command,
+    builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser},
+};
+use polybook::{
+    book::Book,
+    index::Index,
+    obs::Obs,
+    position::{LineError, Variant, VariantChoice},
+};
+use shakmaty::{Color, variant::VariantPosition};
+
+use super::input;
 
 /// A position. Default: the starting position.
 #[derive(clap::Args, Debug)]
@@ -15,8 +28,8 @@ pub struct PositionArgs {
     moves: Option<String>,
 
     /// Use the rules of this variant [default: the variant of the file, else standard]
-    #[arg(long, value_name = "NAME", value_parser = super::variant::name())]
-    variant: Option<Variant>,
+    #[arg(long, value_name = "NAME", value_parser = variant())]
+    pub variant: Option<Variant>,
 
     /// The position: a FEN, or moves from the starting position
     #[arg(value_name = "POSITION", conflicts_with_all = ["fen", "moves"])]
@@ -24,19 +37,13 @@ pub struct PositionArgs {
 }
 
 impl PositionArgs {
-    /// The position that the options name. Default: of standard chess.
-    pub fn position(&self) -> Result<VariantPosition, LineError> {
-        self.position_of(None)
-    }
-
     /// The variant that the options name, else that of the file.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
     }
 
-    /// The position that the options name, of their variant or else of that of the file.
-    pub fn position_of(&self, variant: Option<Variant>) -> Result<VariantPosition, LineError> {
-        let variant = self.variant_of(variant);
+    /// The position that the options name, by the rules of a variant.
+    pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         match self.position.join(" ") {
             text if text.is_empty() => {
                 variant.from_text(self.fen.as_deref(), self.moves.as_deref())
@@ -45,5 +52,99 @@ impl PositionArgs {
             text if text.contains('/') => variant.from_text(Some(&text), None),
             text => variant.from_text(None, Some(&text)),
         }
+    }
+}
+
+/// Takes any text, and lists the usual names for help and completion. Variants have more spellings than these.
+#[derive(Clone, Debug)]
+struct Names {
+    with_auto: bool,
+}
+
+impl TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Variant::ALL.into_iter().map(|variant| match variant {
+            // Better known than the name of the protocol.
+            Variant::Standard => "standard",
+            other => other.name(),
+        });
+        let auto = self.with_auto.then_some("auto");
+        Some(Box::new(names.chain(auto).map(PossibleValue::new)))
+    }
+}
+
+/// Reads the name of a variant.
+pub fn variant() -> impl TypedValueParser<Value = Variant> {
+    Names { with_auto: false }.try_map(|name| name.parse::<Variant>())
+}
+
+/// Reads the name of a variant, or `auto` for each game's own.
+pub fn variant_or_auto() -> impl TypedValueParser<Value = VariantChoice> {
+    Names { with_auto: true }.try_map(|name| name.parse::<VariantChoice>())
+}
+
+/// Reads the name of a side.
+pub fn color() -> impl TypedValueParser<Value = Color> {
+    PossibleValuesParser::new(["white", "black"]).map(|name| Color::from_white(name == "white"))
+}
+
+/// The variants in the header of a book, empty without one.
+pub fn variants_of_book(book: &Book) -> Vec<String> {
+    let header = book.header();
+    header.map_or_else(|_| Vec::new(), |header| header.variants)
+}
+
+/// The variant to read a book as: the one that is asked for, or else its own. The book must be of it.
+pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
+    let variant = asked.or(book.variant()).unwrap_or_default();
+    refuse_other(argument, &variants_of_book(book), variant)?;
+    Ok(variant)
+}
+
+/// The same of a database.
+pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
+    let own = &obs.info().variant;
+    let variant = asked.or(own.parse().ok()).unwrap_or_default();
+    refuse_other(argument, std::slice::from_ref(own), variant)?;
+    Ok(variant)
+}
+
+/// Refuses a variant that a file does not list, as positions of several variants can share a key. A file without a
+/// known variant accepts any.
+pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
+    let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
+    if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "{}: is for {}, not for {}: use --variant with a variant of the file",
+        input::name(argument),
+        own.join(", "),
+        asked.name()
+    )
+}
+
+/// The same for an index without the explorer's data. One of several variants answers only for those with keys of
+/// their own.
+pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
+    match index.variant().only() {
+        Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),
+        None if asked.number().is_none_or(|number| number == 0) => anyhow::bail!(
+            "{}: has games of several variants whose positions share keys: make it again with --explorer, which keeps \
+             them apart",
+            index.path().display()
+        ),
+        None => Ok(()),
     }
 }

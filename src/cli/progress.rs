@@ -10,13 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use polybook::{
     make_book::{Phase, Progress},
     progress::Meter,
 };
 
-use super::{Context, draw_target};
+use super::Context;
 
 /// The bar on the terminal, so that a signal can clear it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -112,7 +112,7 @@ pub fn clear() {
 }
 
 fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
-    let bar = ProgressBar::with_draw_target(Some(1000), draw_target::stderr());
+    let bar = ProgressBar::with_draw_target(Some(1000), draw_target());
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
     let style =
         |template| ProgressStyle::with_template(template).expect("the template is constant");
@@ -153,6 +153,82 @@ fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
         (0, minutes, seconds) => format!("{minutes}:{seconds:02}"),
         (hours, minutes, seconds) => format!("{hours}:{minutes:02}:{seconds:02}"),
     })
+}
+
+/// Where the bar is drawn: standard error.
+#[cfg(not(windows))]
+fn draw_target() -> ProgressDrawTarget {
+    ProgressDrawTarget::stderr()
+}
+
+/// Where the bar is drawn: standard error, but for the last column of the window.
+///
+/// A bar fills its line, and on a console of Windows a character in the last column moves the cursor to the next line: the
+/// bar would be drawn on a new line each time.
+#[cfg(windows)]
+fn draw_target() -> ProgressDrawTarget {
+    let console = console::Term::buffered_stderr();
+    ProgressDrawTarget::term_like_with_hz(
+        Box::new(windows::AllButLastColumn(console)),
+        DRAWS_A_SECOND,
+    )
+}
+
+/// As often as other terminals are drawn to.
+#[cfg(windows)]
+const DRAWS_A_SECOND: u8 = 20;
+
+#[cfg(windows)]
+mod windows {
+    use std::io;
+
+    use console::Term;
+    use indicatif::TermLike;
+
+    #[derive(Debug)]
+    pub struct AllButLastColumn(pub Term);
+
+    impl TermLike for AllButLastColumn {
+        fn width(&self) -> u16 {
+            self.0.size().1.saturating_sub(1)
+        }
+
+        fn height(&self) -> u16 {
+            self.0.size().0
+        }
+
+        fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+            self.0.move_cursor_up(n)
+        }
+
+        fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+            self.0.move_cursor_down(n)
+        }
+
+        fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+            self.0.move_cursor_right(n)
+        }
+
+        fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+            self.0.move_cursor_left(n)
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.0.write_line(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.write_str(text)
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            self.0.clear_line()
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
 }
 
 #[cfg(test)]

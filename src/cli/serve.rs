@@ -19,9 +19,7 @@ use polybook::{
     },
 };
 
-use super::{
-    Context, counted::counted, errors, input, progress::Bar, signals, terminal, usage::Usage,
-};
+use super::{Context, counted, errors, input, progress::Bar, signals, terminal, usage::Usage};
 
 /// How long the end waits for answers that are under way.
 const LAST_ANSWERS: Duration = Duration::from_millis(700);
@@ -278,7 +276,7 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
         address => address.to_string(),
     };
     let page = format!("http://{shown}/");
-    super::print(&format!("{page}\n"))?;
+    terminal::print(&format!("{page}\n"))?;
     if args.open && open::that_detached(&page).is_err() {
         context.say("no browser could be started: open the address yourself\n");
     }

@@ -1,22 +1,26 @@
 //! `polybook show`: what a book or a database has of a position.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{
+    cmp::Reverse,
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 use polybook::{
     Error,
     book::{Book, Scaling, Weights, is_book_or_empty},
     obs::{self, Obs},
-    position::Variant,
-    tally::Stats,
+    position::{Variant, fen_of},
 };
 use serde::Serialize;
+use serde_json::json;
 use shakmaty::variant::VariantPosition;
 
 use super::{
-    input::InputFile,
-    json, key,
-    position::PositionArgs,
-    variant::{self, refuse_other},
+    input::file_or_index,
+    key,
+    position::{PositionArgs, of_database, refuse_other, variants_of_book},
+    terminal::{print, print_json},
 };
 
 /// Print the moves of a book or an OOBS database in a position
@@ -40,40 +44,12 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let file = InputFile::or_index(&args.book)?;
-    if file.path().is_dir() {
-        let problem = "a directory: polybook moves --leveldb lists the moves of an index";
-        return Err(problem_of(&file, problem).into());
-    }
-    let shown = if obs::is_database(file.path())? {
-        of_database(args, &file)?
-    } else {
-        of_book(args, &file)?
-    };
-    if args.json {
-        json::print(&shown.document)
-    } else {
-        super::print(&shown.table())
-    }
-}
-
-/// A position and what a book has of it.
+/// A position and what a book or a database has of it.
 struct Shown {
-    document: Document,
-    /// Whether the moves have games.
-    has_games: bool,
+    pos: VariantPosition,
+    moves: Vec<ShownMove>,
     /// Whether the file has nothing at all.
     is_empty: bool,
-}
-
-/// The same for programs.
-#[derive(Serialize)]
-struct Document {
-    /// `None` where only a database has the position.
-    key: Option<String>,
-    fen: String,
-    moves: Vec<ShownMove>,
 }
 
 #[derive(Serialize)]
@@ -98,26 +74,50 @@ struct Games {
     active: bool,
 }
 
-fn problem_of(file: &InputFile, problem: &str) -> Error {
-    Error::file(file.path(), problem)
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let file = file_or_index(&args.book)?;
+    if file.is_dir() {
+        let problem = "a directory: polybook moves --leveldb lists the moves of an index";
+        return Err(Error::file(file, problem).into());
+    }
+    let is_database = obs::is_database(&file)?;
+    let mut shown = match is_database {
+        true => in_database(args, &file)?,
+        false => in_book(args, &file)?,
+    };
+    let key = match key::book_key(&shown.pos) {
+        Ok(key) => Some(key),
+        // A database has it all the same.
+        Err(_) if is_database => None,
+        Err(err) => return Err(err),
+    };
+    let sum: u64 = shown.moves.iter().map(|mv| u64::from(mv.weight)).sum();
+    for mv in &mut shown.moves {
+        mv.probability = f64::from(mv.weight) * 100.0 / sum.max(1) as f64;
+    }
+    if args.json {
+        let Shown { pos, moves, .. } = shown;
+        print_json(&json!({ "key": key, "fen": fen_of(&pos), "moves": moves }))
+    } else {
+        print(&table(&shown))
+    }
 }
 
-fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
-    let book = Book::open(file.path())?;
+fn in_book(args: &Args, file: &Path) -> anyhow::Result<Shown> {
+    let book = Book::open(file)?;
     // Records that are not in order would not be found.
-    if file.path().is_file() && !is_book_or_empty(file.path())? {
+    if file.is_file() && !is_book_or_empty(file)? {
         let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has moves that are none; \
                        polybook verify says more";
-        return Err(problem_of(file, problem).into());
+        return Err(Error::file(file, problem).into());
     }
     let variant = args.position.variant_of(book.variant());
-    let mut own = variant::of_book(&book);
+    let mut own = variants_of_book(&book);
     if own.is_empty() {
         own.push(Variant::Standard.name().to_owned());
     }
     refuse_other(&args.book, &own, variant)?;
-    let pos = args.position.position_of(book.variant())?;
-    let key = key::book_key(&pos)?;
+    let pos = args.position.position_of(variant)?;
     let moves = book.moves_of(&pos)?.into_iter().map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
@@ -127,108 +127,76 @@ fn of_book(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
         games: None,
     });
     Ok(Shown {
+        moves: moves.collect(),
         is_empty: book.is_empty(),
-        ..Shown::new(&pos, Some(key), moves.collect())
+        pos,
     })
 }
 
 /// The rows of a database, with the weights that the moves would have in a book of all of it.
-fn of_database(args: &Args, file: &InputFile) -> anyhow::Result<Shown> {
-    let obs = Obs::open(file.path())?;
-    let own = obs.info().variant.parse().ok();
-    let variant = args.position.variant_of(own);
-    refuse_other(&args.book, &variant::of_database(&obs), variant)?;
-    let pos = args.position.position_of(own)?;
+fn in_database(args: &Args, file: &Path) -> anyhow::Result<Shown> {
+    let obs = Obs::open(file)?;
+    let variant = of_database(&args.book, &obs, args.position.variant)?;
+    let pos = args.position.position_of(variant)?;
     let rows = obs.moves(&pos)?;
     let weights = Weights::default();
     let scaling = Scaling::new(obs.largest_weight(weights.factors)?);
-    let mut moves = Vec::with_capacity(rows.len());
-    for row in rows {
+    let moves = rows.into_iter().map(|row| {
         let weight = weights.weight(row.stats);
-        let legal = obs::legal_move(&pos, &row.mv);
-        let Stats {
-            wins,
-            draws,
-            losses,
-        } = row.stats;
-        moves.push(ShownMove {
-            san: legal.and_then(|mv| mv.san(&pos)),
-            // A row that is not active gets into no book.
-            weight: if weight > 0 && row.is_active() {
-                scaling.apply(weight)
-            } else {
-                0
-            },
+        // A row that is not active gets into no book.
+        let is_weighed = weight > 0 && row.is_active();
+        ShownMove {
+            san: obs::legal_move(&pos, &row.mv).and_then(|mv| mv.san(&pos)),
+            weight: if is_weighed { scaling.apply(weight) } else { 0 },
             probability: 0.0,
             learn: 0,
             games: Some(Games {
-                wins,
-                draws,
-                losses,
+                wins: row.stats.wins,
+                draws: row.stats.draws,
+                losses: row.stats.losses,
                 active: row.is_active(),
             }),
             uci: row.mv,
-        });
-    }
-    moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
-    let key = key::book_key(&pos).ok();
+        }
+    });
+    let mut moves: Vec<ShownMove> = moves.collect();
+    moves.sort_by_key(|mv| Reverse(mv.weight));
     Ok(Shown {
-        has_games: true,
-        ..Shown::new(&pos, key, moves)
+        pos,
+        moves,
+        is_empty: false,
     })
 }
 
-impl Shown {
-    fn new(pos: &VariantPosition, key: Option<String>, mut moves: Vec<ShownMove>) -> Shown {
-        let sum: u64 = moves.iter().map(|mv| u64::from(mv.weight)).sum();
-        for mv in &mut moves {
-            mv.probability = f64::from(mv.weight) * 100.0 / sum.max(1) as f64;
-        }
-        Shown {
-            document: Document {
-                key,
-                fen: polybook::position::fen_of(pos),
-                moves,
-            },
-            has_games: false,
-            is_empty: false,
-        }
+fn table(shown: &Shown) -> String {
+    let Some(first) = shown.moves.first() else {
+        return match shown.is_empty {
+            true => "The file is empty.\n".to_owned(),
+            false => "The book has no move here.\n".to_owned(),
+        };
+    };
+    let mut text = String::from(match first.games {
+        Some(_) => "move     uci      wins    draws   losses  weight  percent\n",
+        None => "move     uci    weight  percent  learn\n",
+    });
+    for mv in &shown.moves {
+        let (uci, weight, percent) = (&mv.uci, mv.weight, mv.probability);
+        let san = mv.san.as_deref().unwrap_or("illegal");
+        let _ = match &mv.games {
+            Some(games) => writeln!(
+                text,
+                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>7.2}%{}",
+                games.wins,
+                games.draws,
+                games.losses,
+                if games.active { "" } else { "  not active" }
+            ),
+            None => writeln!(
+                text,
+                "{san:<8} {uci:<6} {weight:>6} {percent:>7.2}% {:>6}",
+                mv.learn
+            ),
+        };
     }
-
-    fn table(&self) -> String {
-        let moves = &self.document.moves;
-        if self.is_empty {
-            return "The file is empty.\n".to_owned();
-        }
-        if moves.is_empty() {
-            return "The book has no move here.\n".to_owned();
-        }
-        let mut text = String::from(if self.has_games {
-            "move     uci      wins    draws   losses  weight  percent\n"
-        } else {
-            "move     uci    weight  percent  learn\n"
-        });
-        for mv in moves {
-            let san = mv.san.as_deref().unwrap_or("illegal");
-            let percent = mv.probability;
-            let _ = match &mv.games {
-                Some(games) => writeln!(
-                    text,
-                    "{san:<8} {:<6} {:>6} {:>8} {:>8} {:>7} {percent:>7.2}%{}",
-                    mv.uci,
-                    games.wins,
-                    games.draws,
-                    games.losses,
-                    mv.weight,
-                    if games.active { "" } else { "  not active" }
-                ),
-                None => writeln!(
-                    text,
-                    "{san:<8} {:<6} {:>6} {percent:>7.2}% {:>6}",
-                    mv.uci, mv.weight, mv.learn
-                ),
-            };
-        }
-        text
-    }
+    text
 }

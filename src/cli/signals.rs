@@ -22,7 +22,7 @@ use polybook::output::discard_all;
 /// Set when a signal ends the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Temporary directories of the command line's own, which the end removes.
+/// Temporary directories of the command line's own, which are removed when the program ends.
 static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Runs before the end, such as finishing answers.
@@ -105,7 +105,8 @@ fn say_farewell() {
     }
 }
 
-fn remove_temporaries() {
+/// Removes temporary directories of the command line's own.
+pub fn remove_temporaries() {
     for path in temporaries().drain(..) {
         // The directory for temporary files is cleaned by the system too.
         let _ = fs::remove_dir_all(path);
@@ -120,7 +121,7 @@ pub fn give_way() {
     }
 }
 
-/// Enters a temporary directory that a signal removes.
+/// Enters a temporary directory that is removed when the program ends, by a signal too.
 pub fn remove_at_end(path: &Path) {
     temporaries().push(path.to_owned());
 }

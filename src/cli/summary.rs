@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use polybook::{Report, pgn::Condition};
 
-use super::{counted::counted, input::output_name};
+use super::{counted, input::output_name};
 
 /// How many rejected games are described.
 const DESCRIBED: usize = 10;

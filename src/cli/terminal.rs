@@ -4,7 +4,64 @@
 use std::{
     borrow::Cow,
     io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
+    iter::once,
 };
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Writes data to standard output.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes data that may be no UTF-8 to standard output.
+pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = stdout();
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .map_err(not_printed)
+}
+
+/// Writes texts to standard output while they are found, because they may be many.
+pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> anyhow::Result<()> {
+    let mut out = stdout();
+    for text in texts {
+        out.write_all(text?.as_bytes()).map_err(not_printed)?;
+    }
+    out.flush().map_err(not_printed)
+}
+
+/// Prints one JSON document on a line of its own.
+pub fn print_json(document: &Value) -> anyhow::Result<()> {
+    print(&format!("{document}\n"))
+}
+
+/// Prints a JSON document whose last field is a list that may be too long to be held in memory.
+pub fn print_json_list<T: Serialize>(
+    document: &Value,
+    list: &str,
+    items: impl Iterator<Item = polybook::Result<T>>,
+) -> anyhow::Result<()> {
+    let document = document.to_string();
+    let fields = document.trim_end_matches('}');
+    let head = format!("{fields},\"{list}\":[");
+    let items = items.enumerate().map(|(number, item)| {
+        let comma = if number > 0 { "," } else { "" };
+        let item = serde_json::to_string(&item?).expect("documents have texts as keys");
+        Ok(format!("{comma}{item}"))
+    });
+    print_all(
+        once(Ok(head))
+            .chain(items)
+            .chain(once(Ok("]}\n".to_owned()))),
+    )
+}
+
+/// An error of standard output.
+pub fn not_printed(err: io::Error) -> anyhow::Error {
+    anyhow::Error::new(err).context("cannot write standard output")
+}
 
 /// A writer whose texts are escaped if they reach a terminal. A text is written at once: a character that came in
 /// parts would not be known.

@@ -6,31 +6,30 @@ use std::{
     sync::Arc,
 };
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
+    Error,
     book::Book,
     explorer::Explorer,
     index::Index,
     obs::{self, Obs},
-    output::{AtomicFile, refuse_clashes},
+    output::AtomicFile,
     position::Variant,
     progress::Meter,
     tally::Memory,
-    tree::{self, Explored, Limits, LinesOf, Source, Tree, check_replaceable},
+    tree::{Explored, Format, Limits, LinesOf, Source, Tree, check_replaceable},
 };
-use serde::Serialize;
+use serde_json::json;
+use shakmaty::Color;
 
 use super::{
-    Context,
-    color::ColorArg,
-    counted::counted,
-    input::{self, InputFile, in_memory},
-    json,
-    position::PositionArgs,
+    Context, counted,
+    input::{check_output, file_or_index, in_memory, output_name},
+    position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
     progress::Bar,
     resources::MemoryArgs,
     terminal::Shown,
     usage::Usage,
-    variant::{self, refuse_other, refuse_other_of_index},
     weighting::percent,
 };
 
@@ -60,7 +59,7 @@ pub struct Args {
 
     /// Format of the output: games with variations (pgn), indented lines (text), or a JSON document for each position
     /// (jsonl)
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, default_value = "text", value_parser = format())]
     format: Format,
 
     /// Write the tree to this file [default: standard output]
@@ -94,8 +93,8 @@ pub struct Args {
     limit: Option<u64>,
 
     /// One side's repertoire and the replies that it answers
-    #[arg(long, value_enum, alias = "colour")]
-    color: Option<ColorArg>,
+    #[arg(long, alias = "colour", value_parser = position::color())]
+    color: Option<Color>,
 
     /// Print a JSON document about the file
     #[arg(long, requires = "out")]
@@ -105,88 +104,59 @@ pub struct Args {
     memory: MemoryArgs,
 }
 
-#[derive(Copy, Clone, clap::ValueEnum, Debug)]
-enum Format {
-    Pgn,
-    Text,
-    Jsonl,
-}
-
-impl From<Format> for tree::Format {
-    fn from(format: Format) -> tree::Format {
-        match format {
-            Format::Pgn => tree::Format::Pgn,
-            Format::Text => tree::Format::Text,
-            Format::Jsonl => tree::Format::Jsonl,
-        }
-    }
-}
-
-/// What was written, for programs.
-#[derive(Serialize)]
-struct Document {
-    path: String,
-    moves: u64,
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(["pgn", "text", "jsonl"]).map(|name| match &*name {
+        "pgn" => Format::Pgn,
+        "jsonl" => Format::Jsonl,
+        _ => Format::Text,
+    })
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let file = InputFile::or_index(&args.source)?;
-    refuse_clashes(&[&args.out], &[file.path()])?;
-    input::refuse_document_beside(args.json, &args.out)?;
-    let memory = args.memory.memory();
-    let (source, variant) = opened(args, file.path(), &memory)?;
+    let file = file_or_index(&args.source)?;
+    check_output(&args.out, &[&file], args.json)?;
+    let (source, variant) = opened(args, &file)?;
     let is_file = args.out != Path::new("-");
     let meter = Arc::default();
     // A bar would disturb a tree that is printed to the terminal.
     let has_bar = is_file || !io::stdout().is_terminal();
     let bar = has_bar.then(|| Bar::of_phase("writing the tree", &meter, context));
-    let moves = write(args, source, variant, memory, &meter)?;
+    let moves = write(args, source, variant, &meter)?;
     drop(bar);
-    let path = input::output_name(&args.out);
-    if is_file {
-        context.say(&format!("{path}: {}\n", counted(moves, "move")));
-    } else if moves == 0 {
-        context.say("no moves here, or none that the options keep\n");
-    }
-    if args.json {
-        json::print(&Document { path, moves })?;
-    }
-    Ok(())
+    let path = output_name(&args.out);
+    let text = match moves {
+        _ if is_file => format!("{path}: {}\n", counted(moves, "move")),
+        0 => "no moves here, or none that the options keep\n".to_owned(),
+        _ => String::new(),
+    };
+    context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// What has the moves, and the variant that it is for.
-fn opened(
-    args: &Args,
-    path: &Path,
-    memory: &Memory,
-) -> anyhow::Result<(Box<dyn Source>, Option<Variant>)> {
+/// What has the moves, and the variant to read it as.
+fn opened(args: &Args, path: &Path) -> anyhow::Result<(Box<dyn Source>, Variant)> {
+    let asked = args.position.variant;
     if path.is_dir() {
         let index = Index::open(path)?;
-        let variant = index.variant().only();
+        let variant = args.position.variant_of(index.variant().only());
         if index.is_explored()? {
             drop(index);
             let explorer = Explorer::open([(String::new(), path.to_owned())])?;
-            let rules = args.position.variant_of(variant);
-            return Ok((Box::new(Explored(explorer, rules)), variant));
+            return Ok((Box::new(Explored(explorer, variant)), variant));
         }
-        refuse_other_of_index(&index, args.position.variant_of(variant))?;
+        refuse_other_of_index(&index, variant)?;
         return Ok((Box::new(index), variant));
     }
     if obs::is_database(path)? {
         let obs = Obs::open(path)?;
-        let variant = obs.info().variant.parse().ok();
-        let asked = args.position.variant_of(variant);
-        refuse_other(&args.source, &variant::of_database(&obs), asked)?;
+        let variant = of_database(&args.source, &obs, asked)?;
         return Ok((Box::new(obs), variant));
     }
     if args.min_game > 0 {
         let usage = "--min-game is for databases and indexes: a Polyglot book has weights, for --min-weight";
         return Err(Usage(usage.to_owned()).into());
     }
-    let book = Book::open_within(path, in_memory(memory))?;
-    let variant = book.variant();
-    let asked = args.position.variant_of(variant);
-    refuse_other(&args.source, &variant::of_book(&book), asked)?;
+    let book = Book::open_within(path, in_memory(&args.memory.memory()))?;
+    let variant = of_book(&args.source, &book, asked)?;
     Ok((Box::new(book), variant))
 }
 
@@ -194,11 +164,11 @@ fn opened(
 fn write(
     args: &Args,
     source: Box<dyn Source>,
-    variant: Option<Variant>,
-    memory: Memory,
+    variant: Variant,
     meter: &Meter,
 ) -> anyhow::Result<u64> {
     let start = args.position.position_of(variant)?;
+    let memory = args.memory.memory();
     let limits = Limits {
         max_ply: args.max_ply.map(usize::from),
         min_weight: args.min_weight,
@@ -211,12 +181,12 @@ fn write(
         },
     };
     let source: Box<dyn Source> = match args.color {
-        Some(side) => Box::new(LinesOf(source, side.into())),
+        Some(side) => Box::new(LinesOf(source, side)),
         None => source,
     };
     let tree = Tree::new(source, start, limits, meter);
     let format = args.format;
-    let file = AtomicFile::create_over(&args.out, |old| check_replaceable(old, format.into()))?;
+    let file = AtomicFile::create_over(&args.out, |old| check_replaceable(old, format))?;
     let path = file.target().to_owned();
     let out = BufWriter::with_capacity(1 << 16, file);
     let is_terminal = args.out == Path::new("-") && io::stdout().is_terminal();
@@ -227,11 +197,10 @@ fn write(
         Format::Jsonl => tree.write_jsonl(&mut out, &path)?,
     };
     let written = out.flush().and_then(|()| {
-        out.into_inner()
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)
+        let file = out.into_inner().into_inner();
+        file.map_err(io::IntoInnerError::into_error)
     });
-    let failed = |source| polybook::Error::Io {
+    let failed = |source| Error::Io {
         path,
         doing: "write",
         source,

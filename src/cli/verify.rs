@@ -1,25 +1,18 @@
 //! `polybook verify`: whether a book, a database or an index is in order.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use polybook::{
-    book::{self, Fault, fix},
+    book::{self, fix},
     index, obs,
-    output::refuse_clashes,
-    progress::Meter,
     tally::Memory,
 };
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    Context,
-    counted::counted,
-    input::{self, InputFile},
-    json,
-    progress::Bar,
+    Context, counted,
+    input::{self, check_output, file_or_index, output_name},
+    terminal::print_json,
     usage::Usage,
 };
 
@@ -51,68 +44,54 @@ pub struct Args {
 }
 
 /// What was found.
-#[derive(Serialize)]
-struct Document {
-    path: String,
+struct Found {
     /// Whole records of a book, those of the header among them, rows of a database, or entries of an index.
     records: u64,
-    faults: Vec<String>,
-    /// Whether the checksum is that of the records; `None` if there is none.
-    checksum: Option<&'static str>,
-    /// Whether rusty-leveldb was asked about an index.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    second_opinion: Option<bool>,
     /// How many records are the header's.
-    #[serde(skip)]
     header_records: u64,
+    faults: Vec<String>,
+    /// Whether the checksum differs from that of the records; `None` if there is none.
+    checksum_differs: Option<bool>,
+    /// Whether rusty-leveldb was asked about an index.
+    second_opinion: Option<bool>,
+    /// What to do about faults.
+    advice: &'static str,
 }
 
-impl Document {
-    fn of(file: &Path, name: String, context: Context) -> anyhow::Result<Document> {
-        let mut second_opinion = None;
-        let mut header_records = 0;
-        let (records, faults, checksum) = if file.is_dir() {
-            let meter = Arc::<Meter>::default();
-            let _bar = Bar::of_phase("reading", &meter, context);
-            let found = index::verify(file, &meter)?;
-            second_opinion = Some(found.has_second_opinion);
-            let differs = found.faults.iter().any(|fault| fault.key.is_empty());
-            (found.entries, texts(&found.faults), Some(differs))
-        } else if obs::is_database(file)? {
-            let found = obs::verify(file)?;
-            let differs = found.faults.contains(&obs::Fault::Checksum);
-            let checksum = found.has_checksum.then_some(differs);
-            (found.rows, texts(&found.faults), checksum)
-        } else {
-            let found = book::verify(file, &Memory::default())?;
-            let differs = found.faults.contains(&Fault::Checksum);
-            let checksum = found.has_checksum.then_some(differs);
-            header_records = found.header_records;
-            (found.records, texts(&found.faults), checksum)
-        };
-        Ok(Document {
-            path: name,
-            records,
-            faults,
-            checksum: checksum.map(|differs| if differs { "differs" } else { "matches" }),
-            second_opinion,
-            header_records,
-        })
+fn find(file: &Path, context: Context) -> polybook::Result<Found> {
+    if file.is_dir() {
+        let found = context.show_progress("reading", |meter| index::verify(file, meter))?;
+        return Ok(Found {
+            records: found.entries,
+            header_records: 0,
+            faults: texts(&found.faults),
+            checksum_differs: Some(found.faults.iter().any(|fault| fault.key.is_empty())),
+            second_opinion: Some(found.has_second_opinion),
+            advice: "make the index again",
+        });
     }
-}
-
-impl Document {
-    /// The records for people, those of the header by themselves.
-    fn counted_records(&self) -> String {
-        match self.header_records {
-            0 => counted(self.records, "record"),
-            header => format!(
-                "{} and {} of the header",
-                counted(self.records.saturating_sub(header), "move"),
-                counted(header, "record")
-            ),
-        }
+    if obs::is_database(file)? {
+        let found = obs::verify(file)?;
+        let differs = found.faults.contains(&obs::Fault::Checksum);
+        return Ok(Found {
+            records: found.rows,
+            header_records: 0,
+            faults: texts(&found.faults),
+            checksum_differs: found.has_checksum.then_some(differs),
+            second_opinion: None,
+            advice: "make the database again, or take a copy of it",
+        });
     }
+    let found = book::verify(file, &Memory::default())?;
+    let differs = found.faults.contains(&book::Fault::Checksum);
+    Ok(Found {
+        records: found.records,
+        header_records: found.header_records,
+        faults: texts(&found.faults),
+        checksum_differs: found.has_checksum.then_some(differs),
+        second_opinion: None,
+        advice: "verify --fix OUT writes a copy without these faults",
+    })
 }
 
 fn texts(faults: &[impl ToString]) -> Vec<String> {
@@ -120,54 +99,53 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let file = InputFile::or_index(&args.book)?;
+    let file = file_or_index(&args.book)?;
     let name = input::name(&args.book);
     if let Some(out) = &args.fix {
         anyhow::ensure!(
-            !file.path().is_dir(),
+            !file.is_dir(),
             "{name}: is a directory: --fix writes a copy of a book alone"
         );
-        refuse_clashes(&[out], &[file.path()])?;
-        if obs::is_database(file.path())? {
+        check_output(out, &[&file], args.json)?;
+        if obs::is_database(&file)? {
             let usage =
                 "--fix is for Polyglot books: make a damaged database again, or take a copy of it";
             return Err(Usage(usage.to_owned()).into());
         }
-        input::refuse_document_beside(args.json, out)?;
     }
-    let found = Document::of(file.path(), name.clone(), context)?;
+    let found = find(&file, context)?;
     if args.json {
-        json::print(&found)?;
+        let checksum = found.checksum_differs;
+        let mut document = json!({
+            "path": name,
+            "records": found.records,
+            "faults": found.faults,
+            "checksum": checksum.map(|differs| if differs { "differs" } else { "matches" }),
+        });
+        if let Some(asked) = found.second_opinion {
+            document["second_opinion"] = asked.into();
+        }
+        print_json(&document)?;
     }
     if let Some(out) = &args.fix {
-        fix(file.path(), out, &Memory::default())?;
+        fix(&file, out, &Memory::default())?;
         for fault in &found.faults {
             context.say(&format!("{name}: {fault}\n"));
         }
-        let out = input::output_name(out);
+        let out = output_name(out);
         context.say(&format!("{out}: a copy of {name} without faults\n"));
         return Ok(());
     }
-    let faults = found.faults.join("; ");
-    let advice = if found.second_opinion.is_some() {
-        "make the index again"
-    } else if obs::is_database(file.path())? {
-        "make the database again, or take a copy of it"
-    } else {
-        "verify --fix OUT writes a copy without these faults"
-    };
+    let (faults, advice) = (found.faults.join("; "), found.advice);
     anyhow::ensure!(found.faults.is_empty(), "{name}: {faults}; {advice}");
-    if file
-        .path()
-        .metadata()
-        .is_ok_and(|file| file.is_file() && file.len() == 0)
-    {
+    let is_empty = |file: std::fs::Metadata| file.is_file() && file.len() == 0;
+    if file.metadata().is_ok_and(is_empty) {
         context.say(&format!(
             "{name}: an empty file, which is a book without moves\n"
         ));
         return Ok(());
     }
-    let checked = match (found.second_opinion, found.checksum) {
+    let checked = match (found.second_opinion, found.checksum_differs) {
         (Some(true), _) => "its checksums match, and rusty-leveldb sees the same",
         (Some(false), _) => {
             "its checksums match; rusty-leveldb was not asked, because a list is too long"
@@ -175,9 +153,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         (None, Some(_)) => "its checksum matches",
         (None, None) => "no checksum, so changed moves and numbers cannot be noticed",
     };
-    context.say(&format!(
-        "{name}: in order, {}, {checked}\n",
-        found.counted_records()
-    ));
+    let records = match found.header_records {
+        0 => counted(found.records, "record"),
+        header => format!(
+            "{} and {} of the header",
+            counted(found.records.saturating_sub(header), "move"),
+            counted(header, "record")
+        ),
+    };
+    context.say(&format!("{name}: in order, {records}, {checked}\n"));
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! Which moves a book keeps and what they weigh, for the commands that make one.
+//! How a book is made: which moves it keeps, what they weigh, and its header.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
     book::{Factors, Scale, Weights},
     tally::MoveFilter,
@@ -44,14 +45,15 @@ pub struct WeightingArgs {
     loss_factor: u32,
 
     /// Scale weights over 65535 by one factor for the whole book, or by one for each position
-    #[arg(long, value_enum, default_value_t = ScaleArg::Global, conflicts_with = "uniform")]
-    scale: ScaleArg,
+    #[arg(long, default_value = "global", value_parser = scale(), conflicts_with = "uniform")]
+    scale: Scale,
 }
 
-#[derive(Copy, Clone, clap::ValueEnum, Debug)]
-enum ScaleArg {
-    Global,
-    Position,
+fn scale() -> impl TypedValueParser<Value = Scale> {
+    PossibleValuesParser::new(["global", "position"]).map(|name| match &*name {
+        "position" => Scale::Position,
+        _ => Scale::Global,
+    })
 }
 
 /// A number of percent.
@@ -99,7 +101,7 @@ impl WeightingArgs {
             (self.win_factor != factors.win, "--win-factor"),
             (self.draw_factor != factors.draw, "--draw-factor"),
             (self.loss_factor != factors.loss, "--loss-factor"),
-            (matches!(self.scale, ScaleArg::Position), "--scale"),
+            (self.scale == Scale::Position, "--scale"),
         ];
         first_given(&given)
     }
@@ -137,10 +139,30 @@ impl From<&WeightingArgs> for Weights {
                 draw: args.draw_factor,
                 loss: args.loss_factor,
             },
-            scale: match args.scale {
-                ScaleArg::Global => Scale::Global,
-                ScaleArg::Position => Scale::Position,
-            },
+            scale: args.scale,
+        }
+    }
+}
+
+/// The header of a book that is being made.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Header of the book")]
+pub struct HeaderArgs {
+    /// Text for the book's header, instead of the book's origin
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_header")]
+    pub comment: Option<String>,
+
+    /// Write a book without a header
+    #[arg(long)]
+    pub no_header: bool,
+}
+
+impl HeaderArgs {
+    /// The option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        match self.no_header {
+            true => Some("--no-header"),
+            false => self.comment.is_some().then_some("--comment"),
         }
     }
 }

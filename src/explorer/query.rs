@@ -92,7 +92,7 @@ impl Query {
 ///
 /// What a game does not say of itself is treated as [`Selection`](crate::pgn::Selection) does: unknown parts of a
 /// date and unknown ratings pass `since`, `until`, `min_elo` and `max_elo`.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
     /// The speeds, `None` for all.
     pub speeds: Option<Speeds>,

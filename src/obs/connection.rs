@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
 use super::error::{ObsError, Sql};
 use crate::{
     error::{Error, Result},
-    output::Identity,
+    output::FileId,
     sort::Memory,
     task,
 };
@@ -31,7 +31,7 @@ const MOST_CACHE: usize = 1 << 24;
 pub(super) struct Connections {
     path: PathBuf,
     /// The file that was opened first.
-    file: Identity,
+    file: FileId,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
@@ -40,7 +40,7 @@ impl Connections {
     pub(super) fn open(path: &Path) -> Result<Connections> {
         let connections = Connections {
             path: path.to_owned(),
-            file: Identity::of(path).ok_or_else(|| ObsError::NotSqlite.at(path))?,
+            file: FileId::of(path).ok_or_else(|| ObsError::NotSqlite.at(path))?,
             idle: Arc::default(),
         };
         let two = vec![connections.another()?, connections.another()?];
@@ -89,7 +89,7 @@ impl Connections {
         let path = &self.path;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).sql(path, "open")?;
-        if Identity::of(path).as_ref() != Some(&self.file) {
+        if FileId::of(path) != Some(self.file) {
             return Err(ObsError::Replaced.at(path));
         }
         // The file is data, and nothing in it is to be run.

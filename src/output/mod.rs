@@ -6,13 +6,10 @@
 //! was. A temporary that a killed run left is removed by the next run for its target.
 
 mod attributes;
-mod before;
 mod claim;
-mod directory;
-mod live;
+mod identity;
 mod place;
 mod rename;
-mod repeated;
 mod target;
 mod temporary;
 
@@ -23,22 +20,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tempfile::{NamedTempFile, TempDir};
-
-pub(crate) use self::claim::{directory as claim_directory, left_behind as claim_left_behind};
-pub(crate) use self::repeated::Identity;
 use self::{
     attributes::Attributes,
-    directory::Directory,
+    place::{open_directory, sync_directory},
     target::{Target, is_device},
-    temporary::Owned,
+    temporary::Temporary,
+};
+pub(crate) use self::{
+    claim::{directory as claim_directory, left_behind as claim_left_behind},
+    identity::FileId,
 };
 pub use self::{
-    live::discard_all,
+    identity::repeated,
     place::{Finished, commit_all},
-    repeated::repeated,
     target::{check_first_line, refuse_clashes},
-    temporary::IsOwnFile,
+    temporary::{IsOwnFile, discard_all},
 };
 use crate::{
     error::{At, Error, Result},
@@ -54,7 +50,7 @@ pub struct AtomicFile {
 
 #[derive(Debug)]
 enum Destination {
-    Temporary(Owned<NamedTempFile>),
+    Temporary(Temporary),
     /// A device, a pipe or standard output, which a rename would destroy or cannot reach.
     Special(File),
 }
@@ -94,14 +90,14 @@ impl AtomicFile {
         }
         let target = Target::resolve(path)?;
         if target.exists() {
-            may_replace(target.name())?;
+            may_replace(&target.name)?;
             target.refuse_read_only()?;
             target.refuse_if_held()?;
         }
-        let temporary = temporary::file_for(&target)?;
+        let temporary = Temporary::beside(&target, None)?;
         if let Some(attributes) = attributes_of(&target)? {
-            let given = attributes.give(temporary.get().as_file());
-            given.at(target.name(), KEEP)?;
+            let given = attributes.give(temporary.file());
+            given.at(&target.name, KEEP)?;
         }
         Ok(AtomicFile {
             target,
@@ -118,12 +114,12 @@ impl AtomicFile {
 
     /// The file that will be replaced.
     pub fn target(&self) -> &Path {
-        self.target.name()
+        &self.target.name
     }
 
     /// The path of that file, with symbolic links followed.
     pub fn resolved_target(&self) -> &Path {
-        self.target.path()
+        &self.target.path
     }
 
     /// Whether bytes can be written at any place of the file, not only at its end.
@@ -143,7 +139,7 @@ impl AtomicFile {
     /// The file being written, before it has its name.
     pub fn file(&self) -> &File {
         match &self.destination {
-            Destination::Temporary(file) => file.get().as_file(),
+            Destination::Temporary(file) => file.file(),
             Destination::Special(file) => file,
         }
     }
@@ -151,7 +147,7 @@ impl AtomicFile {
     /// Where the unfinished file is, for code that must open it by name.
     pub fn temporary_path(&self) -> &Path {
         match &self.destination {
-            Destination::Temporary(file) => file.get().path(),
+            Destination::Temporary(file) => file.path(),
             Destination::Special(_) => self.target(),
         }
     }
@@ -164,13 +160,19 @@ impl AtomicFile {
     pub fn finish(self) -> Result<Finished> {
         match self.destination {
             Destination::Special(mut file) => {
-                file.flush().at(self.target.name(), "write")?;
-                Ok(Finished::written(self.target))
+                file.flush().at(&self.target.name, "write")?;
+                Ok(Finished {
+                    target: self.target,
+                    temporary: None,
+                })
             }
             Destination::Temporary(file) => {
-                let synced = file.get().as_file().sync_data();
-                synced.at(self.target.name(), "write")?;
-                Ok(Finished::file(self.target, file))
+                let synced = file.file().sync_data();
+                synced.at(&self.target.name, "write")?;
+                Ok(Finished {
+                    target: self.target,
+                    temporary: Some(file),
+                })
             }
         }
     }
@@ -212,7 +214,7 @@ const KEEP: &str = "keep the rights of";
 
 /// The attributes of what will be replaced, if there is something.
 fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
-    let of = |target: &Target| Attributes::of(target.path()).at(target.name(), KEEP);
+    let of = |target: &Target| Attributes::of(&target.path).at(&target.name, KEEP);
     target.exists().then(|| of(target)).transpose()
 }
 
@@ -220,7 +222,7 @@ fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
 #[derive(Debug)]
 pub struct AtomicDir {
     target: Target,
-    temporary: Owned<TempDir>,
+    temporary: Temporary,
     /// Those of a file of the old directory, for the files of the new one.
     attributes: Option<Attributes>,
 }
@@ -245,19 +247,19 @@ impl AtomicDir {
             target = Target::resolve(name)?;
         }
         if target.exists() {
-            let files = may_replace(target.name())?;
+            let files = may_replace(&target.name)?;
             target.enter_files(files)?;
             target.refuse_read_only()?;
         }
-        let temporary = temporary::directory_for(&target, is_own)?;
+        let temporary = Temporary::beside(&target, Some(is_own))?;
         if let Some(attributes) = attributes_of(&target)? {
-            let given = attributes.give_directory(temporary.get().path());
-            given.at(target.name(), KEEP)?;
+            let given = attributes.give_directory(temporary.path());
+            given.at(&target.name, KEEP)?;
         }
-        let first = target.before().files().next();
-        let of_file = first.map(|first| Attributes::of(&target.path().join(first)));
+        let first = target.files().next();
+        let of_file = first.map(|first| Attributes::of(&target.path.join(first)));
         Ok(AtomicDir {
-            attributes: of_file.transpose().at(target.name(), KEEP)?,
+            attributes: of_file.transpose().at(&target.name, KEEP)?,
             target,
             temporary,
         })
@@ -265,12 +267,12 @@ impl AtomicDir {
 
     /// The directory that will be replaced.
     pub fn target(&self) -> &Path {
-        self.target.name()
+        &self.target.name
     }
 
     /// Where the unfinished directory is.
     pub fn path(&self) -> &Path {
-        self.temporary.get().path()
+        self.temporary.path()
     }
 
     /// Flushes the files of the complete directory to the disk.
@@ -279,7 +281,7 @@ impl AtomicDir {
     ///
     /// A disk that cannot take the rest.
     pub fn finish(self) -> Result<Finished> {
-        let target = self.target.name();
+        let target = &self.target.name;
         for entry in fs::read_dir(self.path()).at(target, "write")? {
             let path = entry.at(target, "write")?.path();
             let file = File::options().write(true).open(&path);
@@ -289,10 +291,13 @@ impl AtomicDir {
             }
             file.sync_data().at(target, "write")?;
         }
-        Directory::open(self.path())
-            .and_then(|directory| directory.sync())
+        open_directory(self.path())
+            .and_then(|directory| sync_directory(directory.as_ref()))
             .at(target, "write")?;
-        Ok(Finished::directory(self.target, self.temporary))
+        Ok(Finished {
+            target: self.target,
+            temporary: Some(self.temporary),
+        })
     }
 
     /// Finishes the directory and puts it in place, for an operation with one output.

@@ -3,20 +3,15 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io,
+    io::{self, ErrorKind},
     iter::once_with,
     path::{Path, PathBuf},
 };
 
-use tempfile::{NamedTempFile, PersistError, TempDir};
-
 use super::{
-    claim,
-    directory::Directory,
-    live::Commit,
-    rename,
+    claim, rename,
     target::{Target, parent},
-    temporary::{Owned, remove_directory},
+    temporary::{Temporary, begin_commit, remove_directory},
 };
 use crate::{
     error::{Error, Result},
@@ -26,16 +21,9 @@ use crate::{
 /// An output that is complete and on the disk, but not in place. Dropped, it is removed.
 #[derive(Debug)]
 pub struct Finished {
-    target: Target,
-    part: Part,
-}
-
-#[derive(Debug)]
-enum Part {
-    File(Owned<NamedTempFile>),
-    Directory(Owned<TempDir>),
-    /// A device or pipe has its bytes already.
-    Written,
+    pub(super) target: Target,
+    /// `None` for a device or pipe, which has its bytes already.
+    pub(super) temporary: Option<Temporary>,
 }
 
 /// An old output that a new one replaced, under a temporary name.
@@ -55,30 +43,9 @@ struct Failure {
 }
 
 impl Finished {
-    pub(super) fn file(target: Target, file: Owned<NamedTempFile>) -> Finished {
-        Finished {
-            target,
-            part: Part::File(file),
-        }
-    }
-
-    pub(super) fn directory(target: Target, directory: Owned<TempDir>) -> Finished {
-        Finished {
-            target,
-            part: Part::Directory(directory),
-        }
-    }
-
-    pub(super) fn written(target: Target) -> Finished {
-        Finished {
-            target,
-            part: Part::Written,
-        }
-    }
-
     /// Where the output will be.
     pub fn target(&self) -> &Path {
-        self.target.name()
+        &self.target.name
     }
 
     /// Puts the output in place.
@@ -90,58 +57,42 @@ impl Finished {
         commit_all(vec![self])
     }
 
-    fn check(&self) -> io::Result<()> {
-        match self.part {
-            Part::Written => Ok(()),
-            _ => self.target.before().check(self.target.path()),
+    /// Looks whether the output can be put in place, and opens the directory that it will be in.
+    fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
+        if self.temporary.is_none() {
+            return Ok(None);
         }
-    }
-
-    /// The failure of what comes before the first rename.
-    fn not_begun(&self, reason: io::Error) -> Failure {
-        Failure {
-            target: self.target().to_owned(),
-            reason,
-            kept: None,
-        }
+        self.target.check()?;
+        let path = parent(&self.target.path);
+        Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
     /// Gives the output its name. Answers what it replaced, if that is still there.
     fn place(self) -> Result<Option<Replaced>, Failure> {
         let target = self.target;
-        let claim = target.exists().then(|| claim::replaced(target.path()));
-        let placed = match self.part {
-            Part::Written => Ok(None),
-            Part::File(file) => place_file(file.into_inner().0, &target),
-            Part::Directory(directory) => {
-                let (made, _claim) = directory.into_inner();
-                place_directory(made.keep(), &target)
-            }
+        let Some(temporary) = self.temporary else {
+            return Ok(None);
         };
-        match placed {
+        let claim = target.exists().then(|| claim::replaced(&target.path));
+        let (made, _own) = temporary.keep();
+        match rename::to_target(&made, &target) {
             Ok(replaced) => Ok(replaced.map(|path| Replaced {
                 target,
                 path,
                 _claim: claim.flatten(),
             })),
-            Err((reason, kept)) => Err(Failure {
-                target: target.name().to_owned(),
-                reason,
-                kept,
+            Err(reason) => Err(Failure {
+                kept: keep(&made, &target.path, ".new"),
+                target: target.name,
+                reason: in_words(reason),
             }),
         }
     }
 
     /// Keeps the output under another name in the directory of its target; answers the name.
     fn keep(self) -> Option<PathBuf> {
-        match self.part {
-            Part::Written => None,
-            Part::File(file) => keep_file(file.into_inner().0, self.target.path()),
-            Part::Directory(directory) => {
-                let (made, _claim) = directory.into_inner();
-                keep_directory(made.keep(), self.target.path(), ".new")
-            }
-        }
+        let (made, _own) = self.temporary?.keep();
+        keep(&made, &self.target.path, ".new")
     }
 }
 
@@ -152,41 +103,27 @@ impl Replaced {
     ///
     /// A directory that another program wrote into. What it wrote is kept.
     fn remove(self) -> Result<()> {
-        let before = self.target.before();
-        if !before.is_directory() {
-            if before.check_renamed(&self.path).is_ok() {
+        let target = &self.target;
+        if !target.is_directory() {
+            if target.check_renamed(&self.path).is_ok() {
                 let _ = fs::remove_file(&self.path);
             }
             return Ok(());
         }
-        let unchanged = before
-            .files()
-            .filter(|name| before.has_unchanged(&self.path, name));
+        let files = target.files();
+        let unchanged = files.filter(|name| target.has_unchanged(&self.path, name));
         match remove_directory(&self.path, unchanged) {
-            Err(err) if err.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                let kept = keep_directory(self.path, self.target.path(), ".old");
+            Err(err) if err.kind() == ErrorKind::DirectoryNotEmpty => {
+                let kept = keep(&self.path, &target.path, ".old");
                 let problem = format!(
                     "is in place; another program wrote into the old one, which is kept as {}",
                     kept.unwrap_or_default().display()
                 );
-                Err(Error::changed(self.target.name(), problem))
+                Err(Error::changed(&target.name, problem))
             }
             _ => Ok(()),
         }
     }
-}
-
-/// The directories that outputs will be in, by their paths.
-fn directories_of(outputs: &[Finished]) -> Result<BTreeMap<PathBuf, Directory>, Failure> {
-    let mut directories = BTreeMap::new();
-    for output in outputs {
-        if !matches!(output.part, Part::Written) {
-            let path = parent(output.target.path());
-            let directory = Directory::open(path).map_err(|err| output.not_begun(err))?;
-            directories.insert(path.to_owned(), directory);
-        }
-    }
-    Ok(directories)
 }
 
 /// Puts all outputs of an operation in place, one rename each, and removes what they replace.
@@ -199,14 +136,21 @@ fn directories_of(outputs: &[Finished]) -> Result<BTreeMap<PathBuf, Directory>, 
 /// [`Error::Interrupted`] after [`discard_all`](super::discard_all).
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
-    let _commit = Commit::begin()?;
-    let checked = outputs
-        .iter()
-        .try_for_each(|output| output.check().map_err(|err| output.not_begun(err)));
-    let directories = match checked.and_then(|()| directories_of(&outputs)) {
-        Ok(directories) => directories,
-        Err(failure) => return Err(not_placed(failure, outputs, &[])),
-    };
+    let _commit = begin_commit()?;
+    let mut directories = BTreeMap::new();
+    for output in &outputs {
+        match output.prepare() {
+            Ok(directory) => directories.extend(directory),
+            Err(reason) => {
+                let failure = Failure {
+                    target: output.target().to_owned(),
+                    reason,
+                    kept: None,
+                };
+                return Err(not_placed(failure, outputs, &[]));
+            }
+        }
+    }
     let mut placed = Vec::with_capacity(outputs.len());
     let mut replaced = Vec::new();
     let mut outputs = outputs.into_iter();
@@ -234,9 +178,9 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
 }
 
 /// Flushes the directories of outputs that are in place.
-fn sync(directories: &BTreeMap<PathBuf, Directory>, placed: &[PathBuf]) -> Result<()> {
+fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Result<()> {
     for (path, directory) in directories {
-        directory.sync().map_err(|err| {
+        sync_directory(directory.as_ref()).map_err(|err| {
             let problem = format!(
                 "cannot flush the directory to the disk: {}; in place: {}",
                 without_number(&err),
@@ -246,6 +190,24 @@ fn sync(directories: &BTreeMap<PathBuf, Directory>, placed: &[PathBuf]) -> Resul
         })?;
     }
     Ok(())
+}
+
+/// Opens a directory whose names are to be flushed; `None` where the system does not open directories.
+pub(super) fn open_directory(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        // Who may write a directory may still not be allowed to read it. Windows opens none.
+        Err(err) if cfg!(windows) || err.kind() == ErrorKind::PermissionDenied => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Makes renames in a directory durable, where its file system can.
+pub(super) fn sync_directory(directory: Option<&File>) -> io::Result<()> {
+    use ErrorKind::{InvalidInput, Unsupported};
+    match directory.map(File::sync_all) {
+        Some(Err(err)) if !matches!(err.kind(), InvalidInput | Unsupported) => Err(err),
+        _ => Ok(()),
+    }
 }
 
 fn list(paths: &[PathBuf]) -> String {
@@ -286,60 +248,6 @@ fn without_number(err: &io::Error) -> String {
     }
 }
 
-/// Where the old output is, if there was one and it is still there; or why the new one is not in place, and where that is.
-type Placed = Result<Option<PathBuf>, (io::Error, Option<PathBuf>)>;
-
-fn place_file(file: NamedTempFile, target: &Target) -> Placed {
-    let path = target.path();
-    let failed = |err, file| Err((in_words(err), keep_file(file, path)));
-    if path.symlink_metadata().is_err() {
-        return name_new(file, path)
-            .map(|()| None)
-            .or_else(|err| failed(err.error, err.file));
-    }
-    match rename::exchange(file.path(), path, target.before()) {
-        // Its name is the old file's now.
-        Some(Ok(())) => match file.into_temp_path().keep() {
-            Ok(old) => Ok(Some(old)),
-            Err(err) => Err((err.error, None)),
-        },
-        Some(Err(err)) => failed(err, file),
-        None => file
-            .persist(path)
-            .map(|_| None)
-            .or_else(|err| failed(err.error, err.file)),
-    }
-}
-
-/// Gives a file a name that nothing has.
-fn name_new(file: NamedTempFile, name: &Path) -> Result<(), PersistError> {
-    let PersistError { error, file } = match file.persist_noclobber(name) {
-        Ok(_) => return Ok(()),
-        Err(err) => err,
-    };
-    if cfg!(windows) || error.kind() == io::ErrorKind::AlreadyExists {
-        return Err(PersistError { error, file });
-    }
-    // File systems without hard links, as exFAT, may have no rename either that refuses a name that is taken.
-    match rename::to_new(file.path(), name) {
-        Ok(()) => {
-            let _ = file.keep();
-            Ok(())
-        }
-        Err(error) => Err(PersistError { error, file }),
-    }
-}
-
-fn place_directory(made: PathBuf, target: &Target) -> Placed {
-    let path = target.path();
-    let placed = if path.symlink_metadata().is_ok() {
-        rename::replace(&made, path, target.before()).map(Some)
-    } else {
-        rename::to_new(&made, path).map(|()| None)
-    };
-    placed.map_err(|reason| (in_words(reason), keep_directory(made, path, ".new")))
-}
-
 /// The error with what to do about it. Windows denies access to what another program has open.
 fn in_words(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)
@@ -355,10 +263,10 @@ fn in_words(err: io::Error) -> io::Error {
     err
 }
 
-/// Names for an output that could not be put in place, or for an old one that could not be removed. The last one is the
-/// temporary name without its ending: the next run removes what has that.
-fn names_to_keep(made: &Path, target: &Path, ending: &str) -> impl Iterator<Item = PathBuf> {
-    let numbered = (0..100).map(move |number| {
+/// Keeps an output that could not be put in place, or an old one that could not be removed, beside its target; answers its
+/// name. The last that is tried is the temporary name without its ending: the next run removes what has that.
+fn keep(made: &Path, target: &Path, ending: &str) -> Option<PathBuf> {
+    let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(match number {
             0 => ending.to_owned(),
@@ -366,28 +274,10 @@ fn names_to_keep(made: &Path, target: &Path, ending: &str) -> impl Iterator<Item
         });
         target.with_file_name(name)
     });
-    numbered.chain(once_with(|| made.with_extension("")))
-}
-
-fn keep_file(mut file: NamedTempFile, target: &Path) -> Option<PathBuf> {
-    let path = file.path().to_owned();
-    for name in names_to_keep(&path, target, ".new") {
-        match name_new(file, &name) {
-            Ok(()) => return Some(name),
-            Err(err) => file = err.file,
-        }
-    }
+    let mut names = numbered.chain(once_with(|| made.with_extension("")));
+    let kept = names.find(|name| rename::to_new(made, name).is_ok());
     // Where nothing can be renamed, the next run cannot remove it.
-    file.keep().ok().filter(|_| path.exists()).map(|_| path)
-}
-
-fn keep_directory(made: PathBuf, target: &Path, ending: &str) -> Option<PathBuf> {
-    for name in names_to_keep(&made, target, ending) {
-        if rename::to_new(&made, &name).is_ok() {
-            return Some(name);
-        }
-    }
-    made.exists().then_some(made)
+    kept.or_else(|| made.exists().then(|| made.to_owned()))
 }
 
 #[cfg(test)]

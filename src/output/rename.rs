@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::before::Before;
+use super::target::Target;
 
 /// The ending of an old directory that makes way for a new one, where the two cannot change places.
 pub(super) const ASIDE: &str = ".old";
@@ -17,60 +17,61 @@ enum Taken {
     Exchange,
 }
 
-/// Renames a directory to a name that nothing has.
+/// Renames a file or directory to a name that nothing has.
 pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
-    in_one_step(from, to, Taken::Refuse).unwrap_or_else(|| {
-        if to.symlink_metadata().is_ok() {
-            return Err(io::ErrorKind::AlreadyExists.into());
+    if let Some(renamed) = in_one_step(from, to, Taken::Refuse) {
+        return renamed;
+    }
+    if from.is_file() {
+        match fs::hard_link(from, to) {
+            Ok(()) => return fs::remove_file(from),
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => return Err(err),
+            // File systems such as exFAT have no hard links.
+            Err(_) => {}
         }
-        fs::rename(from, to)
-    })
+    }
+    if to.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(from, to)
 }
 
-/// Exchanges the names of what was made and of what it replaces, in one step. `None` where the system or the file
-/// system has no such step.
+/// Gives what was made the name of its target. Answers where the old output is then, if there was one and it is still
+/// there.
 ///
 /// # Errors
 ///
-/// What is replaced is not what was there before: it has its name back then.
-pub(super) fn exchange(made: &Path, target: &Path, before: &Before) -> Option<io::Result<()>> {
+/// What would be replaced is not what was there before: it has its name back then.
+pub(super) fn to_target(made: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
+    let path = &target.path;
+    if path.symlink_metadata().is_err() {
+        return to_new(made, path).map(|()| None);
+    }
     #[cfg(test)]
-    if staged::act() {
-        return None;
-    }
-    let exchanged = in_one_step(made, target, Taken::Exchange)?;
-    // Only under the temporary name nobody else writes it.
-    let checked = exchanged.and_then(|()| {
-        before
+    let can_exchange = !staged::act();
+    #[cfg(not(test))]
+    let can_exchange = true;
+    let exchange = || in_one_step(made, path, Taken::Exchange);
+    if can_exchange && let Some(exchanged) = exchange() {
+        exchanged?;
+        // Only under the temporary name nobody else writes it.
+        let unsupported = || Err(io::ErrorKind::Unsupported.into());
+        target
             .check_renamed(made)
-            .map_err(|reason| put_back(reason, || exchange_back(made, target)))
-    });
-    Some(checked)
-}
-
-fn exchange_back(made: &Path, target: &Path) -> io::Result<()> {
-    in_one_step(made, target, Taken::Exchange)
-        .unwrap_or_else(|| Err(io::ErrorKind::Unsupported.into()))
-}
-
-/// Puts a directory in the place of another; answers where that one is then. Where names cannot be exchanged, there is
-/// a moment with neither: the next run puts back what was moved aside.
-pub(super) fn replace(made: &Path, target: &Path, before: &Before) -> io::Result<PathBuf> {
-    match exchange(made, target, before) {
-        Some(exchanged) => exchanged.map(|()| made.to_owned()),
-        None => replace_in_steps(made, target, before),
+            .map_err(|reason| put_back(reason, || exchange().unwrap_or_else(unsupported)))?;
+        return Ok(Some(made.to_owned()));
     }
-}
-
-/// Moves the old directory aside first, and back if the new one cannot take its place.
-fn replace_in_steps(made: &Path, target: &Path, before: &Before) -> io::Result<PathBuf> {
+    if !made.is_dir() {
+        return fs::rename(made, path).map(|()| None);
+    }
+    // There is a moment with neither: the next run puts back what was moved aside.
     let aside = made.with_extension(&ASIDE[1..]);
-    to_new(target, &aside)?;
-    before
+    to_new(path, &aside)?;
+    target
         .check_renamed(&aside)
-        .and_then(|()| to_new(made, target))
-        .map_err(|reason| put_back(reason, || to_new(&aside, target)))?;
-    Ok(aside)
+        .and_then(|()| to_new(made, path))
+        .map_err(|reason| put_back(reason, || to_new(&aside, path)))?;
+    Ok(Some(aside))
 }
 
 /// Undoes a rename; the reason for that, and what else went wrong.

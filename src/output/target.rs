@@ -1,33 +1,40 @@
 //! Where an output goes, and what is there.
 
 use std::{
-    ffi::OsString,
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, Read},
     iter::once,
     path::{Path, PathBuf},
 };
 
-use super::{attributes::is_read_only, before::Before};
+use super::{
+    attributes::is_read_only,
+    identity::{FileId, State},
+};
 use crate::error::{At, Error, Result};
 
-/// Where an output goes.
+/// Where an output goes, and what was there when the output was begun.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// As the caller named it.
-    name: PathBuf,
-    /// With links followed.
-    path: PathBuf,
-    /// What was there when the output was begun.
-    before: Before,
+    /// As the caller named it, for messages.
+    pub(super) name: PathBuf,
+    /// The path that is replaced: with links followed.
+    pub(super) path: PathBuf,
+    /// `None` if nothing was there.
+    before: Option<State>,
+    /// The files of an old output that is a directory. Only they may be removed.
+    files: BTreeMap<OsString, State>,
 }
 
 impl Target {
-    /// Follows symbolic links to what will be replaced, or made.
+    /// Follows symbolic links to what will be replaced, or made. Of a directory, no file belongs to the output yet.
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
-            before: Before::of(&path).at(name, "open")?,
+            before: State::of(&path).at(name, "open")?,
+            files: BTreeMap::new(),
             name: name.to_owned(),
             path,
         })
@@ -36,41 +43,78 @@ impl Target {
     /// A device, pipe or standard output.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
-            before: Before::default(),
+            before: None,
+            files: BTreeMap::new(),
             name: path.clone(),
             path,
         }
     }
 
-    /// As the caller named it, for messages.
-    pub(super) fn name(&self) -> &Path {
-        &self.name
-    }
-
-    /// The path that is replaced.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether there was something when the output was begun.
     pub(super) fn exists(&self) -> bool {
-        self.before.exists()
+        self.before.is_some()
     }
 
-    /// What was there when the output was begun.
-    pub(super) fn before(&self) -> &Before {
-        &self.before
+    pub(super) fn is_directory(&self) -> bool {
+        self.before.is_some_and(|before| before.is_directory)
     }
 
-    /// Enters the files of a directory that belong to the old output. Only they may be removed.
+    /// The names of the files that belong to an old output that is a directory.
+    pub(super) fn files(&self) -> impl DoubleEndedIterator<Item = &OsStr> {
+        self.files.keys().map(OsString::as_os_str)
+    }
+
+    /// Enters the files of a directory that belong to the old output.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
-        let entered = self.before.enter_files(&self.path, names);
-        entered.at(&self.name, "read")
+        for name in names {
+            let state = State::of(&self.path.join(&name)).at(&self.name, "read")?;
+            self.files.extend(state.map(|state| (name, state)));
+        }
+        Ok(())
+    }
+
+    /// An error if something else is there now, or if a directory has a file that was changed or does not belong to it.
+    /// What is gone is not an error.
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.check_as(&self.path, |state| state)
+    }
+
+    /// The same of what was there and has the name `path` now.
+    pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
+        self.check_as(path, State::renamed)
+    }
+
+    fn check_as(&self, path: &Path, aspect: impl Fn(State) -> State) -> io::Result<()> {
+        let Some(now) = State::of(path)? else {
+            return Ok(());
+        };
+        if self.before.map(&aspect) != Some(aspect(now)) {
+            return Err(io::Error::other("another program wrote it meanwhile"));
+        }
+        if !now.is_directory {
+            return Ok(());
+        }
+        // Only known files are removed, so one that cannot be listed is safe.
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name());
+        match names.find(|name| !self.has_unchanged(path, name)) {
+            None => Ok(()),
+            Some(name) => Err(io::Error::other(format!(
+                "another program wrote {} into it meanwhile",
+                name.display()
+            ))),
+        }
+    }
+
+    /// Whether the file `name` in the directory that is now at `path` belongs to the old output and was not changed.
+    pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> bool {
+        let now = State::of(&path.join(name));
+        matches!(now, Ok(Some(now)) if self.files.get(name) == Some(&now))
     }
 
     /// An error if what is there, or a file of it, must not be written.
     pub(super) fn refuse_read_only(&self) -> Result<()> {
-        let files = self.before.files().map(|name| self.path.join(name));
+        let files = self.files().map(|name| self.path.join(name));
         let mut all = once(self.path.clone()).chain(files);
         let Some(path) = all.find(|path| is_read_only(path)) else {
             return Ok(());
@@ -203,9 +247,10 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
                 return Err(Error::file(path, "one output cannot lie in another"));
             }
         }
+        let id = FileId::of(path);
         for input in inputs {
             // What is in the directory of an output would go with it.
-            if resolved(input).starts_with(output) || is_same(input, path) {
+            if resolved(input).starts_with(output) || (id.is_some() && FileId::of(input) == id) {
                 return Err(Error::file(
                     path,
                     "both an input and an output: name another output",
@@ -214,13 +259,6 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether two names lead to one file, through hard links too.
-fn is_same(a: &Path, b: &Path) -> bool {
-    // Comparing opens both, which would wait for the other end of a pipe.
-    let opens = |path: &Path| path.metadata().is_ok_and(|of| of.is_file() || of.is_dir());
-    opens(a) && opens(b) && same_file::is_same_file(a, b).unwrap_or(false)
 }
 
 /// Whether a path is standard output, a device or a pipe, which several outputs may share.

@@ -1,18 +1,19 @@
-//! Temporaries beside their targets, claimed by the run that makes them.
+//! Temporaries beside their targets, claimed by the run that makes them, and removed if a signal ends the program.
 
 use std::{
+    collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, ErrorKind},
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use same_file::Handle;
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::Builder;
 
 use super::{
     claim,
-    live::{Registered, Registering},
+    identity::FileId,
     rename,
     target::{Target, parent},
 };
@@ -27,108 +28,162 @@ const SUFFIX: &str = ".part";
 /// Whether a run may have left a file of this name in this temporary directory.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 
-/// A temporary that belongs to this run as long as the value lives.
+/// The temporaries of this process.
+static LIVE: Mutex<Live> = Mutex::new(Live {
+    paths: BTreeSet::new(),
+    is_closed: false,
+});
+
+/// Held while outputs are put in place.
+static COMMIT: Mutex<()> = Mutex::new(());
+
+struct Live {
+    paths: BTreeSet<PathBuf>,
+    /// Set when the process is about to end: nothing is begun or put in place any more.
+    is_closed: bool,
+}
+
+/// Locks the list. A thread that panicked with the lock cannot have left it half changed.
+fn live() -> MutexGuard<'static, Live> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all unfinished outputs of this process and prevents that any other is begun or put in place. For
+/// a program that a signal ends: afterwards it can exit at any point.
+///
+/// A commit that is under way is completed first.
+pub fn discard_all() {
+    let _commit = COMMIT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut live = live();
+    live.is_closed = true;
+    for path in std::mem::take(&mut live.paths) {
+        if path.is_dir() {
+            // Other threads may still add files; without the directory they fail.
+            for _ in 0..100 {
+                if fs::remove_dir_all(&path).is_ok() || !path.exists() {
+                    break;
+                }
+            }
+        } else {
+            // One that cannot be removed is left for the next run.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Keeps [`discard_all`] out while outputs are put in place.
+///
+/// # Errors
+///
+/// [`Error::Interrupted`] if the process is about to end.
+pub(super) fn begin_commit() -> Result<MutexGuard<'static, ()>> {
+    let lock = COMMIT.lock().unwrap_or_else(PoisonError::into_inner);
+    if live().is_closed {
+        return Err(Error::Interrupted);
+    }
+    Ok(lock)
+}
+
+/// A temporary file or directory that belongs to this run as long as the value lives. It goes with it.
 #[derive(Debug)]
-pub(super) struct Owned<T> {
-    temporary: T,
-    registered: Registered,
-    /// Keeps a directory claimed. An open file is its own claim.
-    claim: Option<File>,
+pub(super) struct Temporary {
+    path: PathBuf,
+    is_directory: bool,
+    /// The file, open for writing, which is its own claim; of a directory its claim. Without one only the name protects it.
+    handle: Option<File>,
 }
 
-impl<T> Owned<T> {
-    pub(super) fn get(&self) -> &T {
-        &self.temporary
+impl Temporary {
+    /// A new file beside a target, or a directory if `is_own` knows the files that a killed run may have left in one.
+    pub(super) fn beside(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
+        loop {
+            remove_abandoned(target, is_own)?;
+            let made = Temporary::make(target, is_own.is_some())?;
+            if made.is_in_place() {
+                return Ok(made);
+            }
+        }
     }
 
-    /// The temporary without its owner, and its claim, to be held until it has another name. It is no longer removed when
-    /// the program is stopped.
-    pub(super) fn into_inner(self) -> (T, Option<File>) {
-        drop(self.registered);
+    /// Makes one under a free name, with the rights that the user's mask leaves.
+    fn make(target: &Target, is_directory: bool) -> Result<Temporary> {
+        let prefix = prefix(&target.path);
+        let mut builder = Builder::new();
+        builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
+        let all = if is_directory { 0o777 } else { 0o666 };
+        // What replaces an output is for the eyes of its owner until it has the rights of that output.
+        let is_private = target.exists();
+        with_mode(&mut builder, if is_private { all & 0o700 } else { all });
+        let mut live = live();
+        if live.is_closed {
+            return Err(Error::Interrupted);
+        }
+        let parent = parent(&target.path);
+        let (path, handle) = if is_directory {
+            let made = builder.tempdir_in(parent);
+            let path = made.at(&target.name, "make a temporary directory next to")?;
+            let path = path.keep();
+            let handle = claim::directory(&path).ok();
+            (path, handle)
+        } else {
+            let made = builder.tempfile_in(parent);
+            let made = made.and_then(|file| Ok(file.keep()?));
+            let (file, path) = made.at(&target.name, "make a temporary file next to")?;
+            claim::file(&file);
+            (path, Some(file))
+        };
+        live.paths.insert(path.clone());
+        Ok(Temporary {
+            path,
+            is_directory,
+            handle,
+        })
+    }
+
+    /// Whether it still has its name. Another run that begins before it is claimed takes it for abandoned.
+    fn is_in_place(&self) -> bool {
+        let named = FileId::of(&self.path);
+        match (named, self.handle.as_ref().map(FileId::of_open)) {
+            (Some(named), Some(Ok(own))) => own == named,
+            (Some(_), _) => true,
+            // What cannot be asked is taken for as it should be.
+            (None, _) => {
+                !matches!(self.path.metadata(), Err(err) if err.kind() == ErrorKind::NotFound)
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file.
+    pub(super) fn file(&self) -> &File {
+        self.handle.as_ref().expect("a file is open")
+    }
+
+    /// The path, and the claim, to be held until it has another name. It is no longer removed.
+    pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
+        live().paths.remove(&self.path);
         // Windows renames nothing that is open.
-        (self.temporary, self.claim.filter(|_| cfg!(unix)))
+        let claim = self.handle.take().filter(|_| cfg!(unix));
+        (std::mem::take(&mut self.path), claim)
     }
 }
 
-/// A new file beside a target.
-pub(super) fn file_for(target: &Target) -> Result<Owned<NamedTempFile>> {
-    loop {
-        let made = new_file(target)?;
-        if is_in_place(made.temporary.as_file(), made.temporary.path()) {
-            return Ok(made);
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if self.path == Path::new("") {
+            return;
         }
+        self.handle = None;
+        // One that cannot be removed is left for the next run.
+        let _ = match self.is_directory {
+            true => fs::remove_dir_all(&self.path),
+            false => fs::remove_file(&self.path),
+        };
+        live().paths.remove(&self.path);
     }
-}
-
-/// Whether a temporary still has its name. Another run that begins before it is claimed takes it for abandoned.
-fn is_in_place(file: &File, path: &Path) -> bool {
-    let handle = file.try_clone().and_then(Handle::from_file);
-    match (handle, Handle::from_path(path)) {
-        (Ok(file), Ok(named)) => file == named,
-        (_, Err(err)) => err.kind() != ErrorKind::NotFound,
-        // What cannot be asked is taken for as it should be.
-        (Err(_), _) => true,
-    }
-}
-
-fn new_file(target: &Target) -> Result<Owned<NamedTempFile>> {
-    remove_abandoned(target, None)?;
-    // What replaces a file is for the eyes of its owner until it has the rights of that file.
-    let mode = if target.exists() { 0o600 } else { 0o666 };
-    let doing = "make a temporary file next to";
-    let (file, registering) = made_beside(target, mode, doing, |builder, parent| {
-        builder.tempfile_in(parent)
-    })?;
-    claim::file(file.as_file());
-    Ok(Owned {
-        registered: registering.enter(file.path())?,
-        temporary: file,
-        claim: None,
-    })
-}
-
-/// A new directory beside a target.
-pub(super) fn directory_for(target: &Target, is_own: IsOwnFile) -> Result<Owned<TempDir>> {
-    loop {
-        let made = new_directory(target, is_own)?;
-        let path = made.temporary.path();
-        let is_in_place = |claim: &File| is_in_place(claim, path);
-        if path.is_dir() && made.claim.as_ref().is_none_or(is_in_place) {
-            return Ok(made);
-        }
-    }
-}
-
-fn new_directory(target: &Target, is_own: IsOwnFile) -> Result<Owned<TempDir>> {
-    remove_abandoned(target, Some(is_own))?;
-    let mode = if target.exists() { 0o700 } else { 0o777 };
-    let doing = "make a temporary directory next to";
-    let (directory, registering) = made_beside(target, mode, doing, |builder, parent| {
-        builder.tempdir_in(parent)
-    })?;
-    Ok(Owned {
-        // Without a claim, only the name protects it.
-        claim: claim::directory(directory.path()).ok(),
-        registered: registering.enter(directory.path())?,
-        temporary: directory,
-    })
-}
-
-/// Makes a temporary under a free name beside a target, with the rights that the user's mask leaves of `mode`. It is
-/// to be entered in the list.
-fn made_beside<T>(
-    target: &Target,
-    mode: u32,
-    doing: &'static str,
-    make: impl FnOnce(&Builder<'_, '_>, &Path) -> io::Result<T>,
-) -> Result<(T, Registering)> {
-    let prefix = prefix(target.path());
-    let mut builder = Builder::new();
-    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
-    with_mode(&mut builder, mode);
-    let registering = Registering::begin();
-    let made = make(&builder, parent(target.path())).at(target.name(), doing)?;
-    Ok((made, registering))
 }
 
 #[cfg(unix)]
@@ -160,7 +215,7 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
         return Ok(false);
     };
     let _claim = claim_left_behind(target, &path, true)?;
-    rename::to_new(&path, target.path()).at(target.name(), "restore")?;
+    rename::to_new(&path, &target.path).at(&target.name, "restore")?;
     Ok(true)
 }
 
@@ -184,8 +239,8 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
 
 /// The files and directories that runs for the target left, and whether each is a directory.
 fn left_behind(target: &Target, endings: &[&str]) -> Vec<(PathBuf, bool)> {
-    let prefix = prefix(target.path());
-    let Ok(entries) = fs::read_dir(parent(target.path())) else {
+    let prefix = prefix(&target.path);
+    let Ok(entries) = fs::read_dir(parent(&target.path)) else {
         // Making the temporary will say why.
         return Vec::new();
     };
@@ -207,7 +262,7 @@ fn left_behind(target: &Target, endings: &[&str]) -> Vec<(PathBuf, bool)> {
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim::left_behind(path, is_directory) {
         Ok(None) => Err(Error::Busy {
-            path: target.name().into(),
+            path: target.name.clone(),
         }),
         Ok(claim) => Ok(claim),
         Err(_) => Ok(None),
@@ -226,7 +281,7 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
                 path.display(),
                 name.display()
             );
-            return Err(Error::changed(target.name(), problem));
+            return Err(Error::changed(&target.name, problem));
         }
         names.push(name);
     }

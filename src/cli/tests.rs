@@ -1,6 +1,6 @@
-//! A panic in any stage of any command is the command's error.
+//! The command line as a whole: a panic in any stage of any command is the command's error.
 //!
-//! The test is its own program: started with a command line in its environment, it is the command.
+//! The test of that is its own program: started with a command line in its environment, it is the command.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,9 @@ use polybook::{
     plies::{Plies, PlyOptions},
 };
 
-use super::errors;
+use clap::CommandFactory;
+
+use super::{Cli, counted, errors};
 
 /// After this time a command counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -119,7 +121,7 @@ fn command(test: &str, line: &str, dir: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     let line: Vec<&str> = line.split_whitespace().collect();
     command
-        .args([&*format!("cli::panics::{test}"), "--exact", "--nocapture"])
+        .args([&*format!("cli::tests::{test}"), "--exact", "--nocapture"])
         .env("POLYBOOK_COMMAND", line.join(BETWEEN))
         .env("TMPDIR", dir.join("tmp"))
         .env("TMP", dir.join("tmp"))
@@ -213,6 +215,19 @@ fn prepared(test: &str) -> tempfile::TempDir {
         assert_eq!(status, Some(0), "{line}: {errors}");
     }
     dir
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn one_is_singular() {
+    let found = [0, 1, 2].map(|number| counted(number, "game"));
+    assert_eq!(found, ["0 games", "1 game", "2 games"]);
+    assert_eq!(counted(1, "entry"), "1 entry");
+    assert_eq!(counted(7, "entry"), "7 entries");
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! Whether two names lead to one file, and whether a file is still the one that it was.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io,
+    path::Path,
+};
+
+/// Distinguishes a file or directory from all others, whatever its name.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct FileId {
+    device: u64,
+    number: u64,
+}
+
+impl FileId {
+    /// The file or directory that a name leads to; `None` for what is neither. On Unix nothing is opened, because closing
+    /// a file ends all locks that the process has on it, those of SQLite too. Nowhere is a pipe: that waits for its other
+    /// end.
+    pub(crate) fn of(path: &Path) -> Option<FileId> {
+        let metadata = path.metadata().ok()?;
+        if !metadata.is_file() && !metadata.is_dir() {
+            return None;
+        }
+        #[cfg(unix)]
+        return Some(FileId::of_metadata(&metadata));
+        #[cfg(windows)]
+        return FileId::of_open(&opened(path, 0).ok()?).ok();
+    }
+
+    /// An open file or directory.
+    #[cfg(unix)]
+    pub(super) fn of_open(file: &File) -> io::Result<FileId> {
+        Ok(FileId::of_metadata(&file.metadata()?))
+    }
+
+    /// An open file or directory.
+    #[cfg(windows)]
+    pub(super) fn of_open(file: &File) -> io::Result<FileId> {
+        let information = winapi_util::file::information(file)?;
+        Ok(FileId {
+            device: information.volume_serial_number(),
+            number: information.file_index(),
+        })
+    }
+
+    #[cfg(unix)]
+    fn of_metadata(metadata: &fs::Metadata) -> FileId {
+        use std::os::unix::fs::MetadataExt;
+        FileId {
+            device: metadata.dev(),
+            number: metadata.ino(),
+        }
+    }
+}
+
+/// A file or directory that is opened for a look at it alone, which is allowed whatever others do with it.
+#[cfg(windows)]
+fn opened(path: &Path, flags: u32) -> io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    use windows_sys::Win32::Storage::FileSystem::FILE_FLAG_BACKUP_SEMANTICS;
+    File::options()
+        .access_mode(0)
+        .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | flags)
+        .open(path)
+}
+
+/// The inputs that are the same file or directory as an input before them, through links too. `-` is standard input.
+/// Each is looked at once.
+pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
+    let mut known = HashSet::new();
+    inputs.into_iter().filter(move |path| {
+        let is_standard_input = *path == Path::new("-");
+        let file = FileId::of(path).filter(|_| !is_standard_input);
+        (is_standard_input || file.is_some()) && !known.insert(file)
+    })
+}
+
+/// What was at a path: a file or directory, as it was written last.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct State {
+    file: FileId,
+    pub(super) is_directory: bool,
+    /// What every write changes. A directory has none of it: it changes with the files in it.
+    size: Option<u64>,
+    modified: Option<(i64, i64)>,
+    /// When the file, its rights or its name changed, where the system says so.
+    changed: Option<(i64, i64)>,
+}
+
+impl State {
+    /// What is at a path, links not followed; `None` if nothing is.
+    pub(super) fn of(path: &Path) -> io::Result<Option<State>> {
+        use io::ErrorKind::{NotADirectory, NotFound};
+        match State::found(path) {
+            Err(err) if matches!(err.kind(), NotFound | NotADirectory) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// The same after a rename, which is a change of its own.
+    pub(super) fn renamed(self) -> State {
+        State {
+            changed: None,
+            ..self
+        }
+    }
+
+    #[cfg(unix)]
+    fn found(path: &Path) -> io::Result<State> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = fs::symlink_metadata(path)?;
+        let is_directory = metadata.is_dir();
+        let is_file = !is_directory;
+        Ok(State {
+            file: FileId::of_metadata(&metadata),
+            is_directory,
+            size: is_file.then_some(metadata.size()),
+            modified: is_file.then_some((metadata.mtime(), metadata.mtime_nsec())),
+            changed: is_file.then_some((metadata.ctime(), metadata.ctime_nsec())),
+        })
+    }
+
+    #[cfg(windows)]
+    fn found(path: &Path) -> io::Result<State> {
+        use windows_sys::Win32::Storage::FileSystem::{
+            FILE_ATTRIBUTE_DIRECTORY, FILE_FLAG_OPEN_REPARSE_POINT,
+        };
+        let file = opened(path, FILE_FLAG_OPEN_REPARSE_POINT)?;
+        let information = winapi_util::file::information(&file)?;
+        let is_directory = information.file_attributes() & u64::from(FILE_ATTRIBUTE_DIRECTORY) != 0;
+        let is_file = !is_directory;
+        let written = information.last_write_time().unwrap_or_default();
+        Ok(State {
+            file: FileId::of_open(&file)?,
+            is_directory,
+            size: is_file.then_some(information.file_size()),
+            modified: is_file.then_some((written.cast_signed(), 0)),
+            changed: None,
+        })
+    }
+}
