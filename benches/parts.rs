@@ -388,7 +388,7 @@ fn counts(c: &mut Criterion) {
         let run = MakeBook::new([Input::file(pgn_path())]).counts(path);
         run.force(true).run().unwrap()
     };
-    let entries: u64 = directories.iter().map(|path| make(path).entries).sum();
+    let entries: u64 = directories.iter().map(|path| make(path).pairs).sum();
     let mut group = c.benchmark_group("counts");
     group.sample_size(10);
     group.throughput(Throughput::Elements(entries));

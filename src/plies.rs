@@ -274,7 +274,7 @@ impl<'a> Reader<'a> {
             && plies >= self.options.selection.min_plies
     }
 
-    /// Plays the moves of a game; answers how it ends, and how many half-moves it has.
+    /// Plays the moves of a game; returns how it ends, and how many half-moves it has.
     fn moves(&mut self, games: &mut GameReader<'_>, start: Chess) -> (Ending, usize) {
         let mut pos = Keyed::new(start);
         let mut plies = 0;

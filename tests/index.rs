@@ -606,7 +606,7 @@ fn answers(index: &Path, keys: &[u64]) -> polybook::Result<Vec<String>> {
     for key in keys {
         answers.push(format!("{:?} {:?}", index.games(*key)?, index.stats(*key)?));
     }
-    if index.is_explored()? {
+    if index.has_explorer_data()? {
         answers.extend(explored_answers(index.path())?);
     }
     Ok(answers)

@@ -161,7 +161,7 @@ pub fn filter_books(
     Ok(summary)
 }
 
-/// Writes the records of those positions of a book that are reached in fewer half-moves; answers how many
+/// Writes the records of those positions of a book that are reached in fewer half-moves; returns how many
 /// positions and records.
 fn write_reached(
     copy: File,

@@ -225,7 +225,7 @@ impl<'a> BookMaker<'a> {
             .try_reduce(Checksum::default, |sum, more| Ok(sum.plus(more)))
     }
 
-    /// Writes all shards at the same time from the byte `start` on, because the length of each is known. Answers the
+    /// Writes all shards at the same time from the byte `start` on, because the length of each is known. Returns the
     /// checksum of the records.
     fn write_in_parallel(&self, start: u64, out: &AtomicFile) -> Result<Checksum> {
         let mut end = start;

@@ -285,7 +285,7 @@ impl MoveSet {
         }
     }
 
-    /// Adds a move; answers whether it was not in the set.
+    /// Adds a move; returns whether it was not in the set.
     fn insert(&mut self, mv: BookMove) -> bool {
         let BookMove(mv) = mv;
         if self.moves.len() <= MoveSet::FEW {

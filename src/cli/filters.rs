@@ -253,7 +253,7 @@ pub fn plain_index(
         return Ok(None);
     };
     let index = Index::open(path)?;
-    if index.is_explored()? {
+    if index.has_explorer_data()? {
         return Ok(None);
     }
     if !filters.are_none() {

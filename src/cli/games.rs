@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let index = Index::open(path)?;
         // The explorer's data separate positions that share a key. An index of standard chess alone does
         // not need that.
-        if index.variant().only() == Some(Variant::Standard) || !index.is_explored()? {
+        if index.variant().only() == Some(Variant::Standard) || !index.has_explorer_data()? {
             return run_plain(args, &index);
         }
     }
@@ -125,7 +125,7 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
-        index.is_ok_and(|index| index.is_explored().is_ok_and(|is_explored| !is_explored))
+        index.is_ok_and(|index| index.has_explorer_data().is_ok_and(|has_data| !has_data))
     };
     match args.leveldb.iter().find(|path| is_plain(path)) {
         Some(path) => needs_explorer(path).into(),

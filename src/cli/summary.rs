@@ -74,7 +74,7 @@ fn games(text: &mut String, report: &Report) {
             "{}, {}, {}",
             counted(totals.plies, "half-move"),
             counted(report.positions, "position"),
-            counted(report.entries, "position-move pair")
+            counted(report.pairs, "position-move pair")
         );
     }
 }
@@ -88,11 +88,11 @@ fn outputs(text: &mut String, report: &Report) {
         }
         text.push('\n');
     }
-    if report.totals.left_out > 0 {
+    if report.totals.ambiguous_castling > 0 {
         let _ = writeln!(
             text,
             "{} half-moves are not in the book: an inner rook may castle there",
-            report.totals.left_out
+            report.totals.ambiguous_castling
         );
     }
     if let Some(index) = &report.index {

@@ -138,7 +138,7 @@ fn opened(args: &Args, path: &Path) -> anyhow::Result<(Box<dyn Source>, Variant)
     if path.is_dir() {
         let index = Index::open(path)?;
         let variant = args.position.variant_of(index.variant().only());
-        if index.is_explored()? {
+        if index.has_explorer_data()? {
             drop(index);
             let explorer = Explorer::open([(String::new(), path.to_owned())])?;
             return Ok((Box::new(Explored(explorer, variant)), variant));
@@ -160,7 +160,7 @@ fn opened(args: &Args, path: &Path) -> anyhow::Result<(Box<dyn Source>, Variant)
     Ok((Box::new(book), variant))
 }
 
-/// Writes the tree; answers how many moves it has.
+/// Writes the tree; returns how many moves it has.
 fn write(
     args: &Args,
     source: Box<dyn Source>,

@@ -125,7 +125,7 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
-    /// Calls `f` with all records, those of the header aside; answers how often. Where the position is known, castling in
+    /// Calls `f` with all records, those of the header aside; returns how often. Where the position is known, castling in
     /// two spellings is one move.
     pub(super) fn rows(
         &self,
@@ -163,7 +163,7 @@ impl<'a> ConvertBook<'a> {
         Ok(rows)
     }
 
-    /// Calls `f` with the records of the positions that a walk comes to, but for those reached before; answers how often,
+    /// Calls `f` with the records of the positions that a walk comes to, but for those reached before; returns how often,
     /// and how many records these have.
     fn reached_rows(
         &self,

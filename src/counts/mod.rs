@@ -20,7 +20,7 @@
 //!         Ok(())
 //!     })?;
 //! }
-//! assert_eq!(moves, report.entries);
+//! assert_eq!(moves, report.pairs);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -58,7 +58,7 @@ impl<'a> SourceFilters<'a> {
             .map(|(source, filter)| (*source, filter))
     }
 
-    /// Asks all games of the sources in which the list of a subject is long, if sums do not answer. Answers whether
+    /// Asks all games of the sources in which the list of a subject is long, if sums do not answer. Returns whether
     /// there are any.
     ///
     /// It is worth it where several lists of much the same games are gone through.
@@ -206,7 +206,7 @@ impl<'a> SourceFilter<'a> {
             && players.is_none_or(|players| players.admit(games.players[id]))
     }
 
-    /// Says of each game of a stretch whether it passes, and answers whether any does.
+    /// Says of each game of a stretch whether it passes, and returns whether any does.
     ///
     /// A filter is asked of all games before the next, so that the processor asks several games at once.
     pub(super) fn mark(&self, stretch: Range<usize>, passes: &mut Vec<bool>) -> bool {

@@ -182,7 +182,7 @@ impl Index {
     /// An id that no game has, or a damaged index.
     pub fn header(&self, id: u32) -> Result<GameHeader> {
         let mut header = self.record(id)?;
-        if header.lacks_result() && self.is_explored()? {
+        if header.lacks_result() && self.has_explorer_data()? {
             header.set_result(self.counted_result(id)?);
         }
         Ok(header)

@@ -78,7 +78,7 @@ impl Outcome<'_> {
     ) {
         self.totals.plies += line.plies.len() as u64;
         if needs.left_out() {
-            self.totals.left_out += line.not_for_books;
+            self.totals.ambiguous_castling += line.not_for_books;
         }
         let stats =
             [first_turn, !first_turn].map(|turn| (turn, Stats::of_game(result.winner(), turn)));
@@ -119,7 +119,7 @@ impl Outcome<'_> {
         totals.null_moves += variations.null_moves;
         totals.unplayable_variations += variations.unplayable;
         if needs.left_out() {
-            totals.left_out += variations.not_for_books();
+            totals.ambiguous_castling += variations.not_for_books();
         }
         if needs.keys {
             self.records.extend(variations.records());

@@ -22,8 +22,8 @@ pub struct Totals {
     pub plies: u64,
     /// Half-moves that are not in the book because a rook may castle that is not the outermost of its
     /// side, which only Chess960 knows.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub left_out: u64,
+    #[serde(rename = "left_out", skip_serializing_if = "is_zero")]
+    pub ambiguous_castling: u64,
     /// Games, and variations if they count, that a null move ends: they count up to there.
     #[serde(skip_serializing_if = "is_zero")]
     pub null_moves: u64,
@@ -99,7 +99,7 @@ impl AddAssign<&Totals> for Totals {
             games,
             filtered_by,
             plies,
-            left_out,
+            ambiguous_castling,
             null_moves,
             unplayable_variations,
             castling_dropped,
@@ -111,7 +111,7 @@ impl AddAssign<&Totals> for Totals {
             *self.filtered_by.entry(*condition).or_default() += games;
         }
         self.plies += plies;
-        self.left_out += left_out;
+        self.ambiguous_castling += ambiguous_castling;
         self.null_moves += null_moves;
         self.unplayable_variations += unplayable_variations;
         self.castling_dropped += castling_dropped;
@@ -131,7 +131,8 @@ pub struct Report {
     /// Positions in which a counted move was played; 0 if only an index was made.
     pub positions: u64,
     /// Pairs of position and move that were counted; 0 if only an index was made.
-    pub entries: u64,
+    #[serde(rename = "entries")]
+    pub pairs: u64,
     /// The book, if one was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<BookReport>,

@@ -89,7 +89,7 @@ impl MakeBook {
         let mut report = games.report;
         let provenance = inputs.provenance(self, report.totals.games);
         report.has_unknown_games = provenance.games.is_none();
-        (report.positions, report.entries) = match (&weighed, counts) {
+        (report.positions, report.pairs) = match (&weighed, counts) {
             (None, Some(counts)) => counts.size()?,
             _ => (summary.positions, summary.counted_entries),
         };

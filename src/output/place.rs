@@ -67,7 +67,7 @@ impl Finished {
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Gives the output its name. Answers what it replaced, if that is still there.
+    /// Gives the output its name. Returns what it replaced, if that is still there.
     fn place(self) -> Result<Option<Replaced>, Failure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
@@ -89,7 +89,7 @@ impl Finished {
         }
     }
 
-    /// Keeps the output under another name in the directory of its target; answers the name.
+    /// Keeps the output under another name in the directory of its target; returns the name.
     fn keep(self) -> Option<PathBuf> {
         let (made, _own) = self.temporary?.keep();
         keep(&made, &self.target.path, ".new")

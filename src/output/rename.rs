@@ -118,7 +118,7 @@ pub(super) mod staged {
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Does what was arranged; answers whether names cannot be exchanged.
+    /// Does what was arranged; returns whether names cannot be exchanged.
     pub(super) fn act() -> bool {
         if let Some(act) = MEANWHILE.take() {
             act();

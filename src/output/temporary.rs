@@ -204,7 +204,7 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Gives its name back to an old directory that a killed run had moved aside. Answers whether there was one.
+/// Gives its name back to an old directory that a killed run had moved aside. Returns whether there was one.
 ///
 /// # Errors
 ///

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::pgn::Token;
 
-    /// Every game is read by `f`; answers how many there are. Ends, whatever the text.
+    /// Every game is read by `f`; returns how many there are. Ends, whatever the text.
     fn games(text: &[u8], f: impl Fn(&mut GameReader<'_>)) -> usize {
         let mut reader = GameReader::new(text);
         let mut games = 0;

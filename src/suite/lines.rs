@@ -292,7 +292,7 @@ impl<S: Source> Lines<'_, S> {
         Ok(())
     }
 
-    /// Takes a line of the wanted length, if it is balanced; answers whether there is room for more. `way` are the
+    /// Takes a line of the wanted length, if it is balanced; returns whether there is room for more. `way` are the
     /// positions of the line.
     fn take(&mut self, start: &[u8], line: &Line, way: &[u64], text: &str) -> Result<bool> {
         let results = (self.of.results)(&line.pos)?;

@@ -41,7 +41,7 @@ impl<S: Source> SuiteOf<'_, S> {
         })
     }
 
-    /// Goes from level to level, and ranks the positions of the last. Answers also how many half-moves the longest
+    /// Goes from level to level, and ranks the positions of the last. Returns also how many half-moves the longest
     /// line has.
     fn rank_positions(&self, path: &Path) -> Result<(Ranking, usize)> {
         let (suite, starts) = (self.suite, self.starts);

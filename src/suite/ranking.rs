@@ -68,7 +68,7 @@ impl Ranking {
         }
     }
 
-    /// Adds a candidate; answers whether there is room for more.
+    /// Adds a candidate; returns whether there is room for more.
     ///
     /// # Errors
     ///

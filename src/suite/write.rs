@@ -64,7 +64,7 @@ pub(crate) fn begin(path: &Path, format: SuiteFormat) -> Result<AtomicFile> {
     })
 }
 
-/// Writes the entries in their order; answers how many there are. `start_of` has the position that the text of a start
+/// Writes the entries in their order; returns how many there are. `start_of` has the position that the text of a start
 /// means.
 pub(super) fn write_ranked(
     file: AtomicFile,

@@ -30,7 +30,7 @@ impl<S: Source> Tree<'_, S> {
     /// Writes the tree as a game with variations to `out`, which errors call `path`. Each move is followed by a comment:
     /// its weight or its games, its share in percent, and `transposition` where the tree goes on elsewhere. Lines that
     /// would be nested in more than sixteen variations, and what is left when a game has 2000 moves, become games of their
-    /// own. Answers how many moves there are, those that lead from the start to such a line aside.
+    /// own. Returns how many moves there are, those that lead from the start to such a line aside.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::error::{At, Result};
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out`, which errors call `path`: a line for each move, two blanks further in for each
     /// half-move before it, with its weight or its games, its share in percent, and `transposition` where the tree goes
-    /// on elsewhere. Answers how many moves there are.
+    /// on elsewhere. Returns how many moves there are.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ impl Seen {
         }
     }
 
-    /// Adds a position; answers whether it was not in the set.
+    /// Adds a position; returns whether it was not in the set.
     pub(super) fn insert<P: Rules>(&mut self, known: &Known<P>) -> bool {
         match known.place {
             Some(place) => self.known.insert(place),
@@ -55,7 +55,7 @@ impl Marks {
         self.bits[(place / 64) as usize] & 1 << (place % 64) != 0
     }
 
-    /// Adds a record; answers whether it was not in the set.
+    /// Adds a record; returns whether it was not in the set.
     pub(super) fn insert(&mut self, place: u64) -> bool {
         let bit = 1 << (place % 64);
         let bits = &mut self.bits[(place / 64) as usize];

@@ -31,7 +31,7 @@ impl Index {
     /// # Errors
     ///
     /// A damaged index.
-    pub fn is_explored(&self) -> Result<bool> {
+    pub fn has_explorer_data(&self) -> Result<bool> {
         Ok(self.contents()?.is_some())
     }
 

@@ -254,7 +254,7 @@ fn outcome<'a>(about: &About, needs: &Needs) -> Result<Outcome<'a>, CountsError>
         ..Totals::default()
     };
     if needs.left_out() {
-        totals.left_out = about.left_out;
+        totals.ambiguous_castling = about.left_out;
     }
     for (name, games) in &about.filtered_by {
         let unknown = || CountsError::Sidecar(format!("unknown condition \"{name}\""));

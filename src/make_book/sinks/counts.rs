@@ -48,7 +48,7 @@ impl Sink for CountsSink<'_> {
                 let finder = counts.finder()?;
                 (Source::Identities { finder, keys }, counts.size()?.1)
             }
-            None => (Source::Keys(counts), counted.report.entries),
+            None => (Source::Keys(counts), counted.report.pairs),
         };
         let starts = counted.starts.all().map(|start| {
             let (epd, games) = start?;
@@ -84,7 +84,7 @@ impl CountsSink<'_> {
             options: counted.provenance.options.clone(),
             variant: self.options.variant.to_string(),
             plies: totals.plies,
-            left_out: totals.left_out,
+            left_out: totals.ambiguous_castling,
             null_moves: totals.null_moves,
             unplayable_variations: totals.unplayable_variations,
             castling_dropped: totals.castling_dropped,

@@ -315,7 +315,7 @@ impl<S: Source> Walk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Meets a move; answers the position after it if the tree goes on there.
+    /// Meets a move; returns the position after it if the tree goes on there.
     fn meet(
         &mut self,
         node: &Rc<Node>,
