@@ -121,6 +121,17 @@ fn an_archive_has_a_checksum_or_is_not_made() {
     }
 }
 
+#[test]
+fn the_image_names_a_directory_for_temporary_files() {
+    let file = Path::new(ROOT).join("packaging/Containerfile");
+    let text = fs::read_to_string(file).unwrap();
+    let named = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    assert_eq!(named("FROM "), Some("scratch"));
+    // The one directory that such an image has.
+    let made = named("WORKDIR ");
+    assert!(made.is_some() && named("ENV TMPDIR=") == made, "{text}");
+}
+
 /// The workflows, by name.
 fn workflows() -> Vec<(String, String)> {
     let dir = Path::new(ROOT).join(".github/workflows");
