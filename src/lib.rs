@@ -81,6 +81,7 @@ pub mod suite;
 pub mod tally;
 mod task;
 pub mod tree;
+mod walk;
 
 pub use self::{
     error::{Error, ErrorKind, ForeignFormat, Result},

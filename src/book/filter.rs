@@ -6,14 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use super::{
     entry::{Entry, write_entries},
     file::BookFile,
     foreign::begin_book,
-    lines::{Knowledge, Reached, Way},
+    lines::{PlayableMoves, contains, reached},
     merge::joined_header,
     open::Book,
     positions::{MergePolicy, Positions},
@@ -22,8 +21,9 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     position::Variant,
-    progress::Meter,
+    progress::{Meter, Portions},
     sort::Memory,
+    walk::LinesOf,
 };
 
 /// Which moves of a book are kept, and what becomes of their weights. The default keeps all.
@@ -173,20 +173,22 @@ fn write_reached(
     writer: &mut BookFile<'_>,
 ) -> Result<(u64, u64)> {
     let book = Book::of_file(copy, &memory.temp_dir)?;
-    let mut reached = Reached::none(memory.share(4));
-    {
-        let knowledge = Knowledge::within(&book, meter, 2, memory.bytes / 4)?;
-        for side in Color::ALL {
-            let (start, way) = (variant.start(), Way::LinesOf(side));
-            reached.walk(&knowledge, &start, way, &FxHashSet::default(), plies)?;
-        }
+    let mut done = Color::ALL.map(|_| Portions::new(meter));
+    let moves = PlayableMoves::within(&book, meter, memory.bytes / 4)?;
+    let (starts, memory) = ([variant.start()], memory.share(4));
+    let mut on_lines = Vec::new();
+    for (side, done) in Color::ALL.into_iter().zip(&mut done) {
+        let lines = LinesOf(&moves, side);
+        on_lines.push(reached(&lines, &starts, Some(side), plies, &memory, done)?);
     }
-    let mut kept = reached.keys();
-    let (mut positions, mut records, mut last_key) = (0, 0, None);
+    let (mut positions, mut records, mut last_key, mut is_kept) = (0, 0, None, false);
     for entry in &book {
         let entry = entry?;
-        if kept.contains(entry.key)? {
-            positions += u64::from(last_key.replace(entry.key) != Some(entry.key));
+        if last_key.replace(entry.key) != Some(entry.key) {
+            is_kept = contains(&on_lines, entry.key)?;
+            positions += u64::from(is_kept);
+        }
+        if is_kept {
             write_entries(&[entry], writer).at(out, "write")?;
             records += 1;
         }

@@ -3,7 +3,6 @@
 use std::{
     fs::{self, File},
     io::Read,
-    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -246,34 +245,9 @@ impl Book {
         Ok(Moves::new(records))
     }
 
-    /// The records of a key. The first has the number `place`.
-    pub(super) fn moves_from(&self, place: u64, key: u64) -> Result<Moves<'_>> {
-        let records = match &self.storage {
-            Storage::Memory(bytes) => {
-                let start = usize::try_from(place).expect("the bytes are in memory") * Entry::SIZE;
-                Held::Borrowed(search::records_in_memory(&bytes[start..], key))
-            }
-            Storage::File(file, len) => {
-                let records = search::records_in_file(file, *len, place, key);
-                Held::Owned(records.at(&self.path, "read")?)
-            }
-        };
-        Ok(Moves::new(records))
-    }
-
     /// That keys do not ascend, so that the book cannot be searched.
     pub(super) fn unsorted(&self) -> Error {
         Error::damaged(&self.path, "is not sorted by key: verify and fix it")
-    }
-
-    /// The number of the first record of a key among some records, `None` if there is none.
-    pub(super) fn find_in(&self, records: Range<u64>, key: u64) -> Result<Option<u64>> {
-        match &self.storage {
-            Storage::Memory(bytes) => Ok(search::find_in_memory(bytes, records, key)),
-            Storage::File(file, _) => {
-                search::find_in_file(file, records, key).at(&self.path, "read")
-            }
-        }
     }
 }
 

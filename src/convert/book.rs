@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
 use super::{
     Converted,
@@ -17,7 +17,7 @@ use crate::{
     sort::{Memory, Seen},
     suite::{self, Suite, SuiteFormat, SuiteOf},
     task,
-    tree::{Event, Limits, LinesOf, Order, Replies, Source, Tree},
+    walk::{Event, Limits, Order, Source, Tree, every_way},
 };
 
 /// Suites and tables of a book.
@@ -137,12 +137,7 @@ impl<'a> ConvertBook<'a> {
         let (mut rows, mut seen) = (0, 0);
         let mut reached = Seen::new(self.memory.share(4));
         for start in &self.starts(starts) {
-            let sources: [Box<dyn Source + '_>; 3] = [
-                Box::new(Replies(self.book)),
-                Box::new(LinesOf(self.book, Color::White)),
-                Box::new(LinesOf(self.book, Color::Black)),
-            ];
-            for source in sources {
+            for source in every_way(self.book) {
                 // Once all are there, no other walk finds more.
                 if seen < records {
                     let (found, of) = self.reached_rows(source, start, &mut reached, f)?;

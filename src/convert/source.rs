@@ -8,9 +8,8 @@ use crate::{
     book::{Book, Weights},
     error::Result,
     position::{BookMove, Keyed},
-    suite::for_white,
     tally::{Finder, MoveFilter, Scratch, Stats},
-    tree::{Source, TreeMove},
+    walk::{Source, TreeMove},
 };
 
 /// The moves of a database that are kept.
@@ -33,7 +32,7 @@ impl CountedMoves<'_> {
             let mut moves = found.moves.iter();
             moves.find(|count| count.mv == BookMove::NONE)
         });
-        let stats = arrivals.map(|count| for_white(count.stats, !pos.position().turn()));
+        let stats = arrivals.map(|count| count.stats.turned(!pos.position().turn()));
         Ok(stats)
     }
 }
@@ -52,13 +51,8 @@ impl Source for CountedMoves<'_> {
             if !self.filter.selects(turn, count.stats) || is_left_out {
                 return None;
             }
-            Some(TreeMove {
-                mv: count.mv.to_move(pos.position())?,
-                weight,
-                stats: Some(count.stats),
-                learn: 0,
-                is_known: true,
-            })
+            let mv = count.mv.to_move(pos.position())?;
+            Some(TreeMove::known(mv, weight, Some(count.stats)))
         });
         Ok(kept.collect())
     }

@@ -1,6 +1,6 @@
 //! Suites of the moves that a database or a book has.
 
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
 use super::{Suite, write::SuiteFormat};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     progress::Meter,
     sort::Memory,
     tally::Stats,
-    tree::{Source, TreeMove},
+    walk::Source,
 };
 
 /// What making a suite came to.
@@ -44,23 +44,6 @@ impl<S: Source> SuiteOf<'_, S> {
             SuiteFormat::Epd => self.write_positions(file),
         }
     }
-}
-
-/// Results of the side to move, for White.
-pub(crate) fn for_white(stats: Stats, turn: Color) -> Stats {
-    match turn {
-        Color::White => stats,
-        Color::Black => Stats {
-            wins: stats.losses,
-            draws: stats.draws,
-            losses: stats.wins,
-        },
-    }
-}
-
-/// How many games a move has; of a book, its weight.
-pub(super) fn games(mv: &TreeMove) -> u64 {
-    mv.stats.map_or(mv.weight, Stats::games)
 }
 
 impl Suite {

@@ -6,7 +6,7 @@ use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
     Suite,
-    known::{SuiteOf, Written, games},
+    known::{SuiteOf, Written},
     ranking::{Candidate, Ranking},
     too_many,
     write::{SuiteFormat, none, note_of_times, write_ranked},
@@ -17,7 +17,8 @@ use crate::{
     position::Keyed,
     progress::Portions,
     sort::Seen,
-    tree::{Source, TreeMove, move_number},
+    tree::move_number,
+    walk::{Source, TreeMove},
 };
 
 /// The most lines that are gone on from. Moves that go in circles make more lines than anyone can wait for.
@@ -50,7 +51,7 @@ impl Line {
             pos: after,
             last,
             plies: self.plies + 1,
-            games: games(mv).min(self.games),
+            games: mv.games().min(self.games),
             portion,
         }
     }
@@ -275,7 +276,7 @@ impl<S: Source> Lines<'_, S> {
         let portion = line.portion / moves.len() as f64;
         let first = stack.len();
         for mv in &moves {
-            let least = games(mv).min(line.games);
+            let least = mv.games().min(line.games);
             if least < self.band.least {
                 self.next = self.next.max(Some(least));
                 continue;

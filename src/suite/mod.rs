@@ -15,7 +15,7 @@ use std::path::Path;
 
 use shakmaty::variant::VariantPosition;
 
-pub(crate) use self::known::{SuiteOf, Written, for_white};
+pub(crate) use self::known::{SuiteOf, Written};
 use self::ranking::Ranking;
 pub(crate) use self::{
     games::{GameLine, GameLines},

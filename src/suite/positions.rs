@@ -5,7 +5,7 @@ use std::path::Path;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    known::{SuiteOf, Written, games},
+    known::{SuiteOf, Written},
     ranking::{Candidate, Ranking},
     too_many,
     write::{SuiteFormat, epd, none, note_of_times, write_ranked},
@@ -17,7 +17,7 @@ use crate::{
     progress::Portions,
     sort::{Memory, TextSorter},
     tally::Stats,
-    tree::{Source, TreeMove},
+    walk::{Source, TreeMove},
 };
 
 /// The most ways to a position that are kept apart by the positions on them.
@@ -178,7 +178,7 @@ impl Reached {
             ways.push(Way {
                 pos,
                 before,
-                weight: if is_first { games(mv) } else { 0 },
+                weight: if is_first { mv.games() } else { 0 },
                 portion: if is_first {
                     self.portion / moves as f64
                 } else {

@@ -2,12 +2,13 @@
 
 use std::ops::{Add, AddAssign};
 
+use serde::Serialize;
 use shakmaty::Color;
 
 use crate::position::BookMove;
 
 /// How many games were won, drawn and lost, seen from the side to move.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 pub struct Stats {
     /// Games that the side to move won.
     pub wins: u64,
@@ -39,6 +40,20 @@ impl Stats {
             wins,
             draws,
             losses,
+        }
+    }
+
+    /// White's results as those of a side, or those of a side as White's.
+    #[inline]
+    #[must_use]
+    pub fn turned(self, side: Color) -> Stats {
+        match side {
+            Color::White => self,
+            Color::Black => Stats {
+                wins: self.losses,
+                losses: self.wins,
+                ..self
+            },
         }
     }
 

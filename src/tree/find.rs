@@ -4,16 +4,12 @@ use std::{borrow::Cow, cell::Cell};
 
 use shakmaty::variant::VariantPosition;
 
-use super::{
-    Tree,
-    source::{Source, TreeMove},
-    walk::{Event, Limits, Order},
-};
 use crate::{
     error::Result,
     position::{Keyed, restored, stored},
     progress::Meter,
     sort::{Memory, Seen, TextSorter},
+    walk::{Event, Limits, Order, Source, Tree, TreeMove},
 };
 
 /// Positions that are wanted by their keys, and those of them that walks come to. What memory does not hold goes to

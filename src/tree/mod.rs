@@ -23,19 +23,74 @@
 //! ```
 
 mod find;
-mod games;
-mod jsonl;
 mod pgn;
-mod replace;
 mod source;
 mod text;
-mod walk;
 
-pub(crate) use self::games::{GameWriter, move_number};
-pub use self::source::Explored;
+use std::path::Path;
+
+pub(crate) use self::pgn::{GameWriter, move_number};
 pub use self::{
     find::{FoundPositions, Wanted},
-    replace::{Format, check_replaceable},
-    source::{LinesOf, Replies, Source, TreeMove, Union},
-    walk::{Branch, Event, Limits, Order, Tree},
+    source::Explored,
 };
+pub use crate::walk::{
+    Branch, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
+};
+use crate::{error::Result, output::check_first_line};
+
+/// How a tree is written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Games with variations.
+    Pgn,
+    /// Indented lines.
+    Text,
+    /// A JSON document for each position.
+    Jsonl,
+}
+
+impl Format {
+    fn begins_with(self, line: &[u8]) -> bool {
+        match self {
+            Format::Pgn => line == pgn::FIRST_LINE.as_bytes(),
+            Format::Text => line.first().is_some_and(u8::is_ascii_digit) && line.ends_with(b"%"),
+            Format::Jsonl => line.starts_with(b"{\"key\":\""),
+        }
+    }
+}
+
+/// Refuses to replace a file that is neither empty nor a tree of this format.
+///
+/// # Errors
+///
+/// A file that cannot be read or that is something else.
+pub fn check_replaceable(path: &Path, format: Format) -> Result<()> {
+    check_first_line(path, |line| format.begins_with(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_trees_of_the_same_format_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for (text, own) in [
+            ("", &[Format::Pgn, Format::Text, Format::Jsonl][..]),
+            ("[Event \"Opening tree\"]\n[Site \"?\"]\n", &[Format::Pgn]),
+            ("[Event \"Casual\"]\n", &[]),
+            ("1. e4  weight 3, 100.0%\n", &[Format::Text]),
+            ("1. my notes\n", &[]),
+            ("{\"key\":\"463b96181691fc9c\",", &[Format::Jsonl]),
+            ("{}\n", &[]),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            for format in [Format::Pgn, Format::Text, Format::Jsonl] {
+                let may = check_replaceable(&path, format).is_ok();
+                assert_eq!(may, own.contains(&format), "{text} {format:?}");
+            }
+        }
+    }
+}

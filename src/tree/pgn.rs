@@ -1,17 +1,17 @@
-//! Trees as games with variations.
+//! Writing games: trees with variations, and movetext in lines of some eighty columns.
 
-use std::{io::Write, path::Path};
-
-use shakmaty::{san::SanPlus, variant::VariantPosition};
-
-use super::{
-    Tree,
-    games::{GameWriter, move_number},
-    source::Source,
-    text::remark,
-    walk::{Branch, Event, Order},
+use std::{
+    io::{self, Write},
+    path::Path,
 };
-use crate::error::{At, Result};
+
+use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
+
+use super::text::remark;
+use crate::{
+    error::{At, Result},
+    walk::{Branch, Event, Order, Source, Tree},
+};
 
 /// How deep variations are nested. What would be deeper becomes a game of its own, because readers have limits.
 const DEEPEST: usize = 16;
@@ -72,8 +72,8 @@ impl<S: Source> Tree<'_, S> {
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
-    line: &[shakmaty::Move],
-) -> std::io::Result<()> {
+    line: &[Move],
+) -> io::Result<()> {
     let mut pos = start.clone();
     for mv in line {
         let number = move_number(&pos);
@@ -94,4 +94,130 @@ fn text(branch: &Branch<'_>) -> String {
         ""
     };
     format!("{number} {san} {{{}{transposition}}}", remark(branch))
+}
+
+/// Columns of a line of movetext.
+const WIDTH: usize = 80;
+
+/// Writes games one after the other.
+#[derive(Debug)]
+pub(crate) struct GameWriter<W> {
+    out: W,
+    /// The last word, which a bracket may still follow.
+    word: String,
+    /// Columns of the line before it.
+    column: usize,
+}
+
+impl<W: Write> GameWriter<W> {
+    pub(crate) fn new(out: W) -> GameWriter<W> {
+        GameWriter {
+            out,
+            word: String::new(),
+            column: 0,
+        }
+    }
+
+    /// Begins a game without players and result that starts from a position.
+    pub(crate) fn begin(
+        &mut self,
+        event: &str,
+        round: u64,
+        start: &VariantPosition,
+    ) -> io::Result<()> {
+        write!(
+            self.out,
+            "[Event \"{event}\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{round}\"]\n[White \"?\"]\n[Black \"?\"]\n\
+             [Result \"*\"]\n"
+        )?;
+        let variant = variant_tag(start);
+        if let Some(variant) = variant {
+            writeln!(self.out, "[Variant \"{variant}\"]")?;
+        }
+        if variant == Some(CHESS960) || *start != VariantPosition::new(start.variant()) {
+            let fen = crate::position::fen_of(start);
+            writeln!(self.out, "[SetUp \"1\"]\n[FEN \"{fen}\"]")?;
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Writes words of movetext.
+    pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
+        for word in text.split(' ') {
+            // No blank separates an opening bracket from the next word.
+            if !self.word.ends_with('(') {
+                self.flush_word()?;
+            }
+            self.word.push_str(word);
+        }
+        Ok(())
+    }
+
+    /// Begins a variation.
+    pub(crate) fn open(&mut self) -> io::Result<()> {
+        self.words("(")
+    }
+
+    /// Ends it.
+    pub(crate) fn close(&mut self) {
+        self.word.push(')');
+    }
+
+    /// Ends the game.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        self.words("*")?;
+        self.flush_word()?;
+        self.column = 0;
+        self.out.write_all(b"\n\n")
+    }
+
+    /// What it writes to, between games.
+    pub(crate) fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// Hands back what it wrote to.
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn flush_word(&mut self) -> io::Result<()> {
+        if self.word.is_empty() {
+            return Ok(());
+        }
+        if self.column > 0 && self.column + 1 + self.word.len() > WIDTH {
+            self.out.write_all(b"\n")?;
+            self.column = 0;
+        } else if self.column > 0 {
+            self.out.write_all(b" ")?;
+            self.column += 1;
+        }
+        self.out.write_all(self.word.as_bytes())?;
+        self.column += self.word.len();
+        self.word.clear();
+        Ok(())
+    }
+}
+
+/// The number of a move as movetext has it: `12.`, or `12...` for a move of Black where it must be said.
+pub(crate) fn move_number(pos: &VariantPosition) -> String {
+    let dots = if pos.turn().is_white() { "." } else { "..." };
+    format!("{}{dots}", pos.fullmoves())
+}
+
+const CHESS960: &str = "Chess960";
+
+/// The value of the `Variant` tag, if there is to be one.
+fn variant_tag(start: &VariantPosition) -> Option<&'static str> {
+    Some(match start {
+        VariantPosition::Chess(pos) if pos.castles().mode().is_chess960() => CHESS960,
+        VariantPosition::Chess(_) => return None,
+        VariantPosition::Atomic(_) => "Atomic",
+        VariantPosition::Antichess(_) => "Antichess",
+        VariantPosition::KingOfTheHill(_) => "King of the Hill",
+        VariantPosition::ThreeCheck(_) => "Three-check",
+        VariantPosition::Crazyhouse(_) => "Crazyhouse",
+        VariantPosition::RacingKings(_) => "Racing Kings",
+        VariantPosition::Horde(_) => "Horde",
+    })
 }

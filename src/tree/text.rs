@@ -1,16 +1,20 @@
-//! Trees as indented text.
+//! Trees as indented text and as JSON lines.
 
-use std::{io::Write, path::Path};
-
-use shakmaty::san::SanPlus;
-
-use super::{
-    Tree,
-    games::move_number,
-    source::Source,
-    walk::{Branch, Event, Order},
+use std::{
+    io::{self, Write},
+    path::Path,
 };
-use crate::error::{At, Result};
+
+use serde::Serialize;
+use shakmaty::{san::SanPlus, variant::VariantPosition};
+
+use super::pgn::move_number;
+use crate::{
+    error::{At, Result},
+    position::{Keyed, uci},
+    tally::Stats,
+    walk::{Branch, Event, Order, Source, Tree},
+};
 
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out`, which errors call `path`: a line for each move, two blanks further in for each
@@ -57,5 +61,97 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
             stats.wins, stats.draws, stats.losses
         ),
         None => format!("weight {}, {share}", mv.weight),
+    }
+}
+
+/// A position of a tree and the moves that are known there.
+#[derive(Serialize)]
+struct Line {
+    key: String,
+    fen: String,
+    /// Half-moves from the start.
+    ply: usize,
+    moves: Vec<LineMove>,
+}
+
+#[derive(Serialize)]
+struct LineMove {
+    uci: String,
+    san: String,
+    weight: u64,
+    /// The share of the weights of the position, in percent.
+    probability: f64,
+    #[serde(flatten)]
+    stats: Option<Stats>,
+    /// Whether the source has the move.
+    known: bool,
+    /// Whether the position after it has a line elsewhere.
+    transposition: bool,
+}
+
+impl Line {
+    fn new(pos: &Keyed<VariantPosition>, ply: usize) -> Line {
+        let fen = crate::position::fen_of(pos.position());
+        Line {
+            key: format!("{:016x}", pos.key()),
+            fen: fen.to_string(),
+            ply,
+            moves: Vec::new(),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut text = serde_json::to_vec(self)?;
+        text.push(b'\n');
+        out.write_all(&text)
+    }
+}
+
+impl LineMove {
+    fn new(branch: &Branch<'_>) -> LineMove {
+        let pos = branch.pos.position();
+        LineMove {
+            uci: uci(pos, branch.mv.mv),
+            san: SanPlus::from_move(pos.clone(), branch.mv.mv).to_string(),
+            weight: branch.mv.weight,
+            probability: branch.share,
+            stats: branch.mv.stats,
+            known: branch.mv.is_known,
+            transposition: branch.is_transposition,
+        }
+    }
+}
+
+impl<S: Source> Tree<'_, S> {
+    /// Writes the tree to `out`, which errors call `path`: a JSON document on a line for each position with its moves.
+    /// Answers how many moves there are.
+    ///
+    /// # Errors
+    ///
+    /// What the source answers, or an output that cannot be written.
+    pub fn write_jsonl(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
+        let mut moves = 0;
+        let mut line: Option<Line> = None;
+        self.walk(Order::Positions, &mut |event| {
+            match event {
+                Event::Position { pos, ply } => {
+                    if let Some(line) = line.replace(Line::new(pos, ply)) {
+                        line.write(out).at(path, "write")?;
+                    }
+                }
+                Event::Move(branch) => {
+                    moves += 1;
+                    if let Some(line) = &mut line {
+                        line.moves.push(LineMove::new(&branch));
+                    }
+                }
+                Event::Game(_) | Event::Open | Event::Close => {}
+            }
+            Ok(())
+        })?;
+        if let Some(line) = line {
+            line.write(out).at(path, "write")?;
+        }
+        Ok(moves)
     }
 }

@@ -8,6 +8,7 @@ use std::{
     collections::BTreeMap,
     io::{self, BufWriter, Write},
     path::Path,
+    slice,
 };
 
 use rustc_hash::FxHashSet;
@@ -22,15 +23,16 @@ use super::{
     entry::{Entry, write_entries},
     file::BookFile,
     header::{self, HeaderError, split_checksum, with_checksum},
-    lines::{AscendingKeys, Knowledge, Reached, Way},
+    lines::{PlayableMoves, contains, reached},
     open::Book,
 };
 use crate::{
     error::{At, Result},
     output::AtomicFile,
-    position::{Variant, key},
-    progress::Meter,
-    sort::Memory,
+    position::{Keyed, Variant, key},
+    progress::{Meter, Portions},
+    sort::{Memory, Seen},
+    walk::{Replies, Source, TreeMove, every_way},
 };
 
 /// Changes of one position.
@@ -120,10 +122,10 @@ pub fn edit_book(
         first.write(&book, temp_dir, &mut kept, meter)?;
         let copy = kept.into_inner().map_err(io::IntoInnerError::into_error);
         let copy = Book::of_file(copy.at(temp_dir, "write a temporary file in")?, temp_dir)?;
-        let walked = Walked::new(&book, &copy, &removed, variant, memory, meter)?;
+        let orphans = Orphans::new(&book, &copy, &removed, variant, memory, meter)?;
         let second = Rewrite {
             positions: Edited::new(),
-            orphans: Some(walked.orphans()),
+            orphans: Some(orphans),
             without_null: false,
         };
         let written = second.write(&copy, &target, &mut writer, meter)?;
@@ -138,11 +140,11 @@ pub fn edit_book(
 }
 
 /// The changes to the records of a book.
-struct Rewrite<'a> {
+struct Rewrite {
     /// Positions whose records are replaced.
     positions: Edited,
     /// Positions whose records are removed.
-    orphans: Option<Orphans<'a>>,
+    orphans: Option<Orphans>,
     /// Whether to omit the null records, which hold a header.
     without_null: bool,
 }
@@ -156,7 +158,7 @@ struct Written {
     orphans: u64,
 }
 
-impl Rewrite<'_> {
+impl Rewrite {
     /// Writes the records in their order.
     fn write(
         mut self,
@@ -197,11 +199,11 @@ impl Rewrite<'_> {
     }
 
     /// Whether the records of a position that does not change stay.
-    fn keeps(&mut self, key: u64, written: &mut Written) -> Result<bool> {
+    fn keeps(&self, key: u64, written: &mut Written) -> Result<bool> {
         if key == 0 {
             return Ok(!self.without_null);
         }
-        let is_orphan = match &mut self.orphans {
+        let is_orphan = match &self.orphans {
             Some(orphans) => orphans.contains(key)?,
             None => false,
         };
@@ -210,13 +212,13 @@ impl Rewrite<'_> {
     }
 }
 
-/// The positions that walks from removed positions reach, and those that walks from the starting position still reach.
-struct Walked {
-    from_removed: Reached,
-    still_reached: Vec<Reached>,
+/// The positions that removed ones led to, and those that lines from the starting position still reach.
+struct Orphans {
+    from_removed: Seen,
+    still_reached: Vec<Seen>,
 }
 
-impl Walked {
+impl Orphans {
     /// `after` is the book without the removed positions.
     fn new(
         before: &Book,
@@ -225,64 +227,48 @@ impl Walked {
         variant: Variant,
         memory: &Memory,
         meter: &Meter,
-    ) -> Result<Walked> {
-        let mut from_removed = Reached::none(memory.share(8));
-        {
-            let knowledge = Knowledge::within(before, meter, 1, memory.bytes / 4)?;
-            for pos in removed {
-                from_removed.walk(
-                    &knowledge,
-                    pos,
-                    Way::Followed,
-                    &FxHashSet::default(),
-                    u16::MAX,
-                )?;
-            }
+    ) -> Result<Orphans> {
+        let share = memory.share(8);
+        let mut done = Portions::new(meter);
+        let moves = PlayableMoves::within(before, meter, memory.bytes / 4)?;
+        let from_removed = reached(&Replies(moves), removed, None, u16::MAX, &share, &mut done)?;
+        let mut done = [(); 3].map(|()| Portions::new(meter));
+        let moves = PlayableMoves::within(after, meter, memory.bytes / 4)?;
+        let closed = removed.iter().map(key).collect();
+        let start = [variant.start()];
+        let mut still_reached = Vec::new();
+        let sides = [None, Some(Color::White), Some(Color::Black)];
+        for ((source, side), done) in every_way(&moves).into_iter().zip(sides).zip(&mut done) {
+            let source = Without {
+                source,
+                closed: &closed,
+            };
+            still_reached.push(reached(&source, &start, side, u16::MAX, &share, done)?);
         }
-        let closed: FxHashSet<u64> = removed.iter().map(key).collect();
-        let knowledge = Knowledge::within(after, meter, 3, memory.bytes / 4)?;
-        let ways = [
-            Way::LinesOf(Color::White),
-            Way::LinesOf(Color::Black),
-            Way::Followed,
-        ];
-        let still_reached = ways.map(|way| {
-            let mut reached = Reached::none(memory.share(8));
-            reached.walk(&knowledge, &variant.start(), way, &closed, u16::MAX)?;
-            Ok(reached)
-        });
-        Ok(Walked {
+        Ok(Orphans {
             from_removed,
-            still_reached: still_reached.into_iter().collect::<Result<_>>()?,
+            still_reached,
         })
     }
 
-    fn orphans(&self) -> Orphans<'_> {
-        Orphans {
-            from_removed: self.from_removed.keys(),
-            still_reached: self.still_reached.iter().map(Reached::keys).collect(),
-        }
+    /// Whether only removed positions led to the position of a key.
+    fn contains(&self, key: u64) -> Result<bool> {
+        Ok(contains(slice::from_ref(&self.from_removed), key)? && !contains(&self.still_reached, key)?)
     }
 }
 
-/// The positions that only removed ones led to.
-struct Orphans<'a> {
-    from_removed: AscendingKeys<'a>,
-    still_reached: Vec<AscendingKeys<'a>>,
+/// A source that does not go on from some positions.
+struct Without<'a, S> {
+    source: S,
+    closed: &'a FxHashSet<u64>,
 }
 
-impl Orphans<'_> {
-    /// Whether a key is that of an orphan. Keys must be asked for in ascending order.
-    fn contains(&mut self, key: u64) -> Result<bool> {
-        if !self.from_removed.contains(key)? {
-            return Ok(false);
+impl<S: Source> Source for Without<'_, S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        match self.closed.contains(&pos.key()) {
+            true => Ok(Vec::new()),
+            false => self.source.moves(pos),
         }
-        for reached in &mut self.still_reached {
-            if reached.contains(key)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 

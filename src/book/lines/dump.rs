@@ -3,14 +3,15 @@
 use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
-use shakmaty::{Color, san::SanPlus};
+use shakmaty::{Color, Move, Position, san::SanPlus, variant::VariantPosition};
 
-use super::knowledge::{Knowledge, LikelyMove, Reply};
+use super::PlayableMoves;
 use crate::{
     book::open::Book,
     error::Error,
-    position::{Keyed, Rules, uci},
-    progress::Meter,
+    position::{Keyed, uci},
+    progress::{Meter, Portions},
+    walk::{LinesOf, Source, TreeMove},
 };
 
 /// Why lines cannot be written.
@@ -31,16 +32,18 @@ pub enum DumpError {
 /// # Errors
 ///
 /// A book that cannot be read or whose keys do not ascend, or an output that cannot be written.
-pub fn write<P: Rules>(
+pub fn write(
     book: &Book,
     side: Color,
-    start: P,
+    start: VariantPosition,
     out: impl Write,
     meter: &Meter,
 ) -> Result<(), DumpError> {
+    let done = Portions::new(meter);
     LineWriter {
-        knowledge: Knowledge::new(book, meter, 1)?,
+        moves: LinesOf(PlayableMoves::new(book, meter)?, side),
         side,
+        done,
         out,
         path: Vec::new(),
         on_path: FxHashMap::default(),
@@ -51,21 +54,24 @@ pub fn write<P: Rules>(
 }
 
 /// A position on the present line and the moves from it that are still to be made.
-struct Node<P> {
-    pos: Keyed<P>,
-    /// The next ones last.
-    moves: Vec<LikelyMove>,
+struct Node {
+    pos: Keyed<VariantPosition>,
+    /// Each with how often it would be chosen, from 0 to 1. The next ones last.
+    moves: Vec<(Move, f64)>,
     /// Whether any move led on from here.
     has_moves: bool,
+    /// How much of all lines is likely to go on with each move.
+    portion: f64,
     /// The move that the line goes on with.
-    current: Option<LikelyMove>,
+    current: Option<(Move, f64)>,
 }
 
-struct LineWriter<'a, P, W> {
-    knowledge: Knowledge<'a>,
+struct LineWriter<'a, W> {
+    moves: LinesOf<PlayableMoves<'a>>,
     side: Color,
+    done: Portions<'a>,
     out: W,
-    path: Vec<Node<P>>,
+    path: Vec<Node>,
     /// The ply of each position on the present line.
     on_path: FxHashMap<u64, usize>,
     /// The line and the ply where a position first occurred.
@@ -73,51 +79,47 @@ struct LineWriter<'a, P, W> {
     line: u64,
 }
 
-impl<P: Rules, W: Write> LineWriter<'_, P, W> {
-    fn write(mut self, start: P) -> Result<(), DumpError> {
-        self.enter(Keyed::new(start))?;
+impl<W: Write> LineWriter<'_, W> {
+    fn write(mut self, start: VariantPosition) -> Result<(), DumpError> {
+        self.enter(Keyed::new(start), 1.0)?;
         while let Some(node) = self.path.last_mut() {
             let Some(choice) = node.moves.pop() else {
                 self.leave()?;
                 continue;
             };
             node.current = Some(choice);
+            let portion = node.portion;
             let mut after = node.pos.clone();
-            after.play(choice.mv);
+            after.play(choice.0);
             let key = after.key();
             if let Some(ply) = self.on_path.get(&key) {
                 let note = format!("{{cycle: ply={ply}}}");
-                self.write_line(&note)?;
+                self.write_line(&note, portion)?;
             } else if let Some((line, ply)) = self.seen.get(&key) {
                 let note = format!("{{trans: line={line}, ply={ply}}}");
-                self.write_line(&note)?;
+                self.write_line(&note, portion)?;
             } else {
-                self.enter(after)?;
+                self.enter(after, portion)?;
             }
         }
         Ok(self.out.flush()?)
     }
 
-    fn enter(&mut self, pos: Keyed<P>) -> Result<(), Error> {
+    fn enter(&mut self, pos: Keyed<VariantPosition>, portion: f64) -> Result<(), Error> {
         let ply = self.path.len();
         self.on_path.insert(pos.key(), ply);
         self.seen.insert(pos.key(), (self.line, ply));
-        let mut moves = if pos.position().turn() == self.side {
-            self.knowledge
-                .choices(&self.knowledge.look_up(pos.clone())?)?
-        } else {
-            let mut replies = self.knowledge.replies(&pos)?;
-            replies.sort_by_cached_key(|reply| uci(pos.position(), reply.mv));
-            let choice = |reply: Reply<P>| LikelyMove {
-                mv: reply.mv,
-                share: 0.0,
-            };
-            replies.into_iter().map(choice).collect()
-        };
-        moves.reverse();
+        let mut known = self.moves.moves(&pos)?;
+        if pos.position().turn() != self.side {
+            known.sort_by_cached_key(|reply| uci(pos.position(), reply.mv));
+        }
+        let sum: u64 = known.iter().map(|mv| mv.weight).sum();
+        let with_share = |mv: &TreeMove| (mv.mv, mv.weight as f64 / sum as f64);
+        let moves: Vec<(Move, f64)> = known.iter().rev().map(with_share).collect();
         self.path.push(Node {
-            has_moves: !moves.is_empty(),
             pos,
+            has_moves: !moves.is_empty(),
+            portion: portion / moves.len().max(1) as f64,
             moves,
             current: None,
         });
@@ -132,24 +134,26 @@ impl<P: Rules, W: Write> LineWriter<'_, P, W> {
         self.on_path.remove(&node.pos.key());
         let is_end = !node.has_moves && node.pos.position().turn() != self.side;
         if is_end && !self.path.is_empty() {
-            self.write_line("")?;
+            self.write_line("", node.portion)?;
         }
         Ok(())
     }
 
-    fn write_line(&mut self, note: &str) -> io::Result<()> {
+    /// Writes the present line, which is a portion of all.
+    fn write_line(&mut self, note: &str, portion: f64) -> io::Result<()> {
+        self.done.add(portion);
         write!(self.out, "{}: ", self.line)?;
         for (ply, node) in self.path.iter().enumerate() {
-            let Some(choice) = node.current else {
+            let Some((mv, share)) = node.current else {
                 continue;
             };
             if ply % 2 == 0 {
                 write!(self.out, "{}. ", ply / 2 + 1)?;
             }
-            let san = SanPlus::from_move(node.pos.position().clone(), choice.mv);
+            let san = SanPlus::from_move(node.pos.position().clone(), mv);
             write!(self.out, "{san}")?;
             if node.pos.position().turn() == self.side {
-                write!(self.out, "{{{:.0}%}}", 100.0 * choice.share)?;
+                write!(self.out, "{{{:.0}%}}", 100.0 * share)?;
             }
             write!(self.out, " ")?;
         }
@@ -163,7 +167,7 @@ impl<P: Rules, W: Write> LineWriter<'_, P, W> {
 mod tests {
     use std::collections::HashSet;
 
-    use shakmaty::{Chess, Move, Position};
+    use shakmaty::Chess;
 
     use super::*;
     use crate::{
@@ -171,7 +175,7 @@ mod tests {
             Entry,
             lines::{Lines, Reachable, count, reachable},
         },
-        position::{BookMove, from_text, key, read_move},
+        position::{BookMove, Variant, from_text, key, read_move},
     };
 
     /// A book of lines, every move with weight 1.
@@ -201,7 +205,14 @@ mod tests {
 
     fn dumped(book: &Book, side: Color) -> Vec<String> {
         let mut out = Vec::new();
-        write(book, side, Chess::default(), &mut out, &Meter::default()).unwrap();
+        write(
+            book,
+            side,
+            Variant::Standard.start(),
+            &mut out,
+            &Meter::default(),
+        )
+        .unwrap();
         String::from_utf8(out)
             .unwrap()
             .lines()
@@ -335,7 +346,7 @@ mod tests {
             write(
                 &book,
                 Color::White,
-                Chess::default(),
+                Variant::Standard.start(),
                 Vec::new(),
                 &Meter::default()
             )

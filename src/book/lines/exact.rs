@@ -8,13 +8,17 @@
 //! that of polyglot's move generator. It goes through a list of the pieces of a side: each piece keeps its
 //! place, and the last of the list takes the place of a captured one.
 
-use shakmaty::{ByColor, Chess, Color, Move, Position, Role, Square};
+use shakmaty::{ByColor, Color, Move, Position, Role, Square, variant::VariantPosition};
 
-use super::{
-    knowledge::{Knowledge, Known},
-    seen::{Marks, Seen},
+use super::{PlayableMoves, fingerprint};
+use crate::{
+    book::open::Book,
+    error::Result,
+    position::{Keyed, Variant},
+    progress::{Meter, Portions},
+    sort::{Memory, Seen},
+    walk::{LinesOf, Source},
 };
-use crate::{book::open::Book, error::Result, position::Keyed, progress::Meter};
 
 /// The positions that can be reached when a side makes any move it likes against replies after which
 /// the book has a move.
@@ -33,22 +37,26 @@ pub struct Reachable {
 ///
 /// A book that cannot be read, or whose keys do not ascend.
 pub fn reachable(book: &Book, meter: &Meter) -> Result<Reachable> {
-    let mut walk = Walk {
-        knowledge: Knowledge::new(book, meter, 2)?,
-        noted: Vec::new(),
-        reached: ByColor::new_with(|_| Marks::new(book)),
-    };
-    for (side, moves) in [
+    let walks = [
         (Color::White, OwnMoves::OfTheBook),
         (Color::Black, OwnMoves::OfTheBook),
         (Color::White, OwnMoves::Any),
         (Color::Black, OwnMoves::Any),
-    ] {
-        walk.go(side, moves)?;
+    ];
+    let done = walks.map(|_| Portions::new(meter));
+    let mut walk = Walk {
+        moves: PlayableMoves::new(book, meter)?,
+        noted: Vec::new(),
+        reached: Seen::new(Memory::default().share(2)),
+        found: ByColor::default(),
+    };
+    for ((side, moves), mut done) in walks.into_iter().zip(done) {
+        walk.go(side, moves, &mut done)?;
+        done.finish();
     }
     Ok(Reachable {
-        white: walk.reached.white.len(),
-        black: walk.reached.black.len(),
+        white: walk.found.white,
+        black: walk.found.black,
     })
 }
 
@@ -62,13 +70,13 @@ enum OwnMoves {
 /// A position with the pieces of both sides in the order in which polyglot keeps them.
 #[derive(Clone)]
 struct Listed {
-    pos: Keyed<Chess>,
+    pos: Keyed<VariantPosition>,
     pieces: ByColor<Vec<Square>>,
 }
 
 impl Listed {
     fn start() -> Listed {
-        let pos = Chess::default();
+        let pos = Variant::Standard.start();
         let pieces = ByColor::new_with(|color| {
             let board = pos.board();
             let king = board.king_of(color);
@@ -164,81 +172,84 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
 struct Node {
     at: Listed,
     moves: Vec<Move>,
+    /// How much of the walk is likely to be after each move.
+    portion: f64,
 }
 
 struct Walk<'a> {
-    knowledge: Knowledge<'a>,
+    moves: PlayableMoves<'a>,
     /// The keys noted for each ply of the path, by this walk or an earlier one.
     noted: Vec<Option<u64>>,
     /// The positions in which a side was to move, known to the book.
-    reached: ByColor<Marks>,
+    reached: Seen,
+    /// How many these are.
+    found: ByColor<u64>,
 }
 
 impl Walk<'_> {
-    fn go(&mut self, side: Color, own: OwnMoves) -> Result<()> {
-        let mut seen = Seen::new(self.knowledge.book());
+    fn go(&mut self, side: Color, own: OwnMoves, done: &mut Portions<'_>) -> Result<()> {
+        let mut seen = Seen::new(Memory::default().share(2));
         let mut path: Vec<Node> = Vec::new();
-        path.extend(self.enter(Listed::start(), 0, side, own, &mut seen)?);
-        while let Some(node) = path.last_mut() {
-            let Some(mv) = node.moves.pop() else {
-                path.pop();
-                continue;
-            };
-            let mut after = node.at.clone();
-            after.play(mv);
-            let ply = path.len();
-            path.extend(self.enter(after, ply, side, own, &mut seen)?);
+        let mut next = Some((Listed::start(), 1.0));
+        while let Some((at, portion)) = next {
+            let moves = self.enter(&at, path.len(), side, own, &mut seen)?;
+            if moves.is_empty() {
+                done.add(portion);
+            }
+            let portion = portion / moves.len() as f64;
+            path.push(Node { at, moves, portion });
+            while path.pop_if(|node| node.moves.is_empty()).is_some() {}
+            next = path.last_mut().and_then(|node| {
+                let mut after = node.at.clone();
+                after.play(node.moves.pop()?);
+                Some((after, node.portion))
+            });
         }
         Ok(())
     }
 
-    /// Enters a position, and expands it if it is unseen.
+    /// Enters a position; returns its moves if it is unseen, the next last.
     fn enter(
         &mut self,
-        at: Listed,
+        at: &Listed,
         ply: usize,
         side: Color,
         own: OwnMoves,
         seen: &mut Seen,
-    ) -> Result<Option<Node>> {
+    ) -> Result<Vec<Move>> {
         let key = at.pos.key();
         if self.noted[..ply.min(self.noted.len())].contains(&Some(key)) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         if self.noted.len() <= ply {
             self.noted.resize(ply + 1, None);
         }
-        let known = self.knowledge.look_up(at.pos.clone())?;
         let ours = at.pos.position().turn() == side;
         if ours || own == OwnMoves::OfTheBook {
             self.noted[ply] = Some(key);
-            if !seen.insert(&known) {
-                return Ok(None);
+            if !seen.insert(fingerprint(key))? {
+                return Ok(Vec::new());
             }
         }
-        let mut moves = if !ours {
-            self.replies(&at)?
-        } else {
-            if let Some(place) = known.place {
-                self.reached.get_mut(side).insert(place);
+        if ours && self.moves.has_records(key)? && self.reached.insert(fingerprint(key))? {
+            *self.found.get_mut(side) += 1;
+        }
+        let mut moves = match (ours, own) {
+            (false, _) => self.replies(at)?,
+            (true, OwnMoves::OfTheBook) => {
+                let moves = self.moves.moves(&at.pos)?;
+                moves.into_iter().map(|mv| mv.mv).collect()
             }
-            match own {
-                OwnMoves::OfTheBook => self.moves_of_the_book(&known)?,
-                OwnMoves::Any => at.moves(),
-            }
+            (true, OwnMoves::Any) => at.moves(),
         };
         moves.reverse();
-        Ok(Some(Node { at, moves }))
-    }
-
-    fn moves_of_the_book(&self, known: &Known<Chess>) -> Result<Vec<Move>> {
-        let choices = self.knowledge.choices(known)?;
-        Ok(choices.into_iter().map(|choice| choice.mv).collect())
+        Ok(moves)
     }
 
     /// The replies after which the book has a move.
     fn replies(&self, at: &Listed) -> Result<Vec<Move>> {
-        let replies = self.knowledge.replies(&at.pos)?;
+        let ours = !at.pos.position().turn();
+        let replies = LinesOf(&self.moves, ours).moves(&at.pos)?;
         let known: Vec<Move> = replies.into_iter().map(|reply| reply.mv).collect();
         if known.len() < 2 {
             return Ok(known);

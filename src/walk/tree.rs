@@ -1,20 +1,13 @@
 //! Going through a tree, each position once.
 
-mod expansion;
-mod limits;
-#[cfg(test)]
-mod tests;
-
 use std::rc::Rc;
 
 use shakmaty::{Move, variant::VariantPosition};
 
-pub use self::limits::Limits;
-use self::{
-    expansion::{AfterMove, Expansion},
-    limits::KeptMove,
+use super::{
+    KeptMove, Limits, Source, TreeMove,
+    levels::{AfterMove, Expansion},
 };
-use super::source::{Source, TreeMove};
 use crate::{
     error::Result,
     position::Keyed,
@@ -95,7 +88,7 @@ impl<'a, S: Source> Tree<'a, S> {
     }
 
     /// Where it starts.
-    pub(super) fn start(&self) -> &VariantPosition {
+    pub(crate) fn start(&self) -> &VariantPosition {
         &self.start
     }
 

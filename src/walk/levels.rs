@@ -1,18 +1,84 @@
-//! Where a tree goes on: after one of the moves that lead to a position, and nowhere else.
+//! Going from level to level, and where a tree goes on: after one of the moves that lead to a position, and nowhere else.
 
 use shakmaty::{Move, variant::VariantPosition};
 
-use super::limits::Limits;
+use super::{Limits, Source};
 use crate::{
     error::Result,
     position::{BookMove, Keyed, restored, stored},
     progress::{Meter, Portions},
     sort::{ByteRun, Seen},
-    tree::source::Source,
 };
 
 /// Bytes of the positions of a level that stay in memory.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
+
+/// A move that [`levels`] meets.
+pub(crate) struct Arrival<'a> {
+    pub before: &'a Keyed<VariantPosition>,
+    pub mv: Move,
+    pub after: &'a Keyed<VariantPosition>,
+    /// Whether no move met before leads to the same position.
+    pub is_new: bool,
+}
+
+/// Meets the moves of all positions that are fewer half-moves than those of the limits from the starts, but for the last,
+/// level by level: each position first where it is reached soonest. Returns the positions by their
+/// [fingerprints](place).
+pub(crate) fn levels(
+    source: &impl Source,
+    starts: &[VariantPosition],
+    limits: &Limits,
+    done: &mut Portions<'_>,
+    f: &mut dyn FnMut(Arrival<'_>) -> Result<()>,
+) -> Result<Seen> {
+    let mut met = Seen::new(limits.memory.share(4));
+    let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
+    let mut waiting = level();
+    for start in starts {
+        if met.insert(place(&Keyed::new(start.clone())))? {
+            wait(&mut waiting, start, 1.0 / starts.len() as f64)?;
+        }
+    }
+    for ply in 1..limits.plies() {
+        let mut next = level();
+        let mut texts = waiting.reader(0);
+        while let Some(text) = texts.read_text()? {
+            let (pos, portion) = waited(&text, &starts[0]);
+            let Some(before) = pos.map(Keyed::new) else {
+                done.add(portion);
+                continue;
+            };
+            let choices = limits.choices(source, &before, portion)?;
+            if choices.is_empty() {
+                done.add(portion);
+            }
+            for choice in choices {
+                let mv = choice.mv.mv;
+                let mut after = before.clone();
+                after.play(mv);
+                let is_new = met.insert(place(&after))?;
+                f(Arrival {
+                    before: &before,
+                    mv,
+                    after: &after,
+                    is_new,
+                })?;
+                if is_new && ply + 1 < limits.plies() {
+                    wait(&mut next, after.position(), choice.portion)?;
+                } else {
+                    done.add(choice.portion);
+                }
+            }
+        }
+        waiting = next;
+        if waiting.len() == 0 {
+            break;
+        }
+    }
+    done.finish();
+    Ok(met)
+}
 
 /// What is after a move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -45,62 +111,21 @@ impl Expansion {
         limits: &Limits,
         meter: &Meter,
     ) -> Result<Expansion> {
-        if limits.max_ply.is_some() {
-            return Expansion::soonest(source, start, limits, meter);
+        if limits.max_ply.is_none() {
+            let mut met = Seen::new(limits.memory.share(2));
+            met.insert(place(&Keyed::new(start.clone())))?;
+            let plies = limits.plies();
+            return Ok(Expansion::First { met, plies });
         }
-        let mut met = Seen::new(limits.memory.share(2));
-        met.insert(place(&Keyed::new(start.clone())))?;
-        let plies = limits.plies();
-        Ok(Expansion::First { met, plies })
-    }
-
-    /// Walks level by level to all positions that the tree goes on from.
-    fn soonest(
-        source: &impl Source,
-        start: &VariantPosition,
-        limits: &Limits,
-        meter: &Meter,
-    ) -> Result<Expansion> {
-        let mut done = Portions::new(meter);
-        let mut met = Seen::new(limits.memory.share(4));
         let mut moves = Seen::new(limits.memory.share(4));
-        met.insert(place(&Keyed::new(start.clone())))?;
-        let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
-        let mut waiting = level();
-        wait(&mut waiting, start, 1.0)?;
-        for ply in 1..limits.plies() {
-            let mut next = level();
-            let mut texts = waiting.reader(0);
-            while let Some(text) = texts.read_text()? {
-                let (pos, portion) = waited(&text, start);
-                let Some(pos) = pos.map(Keyed::new) else {
-                    done.add(portion);
-                    continue;
-                };
-                let choices = limits.choices(source, &pos, portion)?;
-                if choices.is_empty() {
-                    done.add(portion);
-                }
-                for choice in choices {
-                    let mut after = pos.clone();
-                    after.play(choice.mv.mv);
-                    let is_new = met.insert(place(&after))?;
-                    if is_new {
-                        moves.insert(way(&pos, choice.mv.mv))?;
-                    }
-                    if is_new && ply + 1 < limits.plies() {
-                        wait(&mut next, after.position(), choice.portion)?;
-                    } else {
-                        done.add(choice.portion);
-                    }
-                }
+        let mut done = Portions::new(meter);
+        let starts = std::slice::from_ref(start);
+        let met = levels(source, starts, limits, &mut done, &mut |arrival| {
+            if arrival.is_new {
+                moves.insert(way(arrival.before, arrival.mv))?;
             }
-            waiting = next;
-            if waiting.len() == 0 {
-                break;
-            }
-        }
-        done.finish();
+            Ok(())
+        })?;
         Ok(Expansion::Soonest { met, moves })
     }
 
