@@ -228,7 +228,7 @@ fn books(c: &mut Criterion) {
             b.iter(|| {
                 let maker = BookMaker::new(&counts, &filter, &weights).unwrap();
                 let mut file = AtomicFile::create(&path).unwrap();
-                maker.write(None, &mut file).unwrap();
+                maker.write(None, &mut file, &std::env::temp_dir()).unwrap();
                 file.commit().unwrap();
             });
         });

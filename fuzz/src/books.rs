@@ -92,7 +92,7 @@ fn book(bytes: &[u8]) {
     }
     let _ = book.moves_of(&Variant::Crazyhouse.start()).unwrap().len();
     mended(&room, &path, bytes);
-    headers(&room, &path, bytes);
+    headers(&room, bytes);
     if is_sorted && book.len() <= MOST_RECORDS_OF_LINES {
         walked(&book);
         grown(&book);
@@ -123,14 +123,13 @@ fn mended(room: &Room, path: &Path, bytes: &[u8]) {
 }
 
 /// Changing the header leaves the records alone.
-fn headers(room: &Room, path: &Path, bytes: &[u8]) {
-    let copy = room.path("headed.bin");
-    let text = header::create(&["normal"], "a\nb").unwrap();
-    if header::write(&text, path, &copy).is_ok() {
-        assert_eq!(header::read(&copy).unwrap(), text);
-        let bare = room.path("bare.bin");
-        header::delete(&copy, &bare).unwrap();
-        let bare = std::fs::read(bare).unwrap();
+fn headers(room: &Room, bytes: &[u8]) {
+    let copy = room.file("headed.bin", bytes);
+    if header::update(&copy, None, Some("a\nb")).is_ok() {
+        let text = header::read(&copy).unwrap();
+        assert_eq!(header::parse(&text).unwrap().comment, "a\nb");
+        header::remove(&copy).unwrap();
+        let bare = std::fs::read(copy).unwrap();
         assert!(bytes.ends_with(&bare));
         assert!(
             bare.chunks_exact(16)
@@ -146,7 +145,13 @@ fn walked(book: &Book) {
     let _ = lines::reachable(book, &Meter::default()).unwrap();
     for side in [Color::White, Color::Black] {
         let mut out = Bounded(MOST_OF_LINES);
-        let _ = lines::write(book, side, Chess::default(), &mut out, &Meter::default());
+        let _ = lines::write(
+            book,
+            side,
+            Variant::Standard.start(),
+            &mut out,
+            &Meter::default(),
+        );
     }
 }
 

@@ -1,10 +1,11 @@
 //! What differs between two books.
 
+use std::iter::{self, Peekable};
+
 use super::{
-    entry::Entry,
-    moves::as_the_format_says,
     open::Book,
     positions::{MergePolicy, PositionEntries, Positions},
+    records::{Entry, as_the_format_says},
 };
 use crate::{
     error::Result,
@@ -63,15 +64,7 @@ pub struct MoveRecords {
     pub learn: u32,
 }
 
-/// The positions that differ, in the order of their keys.
-pub struct Differences<'a> {
-    first: Positions<'a>,
-    second: Positions<'a>,
-    next_first: Option<PositionEntries>,
-    next_second: Option<PositionEntries>,
-}
-
-/// Compares two books, whatever their headers say and in whatever order they have the moves of a position. Reads both
+/// Compares two books: the positions that differ, in the order of their keys, whatever their headers say and in whatever order they have the moves of a position. Reads both
 /// once while the answer is read; `meter` shows the progress.
 ///
 /// # Errors
@@ -91,51 +84,36 @@ pub struct Differences<'a> {
 /// assert_eq!(differences(&a, &a, &meter).count(), 0);
 /// # Ok::<(), polybook::Error>(())
 /// ```
-pub fn differences<'a>(first: &'a Book, second: &'a Book, meter: &'a Meter) -> Differences<'a> {
-    let positions = |book| Positions::new([book], MergePolicy::Sum, meter);
-    Differences {
-        first: positions(first),
-        second: positions(second),
-        next_first: None,
-        next_second: None,
-    }
-}
-
-impl Differences<'_> {
-    /// What differs in the next position that either book has, which may be nothing.
-    fn next_position(&mut self) -> Result<Option<PositionDifference>> {
-        if self.next_first.is_none() {
-            self.next_first = self.first.next().transpose()?;
-        }
-        if self.next_second.is_none() {
-            self.next_second = self.second.next().transpose()?;
-        }
-        let next = [&self.next_first, &self.next_second];
-        let Some(key) = next.into_iter().flatten().map(|next| next.key).min() else {
-            return Ok(None);
-        };
-        let take = |next: &mut Option<PositionEntries>| {
-            let taken = next.take_if(|next| next.key == key);
-            taken.map_or_else(Vec::new, |taken| taken.sums)
-        };
-        let sums = [take(&mut self.next_first), take(&mut self.next_second)];
-        let [first, second] = &sums;
-        let moves = compared(first, second);
-        Ok(Some(PositionDifference { key, moves, sums }))
-    }
-}
-
-impl Iterator for Differences<'_> {
-    type Item = Result<PositionDifference>;
-
-    fn next(&mut self) -> Option<Result<PositionDifference>> {
+pub fn differences<'a>(
+    first: &'a Book,
+    second: &'a Book,
+    meter: &'a Meter,
+) -> impl Iterator<Item = Result<PositionDifference>> + 'a {
+    let positions = |book| Positions::new([book], MergePolicy::Sum, meter).peekable();
+    let mut books = [first, second].map(positions);
+    iter::from_fn(move || {
         loop {
-            match self.next_position().transpose()? {
+            match next_position(&mut books).transpose()? {
                 Ok(position) if position.moves.is_empty() => {}
                 found => return Some(found),
             }
         }
+    })
+}
+
+/// What differs in the next position that either book has, which may be nothing.
+fn next_position(books: &mut [Peekable<Positions<'_>>; 2]) -> Result<Option<PositionDifference>> {
+    let key_of = |next: &Result<PositionEntries>| next.as_ref().ok().map(|next| next.key);
+    let keys = books.iter_mut().filter_map(|book| key_of(book.peek()?));
+    let key = keys.min();
+    let mut sums = [Vec::new(), Vec::new()];
+    for (book, sums) in books.iter_mut().zip(&mut sums) {
+        if let Some(next) = book.next_if(|next| next.is_err() || key_of(next) == key) {
+            *sums = next?.sums;
+        }
     }
+    let moves = compared(&sums[0], &sums[1]);
+    Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
 /// The moves of a position that differ.

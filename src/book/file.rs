@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    entry::Entry,
     header::{create_raw, renewed, split_checksum},
+    records::Entry,
 };
 use crate::{
     checksum::Checksum,

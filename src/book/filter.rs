@@ -1,28 +1,27 @@
 //! Keeping part of a book.
 
 use std::{
-    fs::File,
-    io::{self, BufWriter},
+    io::Write,
     path::{Path, PathBuf},
 };
 
 use shakmaty::Color;
 
 use super::{
-    entry::{Entry, write_entries},
     file::BookFile,
     foreign::begin_book,
     lines::{PlayableMoves, contains, reached},
     merge::joined_header,
     open::Book,
     positions::{MergePolicy, Positions},
+    records::{Entry, write_entries},
     weight::Scaling,
 };
 use crate::{
     error::{At, Error, Result},
     position::Variant,
     progress::{Meter, Portions},
-    sort::Memory,
+    sort::{Memory, Seen},
     walk::LinesOf,
 };
 
@@ -124,68 +123,84 @@ pub fn filter_books(
     let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
     let header = joined_header(&books, "Filtered", &filter.option_text(), out)?;
     let mut writer = BookFile::begin(&mut file, Some(&header), temp_dir)?;
-    let mut summary = FilterSummary::default();
     let mut positions = Positions::checked(&books, MergePolicy::Sum, meter)?;
-    if filter.walks() {
-        let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
-        let mut kept = BufWriter::with_capacity(1 << 16, copy);
-        for position in &mut positions {
-            let (mut entries, _) = position?.into_entries();
-            filter.apply(&mut entries);
-            let written = write_entries(&entries, &mut kept);
-            written.at(temp_dir, "write a temporary file in")?;
-        }
-        let copy = kept.into_inner().map_err(io::IntoInnerError::into_error);
-        let copy = copy.at(temp_dir, "write a temporary file in")?;
+    let (kept_positions, written) = if filter.walks() {
+        let doing = (&**temp_dir, "write a temporary file in");
+        let copy = Book::temporary(temp_dir, |kept| {
+            write_kept(&mut positions, filter, kept, doing).map(drop)
+        })?;
         let variant = variant
             .or_else(|| books.first()?.variant())
             .unwrap_or_default();
         let plies = filter.max_ply.unwrap_or(u16::MAX);
-        let written = write_reached(copy, memory, variant, plies, meter, out, &mut writer)?;
-        (summary.positions, summary.written) = written;
+        let on_lines = on_lines(&copy, memory, variant, plies, meter)?;
+        write_reached(&copy, &on_lines, out, &mut writer)?
     } else {
-        for position in &mut positions {
-            let (mut entries, _) = position?.into_entries();
-            filter.apply(&mut entries);
-            write_entries(&entries, &mut writer).at(out, "write")?;
-            summary.positions += u64::from(!entries.is_empty());
-            summary.written += entries.len() as u64;
-        }
-    }
-    summary.read = positions.read;
-    if summary.written == 0 {
+        write_kept(&mut positions, filter, &mut writer, (out, "write"))?
+    };
+    if written == 0 {
         return Err(Error::file(out, "would be empty: no move is kept"));
     }
+    let read = positions.read;
     writer.finish()?;
     file.commit()?;
-    Ok(summary)
+    Ok(FilterSummary {
+        read,
+        written,
+        positions: kept_positions,
+    })
 }
 
-/// Writes the records of those positions of a book that are reached in fewer half-moves; returns how many
-/// positions and records.
-fn write_reached(
-    copy: File,
+/// Writes what is kept of each position; answers how many positions and records. `doing` says which file an error is
+/// about, and what was done with it.
+fn write_kept(
+    positions: &mut Positions<'_>,
+    filter: &Filter,
+    out: &mut impl Write,
+    doing: (&Path, &'static str),
+) -> Result<(u64, u64)> {
+    let (mut kept, mut written) = (0, 0);
+    for position in positions {
+        let (mut entries, _) = position?.into_entries();
+        filter.apply(&mut entries);
+        write_entries(&entries, out).at(doing.0, doing.1)?;
+        kept += u64::from(!entries.is_empty());
+        written += entries.len() as u64;
+    }
+    Ok((kept, written))
+}
+
+/// The positions on the lines of White and of Black, in fewer than `plies` half-moves.
+fn on_lines(
+    book: &Book,
     memory: &Memory,
     variant: Variant,
     plies: u16,
     meter: &Meter,
+) -> Result<[Seen; 2]> {
+    let mut done = [Portions::new(meter), Portions::new(meter)];
+    let moves = PlayableMoves::within(book, meter, memory.bytes / 4)?;
+    let (starts, memory) = ([variant.start()], memory.share(4));
+    let [of_white, of_black] = &mut done;
+    let of = |side, done| {
+        let lines = LinesOf(&moves, side);
+        reached(&lines, &starts, Some(side), plies, &memory, done)
+    };
+    Ok([of(Color::White, of_white)?, of(Color::Black, of_black)?])
+}
+
+/// Writes the records of the positions that are reached; answers how many positions and records.
+fn write_reached(
+    book: &Book,
+    on_lines: &[Seen],
     out: &Path,
     writer: &mut BookFile<'_>,
 ) -> Result<(u64, u64)> {
-    let book = Book::of_file(copy, &memory.temp_dir)?;
-    let mut done = Color::ALL.map(|_| Portions::new(meter));
-    let moves = PlayableMoves::within(&book, meter, memory.bytes / 4)?;
-    let (starts, memory) = ([variant.start()], memory.share(4));
-    let mut on_lines = Vec::new();
-    for (side, done) in Color::ALL.into_iter().zip(&mut done) {
-        let lines = LinesOf(&moves, side);
-        on_lines.push(reached(&lines, &starts, Some(side), plies, &memory, done)?);
-    }
     let (mut positions, mut records, mut last_key, mut is_kept) = (0, 0, None, false);
-    for entry in &book {
+    for entry in book {
         let entry = entry?;
         if last_key.replace(entry.key) != Some(entry.key) {
-            is_kept = contains(&on_lines, entry.key)?;
+            is_kept = contains(on_lines, entry.key)?;
             positions += u64::from(is_kept);
         }
         if is_kept {
@@ -201,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::book::entry::of_weights;
+    use crate::book::records::of_weights;
 
     fn weights(filter: &Filter, before: &[u16]) -> Vec<u16> {
         let mut entries = of_weights(before);

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    entry::Entry,
     header::{self, HeaderError, NullRecords},
+    records::{Entry, records_of},
 };
 use crate::{
     error::{At, Error, ForeignFormat, Result},
@@ -151,7 +151,7 @@ pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
 }
 
 fn looks_like_a_book(file: &File, len: u64) -> io::Result<bool> {
-    let null = NullRecords::read(BufReader::new(file))?;
+    let null = NullRecords::read(records_of(BufReader::new(file)))?;
     match null.text() {
         Ok(text) if text.starts_with(header::MAGIC) => {}
         Err(HeaderError::NoHeader) => {}

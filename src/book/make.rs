@@ -1,17 +1,17 @@
 //! Making a book from counts.
 
-use std::{cmp::Reverse, io::Write};
+use std::{cmp::Reverse, io::Write, path::Path};
 
 use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    entry::Entry,
-    header::{self, HeaderError, PORTABLE_LENGTH, renewed, split_checksum, with_checksum},
+    file::BookFile,
+    header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
+    records::Entry,
     weight::{Scale, Scaling, Weights},
 };
 use crate::{
-    checksum::Checksum,
     error::{At, Result},
     output::AtomicFile,
     position::BookMove,
@@ -27,8 +27,6 @@ pub struct BookMaker<'a> {
     filter: &'a MoveFilter,
     weights: &'a Weights,
     summary: BookSummary,
-    /// How many records each shard will have.
-    lengths: Vec<u64>,
     /// The moves that each shard gives to the book, where they are few.
     kept: Vec<Option<Vec<Kept>>>,
 }
@@ -89,7 +87,6 @@ impl<'a> BookMaker<'a> {
             filter,
             weights,
             summary: BookSummary::default(),
-            lengths: Vec::new(),
             kept: Vec::new(),
         };
         let (summaries, kept): (Vec<BookSummary>, _) = (0..counts.shard_count())
@@ -99,7 +96,6 @@ impl<'a> BookMaker<'a> {
             .into_iter()
             .unzip();
         maker.kept = kept;
-        maker.lengths = summaries.iter().map(|summary| summary.entries).collect();
         maker.summary = summaries
             .into_iter()
             .fold(BookSummary::default(), BookSummary::join);
@@ -187,73 +183,34 @@ impl<'a> BookMaker<'a> {
 
     /// Writes the book, but does not [commit](AtomicFile::commit) it: the header, if there is one, and
     /// the records in the order of their keys, then of their weights from high to low, then of their
-    /// moves.
+    /// moves. The records for a pipe go to a temporary file in `temp_dir` first, if the header gets their checksum.
     ///
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write(&self, header: Option<&str>, out: &mut AtomicFile) -> Result<()> {
-        let raw =
-            |sum| header.map_or_else(Vec::new, |text| header::create_raw(&renewed(text, sum)));
-        if out.is_seekable() {
-            let length = raw(Checksum::default()).len() as u64;
-            let sum = self.write_in_parallel(length, out)?;
-            return out.write_at(&raw(sum), 0);
-        }
-        let sum = match split_checksum(header.unwrap_or_default()) {
-            (_, Some(_)) => self.checksum()?,
-            (_, None) => Checksum::default(),
-        };
+    pub fn write(&self, header: Option<&str>, out: &mut AtomicFile, temp_dir: &Path) -> Result<()> {
         let target = out.target().to_owned();
-        out.write_all(&raw(sum)).at(&target, "write")?;
-        let mut records = Vec::new();
-        for shard in 0..self.counts.shard_count() {
-            self.records(shard, &mut records)?;
-            out.write_all(&records).at(&target, "write")?;
+        let mut file = BookFile::begin(out, header, temp_dir)?;
+        let mut shards = vec![Vec::new(); rayon::current_num_threads()];
+        for first in (0..self.counts.shard_count()).step_by(shards.len()) {
+            let numbers = first..self.counts.shard_count();
+            shards
+                .par_iter_mut()
+                .zip(numbers)
+                .try_for_each(|(records, shard)| {
+                    task::fault("write book");
+                    self.records(shard, records)
+                })?;
+            for records in &mut shards {
+                file.write_all(records).at(&target, "write")?;
+                records.clear();
+            }
         }
-        Ok(())
+        file.finish()
     }
 
-    /// The checksum of all records.
-    fn checksum(&self) -> Result<Checksum> {
-        (0..self.counts.shard_count())
-            .into_par_iter()
-            .map_init(Vec::new, |records, shard| {
-                self.records(shard, records)?;
-                Ok(checksum_of(records))
-            })
-            .try_reduce(Checksum::default, |sum, more| Ok(sum.plus(more)))
-    }
-
-    /// Writes all shards at the same time from the byte `start` on, because the length of each is known. Returns the
-    /// checksum of the records.
-    fn write_in_parallel(&self, start: u64, out: &AtomicFile) -> Result<Checksum> {
-        let mut end = start;
-        let places: Vec<u64> = self
-            .lengths
-            .iter()
-            .map(|length| {
-                let place = end;
-                end += length * Entry::SIZE as u64;
-                place
-            })
-            .collect();
-        let buffer = Vec::new;
-        places
-            .into_par_iter()
-            .enumerate()
-            .map_init(buffer, |records, (shard, place)| {
-                task::fault("write book");
-                self.records(shard, records)?;
-                out.write_at(records, place)?;
-                Ok(checksum_of(records))
-            })
-            .try_reduce(Checksum::default, |sum, more| Ok(sum.plus(more)))
-    }
-
-    /// Replaces `bytes` with a shard's records.
+    /// Appends a shard's records.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
-        bytes.clear();
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
         if let Some(kept) = &self.kept[shard] {
@@ -316,13 +273,6 @@ impl<'a> BookMaker<'a> {
             0
         }
     }
-}
-
-fn checksum_of(records: &[u8]) -> Checksum {
-    let mut sum = Checksum::default();
-    let (records, _) = records.as_chunks::<{ Entry::SIZE }>();
-    records.iter().for_each(|record| sum.add(record));
-    sum
 }
 
 #[inline]

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    entry::write_entries,
     file::BookFile,
     foreign::begin_book,
     header::{self, HeaderError, with_checksum},
     open::Book,
     positions::{MergePolicy, Positions},
+    records::write_entries,
 };
 use crate::{
     error::{At, Error, Result},

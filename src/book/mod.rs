@@ -15,8 +15,6 @@
 
 mod diff;
 mod edit;
-mod entry;
-mod fault;
 mod file;
 mod filter;
 mod foreign;
@@ -24,7 +22,6 @@ pub mod header;
 pub mod lines;
 mod make;
 mod merge;
-mod moves;
 mod open;
 mod positions;
 mod records;
@@ -33,22 +30,19 @@ mod verify;
 mod weight;
 
 pub(crate) use self::foreign::check_replaceable;
-pub(crate) use self::moves::each_move_once;
+pub(crate) use self::records::each_move_once;
 pub use self::{
-    diff::{Differences, MoveDifference, MoveRecords, PositionDifference, differences},
+    diff::{MoveDifference, MoveRecords, PositionDifference, differences},
     edit::{
         Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
     },
-    entry::Entry,
-    fault::Fault,
     filter::{Filter, FilterSummary, filter_books},
     foreign::{begin_book, is_book_or_empty},
     make::{BookMaker, BookSummary},
     merge::{MergeSummary, merge_books},
-    moves::Moves,
     open::Book,
     positions::MergePolicy,
-    records::Records,
-    verify::{Verified, fix, verify},
+    records::{Entry, Moves, Records},
+    verify::{Fault, Verified, fix, verify},
     weight::{Factors, Scale, Scaling, Weights},
 };

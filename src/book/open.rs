@@ -1,17 +1,16 @@
 //! Opening a book and looking up positions.
 
 use std::{
+    borrow::Cow,
     fs::{self, File},
-    io::Read,
+    io::{self, BufWriter, Read},
     path::{Path, PathBuf},
 };
 
 use super::{
-    entry::Entry,
     foreign::{refuse_foreign, refuse_foreign_start},
     header::{self, Header, NullRecords},
-    moves::{Held, Moves, each_move_once},
-    records::{Bytes, Records, Storage},
+    records::{Entry, Moves, Records, Storage, each_move_once},
     search,
 };
 use crate::{
@@ -115,11 +114,19 @@ impl Book {
         Ok(book)
     }
 
-    /// A book in a file that is open already, which errors call `path`.
-    pub(super) fn of_file(file: File, path: &Path) -> Result<Book> {
-        let size = file.metadata().at(path, "open")?.len();
+    /// A book of the records that `write` writes to an unnamed file in a directory, which errors call by the directory.
+    pub(super) fn temporary(
+        temp_dir: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+    ) -> Result<Book> {
+        let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        write(&mut out)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+        let file = file.at(temp_dir, "write a temporary file in")?;
+        let size = file.metadata().at(temp_dir, "open")?.len();
         Ok(Book {
-            path: path.to_owned(),
+            path: temp_dir.to_owned(),
             storage: Storage::File(file, size / Entry::SIZE as u64),
         })
     }
@@ -152,36 +159,54 @@ impl Book {
         Records::new(&self.storage, &self.path)
     }
 
-    /// All records, in the order of the book, for a command that writes them again. If the header has a checksum that
-    /// is not that of the header and the records, an error follows the last: a new checksum would hide the damage.
+    /// The records for a command that writes them again: keys must ascend, and a checksum in the header must be that of
+    /// the header and the records, because a new checksum would hide the damage.
     pub(super) fn checked_records(&self) -> Result<CheckedRecords<'_>> {
-        let null = NullRecords::read(Bytes::new(&self.storage)).at(&self.path, "read")?;
         Ok(CheckedRecords {
-            expected: null.text().ok().and_then(header::of_records),
-            ..self.unchecked_records()
+            expected: self.expected_sum()?,
+            ..self.sorted_records()
         })
+    }
+
+    /// The records, whose keys must ascend.
+    pub(super) fn sorted_records(&self) -> CheckedRecords<'_> {
+        CheckedRecords {
+            book: self,
+            records: self.iter(),
+            last_key: 0,
+            sum: RecordSum::default(),
+            expected: None,
+        }
     }
 
     /// Refuses a book whose checksum does not match its header and records. Reads all of a book that has one.
     pub(crate) fn refuse_changed(&self) -> Result<()> {
-        let records = self.checked_records()?;
-        if records.expected.is_some() {
-            for record in records {
-                record?;
-            }
+        let Some(expected) = self.expected_sum()? else {
+            return Ok(());
+        };
+        let mut sum = RecordSum::default();
+        for entry in self {
+            sum.add(entry?);
         }
-        Ok(())
+        sum.check(expected, &self.path)
     }
 
-    /// The records as [`checked_records`](Book::checked_records) has them, whatever the checksum is.
-    pub(super) fn unchecked_records(&self) -> CheckedRecords<'_> {
-        CheckedRecords {
-            book: self,
-            records: self.iter(),
-            is_in_header: true,
-            sum: Checksum::default(),
-            expected: None,
-        }
+    /// The checksum that the records should have, if the header has one.
+    fn expected_sum(&self) -> Result<Option<Result<Checksum, NoChecksum>>> {
+        Ok(self
+            .null_records()?
+            .text()
+            .ok()
+            .and_then(header::of_records))
+    }
+
+    /// How many records there are, those of the header aside.
+    pub(crate) fn len_without_header(&self) -> Result<u64> {
+        Ok(self.len() - self.null_records()?.size / Entry::SIZE as u64)
+    }
+
+    fn null_records(&self) -> Result<NullRecords> {
+        NullRecords::read(self.iter())
     }
 
     /// The header.
@@ -190,8 +215,8 @@ impl Book {
     ///
     /// A file that cannot be read, or [`Error::Format`] if there is no header or it is malformed.
     pub fn header(&self) -> Result<Header> {
-        let null = NullRecords::read(Bytes::new(&self.storage)).at(&self.path, "read")?;
-        null.text()
+        self.null_records()?
+            .text()
             .and_then(header::parse)
             .map_err(|source| Error::format(&self.path, source))
     }
@@ -236,18 +261,13 @@ impl Book {
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Moves<'_>> {
         let records = match &self.storage {
-            Storage::Memory(bytes) => Held::Borrowed(search::moves_in_memory(bytes, key)),
+            Storage::Memory(bytes) => Cow::Borrowed(search::moves_in_memory(bytes, key)),
             Storage::File(file, len) => {
                 let records = search::moves_in_file(file, *len, key);
-                Held::Owned(records.at(&self.path, "read")?)
+                Cow::Owned(records.at(&self.path, "read")?)
             }
         };
         Ok(Moves::new(records))
-    }
-
-    /// That keys do not ascend, so that the book cannot be searched.
-    pub(super) fn unsorted(&self) -> Error {
-        Error::damaged(&self.path, "is not sorted by key: verify and fix it")
     }
 }
 
@@ -267,21 +287,15 @@ impl<'a> IntoIterator for &'a Book {
     }
 }
 
-/// The records of a book, and at the end whether they are those that it was written with.
+/// The records of a book, whose keys must ascend, and at the end whether they are those that it was written with.
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
     records: Records<'a>,
-    is_in_header: bool,
-    sum: Checksum,
+    last_key: u64,
+    sum: RecordSum,
     /// `None` without a checksum, and after the end.
     expected: Option<Result<Checksum, NoChecksum>>,
-}
-
-impl<'a> CheckedRecords<'a> {
-    pub(super) fn book(&self) -> &'a Book {
-        self.book
-    }
 }
 
 impl Iterator for CheckedRecords<'_> {
@@ -290,19 +304,46 @@ impl Iterator for CheckedRecords<'_> {
     #[inline]
     fn next(&mut self) -> Option<Result<Entry>> {
         let Some(record) = self.records.next() else {
-            let expected = self.expected.take()?;
-            let problem = "the checksum in its header differs, because it is damaged or another program changed it: take \
-                           a good copy, or write one without the checksum by polybook verify --fix";
-            return (expected.ok() != Some(self.sum))
-                .then(|| Err(Error::damaged(&self.book.path, problem)));
+            let checked = self.sum.check(self.expected.take()?, &self.book.path);
+            return checked.err().map(Err);
         };
-        if let (Ok(entry), Some(_)) = (&record, self.expected) {
-            self.is_in_header &= entry.key == 0;
-            if !self.is_in_header {
-                self.sum.add(&entry.to_bytes());
+        if let Ok(entry) = record {
+            if entry.key < self.last_key {
+                let problem = "is not sorted by key: verify and fix it";
+                return Some(Err(Error::damaged(&self.book.path, problem)));
+            }
+            self.last_key = entry.key;
+            if self.expected.is_some() {
+                self.sum.add(entry);
             }
         }
         Some(record)
+    }
+}
+
+/// The checksum of the records after the header.
+#[derive(Debug, Default)]
+struct RecordSum {
+    is_after_header: bool,
+    sum: Checksum,
+}
+
+impl RecordSum {
+    #[inline]
+    fn add(&mut self, entry: Entry) {
+        self.is_after_header |= entry.key != 0;
+        if self.is_after_header {
+            self.sum.add(&entry.to_bytes());
+        }
+    }
+
+    fn check(&self, expected: Result<Checksum, NoChecksum>, path: &Path) -> Result<()> {
+        if expected.ok() == Some(self.sum) {
+            return Ok(());
+        }
+        let problem = "the checksum in its header differs, because it is damaged or another program changed it: take \
+                       a good copy, or write one without the checksum by polybook verify --fix";
+        Err(Error::damaged(path, problem))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The positions of several books, in the order of their keys, each with the records of all books.
 
-use std::cmp::{Ordering, Reverse};
+use std::{cmp::Reverse, iter::Peekable};
 
 use super::{
-    entry::Entry,
     open::{Book, CheckedRecords},
+    records::Entry,
     weight::Scaling,
 };
 use crate::{error::Result, progress::Meter, sort::Merge};
@@ -47,14 +47,15 @@ impl PositionEntries {
     }
 }
 
+/// The records of a book, the null ones aside, each after its key and the number of the book.
+type NumberedRecords<'a> = Box<dyn Iterator<Item = Result<(u64, usize, Entry)>> + 'a>;
+
 /// The positions of books whose records are read once from start to end. A move that several records of a
 /// position have gets the sum of their weights, and `learn` of the first.
 pub(super) struct Positions<'a> {
-    records: Merge<Ordered<'a>, Numbered>,
+    records: Peekable<Merge<NumberedRecords<'a>, (u64, usize, Entry)>>,
     policy: MergePolicy,
     meter: &'a Meter,
-    /// The first record of the next position.
-    next: Option<Numbered>,
     joined: Joined,
     /// How many records have been read, headers aside.
     pub read: u64,
@@ -67,8 +68,9 @@ impl<'a> Positions<'a> {
         policy: MergePolicy,
         meter: &'a Meter,
     ) -> Positions<'a> {
-        let records = books.into_iter().map(Book::unchecked_records);
-        Positions::of_records(records.collect(), policy, meter)
+        let books = books.into_iter();
+        let records = books.map(|book| (book, book.sorted_records())).collect();
+        Positions::of_records(records, policy, meter)
     }
 
     /// The same for a command that writes the records again: a checksum that differs is an error at the end.
@@ -77,32 +79,44 @@ impl<'a> Positions<'a> {
         policy: MergePolicy,
         meter: &'a Meter,
     ) -> Result<Positions<'a>> {
-        let records = books.iter().map(Book::checked_records);
+        let records = books.iter().map(|book| Ok((book, book.checked_records()?)));
         let records = records.collect::<Result<_>>()?;
         Ok(Positions::of_records(records, policy, meter))
     }
 
     fn of_records(
-        books: Vec<CheckedRecords<'a>>,
+        books: Vec<(&'a Book, CheckedRecords<'a>)>,
         policy: MergePolicy,
         meter: &'a Meter,
     ) -> Positions<'a> {
-        let ordered = books.into_iter().enumerate().map(|(number, records)| {
-            meter.add_total(records.book().len());
-            Ordered::new(number, records)
-        });
+        let numbered = books
+            .into_iter()
+            .enumerate()
+            .map(|(number, (book, records))| {
+                meter.add_total(book.len());
+                let numbered =
+                    records.map(move |entry| entry.map(|entry| (entry.key, number, entry)));
+                let is_null = |record: &Result<(u64, usize, Entry)>| {
+                    record.as_ref().is_ok_and(|(key, ..)| *key == 0)
+                };
+                Box::new(numbered.skip_while(is_null)) as NumberedRecords<'a>
+            });
         Positions {
-            records: Merge::new(ordered),
+            records: Merge::new(numbered).peekable(),
             policy,
             meter,
-            next: None,
             joined: Joined::default(),
             read: 0,
         }
     }
 
-    fn read(&mut self) -> Result<Option<Numbered>> {
-        let record = self.records.next().transpose()?;
+    /// The next record, if it is of this key, or of any.
+    fn next_of(&mut self, key: Option<u64>) -> Result<Option<(u64, usize, Entry)>> {
+        let is_of_key = |record: &Result<(u64, usize, Entry)>| match (record, key) {
+            (Ok((found, ..)), Some(key)) => *found == key,
+            _ => true,
+        };
+        let record = self.records.next_if(is_of_key).transpose()?;
         if record.is_some() {
             self.read += 1;
             if self.read.is_multiple_of(STEP) {
@@ -113,27 +127,17 @@ impl<'a> Positions<'a> {
     }
 
     fn next_position(&mut self) -> Result<Option<PositionEntries>> {
-        let first = match self.next.take() {
-            Some(first) => first,
-            None => match self.read()? {
-                Some(first) => first,
-                None => return Ok(None),
-            },
+        let Some((key, first_book, entry)) = self.next_of(None)? else {
+            return Ok(None);
         };
-        self.joined.add(first);
-        while let Some(record) = self.read()? {
-            if record.entry.key != first.entry.key {
-                self.next = Some(record);
-                break;
-            }
-            if self.policy == MergePolicy::Sum || record.book == first.book {
-                self.joined.add(record);
+        self.joined.add(entry);
+        while let Some((_, book, entry)) = self.next_of(Some(key))? {
+            if self.policy == MergePolicy::Sum || book == first_book {
+                self.joined.add(entry);
             }
         }
-        Ok(Some(PositionEntries {
-            key: first.entry.key,
-            sums: self.joined.take_sums(),
-        }))
+        let sums = self.joined.take_sums();
+        Ok(Some(PositionEntries { key, sums }))
     }
 }
 
@@ -155,12 +159,12 @@ struct Joined {
 }
 
 impl Joined {
-    fn add(&mut self, record: Numbered) {
+    fn add(&mut self, entry: Entry) {
         // Folding bounds the memory, however often moves are repeated.
         if self.sums.len() >= (2 * self.folded).max(1024) {
             self.fold();
         }
-        self.sums.push((record.entry, record.entry.weight.into()));
+        self.sums.push((entry, entry.weight.into()));
     }
 
     /// Adds up the weights of equal moves.
@@ -185,71 +189,6 @@ impl Joined {
     }
 }
 
-/// A record and the number of its book. Records compare by key.
-#[derive(Copy, Clone, Debug)]
-struct Numbered {
-    entry: Entry,
-    book: usize,
-}
-
-impl Ord for Numbered {
-    fn cmp(&self, other: &Numbered) -> Ordering {
-        self.entry.key.cmp(&other.entry.key)
-    }
-}
-
-impl PartialOrd for Numbered {
-    fn partial_cmp(&self, other: &Numbered) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Numbered {
-    fn eq(&self, other: &Numbered) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Numbered {}
-
-/// The records of a book without its header. A record out of order is an error.
-struct Ordered<'a> {
-    number: usize,
-    records: CheckedRecords<'a>,
-    last_key: u64,
-}
-
-impl<'a> Ordered<'a> {
-    fn new(number: usize, records: CheckedRecords<'a>) -> Ordered<'a> {
-        Ordered {
-            number,
-            records,
-            last_key: 0,
-        }
-    }
-}
-
-impl Iterator for Ordered<'_> {
-    type Item = Result<Numbered>;
-
-    fn next(&mut self) -> Option<Result<Numbered>> {
-        loop {
-            let entry = match self.records.next()? {
-                Ok(entry) => entry,
-                Err(err) => return Some(Err(err)),
-            };
-            if entry.key < self.last_key {
-                return Some(Err(self.records.book().unsorted()));
-            }
-            self.last_key = entry.key;
-            if entry.key != 0 {
-                let book = self.number;
-                return Some(Ok(Numbered { entry, book }));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,10 +204,7 @@ mod tests {
         };
         let mut joined = Joined::default();
         for i in 0..200_000u32 {
-            joined.add(Numbered {
-                entry: entry((i % 3) as u16, 1),
-                book: 0,
-            });
+            joined.add(entry((i % 3) as u16, 1));
             assert!(joined.sums.len() <= 1024);
         }
         let sums = joined.take_sums();

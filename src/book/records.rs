@@ -1,16 +1,131 @@
-//! All records of a book, and where they are.
+//! The records of a book: one, those of a position, and all of them.
 
 use std::{
+    borrow::Cow,
+    cmp::Reverse,
     fs::File,
-    io::{self, Read},
+    io::{self, ErrorKind, Read, Write},
+    iter,
     path::Path,
 };
 
-use super::entry::Entry;
 use crate::{
     error::{At, Result},
+    position::{BookMove, Rules},
     positioned::read_exact_at,
 };
+
+/// A record: a move of a position. Books hold them in the order of their keys, 16 bytes each, all
+/// numbers with the highest byte first.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Entry {
+    /// The [key](crate::position::key) of the position, not 0: null records hold the header.
+    pub key: u64,
+    /// The move.
+    pub mv: BookMove,
+    /// How good the move is, from 1 to 65535; 0 if it is never to be played.
+    pub weight: u16,
+    /// Left to programs that learn; polybook writes 0.
+    pub learn: u32,
+}
+
+impl Entry {
+    /// The size of a record in bytes.
+    pub const SIZE: usize = 16;
+
+    /// Reads a record.
+    #[inline]
+    pub fn from_bytes(bytes: [u8; Entry::SIZE]) -> Entry {
+        let bits = u128::from_be_bytes(bytes);
+        Entry {
+            key: (bits >> 64) as u64,
+            mv: BookMove((bits >> 48) as u16),
+            weight: (bits >> 32) as u16,
+            learn: bits as u32,
+        }
+    }
+
+    /// Writes a record.
+    ///
+    /// ```
+    /// use polybook::{book::Entry, position::BookMove};
+    /// let entry = Entry { key: 0x0102, mv: BookMove(0x0304), weight: 5, learn: 6 };
+    /// let bytes = entry.to_bytes();
+    /// assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 0, 5, 0, 0, 0, 6]);
+    /// assert_eq!(Entry::from_bytes(bytes), entry);
+    /// ```
+    #[inline]
+    pub fn to_bytes(self) -> [u8; Entry::SIZE] {
+        let bits = u128::from(self.key) << 64
+            | u128::from(self.mv.0) << 48
+            | u128::from(self.weight) << 32
+            | u128::from(self.learn);
+        bits.to_be_bytes()
+    }
+}
+
+/// Writes records one after another.
+pub(super) fn write_entries(entries: &[Entry], out: &mut impl Write) -> io::Result<()> {
+    entries
+        .iter()
+        .try_for_each(|entry| out.write_all(&entry.to_bytes()))
+}
+
+/// The records of one position, in the order of the book.
+#[derive(Clone, Debug)]
+pub struct Moves<'a> {
+    bytes: Cow<'a, [u8]>,
+    next: usize,
+}
+
+impl<'a> Moves<'a> {
+    #[inline]
+    pub(super) fn new(bytes: Cow<'a, [u8]>) -> Moves<'a> {
+        Moves { bytes, next: 0 }
+    }
+}
+
+/// The records of a position with each move once, the heaviest first. Some programs write castling as the king's two
+/// steps, so a book of several origins may have both spellings. They become one move in the format's spelling. Weights
+/// of a move add up, to 65535 at most; `learn` is that of its first record.
+pub(crate) fn each_move_once<P: Rules>(
+    pos: &P,
+    records: impl Iterator<Item = Entry>,
+) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for mut entry in records {
+        entry.mv = as_the_format_says(pos, entry.mv);
+        match entries.iter_mut().find(|other| other.mv == entry.mv) {
+            Some(other) => other.weight = other.weight.saturating_add(entry.weight),
+            None => entries.push(entry),
+        }
+    }
+    entries.sort_by_key(|entry| Reverse(entry.weight));
+    entries
+}
+
+/// A move as the format spells it: castling as king takes rook. A move that is not legal stays as it is.
+pub(crate) fn as_the_format_says<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
+    mv.to_move(pos).map_or(mv, BookMove::from)
+}
+
+impl Iterator for Moves<'_> {
+    type Item = Entry;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry> {
+        let bytes = self.bytes[self.next..].first_chunk()?;
+        self.next += Entry::SIZE;
+        Some(Entry::from_bytes(*bytes))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.bytes.len() - self.next) / Entry::SIZE;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Moves<'_> {}
 
 /// Bytes that are read at once when all records are read.
 const STREAM_BUFFER: usize = 1 << 16;
@@ -102,24 +217,26 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// The bytes of a book from its start.
-pub(super) struct Bytes<'a> {
-    storage: &'a Storage,
-    next: u64,
+/// The whole records of a file from where it is read.
+pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result<Entry>> {
+    iter::from_fn(move || {
+        let mut record = [0; Entry::SIZE];
+        match file.read_exact(&mut record) {
+            Ok(()) => Some(Ok(Entry::from_bytes(record))),
+            Err(err) if err.kind() == ErrorKind::UnexpectedEof => None,
+            Err(err) => Some(Err(err)),
+        }
+    })
 }
 
-impl<'a> Bytes<'a> {
-    pub(super) fn new(storage: &'a Storage) -> io::BufReader<Bytes<'a>> {
-        io::BufReader::new(Bytes { storage, next: 0 })
-    }
-}
-
-impl Read for Bytes<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.storage.len() * Entry::SIZE as u64 - self.next;
-        let read = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        self.storage.read_at(&mut buffer[..read], self.next)?;
-        self.next += read as u64;
-        Ok(read)
-    }
+/// Records of one position with these weights and moves of the numbers from 0, for tests.
+#[cfg(test)]
+pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
+    let entry = |(mv, weight): (usize, &u16)| Entry {
+        key: 1,
+        mv: BookMove(mv as u16),
+        weight: *weight,
+        learn: 0,
+    };
+    weights.iter().enumerate().map(entry).collect()
 }

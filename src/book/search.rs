@@ -6,10 +6,9 @@
 use std::{
     fs::File,
     io::{self, ErrorKind},
-    ops::Range,
 };
 
-use super::entry::Entry;
+use super::records::Entry;
 use crate::positioned::read_exact_at;
 
 /// Records that are read at once: a page of most disks and of the system's cache.
@@ -30,26 +29,8 @@ pub(super) fn moves_in_memory(book: &[u8], key: u64) -> &[u8] {
     if key == 0 {
         return &[];
     }
-    records_in_memory(&book[lower_bound(book, key) * Entry::SIZE..], key)
-}
-
-/// The records of a key that bytes begin with.
-#[inline]
-pub(super) fn records_in_memory(bytes: &[u8], key: u64) -> &[u8] {
-    let len = bytes
-        .chunks_exact(Entry::SIZE)
-        .take_while(|record| key_of(record) == key)
-        .count();
-    &bytes[..len * Entry::SIZE]
-}
-
-/// The number of a key's first record among a few records.
-pub(super) fn find_in_memory(book: &[u8], records: Range<u64>, key: u64) -> Option<u64> {
-    let bytes = &book[records.start as usize * Entry::SIZE..records.end as usize * Entry::SIZE];
-    let (records_there, _) = bytes.as_chunks::<{ Entry::SIZE }>();
-    let below = records_there.partition_point(|record| key_of(record) < key);
-    let found = records_there.get(below)?;
-    (key_of(found) == key).then_some(records.start + below as u64)
+    let records = &book[lower_bound(book, key) * Entry::SIZE..];
+    &records[..count_while(records, |found| found == key) * Entry::SIZE]
 }
 
 /// The first record whose key is not smaller.
@@ -98,17 +79,13 @@ fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
 
 /// The records of a key, in a file of `len` records.
 pub(super) fn moves_in_file(file: &File, len: u64, key: u64) -> io::Result<Vec<u8>> {
-    if key == 0 {
+    let start = match key {
+        0 => None,
+        _ => find_in_file(file, len, key)?,
+    };
+    let Some(start) = start else {
         return Ok(Vec::new());
-    }
-    match find_in_file(file, 0..len, key)? {
-        Some(start) => records_in_file(file, len, start, key),
-        None => Ok(Vec::new()),
-    }
-}
-
-/// The records of a key from a place on, in a file of `len` records.
-pub(super) fn records_in_file(file: &File, len: u64, start: u64, key: u64) -> io::Result<Vec<u8>> {
+    };
     let mut records = Vec::new();
     let (mut next, mut width) = (start, FEW);
     while next < len {
@@ -130,13 +107,13 @@ pub(super) fn records_in_file(file: &File, len: u64, start: u64, key: u64) -> io
     Ok(records)
 }
 
-/// The number of a key's first record among some records of a file.
-pub(super) fn find_in_file(file: &File, records: Range<u64>, key: u64) -> io::Result<Option<u64>> {
-    if records.is_empty() {
+/// The number of a key's first record, in a file of `len` records.
+fn find_in_file(file: &File, len: u64, key: u64) -> io::Result<Option<u64>> {
+    if len == 0 {
         return Ok(None);
     }
     // Records before `low` have keys below `key`, records from `high` on do not.
-    let (mut low, mut high) = (records.start, records.end);
+    let (mut low, mut high) = (0, len);
     let (mut low_key, mut high_key) = (0, u64::MAX);
     for round in 0.. {
         let width = (high - low).min(BLOCK);
@@ -156,7 +133,7 @@ pub(super) fn find_in_file(file: &File, records: Range<u64>, key: u64) -> io::Re
         } else {
             let found = match block.get(below as usize * Entry::SIZE..) {
                 Some(rest) if !rest.is_empty() => Some(key_of(rest)),
-                _ => (high < records.end).then_some(high_key),
+                _ => (high < len).then_some(high_key),
             };
             return Ok((found == Some(key)).then_some(start + below));
         }
@@ -171,6 +148,7 @@ fn read_block(file: &File, start: u64, records: u64) -> io::Result<Vec<u8>> {
 }
 
 /// How many of the first records have such keys.
+#[inline]
 fn count_while(block: &[u8], is_such: impl Fn(u64) -> bool) -> usize {
     block
         .chunks_exact(Entry::SIZE)
@@ -179,7 +157,7 @@ fn count_while(block: &[u8], is_such: impl Fn(u64) -> bool) -> usize {
 }
 
 #[inline]
-pub(super) fn key_of(record: &[u8]) -> u64 {
+fn key_of(record: &[u8]) -> u64 {
     let key = record.first_chunk().expect("a record begins with its key");
     u64::from_be_bytes(*key)
 }
@@ -211,12 +189,9 @@ mod tests {
         for key in wanted.iter().copied().filter(|key| *key != 0) {
             let places: Vec<usize> = (0..keys.len()).filter(|i| keys[*i] == key).collect();
             let expected: Vec<u8> = places.iter().flat_map(|i| record(key, *i)).collect();
-            let first = places.first().map(|first| *first as u64);
             let len = keys.len() as u64;
             assert_eq!(moves_in_memory(&bytes, key), expected);
             assert_eq!(moves_in_file(&file, len, key).unwrap(), expected);
-            assert_eq!(find_in_memory(&bytes, 0..len, key), first);
-            assert_eq!(find_in_file(&file, 0..len, key).unwrap(), first);
         }
     }
 
@@ -245,7 +220,6 @@ mod tests {
             let (bytes, file) = book(&keys);
             for key in wanted.into_iter().chain([0, u64::MAX]).chain(keys.first().copied()) {
                 let _ = moves_in_memory(&bytes, key);
-                let _ = find_in_memory(&bytes, 0..keys.len() as u64, key);
                 let _ = moves_in_file(&file, keys.len() as u64, key).unwrap();
             }
         }

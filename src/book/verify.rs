@@ -2,17 +2,17 @@
 
 use std::{
     cmp::Reverse,
+    fmt,
     fs::File,
-    io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write},
+    io::{self, BufReader, Seek, SeekFrom, Write},
     path::Path,
 };
 
 use super::{
-    entry::Entry,
-    fault::Fault,
     file::BookFile,
     foreign::{begin_book, refuse_foreign},
     header::{self, Header, HeaderError, NullRecords, renewed, split_checksum},
+    records::{Entry, records_of, write_entries},
 };
 use crate::{
     checksum::Checksum,
@@ -21,6 +21,92 @@ use crate::{
     sort::Sorter,
     tally::Memory,
 };
+
+/// Something wrong with a book.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The size is not a multiple of 16: this many bytes are too many.
+    Size {
+        /// Bytes after the last whole record.
+        rest: usize,
+    },
+    /// The header is malformed.
+    Header(HeaderError),
+    /// The header has a checksum, and it is not that of the header and the records.
+    Checksum,
+    /// Keys do not ascend.
+    Order {
+        /// How many records have a smaller key than the one before.
+        count: u64,
+        /// The number of the first of them, from 0.
+        first: u64,
+    },
+    /// Null records follow others.
+    StrayNull {
+        /// How many.
+        count: u64,
+        /// The first of them.
+        first: u64,
+    },
+    /// A position has a move more than once.
+    Twice {
+        /// How many records are too many.
+        count: u64,
+        /// The first of them.
+        first: u64,
+    },
+    /// Moves that cannot be moves.
+    Move {
+        /// How many.
+        count: u64,
+        /// The first of them.
+        first: u64,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Size { rest } => {
+                let bytes = if *rest == 1 { "byte is" } else { "bytes are" };
+                write!(
+                    f,
+                    "the size is not a multiple of 16: {rest} {bytes} too many"
+                )
+            }
+            Fault::Header(err) => write!(f, "{err}"),
+            Fault::Checksum => write!(
+                f,
+                "the checksum in the header differs: the book is damaged, or another program changed it"
+            ),
+            Fault::Order { count, first } => {
+                let records = records(*count, "has a smaller key", "have smaller keys");
+                write!(f, "{records} than the one before, first record {first}")
+            }
+            Fault::StrayNull { count, first } => {
+                let records = records(*count, "is null after others", "are null after others");
+                write!(f, "{records}, first record {first}")
+            }
+            Fault::Twice { count, first } => {
+                let records = records(*count, "repeats a move of its", "repeat a move of their");
+                write!(f, "{records} position, first record {first}")
+            }
+            Fault::Move { count, first } => {
+                let records = records(*count, "holds", "hold");
+                write!(f, "{records} no move, first record {first}")
+            }
+        }
+    }
+}
+
+/// A number of records with the text for one or for more.
+fn records(count: u64, of_one: &str, of_more: &str) -> String {
+    match count {
+        1 => format!("1 record {of_one}"),
+        _ => format!("{count} records {of_more}"),
+    }
+}
 
 /// What [`verify`] found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +128,7 @@ pub struct Verified {
 ///
 /// A file that cannot be read or is not a book, or a temporary file that cannot be written.
 pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
-    let book = Checked::open(path.as_ref())?;
+    let book = FaultyBook::open(path.as_ref())?;
     let mut faults = Vec::new();
     if book.rest > 0 {
         faults.push(Fault::Size { rest: book.rest });
@@ -56,16 +142,16 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
         Ok(_) | Err(HeaderError::NoHeader) => {}
         Err(err) => faults.push(Fault::Header(err)),
     }
-    let mut found = Found::default();
+    let mut found = RecordFaults::default();
     let header_records = book.null.size / Entry::SIZE as u64;
     let mut records = header_records;
     let mut sum = Checksum::default();
-    book.for_each_record(|index, entry| {
+    for record in book.records() {
+        let (index, entry) = record?;
         records = index + 1;
         sum.add(&entry.to_bytes());
         found.record(index, entry, book.is_move);
-        Ok(())
-    })?;
+    }
     let checksum = book.checksum_matches(sum);
     faults.extend((checksum == Some(false)).then_some(Fault::Checksum));
     if found.order.count > 0 {
@@ -92,17 +178,16 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
 /// written; the output stays as it was then.
 pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     let mut file = begin_book(out)?;
-    let book = Checked::open(path.as_ref())?;
+    let book = FaultyBook::open(path.as_ref())?;
     let mut sorter = Sorter::new(memory);
     let mut sum = Checksum::default();
-    book.for_each_record(|_, entry| {
+    for record in book.records() {
+        let (_, entry) = record?;
         sum.add(&entry.to_bytes());
-        match entry.key {
-            0 => Ok(()),
-            _ if !(book.is_move)(entry.mv) => Ok(()),
-            _ => sorter.push(heaviest_first(entry)),
+        if entry.key != 0 && (book.is_move)(entry.mv) {
+            sorter.push(heaviest_first(entry))?;
         }
-    })?;
+    }
     let text = book.null.text().ok();
     let text = text.filter(|text| header::parse(text).is_ok());
     let text = text.map(|text| match book.checksum_matches(sum) {
@@ -126,11 +211,8 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     file.commit()
 }
 
-/// Bytes that are read or written at once.
-const BUFFER: usize = 1 << 16;
-
 /// A file of records, which may have faults.
-struct Checked<'a> {
+struct FaultyBook<'a> {
     path: &'a Path,
     file: File,
     null: NullRecords,
@@ -140,15 +222,13 @@ struct Checked<'a> {
     rest: usize,
 }
 
-impl Checked<'_> {
-    fn open(path: &Path) -> Result<Checked<'_>> {
+impl FaultyBook<'_> {
+    fn open(path: &Path) -> Result<FaultyBook<'_>> {
         let file = File::open(path).at(path, "open")?;
         refuse_foreign(&file, path)?;
         let size = file.metadata().at(path, "read")?.len();
-        // Looking at the records moved the file's own place on Windows.
-        (&file).rewind().at(path, "read")?;
-        let null = NullRecords::read(BufReader::new(&file)).at(path, "read")?;
-        Ok(Checked {
+        let null = NullRecords::read(records_from(&file, 0)).at(path, "read")?;
+        Ok(FaultyBook {
             is_move: move_check(null.text().and_then(header::parse).ok()),
             path,
             file,
@@ -164,21 +244,22 @@ impl Checked<'_> {
         Some(renewed(text, records) == text)
     }
 
-    /// Calls `f` with each record after the header and its number, until it returns an error.
-    fn for_each_record(&self, mut f: impl FnMut(u64, Entry) -> Result<()>) -> Result<()> {
-        let start = SeekFrom::Start(self.null.size);
-        (&self.file).seek(start).at(self.path, "read")?;
-        let mut reader = BufReader::with_capacity(BUFFER, &self.file);
-        let mut record = [0; Entry::SIZE];
-        for index in self.null.size / Entry::SIZE as u64.. {
-            match reader.read_exact(&mut record) {
-                Err(err) if err.kind() == ErrorKind::UnexpectedEof => break,
-                read => read.at(self.path, "read")?,
-            }
-            f(index, Entry::from_bytes(record))?;
-        }
-        Ok(())
+    /// The records after the header, each with its number.
+    fn records(&self) -> impl Iterator<Item = Result<(u64, Entry)>> {
+        let numbers = self.null.size / Entry::SIZE as u64..;
+        let records = records_from(&self.file, self.null.size);
+        numbers
+            .zip(records)
+            .map(|(index, entry)| Ok((index, entry.at(self.path, "read")?)))
     }
+}
+
+/// The records of a file from an offset on.
+fn records_from(mut file: &File, offset: u64) -> impl Iterator<Item = io::Result<Entry>> {
+    // Looking at the records moved the file's own place on Windows.
+    let placed = file.seek(SeekFrom::Start(offset)).err().map(Err);
+    let reader = BufReader::with_capacity(1 << 16, file);
+    placed.into_iter().chain(records_of(reader))
 }
 
 /// Whether the bits of a move can be one, in a book with this header. Only the variants know drops and
@@ -198,12 +279,12 @@ fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
 
 /// The faults of a kind.
 #[derive(Default)]
-struct Kind {
+struct FaultCount {
     count: u64,
     first: u64,
 }
 
-impl Kind {
+impl FaultCount {
     fn note(&mut self, index: u64) {
         self.first = match self.count {
             0 => index,
@@ -219,18 +300,18 @@ impl Kind {
 
 /// The faults of the records of a book.
 #[derive(Default)]
-struct Found {
-    order: Kind,
-    null: Kind,
+struct RecordFaults {
+    order: FaultCount,
+    null: FaultCount,
     /// Moves that a record before of the same position has, if keys ascend.
-    repeated: Kind,
-    moves: Kind,
+    repeated: FaultCount,
+    moves: FaultCount,
     last_key: u64,
     /// The moves of the present position, by their numbers.
     seen: MoveSet,
 }
 
-impl Found {
+impl RecordFaults {
     fn record(&mut self, index: u64, entry: Entry, is_move: fn(BookMove) -> bool) {
         if entry.key < self.last_key {
             self.order.note(index);
@@ -265,42 +346,24 @@ impl Found {
     }
 }
 
-/// A set of moves, at most 65536 of them.
+/// A set of moves.
 #[derive(Default)]
 struct MoveSet {
     moves: Vec<u16>,
-    /// A bit for each move, once there are many.
+    /// A bit for each move that there can be.
     bits: Vec<u64>,
 }
 
 impl MoveSet {
-    /// Sets of at most this many moves are searched from start to end.
-    const FEW: usize = 64;
-
     fn clear(&mut self) {
         for mv in self.moves.drain(..) {
-            if let Some(bits) = self.bits.get_mut(usize::from(mv / 64)) {
-                *bits = 0;
-            }
+            self.bits[usize::from(mv / 64)] = 0;
         }
     }
 
-    /// Adds a move; returns whether it was not in the set.
-    fn insert(&mut self, mv: BookMove) -> bool {
-        let BookMove(mv) = mv;
-        if self.moves.len() <= MoveSet::FEW {
-            let is_new = !self.moves.contains(&mv);
-            if is_new {
-                self.moves.push(mv);
-            }
-            return is_new;
-        }
+    /// Adds a move; answers whether it was not in the set.
+    fn insert(&mut self, BookMove(mv): BookMove) -> bool {
         self.bits.resize(1 << 10, 0);
-        if self.moves.len() == MoveSet::FEW + 1 {
-            for mv in &self.moves {
-                self.bits[usize::from(mv / 64)] |= 1 << (mv % 64);
-            }
-        }
         let bits = &mut self.bits[usize::from(mv / 64)];
         let is_new = *bits & 1 << (mv % 64) == 0;
         if is_new {
@@ -312,12 +375,13 @@ impl MoveSet {
 }
 
 /// The records that repeat a move of their position, anywhere in the book.
-fn repeated_anywhere(book: &Checked<'_>, memory: &Memory) -> Result<Kind> {
+fn repeated_anywhere(book: &FaultyBook<'_>, memory: &Memory) -> Result<FaultCount> {
     let mut sorter = Sorter::new(memory);
-    book.for_each_record(|index, entry| {
-        sorter.push(u128::from(entry.key) << 64 | u128::from(entry.mv.0) << 48 | u128::from(index))
-    })?;
-    let mut repeated = Kind::default();
+    for record in book.records() {
+        let (index, Entry { key, mv, .. }) = record?;
+        sorter.push(u128::from(key) << 64 | u128::from(mv.0) << 48 | u128::from(index))?;
+    }
+    let mut repeated = FaultCount::default();
     let mut last = None;
     sorter.for_each(|record| {
         let key_and_move = record >> 48;
@@ -349,9 +413,8 @@ const BELOW_MOVE: u64 = (1 << 48) - 1;
 /// Writes the records of a position in the order of books.
 fn write_position(entries: &mut Vec<Entry>, out: &mut impl Write) -> io::Result<()> {
     entries.sort_by_key(|entry| Reverse(entry.weight));
-    for entry in entries.drain(..) {
-        out.write_all(&entry.to_bytes())?;
-    }
+    write_entries(entries, out)?;
+    entries.clear();
     Ok(())
 }
 
@@ -401,6 +464,23 @@ mod tests {
         fs::write(&path, bytes).unwrap();
         fix(&path, &out, memory).unwrap();
         fs::read(out).unwrap()
+    }
+
+    #[test]
+    fn one_record_is_not_many() {
+        let order = |count| Fault::Order { count, first: 7 }.to_string();
+        assert_eq!(
+            order(1),
+            "1 record has a smaller key than the one before, first record 7"
+        );
+        assert_eq!(
+            order(2),
+            "2 records have smaller keys than the one before, first record 7"
+        );
+        assert_eq!(
+            Fault::Size { rest: 1 }.to_string(),
+            "the size is not a multiple of 16: 1 byte is too many"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use polybook::{
-    book::{Book, Differences, MoveRecords, PositionDifference, differences},
+    book::{Book, MoveRecords, PositionDifference, differences},
     position::{Variant, fen_of},
     progress::Meter,
     tally::Memory,
@@ -131,7 +131,7 @@ type Found = (PositionDifference, Option<VariantPosition>);
 
 /// The positions that differ. Where only the spelling of castling does, nothing differs.
 fn found<'a>(
-    differences: Differences<'a>,
+    differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,
 ) -> impl Iterator<Item = polybook::Result<Found>> + 'a {
     let found = differences.map(move |difference| {

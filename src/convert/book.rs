@@ -2,22 +2,22 @@
 
 use std::{path::Path, sync::Arc};
 
+use serde::Serialize;
 use shakmaty::variant::VariantPosition;
 
 use super::{
     Converted,
-    csv::{Csv, RowWriter},
-    source::PlayedMoves,
+    table::{TableFile, TableFormat},
 };
 use crate::{
     book::{Book, Entry, each_move_once},
     error::{Error, Result},
-    position::Variant,
+    position::{Keyed, Variant, fen_of},
     progress::Meter,
     sort::{Memory, Seen},
     suite::{self, Suite, SuiteFormat, SuiteOf},
     task,
-    walk::{Event, Limits, Order, Source, Tree, every_way},
+    walk::{Event, Limits, Order, Source, Tree, TreeMove, every_way},
 };
 
 /// Suites and tables of a book.
@@ -30,27 +30,28 @@ pub struct ConvertBook<'a> {
 }
 
 /// A record of a book and what is known of it.
-pub(super) struct BookRow<'a> {
-    pub entry: Entry,
-    /// The position, where a line comes to it.
-    pub pos: Option<&'a VariantPosition>,
+#[derive(Serialize)]
+struct BookRow {
+    key: String,
+    /// `None` where no line comes to the position.
+    fen: Option<String>,
+    /// `None` there too, and where the move is not legal.
+    san: Option<String>,
+    /// Where the position is not known, castling is the king taking its rook.
+    uci: String,
+    weight: u16,
+    learn: u32,
 }
 
-impl BookRow<'_> {
-    pub(super) fn fen(&self) -> Option<String> {
-        let pos = self.pos?;
-        Some(crate::position::fen_of(pos))
-    }
-
-    pub(super) fn san(&self) -> Option<String> {
-        self.entry.mv.san(self.pos?)
-    }
-
-    /// In coordinates; where the position is not known, castling is the king taking its rook.
-    pub(super) fn uci(&self) -> String {
-        match self.pos {
-            Some(pos) => self.entry.mv.uci(pos),
-            None => self.entry.mv.to_string(),
+impl BookRow {
+    fn new(entry: Entry, pos: Option<&VariantPosition>) -> BookRow {
+        BookRow {
+            key: format!("{:016x}", entry.key),
+            fen: pos.map(fen_of),
+            san: pos.and_then(|pos| entry.mv.san(pos)),
+            uci: pos.map_or_else(|| entry.mv.to_string(), |pos| entry.mv.uci(pos)),
+            weight: entry.weight,
+            learn: entry.learn,
         }
     }
 }
@@ -106,103 +107,73 @@ impl<'a> ConvertBook<'a> {
     ///
     /// A book that cannot be read or a file that cannot be written.
     pub fn to_csv(&self, path: &Path, starts: &[VariantPosition]) -> Result<Converted> {
-        task::caught(|| {
-            let mut csv = Csv::create(path, "Key,FEN,SAN,UCI,Weight,Learn")?;
-            let entries = self.rows(starts, &mut |row| {
-                csv.text(&format!("{:016x}", row.entry.key))?;
-                csv.text(&row.fen().unwrap_or_default())?;
-                csv.text(&row.san().unwrap_or_default())?;
-                csv.text(&row.uci())?;
-                csv.number(row.entry.weight.into())?;
-                csv.number(row.entry.learn.into())?;
-                csv.end_row()
-            })?;
-            csv.commit()?;
-            Ok(Converted {
-                entries,
-                ..Converted::default()
-            })
-        })
+        let format = TableFormat::Csv("Key,FEN,SAN,UCI,Weight,Learn");
+        task::caught(|| self.write_table(path, starts, format))
     }
 
-    /// Calls `f` with all records, those of the header aside; returns how often. Where the position is known, castling in
-    /// two spellings is one move.
-    pub(super) fn rows(
+    /// Writes the records, a JSON document a line, in the order of [`to_csv`](ConvertBook::to_csv).
+    ///
+    /// # Errors
+    ///
+    /// A book that cannot be read or a file that cannot be written.
+    pub fn to_jsonl(&self, path: &Path, starts: &[VariantPosition]) -> Result<Converted> {
+        task::caught(|| self.write_table(path, starts, TableFormat::Jsonl))
+    }
+
+    fn write_table(
         &self,
+        path: &Path,
         starts: &[VariantPosition],
-        f: &mut dyn FnMut(BookRow<'_>) -> Result<()>,
-    ) -> Result<u64> {
+        format: TableFormat,
+    ) -> Result<Converted> {
+        let mut file = TableFile::create(path, format)?;
+        let mut entries = 0;
+        let mut write = |entry, pos: Option<&VariantPosition>| {
+            entries += 1;
+            file.write(&BookRow::new(entry, pos))
+        };
         self.book.refuse_changed()?;
-        let records = self.records()?;
-        let (mut rows, mut seen) = (0, 0);
+        let mut unseen = self.book.len_without_header()?;
         let mut reached = Seen::new(self.memory.share(4));
-        for start in &self.starts(starts) {
-            for source in every_way(self.book) {
-                // Once all are there, no other walk finds more.
-                if seen < records {
-                    let (found, of) = self.reached_rows(source, start, &mut reached, f)?;
-                    (rows, seen) = (rows + found, seen + of);
-                }
-            }
-        }
-        if seen == records {
-            return Ok(rows);
-        }
-        for entry in self.book {
-            let entry = entry?;
-            if entry.key != 0 && !reached.contains(place(entry.key))? {
-                rows += 1;
-                f(BookRow { entry, pos: None })?;
-            }
-        }
-        Ok(rows)
-    }
-
-    /// Calls `f` with the records of the positions that a walk comes to, but for those reached before; returns how often,
-    /// and how many records these have.
-    fn reached_rows(
-        &self,
-        source: Box<dyn Source + '_>,
-        start: &VariantPosition,
-        reached: &mut Seen,
-        f: &mut dyn FnMut(BookRow<'_>) -> Result<()>,
-    ) -> Result<(u64, u64)> {
-        let (mut rows, mut records) = (0, 0);
         let limits = Limits {
             memory: self.memory.share(4),
             ..Limits::default()
         };
-        let tree = Tree::new(source, start.clone(), limits, &self.meter);
-        tree.walk(Order::Positions, &mut |event| {
-            let Event::Position { pos, .. } = event else {
-                return Ok(());
-            };
-            let entries = self.book.moves(pos.key())?;
-            if entries.len() == 0 || !reached.insert(place(pos.key()))? {
-                return Ok(());
+        for start in self.starts(starts) {
+            for source in every_way(self.book) {
+                // Once all records are there, no other walk finds more.
+                if unseen == 0 {
+                    break;
+                }
+                let tree = Tree::new(source, start.clone(), limits.clone(), &self.meter);
+                tree.walk(Order::Positions, &mut |event| {
+                    let Event::Position { pos, .. } = event else {
+                        return Ok(());
+                    };
+                    let entries = self.book.moves(pos.key())?;
+                    if entries.len() == 0 || !reached.insert(fingerprint(pos.key()))? {
+                        return Ok(());
+                    }
+                    unseen -= entries.len() as u64;
+                    let pos = pos.position();
+                    let mut entries = each_move_once(pos, entries).into_iter();
+                    entries.try_for_each(|entry| write(entry, Some(pos)))
+                })?;
             }
-            records += entries.len() as u64;
-            let pos = pos.position();
-            for entry in each_move_once(pos, entries) {
-                rows += 1;
-                let pos = Some(pos);
-                f(BookRow { entry, pos })?;
-            }
-            Ok(())
-        })?;
-        Ok((rows, records))
-    }
-
-    /// How many records there are, those of the header aside.
-    fn records(&self) -> Result<u64> {
-        let mut header = 0;
-        for entry in self.book {
-            if entry?.key != 0 {
-                break;
-            }
-            header += 1;
         }
-        Ok(self.book.len() - header)
+        if unseen > 0 {
+            for entry in self.book {
+                let entry = entry?;
+                if entry.key != 0 && !reached.contains(fingerprint(entry.key))? {
+                    write(entry, None)?;
+                }
+            }
+        }
+        file.commit()?;
+        Ok(Converted {
+            entries,
+            ..Converted::default()
+        })
     }
 
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
@@ -232,6 +203,17 @@ impl<'a> ConvertBook<'a> {
 }
 
 /// The fingerprint of a position.
-fn place(key: u64) -> u128 {
+fn fingerprint(key: u64) -> u128 {
     u128::from(key) << 64
+}
+
+/// The moves of a book that are played: those of a weight.
+pub(super) struct PlayedMoves<'a>(pub &'a Book);
+
+impl Source for PlayedMoves<'_> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let mut moves = Source::moves(self.0, pos)?;
+        moves.retain(|mv| mv.weight > 0);
+        Ok(moves)
+    }
 }

@@ -20,7 +20,7 @@ const BATCH: usize = 1 << 16;
 const BATCH_BYTES: usize = 1 << 24;
 
 /// What a database holds.
-pub(super) struct Counted {
+pub(super) struct DatabaseCounts {
     pub counts: Counts,
     /// Starting positions of Chess960 that are in the database, each once.
     pub starts: Vec<VariantPosition>,
@@ -29,7 +29,7 @@ pub(super) struct Counted {
 
 /// What some rows hold.
 #[derive(Default)]
-struct Found {
+struct RowCounts {
     counts: CountBatch,
     /// Those of positions that may hide a step, and the steps.
     hidden: CountBatch,
@@ -49,7 +49,7 @@ impl Convert {
         arrivals: bool,
         pool: &ThreadPool,
         memory: Memory,
-    ) -> Result<Counted> {
+    ) -> Result<DatabaseCounts> {
         self.meter.add_total(self.obs.about_rows());
         let hidden = Tally::new(memory.share(8));
         let tally = Tally::new(memory);
@@ -62,7 +62,7 @@ impl Convert {
         let mut take = |batch: &mut Vec<Row>| -> Result<()> {
             self.meter.advance(batch.len() as u64);
             let size = batch.len().div_ceil(pool.current_num_threads()).max(1);
-            let parts: Vec<Found> = pool.install(|| {
+            let parts: Vec<RowCounts> = pool.install(|| {
                 let parts = batch.par_chunks(size);
                 parts
                     .map(|rows| count_rows(rows, variant, arrivals, is_own))
@@ -99,7 +99,7 @@ impl Convert {
         passed_over.add(rows.passed_over().clone());
         let hidden = pool.install(|| hidden.seal())?;
         pinned::add_hidden(&hidden, is_exact, &tally)?;
-        Ok(Counted {
+        Ok(DatabaseCounts {
             counts: pool.install(|| tally.seal())?,
             starts,
             passed_over,
@@ -107,9 +107,9 @@ impl Convert {
     }
 }
 
-fn count_rows(rows: &[Row], variant: Variant, arrivals: bool, is_own: bool) -> Found {
+fn count_rows(rows: &[Row], variant: Variant, arrivals: bool, is_own: bool) -> RowCounts {
     task::fault("count rows");
-    let mut found = Found::default();
+    let mut found = RowCounts::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
         let pos = match variant.parse_position(&rows[0].epd) {
             Ok(pos) => pos,

@@ -15,25 +15,25 @@
 
 mod book;
 mod counts;
-mod csv;
-mod jsonl;
 mod pinned;
-mod replace;
-mod source;
+mod table;
 
 use std::{cell::RefCell, path::Path, sync::Arc};
 
+use shakmaty::{Position, variant::VariantPosition};
+
 pub use self::book::ConvertBook;
-use self::{counts::Counted, source::CountedMoves};
+use self::counts::DatabaseCounts;
 use crate::{
     book::{BookMaker, BookSummary, Weights, begin_book},
     error::{Error, Result},
     obs::Obs,
-    position::Variant,
+    position::{BookMove, Keyed, Variant},
     progress::Meter,
     suite::{self, SuiteFormat, SuiteOf, Written},
-    tally::{Memory, MoveFilter},
+    tally::{Finder, Memory, MoveFilter, Scratch, Stats},
     task,
+    walk::{Source, TreeMove},
 };
 pub use crate::{
     obs::PassedOver,
@@ -174,7 +174,7 @@ impl Convert {
         }
         let mut bin = begin_book(path)?;
         let pool = task::pool(self.threads)?;
-        let Counted {
+        let DatabaseCounts {
             counts,
             passed_over,
             ..
@@ -191,7 +191,7 @@ impl Convert {
             })
             .transpose()
             .map_err(|source| Error::format(path, source))?;
-        pool.install(|| maker.write(header.as_deref(), &mut bin))?;
+        pool.install(|| maker.write(header.as_deref(), &mut bin, &self.memory.temp_dir))?;
         bin.commit()?;
         Ok(Converted {
             entries: summary.entries,
@@ -231,7 +231,7 @@ impl Convert {
         let file = suite::begin(path, format)?;
         let variant = self.played_variant()?;
         let pool = task::pool(self.threads)?;
-        let Counted {
+        let DatabaseCounts {
             counts,
             starts,
             passed_over,
@@ -281,5 +281,51 @@ impl Convert {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrowed_by(&self.obs.info().selection);
         filter
+    }
+}
+
+/// The moves of a database that are kept.
+struct CountedMoves<'a> {
+    finder: Finder<'a>,
+    filter: MoveFilter,
+    weights: &'a Weights,
+    /// Whether moves of weight 0 are left out.
+    only_weighted: bool,
+    scratch: RefCell<Scratch>,
+}
+
+impl CountedMoves<'_> {
+    /// White's results in all games that came to a position, if some did.
+    fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Stats>> {
+        let part = self.finder.part(pos.identity());
+        let mut scratch = self.scratch.borrow_mut();
+        let found = self.finder.find(part, &mut scratch)?;
+        let arrivals = found.and_then(|found| {
+            let mut moves = found.moves.iter();
+            moves.find(|count| count.mv == BookMove::NONE)
+        });
+        let stats = arrivals.map(|count| count.stats.turned(!pos.position().turn()));
+        Ok(stats)
+    }
+}
+
+impl Source for CountedMoves<'_> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let part = self.finder.part(pos.key());
+        let mut scratch = self.scratch.borrow_mut();
+        let Some(found) = self.finder.find(part, &mut scratch)? else {
+            return Ok(Vec::new());
+        };
+        let turn = pos.position().turn();
+        let kept = found.moves.iter().filter_map(|count| {
+            let weight = self.weights.weight(count.stats);
+            let is_left_out = self.only_weighted && weight == 0;
+            if !self.filter.selects(turn, count.stats) || is_left_out {
+                return None;
+            }
+            let mv = count.mv.to_move(pos.position())?;
+            Some(TreeMove::known(mv, weight, Some(count.stats)))
+        });
+        Ok(kept.collect())
     }
 }

@@ -4,13 +4,8 @@ use shakmaty::variant::VariantPosition;
 
 use super::{Suite, write::SuiteFormat};
 use crate::{
-    error::Result,
-    output::AtomicFile,
-    position::Keyed,
-    progress::Meter,
-    sort::Memory,
-    tally::Stats,
-    walk::Source,
+    error::Result, output::AtomicFile, position::Keyed, progress::Meter, sort::Memory,
+    tally::Stats, walk::Source,
 };
 
 /// What making a suite came to.

@@ -7,6 +7,7 @@ use super::*;
 use crate::{
     book::{self, Book},
     position::{BookMove, Variant},
+    progress::Meter,
 };
 
 /// A book of random moves from the start, and every record of it.

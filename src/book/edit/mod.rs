@@ -1,35 +1,26 @@
 //! Changing a book by hand.
 
-mod apply;
 mod change;
-mod script;
+mod shares;
 
-use std::{
-    collections::BTreeMap,
-    io::{self, BufWriter, Write},
-    path::Path,
-    slice,
-};
+use std::{cmp::Reverse, collections::BTreeMap, io::Write, path::Path, slice};
 
 use rustc_hash::FxHashSet;
 use shakmaty::{Color, variant::VariantPosition};
 
-use self::apply::edited;
-pub use self::{
-    change::{Change, ChangeError, NewWeight},
-    script::{Script, ScriptError},
-};
+pub use self::change::{Change, ChangeError, NewWeight, Script, ScriptError};
+use self::shares::share;
 use super::{
-    entry::{Entry, write_entries},
     file::BookFile,
     header::{self, HeaderError, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached},
     open::Book,
+    records::{Entry, as_the_format_says, each_move_once, write_entries},
 };
 use crate::{
-    error::{At, Result},
+    error::{At, Error, Result},
     output::AtomicFile,
-    position::{Keyed, Variant, key},
+    position::{BookMove, Keyed, Variant, fen_of, key, read_move},
     progress::{Meter, Portions},
     sort::{Memory, Seen},
     walk::{Replies, Source, TreeMove, every_way},
@@ -117,15 +108,14 @@ pub fn edit_book(
         summary.entries = first.write(&book, &target, &mut writer, meter)?.records;
     } else {
         let temp_dir = &memory.temp_dir;
-        let copy = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
-        let mut kept = BufWriter::with_capacity(1 << 16, copy);
-        first.write(&book, temp_dir, &mut kept, meter)?;
-        let copy = kept.into_inner().map_err(io::IntoInnerError::into_error);
-        let copy = Book::of_file(copy.at(temp_dir, "write a temporary file in")?, temp_dir)?;
-        let orphans = Orphans::new(&book, &copy, &removed, variant, memory, meter)?;
+        let copy = Book::temporary(temp_dir, |kept| {
+            first.write(&book, temp_dir, kept, meter).map(drop)
+        })?;
         let second = Rewrite {
             positions: Edited::new(),
-            orphans: Some(orphans),
+            orphans: Some(Orphans::new(
+                &book, &copy, &removed, variant, memory, meter,
+            )?),
             without_null: false,
         };
         let written = second.write(&copy, &target, &mut writer, meter)?;
@@ -151,7 +141,7 @@ struct Rewrite {
 
 /// How much a [`Rewrite`] wrote.
 #[derive(Default)]
-struct Written {
+struct Rewritten {
     /// Records, those of the header aside.
     records: u64,
     /// Positions that were left out because only removed ones led to them.
@@ -161,54 +151,47 @@ struct Written {
 impl Rewrite {
     /// Writes the records in their order.
     fn write(
-        mut self,
+        self,
         book: &Book,
         path: &Path,
         out: &mut impl Write,
         meter: &Meter,
-    ) -> Result<Written> {
+    ) -> Result<Rewritten> {
         meter.add_total(book.len());
-        let positions = std::mem::take(&mut self.positions);
-        let mut changed = positions.iter().peekable();
-        let mut written = Written::default();
+        let mut changed = self.positions.iter().peekable();
+        let mut written = Rewritten::default();
+        let mut put = |entries: &[Entry]| {
+            written.records += entries.iter().filter(|entry| entry.key != 0).count() as u64;
+            write_entries(entries, out).at(path, "write")
+        };
         let (mut last, mut is_kept) = (None, false);
         for entry in book.checked_records()? {
             let entry = entry?;
             meter.advance(1);
-            if Some(entry.key) < last {
-                return Err(book.unsorted());
-            }
             if last.replace(entry.key) != Some(entry.key) {
-                is_kept =
-                    !positions.contains_key(&entry.key) && self.keeps(entry.key, &mut written)?;
+                let is_orphan = self.is_orphan(entry.key)?;
+                written.orphans += u64::from(is_orphan);
+                let is_dropped =
+                    self.positions.contains_key(&entry.key) || entry.key == 0 && self.without_null;
+                is_kept = !is_orphan && !is_dropped;
             }
             while let Some((_, entries)) = changed.next_if(|(key, _)| **key <= entry.key) {
-                write_entries(entries, out).at(path, "write")?;
-                written.records += entries.len() as u64;
+                put(entries)?;
             }
             if is_kept {
-                write_entries(&[entry], out).at(path, "write")?;
-                written.records += u64::from(entry.key != 0);
+                put(&[entry])?;
             }
         }
-        for (_, entries) in changed {
-            write_entries(entries, out).at(path, "write")?;
-            written.records += entries.len() as u64;
-        }
+        changed.try_for_each(|(_, entries)| put(entries))?;
         Ok(written)
     }
 
-    /// Whether the records of a position that does not change stay.
-    fn keeps(&self, key: u64, written: &mut Written) -> Result<bool> {
-        if key == 0 {
-            return Ok(!self.without_null);
+    /// Whether only removed positions led to the position of a key.
+    fn is_orphan(&self, key: u64) -> Result<bool> {
+        match &self.orphans {
+            Some(orphans) if key != 0 => orphans.contains(key),
+            _ => Ok(false),
         }
-        let is_orphan = match &self.orphans {
-            Some(orphans) => orphans.contains(key)?,
-            None => false,
-        };
-        written.orphans += u64::from(is_orphan);
-        Ok(!is_orphan)
     }
 }
 
@@ -253,7 +236,8 @@ impl Orphans {
 
     /// Whether only removed positions led to the position of a key.
     fn contains(&self, key: u64) -> Result<bool> {
-        Ok(contains(slice::from_ref(&self.from_removed), key)? && !contains(&self.still_reached, key)?)
+        Ok(contains(slice::from_ref(&self.from_removed), key)?
+            && !contains(&self.still_reached, key)?)
     }
 }
 
@@ -294,4 +278,108 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
     // A checksum that is already there fits.
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
+}
+
+/// The records of a position after its changes, in the order of books.
+fn edited(
+    book: &Book,
+    edit: &PositionEdit,
+    before: Vec<Entry>,
+    summary: &mut EditSummary,
+) -> Result<Vec<Entry>> {
+    let problem = |problem: String| {
+        let fen = fen_of(&edit.pos);
+        Error::file(book.path(), format!("{problem} in {fen}"))
+    };
+    let mut entries = before.clone();
+    let mut shares: Vec<(BookMove, f64)> = Vec::new();
+    for change in &edit.changes {
+        match change {
+            Change::Set { mv, weight } => {
+                let mv = legal(&edit.pos, mv).map_err(problem)?;
+                shares.retain(|(other, _)| *other != mv);
+                let weight = match weight {
+                    NewWeight::Absolute(weight) => *weight,
+                    NewWeight::Percent(percent) => {
+                        shares.push((mv, *percent));
+                        0
+                    }
+                };
+                set(&mut entries, &edit.pos, mv, weight);
+            }
+            Change::Remove(text) => {
+                let mv = removable(&edit.pos, &entries, text).map_err(problem)?;
+                shares.retain(|(other, _)| *other != mv);
+                entries.retain(|entry| as_the_format_says(&edit.pos, entry.mv) != mv);
+            }
+            Change::RemovePosition if entries.is_empty() => {
+                return Err(problem("the book has no move".to_owned()));
+            }
+            Change::RemovePosition => {
+                shares.clear();
+                entries.clear();
+            }
+        }
+    }
+    summary.inexact += share(&mut entries, &shares).map_err(|text| problem(text.to_owned()))?;
+    entries.sort_by_key(|entry| (Reverse(entry.weight), entry.mv));
+    summarize(&edit.pos, &before, &entries, summary);
+    Ok(entries)
+}
+
+/// A move as people write it.
+fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
+    let mv = read_move(pos, text.as_bytes());
+    mv.map(BookMove::from)
+        .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
+}
+
+/// The move of a record, which is legal or not.
+fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
+    let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
+    let mv = match named {
+        Some(entry) => as_the_format_says(pos, entry.mv),
+        None => legal(pos, text)?,
+    };
+    let mut moves = entries
+        .iter()
+        .map(|entry| as_the_format_says(pos, entry.mv));
+    if moves.any(|other| other == mv) {
+        return Ok(mv);
+    }
+    let text = text.escape_debug();
+    Err(format!("\"{text}\": the book does not have this move"))
+}
+
+/// Gives a move a weight, in one record, however castling is spelled in those that the book has.
+fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
+    let is_it = |entry: &Entry| as_the_format_says(pos, entry.mv) == mv;
+    let old = entries.iter().find(|entry| is_it(entry));
+    let learn = old.map_or(0, |entry| entry.learn);
+    entries.retain(|entry| !is_it(entry));
+    entries.push(Entry {
+        key: key(pos),
+        mv,
+        weight,
+        learn,
+    });
+}
+
+fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
+    let [before, after] =
+        [before, after].map(|entries| each_move_once(pos, entries.iter().copied()));
+    let weight = |entries: &[Entry], mv| {
+        let entry = entries.iter().find(|entry| entry.mv == mv);
+        entry.map(|entry| entry.weight)
+    };
+    for entry in &after {
+        match weight(&before, entry.mv) {
+            None => summary.added += 1,
+            Some(old) => summary.weighed += u64::from(old != entry.weight),
+        }
+    }
+    let removed = before
+        .iter()
+        .filter(|entry| weight(&after, entry.mv).is_none());
+    summary.removed += removed.count() as u64;
 }

@@ -6,14 +6,9 @@ use std::{
     path::Path,
 };
 
-use super::{
-    checksum::{of_records, renewed},
-    error::HeaderError,
-    null_records::{NullRecords, create_raw},
-    text::{Header, create, parse},
-};
+use super::{Header, HeaderError, NullRecords, create, create_raw, of_records, parse, renewed};
 use crate::{
-    book::entry::Entry,
+    book::records::{Entry, records_of},
     checksum::Checksum,
     error::{At, Error, Result},
     output::AtomicFile,
@@ -22,14 +17,9 @@ use crate::{
 /// The comment of a header that [`update`] adds without being given one.
 pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
 
-/// Whether a file looks like a Polyglot book: its size is that of records, and the keys of the first
-/// of them ascend.
-///
-/// # Errors
-///
-/// The operating system's, or [`HeaderError::BadFormat`].
-pub fn detect(path: impl AsRef<Path>) -> Result<()> {
-    let path = path.as_ref();
+/// Refuses a file that does not look like a Polyglot book: its size is that of records, and the keys of the first of
+/// them ascend.
+fn refuse_other(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
     let file = File::open(path).at(path, "open")?;
     let size = file.metadata().at(path, "open")?.len();
@@ -54,10 +44,7 @@ pub fn detect(path: impl AsRef<Path>) -> Result<()> {
 ///
 /// The operating system's.
 pub fn read_raw(path: impl AsRef<Path>) -> Result<Vec<u8>> {
-    let path = path.as_ref();
-    let file = File::open(path).at(path, "open")?;
-    let null = NullRecords::read(BufReader::new(file)).at(path, "read")?;
-    Ok(null.data)
+    Ok(null_records(path.as_ref())?.data)
 }
 
 /// The text of a book's header.
@@ -68,37 +55,18 @@ pub fn read_raw(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 /// ends it or it is not UTF-8. What it says is for [`parse`] to judge.
 pub fn read(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
-    let file = File::open(path).at(path, "open")?;
-    let null = NullRecords::read(BufReader::new(file)).at(path, "read")?;
+    let null = null_records(path)?;
     let text = null.text().map(str::to_owned);
     text.map_err(|source| in_file(path, source))
 }
 
+fn null_records(path: &Path) -> Result<NullRecords> {
+    let file = File::open(path).at(path, "open")?;
+    NullRecords::read(records_of(BufReader::new(file))).at(path, "read")
+}
+
 fn in_file(path: &Path, source: HeaderError) -> Error {
     Error::format(path, source)
-}
-
-/// Copies the book `from` to another file, with `header` in place of its own.
-///
-/// # Errors
-///
-/// The operating system's, [`HeaderError::BadFormat`] for what is not a book, and
-/// [`HeaderError::SameFile`]. The output is there whole or not at all.
-pub fn write(header: &str, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
-    let (from, to) = (from.as_ref(), to.as_ref());
-    refuse_same(from, to)?;
-    rewrite(&create_raw(header), from, AtomicFile::create(to)?)
-}
-
-/// Copies the book `from` to another file without its header.
-///
-/// # Errors
-///
-/// As [`write()`].
-pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
-    let (from, to) = (from.as_ref(), to.as_ref());
-    refuse_same(from, to)?;
-    rewrite(&[], from, AtomicFile::create(to)?)
 }
 
 /// Replaces the header of a book in place. `None` keeps the variants or the comment, or takes
@@ -106,7 +74,8 @@ pub fn delete(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`write()`], and [`HeaderError::BadHeader`] if the present header is malformed.
+/// The operating system's, [`HeaderError::BadFormat`] for what is not a book, and [`HeaderError::BadHeader`] if the
+/// present header is malformed. The new book is there whole or not at all.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -140,30 +109,19 @@ pub fn update(
 ///
 /// # Errors
 ///
-/// As [`write()`].
+/// As [`update`].
 pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     let out = AtomicFile::create(path.as_ref())?;
     rewrite(&[], path.as_ref(), out)
 }
 
-fn refuse_same(from: &Path, to: &Path) -> Result<()> {
-    let same = match (from.canonicalize(), to.canonicalize()) {
-        (Ok(from), Ok(to)) => from == to,
-        _ => from == to,
-    };
-    if same {
-        return Err(in_file(to, HeaderError::SameFile));
-    }
-    Ok(())
-}
-
-/// Writes the records of `from` after `header`. An output that replaces `from` is begun before `from` is read, so
-/// that no other run replaces it meanwhile.
-fn rewrite(header: &[u8], from: &Path, mut out: AtomicFile) -> Result<()> {
-    detect(from)?;
-    let mut book = BufReader::new(File::open(from).at(from, "open")?);
-    let null = NullRecords::read(&mut book).at(from, "read")?;
-    book.seek(SeekFrom::Start(null.size)).at(from, "read")?;
+/// Writes the records of a book after `header` in its place. The output was begun before the book is read, so that no
+/// other run replaces it meanwhile.
+fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
+    refuse_other(path)?;
+    let mut book = File::open(path).at(path, "open")?;
+    let null = NullRecords::read(records_of(BufReader::new(&book))).at(path, "read")?;
+    book.seek(SeekFrom::Start(null.size)).at(path, "read")?;
     out.write_all(header).at(out.target(), "write")?;
     io::copy(&mut book, &mut out).at(out.target(), "write")?;
     // Windows replaces no file that is open.
@@ -212,17 +170,6 @@ mod tests {
         assert_eq!(header.comment, "two\nlines");
         remove(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), records);
-
-        let other = dir.path().join("other.bin");
-        write("@PG@\n1.0\n1\n0\n", &path, &other).unwrap();
-        delete(&other, &path).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), records);
-        assert!(
-            write("x", &path, &path)
-                .unwrap_err()
-                .carried::<HeaderError>()
-                .is_some_and(|err| *err == HeaderError::SameFile)
-        );
     }
 
     #[test]

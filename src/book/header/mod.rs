@@ -16,19 +16,431 @@
 //! # Ok::<(), header::HeaderError>(())
 //! ```
 
-mod checksum;
-mod error;
 mod file;
-mod null_records;
-mod text;
 
-pub(super) use self::{
-    checksum::{of_records, renewed, split_checksum, with_checksum},
-    null_records::NullRecords,
-};
-pub use self::{
-    error::{HeaderError, PORTABLE_LENGTH},
-    file::{DEFAULT_COMMENT, delete, detect, read, read_raw, remove, update, write},
-    null_records::{LONGEST, create_raw},
-    text::{Header, KNOWN_VARIANTS, MAGIC, VERSION, create, known_variant, parse},
-};
+use thiserror::Error;
+
+pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
+use super::records::Entry;
+use crate::checksum::{Checksum, NoChecksum};
+
+/// The longest header, its null byte included, that every program reads.
+pub const PORTABLE_LENGTH: usize = 2048;
+
+/// An error of a header, or of the values to make one from.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// The size of the file is not that of records, or their keys do not ascend.
+    #[error("badly formatted file: {0}")]
+    BadFormat(&'static str),
+    /// There are no null records.
+    #[error("no header")]
+    NoHeader,
+    /// A variant or comment that no header can hold.
+    #[error("bad parameter: {0}")]
+    BadParameter(String),
+    /// Some programs read no more than [`PORTABLE_LENGTH`] bytes of a header, its null byte included.
+    #[error(
+        "the header would take {0} bytes, and {PORTABLE_LENGTH} is what every program reads: shorten the comment"
+    )]
+    TooLong(usize),
+    /// There is a header, but it is malformed.
+    #[error("bad header: {0}")]
+    BadHeader(&'static str),
+}
+
+/// The first line of every header.
+pub const MAGIC: &str = "@PG@";
+
+/// The version of the headers that [`create`] makes.
+pub const VERSION: &str = "1.0";
+
+/// The variants that headers may name without being forced to, as the Chess Engine Communication
+/// Protocol spells them.
+pub const KNOWN_VARIANTS: &[&str] = &[
+    "normal",
+    "wildcastle",
+    "nocastle",
+    "fischerandom",
+    "bughouse",
+    "crazyhouse",
+    "losers",
+    "suicide",
+    "giveaway",
+    "twokings",
+    "kriegspiel",
+    "atomic",
+    "3check",
+    "xiangqi",
+    "shogi",
+    "capablanca",
+    "gothic",
+    "falcon",
+    "shatranj",
+    "courier",
+    "knightmate",
+    "berolina",
+    "janus",
+    "caparandom",
+    "cylinder",
+    "super",
+    "great",
+    "makruk",
+    "seirawan",
+    "grand",
+    "spartan",
+    "unknown",
+];
+
+/// What a header says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// The names of the variants the book is for.
+    pub variants: Vec<String>,
+    /// Free text, of several lines perhaps.
+    pub comment: String,
+}
+
+/// Whether a variant is one of [`KNOWN_VARIANTS`].
+pub fn known_variant(name: &str) -> bool {
+    KNOWN_VARIANTS.contains(&name)
+}
+
+/// Makes the text of a header.
+///
+/// # Errors
+///
+/// [`HeaderError::BadParameter`] for a variant name that is empty or not of printable ASCII without
+/// blanks and capitals, and for a comment with a null byte.
+pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, HeaderError> {
+    if let Some(wrong) = variants.iter().find(|name| !is_variant(name.as_ref())) {
+        return Err(HeaderError::BadParameter(format!(
+            "\"{}\" cannot be a variant: write lower-case letters, digits and signs without blanks",
+            wrong.as_ref().escape_debug()
+        )));
+    }
+    if comment.contains('\0') {
+        return Err(HeaderError::BadParameter(
+            "the comment contains a null character".to_owned(),
+        ));
+    }
+    let mut text = format!(
+        "{MAGIC}\n{VERSION}\n{}\n{}",
+        variants.len() + 1,
+        variants.len()
+    );
+    for name in variants {
+        text.push('\n');
+        text.push_str(name.as_ref());
+    }
+    text.push('\n');
+    text.push_str(comment);
+    Ok(text)
+}
+
+/// Reads the text of a header. Later versions may have more predefined fields, which are skipped.
+///
+/// # Errors
+///
+/// [`HeaderError::BadHeader`] says what is malformed.
+pub fn parse(text: &str) -> Result<Header, HeaderError> {
+    let bad = |what| Err(HeaderError::BadHeader(what));
+    let mut lines = text.split('\n');
+    if lines.next() != Some(MAGIC) {
+        return bad("it does not begin with @PG@");
+    }
+    if !lines.next().is_some_and(is_version) {
+        return bad("the version is not <number>.<number>");
+    }
+    let Some(fields) = lines.next().and_then(number) else {
+        return bad("the number of fields is not a number");
+    };
+    let Some(count) = lines.next().and_then(number) else {
+        return bad("the number of variants is not a number");
+    };
+    if count >= fields {
+        return bad("it has more variants than fields");
+    }
+    let mut variants = Vec::new();
+    for _ in 0..count {
+        match lines.next() {
+            Some(name) if is_variant(name) => variants.push(name.to_owned()),
+            Some(_) => {
+                return bad("a variant has a name with blanks, capitals or unprintable signs");
+            }
+            None => return bad("it has fewer variants than it says"),
+        }
+    }
+    for _ in 1 + count..fields {
+        match lines.next() {
+            Some(field) if field.trim_matches(' ') == field => {}
+            Some(_) => return bad("a predefined field begins or ends with a blank"),
+            None => return bad("it has fewer fields than it says"),
+        }
+    }
+    Ok(Header {
+        variants,
+        comment: lines.collect::<Vec<_>>().join("\n"),
+    })
+}
+
+fn is_version(text: &str) -> bool {
+    text.split_once('.')
+        .is_some_and(|(major, minor)| is_number(major) && is_number(minor))
+}
+
+/// Digits without a leading zero.
+fn is_number(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && (text == "0" || !text.starts_with('0'))
+}
+
+fn number(text: &str) -> Option<u64> {
+    if is_number(text) {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+fn is_variant(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
+}
+
+/// The longest header that is read here: 1 MiB.
+pub const LONGEST: usize = 1 << 20;
+
+/// The null records that hold a header, to be written before the records of a book.
+///
+/// ```
+/// use polybook::book::header::create_raw;
+/// let raw = create_raw("@PG@");
+/// assert_eq!(raw, b"\0\0\0\0\0\0\0\0@PG@\0\0\0\0");
+/// ```
+pub fn create_raw(header: &str) -> Vec<u8> {
+    let mut raw = Vec::with_capacity((header.len() / 8 + 1) * Entry::SIZE);
+    let mut text = header.as_bytes().to_vec();
+    text.push(0);
+    for part in text.chunks(8) {
+        raw.extend_from_slice(&[0; 8]);
+        raw.extend_from_slice(part);
+    }
+    raw.resize(raw.len().next_multiple_of(Entry::SIZE), 0);
+    raw
+}
+
+/// The null records at the start of a book.
+pub(super) struct NullRecords {
+    /// The text after their keys, at most [`LONGEST`] bytes of it.
+    pub data: Vec<u8>,
+    /// How many bytes the records take in the book.
+    pub size: u64,
+}
+
+impl NullRecords {
+    /// Reads the null records that begin the records of a book.
+    pub(super) fn read<E>(
+        records: impl IntoIterator<Item = Result<Entry, E>>,
+    ) -> Result<NullRecords, E> {
+        let mut null = NullRecords {
+            data: Vec::new(),
+            size: 0,
+        };
+        for entry in records {
+            let entry = entry?;
+            if entry.key != 0 {
+                break;
+            }
+            if null.data.len() < LONGEST {
+                null.data.extend_from_slice(&entry.to_bytes()[8..]);
+            }
+            null.size += Entry::SIZE as u64;
+        }
+        Ok(null)
+    }
+
+    /// Whether anything but null bytes follows the text.
+    pub(super) fn has_more_than_text(&self) -> bool {
+        let end = self.data.iter().position(|byte| *byte == 0);
+        let rest = &self.data[end.unwrap_or(self.data.len())..];
+        rest.iter().any(|byte| *byte != 0)
+    }
+
+    /// The text before the first null byte of the data.
+    pub(super) fn text(&self) -> Result<&str, HeaderError> {
+        if self.size == 0 {
+            return Err(HeaderError::NoHeader);
+        }
+        let Some(end) = self.data.iter().position(|byte| *byte == 0) else {
+            return Err(HeaderError::BadHeader(if self.data.len() >= LONGEST {
+                "it is longer than 1 MiB"
+            } else {
+                "no null character ends it"
+            }));
+        };
+        std::str::from_utf8(&self.data[..end])
+            .map_err(|_| HeaderError::BadHeader("it is not UTF-8"))
+    }
+}
+
+/// What the line begins with. It is the last one of the comment.
+const LINE: &str = "\nChecksum: ";
+
+/// A comment with a line for the checksum, which [`BookFile`](crate::book::file::BookFile) fills in.
+pub(super) fn with_checksum(comment: &str) -> String {
+    format!("{comment}{LINE}{}", Checksum::default())
+}
+
+/// Splits the text of a header, or its comment, into the part before the line and the text of the digits.
+pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once(LINE) {
+        Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
+        _ => (text, None),
+    }
+}
+
+/// The text of a header with the checksum of itself and of `records` in its line, if it has that line.
+pub(super) fn renewed(text: &str, records: Checksum) -> String {
+    match split_checksum(text) {
+        (before, Some(_)) => format!("{before}{LINE}{}", sum_of(before).plus(records)),
+        (text, None) => text.to_owned(),
+    }
+}
+
+/// The checksum that the records of a book should have, by the text of its header. Malformed digits are an error.
+pub(super) fn of_records(text: &str) -> Option<Result<Checksum, NoChecksum>> {
+    let (before, digits) = split_checksum(text);
+    let checksum = digits?.parse::<Checksum>();
+    Some(checksum.map(|checksum| checksum.minus(sum_of(before))))
+}
+
+/// What the text before the line adds to the checksum of the records.
+fn sum_of(before: &str) -> Checksum {
+    let mut sum = Checksum::default();
+    sum.add(before.as_bytes());
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::book::records::records_of;
+
+    fn null_records(book: &[u8]) -> NullRecords {
+        NullRecords::read(records_of(book)).unwrap()
+    }
+
+    #[track_caller]
+    fn assert_bad(text: &str) {
+        assert!(
+            matches!(parse(text), Err(HeaderError::BadHeader(_))),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn examples_of_the_document() {
+        let header = parse("@PG@\n1.0\n3\n2\nnormal\nsuicide\n(normally comments here)").unwrap();
+        assert_eq!(header.variants, ["normal", "suicide"]);
+        let later = "@PG@\n1.1\n4\n2\nnormal\nsuicide\n[somenewfield]\n(normally comments here)";
+        assert_eq!(parse(later).unwrap(), header);
+    }
+
+    #[test]
+    fn parsing_is_strict() {
+        assert_bad("");
+        assert_bad("\u{feff}@PG@\n1.0\n2\n1\nnormal");
+        assert_bad("@PG@\r\n1.0\r\n2\r\n1\r\nnormal");
+        for version in [
+            "1", "1,0", "00.0", "10.01", "1.", ".1", " 1.0", "1.0.0", "a.b",
+        ] {
+            assert_bad(&format!("@PG@\n{version}\n2\n1\nnormal\nx"));
+        }
+        for version in ["1.0", "2.0", "0.0", "10.0", "10.10"] {
+            assert!(
+                parse(&format!("@PG@\n{version}\n2\n1\nnormal")).is_ok(),
+                "{version}"
+            );
+        }
+        for count in [
+            "",
+            "0",
+            "01",
+            "1",
+            "-2",
+            "+2",
+            "2 ",
+            "18446744073709551616",
+            "4294967296",
+        ] {
+            assert_bad(&format!("@PG@\n1.0\n{count}\n1\nnormal"));
+        }
+        for count in ["", "01", "2", "4294967295"] {
+            assert_bad(&format!("@PG@\n1.0\n2\n{count}\nnormal"));
+        }
+        assert_bad("@PG@\n1.0\n4294967296\n4294967295\nnormal");
+        for name in [
+            "",
+            " normal",
+            "nor mal",
+            "Normal",
+            "norm\u{e4}l",
+            "normal\r",
+        ] {
+            assert_bad(&format!("@PG@\n1.0\n2\n1\n{name}\nx"));
+        }
+        assert_bad("@PG@\n1.1\n3\n1\nnormal\n padded\ncomment");
+        assert!(parse("@PG@\n1.0\n1\n0\ncomment").is_ok());
+    }
+
+    #[test]
+    fn what_no_header_can_hold() {
+        for name in ["", "Normal", "a b", "a\nb", "\u{e4}"] {
+            assert!(
+                matches!(create(&[name], ""), Err(HeaderError::BadParameter(_))),
+                "{name}"
+            );
+        }
+        assert!(create(&["normal"], "a\0b").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_created_is_parsed(
+            variants in proptest::collection::vec("[!-@\\[-~]{1,12}", 0..5),
+            comment in "[^\0]*",
+        ) {
+            let text = create(&variants, &comment).unwrap();
+            prop_assert_eq!(parse(&text).unwrap(), Header { variants, comment });
+        }
+
+        #[test]
+        fn any_text_is_parsed_or_refused(text in "(@PG@\n)?([0-9.]{0,3}\n){0,3}(\\PC|\n){0,40}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn what_is_written_is_read(text in "[^\0]{0,60}", records in 0..3usize) {
+            let raw = create_raw(&text);
+            let book = [&raw[..], &[7; Entry::SIZE].repeat(records)].concat();
+            let null = null_records(&book);
+            prop_assert_eq!(null.text(), Ok(&*text));
+            prop_assert_eq!(null.size, raw.len() as u64);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let mut book = vec![0; 8];
+            book.extend_from_slice(&bytes);
+            let _ = null_records(&book).text();
+            let _ = null_records(&bytes).text();
+        }
+    }
+}

@@ -84,7 +84,7 @@ impl Sink for BookSink<'_> {
         self.options.progress.enter(Phase::Book);
         let header = self.header(counted)?;
         let book = counted.weighed();
-        book.write(header.as_deref(), &mut self.file)?;
+        book.write(header.as_deref(), &mut self.file, &self.options.temp_dir)?;
         let summary = book.summary();
         counted.report.book = Some(BookReport {
             path: self.path.to_owned(),

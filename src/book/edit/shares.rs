@@ -1,18 +1,6 @@
-//! Changing the records of a position.
+//! Giving moves a share of the weights of their position.
 
-use std::cmp::Reverse;
-
-use shakmaty::variant::VariantPosition;
-
-use super::{Change, EditSummary, NewWeight, PositionEdit};
-use crate::{
-    book::{
-        Book, Entry,
-        moves::{as_the_format_says, each_move_once},
-    },
-    error::{Error, Result},
-    position::{BookMove, key, read_move},
-};
+use crate::{book::Entry, position::BookMove};
 
 /// How far a share may be from what it should be, as long as larger weights would help.
 const CLOSE: f64 = 0.005;
@@ -20,94 +8,12 @@ const CLOSE: f64 = 0.005;
 /// The same of a share that was asked for, as a part of it.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
-/// The records of a position after its changes, in the order of books.
-pub(super) fn edited(
-    book: &Book,
-    edit: &PositionEdit,
-    before: Vec<Entry>,
-    summary: &mut EditSummary,
-) -> Result<Vec<Entry>> {
-    let problem = |problem: String| {
-        let fen = crate::position::fen_of(&edit.pos);
-        Error::file(book.path(), format!("{problem} in {fen}"))
-    };
-    let mut entries = before.clone();
-    let mut shares: Vec<(BookMove, f64)> = Vec::new();
-    for change in &edit.changes {
-        match change {
-            Change::Set { mv, weight } => {
-                let mv = legal(&edit.pos, mv).map_err(problem)?;
-                shares.retain(|(other, _)| *other != mv);
-                let weight = match weight {
-                    NewWeight::Absolute(weight) => *weight,
-                    NewWeight::Percent(percent) => {
-                        shares.push((mv, *percent));
-                        0
-                    }
-                };
-                set(&mut entries, &edit.pos, mv, weight);
-            }
-            Change::Remove(text) => {
-                let mv = removable(&edit.pos, &entries, text).map_err(problem)?;
-                shares.retain(|(other, _)| *other != mv);
-                entries.retain(|entry| as_the_format_says(&edit.pos, entry.mv) != mv);
-            }
-            Change::RemovePosition if entries.is_empty() => {
-                return Err(problem("the book has no move".to_owned()));
-            }
-            Change::RemovePosition => {
-                shares.clear();
-                entries.clear();
-            }
-        }
-    }
-    summary.inexact += share(&mut entries, &shares).map_err(|text| problem(text.to_owned()))?;
-    entries.sort_by_key(|entry| (Reverse(entry.weight), entry.mv));
-    summarize(&edit.pos, &before, &entries, summary);
-    Ok(entries)
-}
-
-/// A move as people write it.
-fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
-    let mv = read_move(pos, text.as_bytes());
-    mv.map(BookMove::from)
-        .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
-}
-
-/// The move of a record, which is legal or not.
-fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
-    let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
-    let mv = match named {
-        Some(entry) => as_the_format_says(pos, entry.mv),
-        None => legal(pos, text)?,
-    };
-    let mut moves = entries
-        .iter()
-        .map(|entry| as_the_format_says(pos, entry.mv));
-    if moves.any(|other| other == mv) {
-        return Ok(mv);
-    }
-    let text = text.escape_debug();
-    Err(format!("\"{text}\": the book does not have this move"))
-}
-
-/// Gives a move a weight, in one record, however castling is spelled in those that the book has.
-fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
-    let is_it = |entry: &Entry| as_the_format_says(pos, entry.mv) == mv;
-    let old = entries.iter().find(|entry| is_it(entry));
-    let learn = old.map_or(0, |entry| entry.learn);
-    entries.retain(|entry| !is_it(entry));
-    entries.push(Entry {
-        key: key(pos),
-        mv,
-        weight,
-        learn,
-    });
-}
-
 /// Gives moves their shares in percent. The others share the rest as before. Returns how many of these shares weights
 /// cannot express.
-fn share(entries: &mut [Entry], shares: &[(BookMove, f64)]) -> Result<u64, &'static str> {
+pub(super) fn share(
+    entries: &mut [Entry],
+    shares: &[(BookMove, f64)],
+) -> Result<u64, &'static str> {
     if shares.is_empty() {
         return Ok(0);
     }
@@ -186,31 +92,12 @@ fn far<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a E
     pairs.filter(is_far).map(|(exact, _)| exact)
 }
 
-fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: &mut EditSummary) {
-    let [before, after] =
-        [before, after].map(|entries| each_move_once(pos, entries.iter().copied()));
-    let weight = |entries: &[Entry], mv| {
-        let entry = entries.iter().find(|entry| entry.mv == mv);
-        entry.map(|entry| entry.weight)
-    };
-    for entry in &after {
-        match weight(&before, entry.mv) {
-            None => summary.added += 1,
-            Some(old) => summary.weighed += u64::from(old != entry.weight),
-        }
-    }
-    let removed = before
-        .iter()
-        .filter(|entry| weight(&after, entry.mv).is_none());
-    summary.removed += removed.count() as u64;
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::book::entry::of_weights;
+    use crate::book::records::of_weights;
 
     /// The weights when the first moves get shares.
     fn shared(weights: &[u16], percents: &[f64]) -> Option<Vec<u16>> {

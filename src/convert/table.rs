@@ -1,0 +1,300 @@
+//! Tables of databases and books, for spreadsheets and scripts: comma-separated values or JSON lines.
+
+use std::{
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use serde::Serialize;
+use shakmaty::{Color, Position, variant::VariantPosition};
+
+use super::{Convert, Converted};
+use crate::{
+    book::{Scale, Scaling, Weights},
+    error::{At, Result},
+    obs::{PassedOver, Row, legal_move},
+    output::{AtomicFile, check_first_line},
+    position::{Variant, fen_of},
+    tally::{MoveFilter, Stats},
+    task,
+};
+
+/// How a table is written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum TableFormat {
+    /// Comma-separated values after a line of column names.
+    Csv(&'static str),
+    /// A JSON document a line.
+    Jsonl,
+}
+
+impl TableFormat {
+    /// Whether a file may be a table of this format, by its first line.
+    fn begins_with(self, line: &[u8]) -> bool {
+        match self {
+            TableFormat::Csv(columns) => line.trim_ascii_end() == columns.as_bytes(),
+            // A line may be longer than what is looked at.
+            TableFormat::Jsonl => {
+                line.starts_with(b"{\"key\":\"") || line.starts_with(b"{\"fen\":\"")
+            }
+        }
+    }
+}
+
+/// A table that replaces an empty file, or one of the same format, when it is committed.
+pub(super) struct TableFile<'a> {
+    path: &'a Path,
+    rows: RowWriter,
+}
+
+enum RowWriter {
+    Csv(csv::Writer<AtomicFile>),
+    Jsonl(BufWriter<AtomicFile>),
+}
+
+impl<'a> TableFile<'a> {
+    pub(super) fn create(path: &'a Path, format: TableFormat) -> Result<TableFile<'a>> {
+        let file = AtomicFile::create_over(path, |old| {
+            check_first_line(old, |line| format.begins_with(line))
+        })?;
+        let rows = match format {
+            TableFormat::Jsonl => RowWriter::Jsonl(BufWriter::with_capacity(1 << 16, file)),
+            TableFormat::Csv(columns) => {
+                let mut builder = csv::WriterBuilder::new();
+                let builder = builder.has_headers(false).buffer_capacity(1 << 16);
+                let mut writer = builder.from_writer(file);
+                let written = writer.write_record(columns.split(','));
+                written.map_err(io_error).at(path, "write")?;
+                RowWriter::Csv(writer)
+            }
+        };
+        Ok(TableFile { path, rows })
+    }
+
+    /// Writes a row: the values of its fields, or a document of them.
+    pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
+        let written = match &mut self.rows {
+            RowWriter::Csv(writer) => writer.serialize(row).map_err(io_error),
+            RowWriter::Jsonl(out) => {
+                task::fault("write lines");
+                let written = serde_json::to_writer(&mut *out, row).map_err(io::Error::from);
+                written.and_then(|()| out.write_all(b"\n"))
+            }
+        };
+        written.at(self.path, "write")
+    }
+
+    /// Puts the file in its place.
+    pub(super) fn commit(self) -> Result<()> {
+        let file = match self.rows {
+            RowWriter::Csv(writer) => writer.into_inner().map_err(|err| err.into_error()),
+            RowWriter::Jsonl(out) => out.into_inner().map_err(io::IntoInnerError::into_error),
+        };
+        file.at(self.path, "write")?.commit()
+    }
+}
+
+/// The operating system's error itself, so that a closed pipe is known as one.
+fn io_error(err: csv::Error) -> io::Error {
+    match err.into_kind() {
+        csv::ErrorKind::Io(err) => err,
+        kind => io::Error::other(format!("{kind:?}")),
+    }
+}
+
+/// A row of a database among comma-separated values.
+#[derive(Serialize)]
+struct CsvRow<'a> {
+    epd: &'a str,
+    mv: &'a str,
+    stats: Stats,
+    weight: u16,
+}
+
+/// A row of a database as a JSON document.
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    fen: String,
+    /// `None` where the move is not legal.
+    san: Option<String>,
+    /// As the database has it where it is not legal.
+    uci: &'a str,
+    #[serde(flatten)]
+    stats: Stats,
+    /// The weight in a book, 0 if a book leaves it out.
+    weight: u16,
+}
+
+impl Convert {
+    /// Writes the rows that are selected as a table, in the order of EPDs: EPD, move, wins, draws and
+    /// losses of the side to move, and the weight that the move has in a book, 0 if a book leaves it
+    /// out.
+    ///
+    /// # Errors
+    ///
+    /// A database that cannot be read or a file that cannot be written.
+    pub fn to_csv(&self, path: &Path) -> Result<Converted> {
+        let format = TableFormat::Csv("EPD,Move,Win,Draw,Loss,Weight");
+        task::caught(|| self.write_table(path, format))
+    }
+
+    /// Writes the rows of [`to_csv`](Convert::to_csv), a JSON document a line, with FEN, SAN and UCI.
+    ///
+    /// # Errors
+    ///
+    /// A database that cannot be read or a file that cannot be written.
+    pub fn to_jsonl(&self, path: &Path) -> Result<Converted> {
+        task::caught(|| self.write_table(path, TableFormat::Jsonl))
+    }
+
+    /// Writes the rows that are selected.
+    fn write_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
+        let file = TableFile::create(path, format)?;
+        let variant = self.played_variant()?;
+        let filter = self.narrowed(MoveFilter::every_move());
+        let passes = 1 + u64::from(self.weights.scale == Scale::Global);
+        self.meter.add_total(passes * self.obs.about_rows());
+        let mut table = DatabaseTable {
+            scaling: self.global_scaling(&filter)?,
+            filter: &filter,
+            weights: &self.weights,
+            variant,
+            format,
+            file,
+            converted: Converted::default(),
+        };
+        let mut position: Vec<Row> = Vec::new();
+        let mut rows = self.obs.rows_by_epd(&self.memory)?;
+        for row in &mut rows {
+            let row = row?;
+            self.meter.advance(1);
+            if position.first().is_some_and(|first| first.epd != row.epd) {
+                table.write(&mut position)?;
+            }
+            if row.is_active() {
+                position.push(row);
+            }
+        }
+        table.write(&mut position)?;
+        table.converted.passed_over.add(rows.passed_over().clone());
+        table.file.commit()?;
+        Ok(table.converted)
+    }
+
+    /// The scaling of all weights together. Where each position has its own, it is not needed.
+    fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
+        let mut largest = 0;
+        if self.weights.scale == Scale::Global {
+            for row in self.obs.rows()? {
+                let row = row?;
+                self.meter.advance(1);
+                if row.is_active()
+                    && turn(&row.epd).is_some_and(|turn| filter.selects(turn, row.stats))
+                {
+                    largest = largest.max(self.weights.weight(row.stats));
+                }
+            }
+        }
+        Ok(Scaling::new(largest))
+    }
+}
+
+/// The table of a database.
+struct DatabaseTable<'a> {
+    filter: &'a MoveFilter,
+    weights: &'a Weights,
+    variant: Variant,
+    scaling: Scaling,
+    format: TableFormat,
+    file: TableFile<'a>,
+    converted: Converted,
+}
+
+impl DatabaseTable<'_> {
+    /// Writes the rows of a position, the most games first.
+    fn write(&mut self, rows: &mut Vec<Row>) -> Result<()> {
+        let Some(first) = rows.first() else {
+            return Ok(());
+        };
+        let pos = match self.variant.parse_position(&first.epd) {
+            Ok(pos) => pos,
+            Err(err) => {
+                let mut passed_over = PassedOver::default();
+                for row in rows.drain(..) {
+                    passed_over.row(&row, &err.to_string());
+                }
+                self.converted.passed_over.add(passed_over);
+                return Ok(());
+            }
+        };
+        let turn = pos.turn();
+        let before = rows.len();
+        rows.retain(|row| self.filter.selects(turn, row.stats));
+        self.converted.left_out += (before - rows.len()) as u64;
+        rows.sort_by(Row::by_games);
+        let scaling = match self.weights.scale {
+            Scale::Global => self.scaling,
+            Scale::Position => {
+                let weights = rows.iter().map(|row| self.weights.weight(row.stats));
+                Scaling::new(weights.max().unwrap_or(0))
+            }
+        };
+        for row in rows.drain(..) {
+            let weight = match self.weights.weight(row.stats) {
+                0 => 0,
+                weight => scaling.apply(weight),
+            };
+            self.write_row(&pos, &row, weight)?;
+            self.converted.entries += 1;
+        }
+        Ok(())
+    }
+
+    fn write_row(&mut self, pos: &VariantPosition, row: &Row, weight: u16) -> Result<()> {
+        let Row { epd, mv, stats, .. } = row;
+        let stats = *stats;
+        if self.format != TableFormat::Jsonl {
+            return self.file.write(&CsvRow {
+                epd,
+                mv,
+                stats,
+                weight,
+            });
+        }
+        let legal = legal_move(pos, mv);
+        let uci = legal.map(|mv| mv.uci(pos));
+        self.file.write(&JsonRow {
+            fen: fen_of(pos),
+            san: legal.and_then(|mv| mv.san(pos)),
+            uci: uci.as_deref().unwrap_or(mv),
+            stats,
+            weight,
+        })
+    }
+}
+
+/// The side to move in an EPD.
+fn turn(epd: &str) -> Option<Color> {
+    match epd.split_ascii_whitespace().nth(1)? {
+        "w" => Some(Color::White),
+        "b" => Some(Color::Black),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_same_kind_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let table = "EPD,Move\nx,e2e4\n";
+        let format = TableFormat::Csv("EPD,Move");
+        for (text, is_table) in [("", true), (table, true), ("my notes\n", false)] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(TableFile::create(&path, format).is_ok(), is_table, "{text}");
+        }
+    }
+}
