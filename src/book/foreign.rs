@@ -58,30 +58,22 @@ fn are_records(bytes: &[u8]) -> bool {
 
 /// The format that a start of a file shows, with its name, if it is a known one other than a book.
 fn format_of(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
-    const MAGICS: &[(&[u8], ForeignFormat, &str)] = &[
-        (
-            b"SQLite format 3\0",
-            ForeignFormat::Sqlite,
-            "an SQLite database",
-        ),
-        (
-            b"\x1f\x8b\x08",
-            ForeignFormat::Other,
-            "compressed with gzip",
-        ),
-        (
-            b"\x28\xb5\x2f\xfd",
-            ForeignFormat::Other,
-            "compressed with zstd",
-        ),
-        (b"\xfd7zXZ\0", ForeignFormat::Other, "compressed with xz"),
-        (b"BZh", ForeignFormat::Other, "compressed with bzip2"),
-        (b"PK\x03\x04", ForeignFormat::Other, "a zip archive"),
-        (b"PAR1", ForeignFormat::Other, "a Parquet file"),
+    const SQLITE: &[u8] = b"SQLite format 3\0";
+    const MAGICS: [(&[u8], &str); 7] = [
+        (SQLITE, "an SQLite database"),
+        (b"\x1f\x8b\x08", "compressed with gzip"),
+        (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
+        (b"\xfd7zXZ\0", "compressed with xz"),
+        (b"BZh", "compressed with bzip2"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"PAR1", "a Parquet file"),
     ];
-    let magic = MAGICS.iter().find(|(magic, ..)| start.starts_with(magic));
-    if let Some((_, format, name)) = magic {
-        return Some((*format, name));
+    if let Some((magic, name)) = MAGICS.iter().find(|(magic, _)| start.starts_with(magic)) {
+        let format = match *magic {
+            SQLITE => ForeignFormat::Sqlite,
+            _ => ForeignFormat::Other,
+        };
+        return Some((format, name));
     }
     if !is_text(start) {
         return None;

@@ -16,7 +16,6 @@
 mod diff;
 mod edit;
 mod file;
-mod filter;
 mod foreign;
 pub mod header;
 pub mod lines;
@@ -36,10 +35,9 @@ pub use self::{
     edit::{
         Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
     },
-    filter::{Filter, FilterSummary, filter_books},
     foreign::{begin_book, is_book_or_empty},
     make::{BookMaker, BookSummary},
-    merge::{MergeSummary, merge_books},
+    merge::{Filter, MergeSummary, filter_books, merge_books},
     open::Book,
     positions::MergePolicy,
     records::{Entry, Moves, Records},

@@ -30,7 +30,7 @@ use crate::{
     obs::Obs,
     position::{BookMove, Keyed, Variant},
     progress::Meter,
-    suite::{self, SuiteFormat, SuiteOf, Written},
+    suite::{self, SuiteFormat, SuiteOf, SuiteSummary},
     tally::{Finder, Memory, MoveFilter, Scratch, Stats},
     task,
     walk::{Source, TreeMove},
@@ -73,8 +73,8 @@ pub struct Converted {
     pub is_cut: bool,
 }
 
-impl From<Written> for Converted {
-    fn from(written: Written) -> Converted {
+impl From<SuiteSummary> for Converted {
+    fn from(written: SuiteSummary) -> Converted {
         Converted {
             entries: written.entries,
             is_cut: written.is_cut,

@@ -1,13 +1,12 @@
 //! Suites of the lines that games begin with, as they were played.
 
-use std::{borrow::Cow, path::Path, sync::Mutex};
+use std::{borrow::Cow, sync::Mutex};
 
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
     Suite,
     ranking::{Candidate, Ranking},
-    too_many,
     write::{SuiteFormat, epd, note_of_games, write_ranked},
 };
 use crate::{
@@ -112,14 +111,13 @@ impl GameLines {
         format: SuiteFormat,
         suite: &Suite,
         min_game: u64,
-    ) -> Result<(AtomicFile, Counted)> {
+    ) -> Result<(AtomicFile, LineCounts)> {
         let mut ranker = Ranker {
             format,
             suite,
             min_game,
-            path: file.target(),
-            ranking: Ranking::new(suite, &self.memory),
-            counted: Counted::default(),
+            ranking: Ranking::new(suite, &self.memory, file.target()),
+            counts: LineCounts::default(),
         };
         for sorter in self.sorters {
             let mut sorter = task::unlocked(sorter);
@@ -128,18 +126,18 @@ impl GameLines {
         }
         let Ranker {
             mut ranking,
-            mut counted,
+            mut counts,
             ..
         } = ranker;
-        let (file, entries) = write_ranked(file, format, suite, &mut ranking, start_of)?;
-        counted.entries = entries;
-        Ok((file, counted))
+        let (file, entries) = write_ranked(file, format, &mut ranking, start_of)?;
+        counts.entries = entries;
+        Ok((file, counts))
     }
 }
 
 /// What was counted for a suite.
 #[derive(Copy, Clone, Default, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct LineCounts {
     /// Lines or positions of the suite.
     pub entries: u64,
     /// All lines, or positions after them.
@@ -148,10 +146,10 @@ pub(crate) struct Counted {
     most: u64,
 }
 
-impl Counted {
+impl LineCounts {
     /// Why the suite has no entry.
     pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
-        let Counted { all, most, .. } = self;
+        let LineCounts { all, most, .. } = self;
         let plies = suite.plies;
         if *all == 0 {
             format!("no game has {plies} half-moves from a start of the suite")
@@ -174,9 +172,8 @@ struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
     min_game: u64,
-    path: &'a Path,
-    ranking: Ranking,
-    counted: Counted,
+    ranking: Ranking<'a>,
+    counts: LineCounts,
 }
 
 impl Ranker<'_> {
@@ -205,7 +202,7 @@ impl Ranker<'_> {
 
     fn rank(&mut self, sorter: &mut TextSorter, ends: &ByteRun) -> Result<()> {
         let mut ends = ends.reader(0);
-        let mut open: Option<End> = None;
+        let mut open: Option<LineEnd> = None;
         for_each_line(sorter, |line| {
             if open.as_ref().is_none_or(|end| end.bytes != line.end) {
                 let mut numbers = [[0; 8]; 3];
@@ -216,7 +213,7 @@ impl Ranker<'_> {
                     draws,
                     losses,
                 };
-                let end = open.replace(End {
+                let end = open.replace(LineEnd {
                     bytes: line.end.to_vec(),
                     stats,
                     is_balanced: self.suite.is_balanced(Some(stats)),
@@ -237,7 +234,7 @@ impl Ranker<'_> {
     }
 
     /// Adds a line, if it is wanted.
-    fn add_line(&mut self, line: &Line<'_>, end: &End) -> Result<()> {
+    fn add_line(&mut self, line: &CountedLine<'_>, end: &LineEnd) -> Result<()> {
         let games = line.stats.games();
         self.count(games);
         if games < self.min_game || !end.is_balanced {
@@ -253,7 +250,7 @@ impl Ranker<'_> {
                 note_of_games(end.stats)
             ),
         };
-        self.add(&Candidate {
+        self.ranking.add(&Candidate {
             text: &text,
             start: &line.start_bytes(),
             way: &way,
@@ -263,7 +260,7 @@ impl Ranker<'_> {
     }
 
     /// Adds a position, if positions are wanted and this one is.
-    fn add_position(&mut self, end: &End) -> Result<()> {
+    fn add_position(&mut self, end: &LineEnd) -> Result<()> {
         if self.format != SuiteFormat::Epd {
             return Ok(());
         }
@@ -272,7 +269,7 @@ impl Ranker<'_> {
         let Some(pos) = &end.pos else {
             return Ok(());
         };
-        self.add(&Candidate {
+        self.ranking.add(&Candidate {
             text: &epd(pos.position(), self.suite.opcodes),
             start: &[],
             way: &[pos.identity()],
@@ -282,20 +279,13 @@ impl Ranker<'_> {
     }
 
     fn count(&mut self, games: u64) {
-        self.counted.all += 1;
-        self.counted.most = self.counted.most.max(games);
-    }
-
-    fn add(&mut self, candidate: &Candidate<'_>) -> Result<()> {
-        match self.ranking.add(candidate)? {
-            true => Ok(()),
-            false => Err(too_many(self.path, self.suite)),
-        }
+        self.counts.all += 1;
+        self.counts.most = self.counts.most.max(games);
     }
 }
 
 /// The position after lines.
-struct End {
+struct LineEnd {
     bytes: Vec<u8>,
     /// For White.
     stats: Stats,
@@ -304,9 +294,9 @@ struct End {
     pos: Option<Keyed<VariantPosition>>,
 }
 
-impl End {
+impl LineEnd {
     /// Adds a line that leads there.
-    fn add_way(&mut self, line: &Line<'_>, min_game: u64) {
+    fn add_way(&mut self, line: &CountedLine<'_>, min_game: u64) {
         if self.stats.games() < min_game || !self.is_balanced {
             return;
         }
@@ -328,7 +318,7 @@ impl End {
 }
 
 /// A line with its results.
-struct Line<'a> {
+struct CountedLine<'a> {
     /// What makes it different from others.
     bytes: &'a [u8],
     end: &'a [u8],
@@ -338,13 +328,13 @@ struct Line<'a> {
     stats: Stats,
 }
 
-impl<'a> Line<'a> {
+impl<'a> CountedLine<'a> {
     /// The line of one game.
-    fn new(bytes: &'a [u8]) -> Line<'a> {
+    fn new(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let (end, rest) = bytes.split_at(END);
         let mut parts = rest.splitn(2, |byte| *byte == 0);
-        Line {
+        CountedLine {
             bytes,
             end,
             start: parts.next().unwrap_or_default(),
@@ -405,20 +395,22 @@ fn start_of(start: &[u8]) -> VariantPosition {
 /// Calls `f` with each line once, with the results of all its games.
 fn for_each_line(
     sorter: &mut TextSorter,
-    mut f: impl FnMut(&Line<'_>) -> Result<()>,
+    mut f: impl FnMut(&CountedLine<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut open: Option<(Cow<'_, [u8]>, Stats)> = None;
     let mut hand_over = |(text, stats): (Cow<'_, [u8]>, Stats)| {
-        f(&Line {
+        f(&CountedLine {
             stats,
-            ..Line::new(&text)
+            ..CountedLine::new(&text)
         })
     };
     for text in sorter.sorted() {
         let text = text?;
-        let line = Line::new(&text);
+        let line = CountedLine::new(&text);
         match &mut open {
-            Some((first, stats)) if Line::new(first).bytes == line.bytes => *stats += line.stats,
+            Some((first, stats)) if CountedLine::new(first).bytes == line.bytes => {
+                *stats += line.stats
+            }
             _ => {
                 let stats = line.stats;
                 open.replace((text, stats)).map_or(Ok(()), &mut hand_over)?;

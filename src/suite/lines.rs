@@ -5,15 +5,12 @@ use std::path::Path;
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
-    Suite,
-    known::{SuiteOf, Written},
+    RankedMoves, Suite, SuiteOf,
     ranking::{Candidate, Ranking},
-    too_many,
-    write::{SuiteFormat, none, note_of_times, write_ranked},
+    write::note_of_times,
 };
 use crate::{
     error::{Error, Result},
-    output::AtomicFile,
     position::Keyed,
     progress::Portions,
     sort::Seen,
@@ -58,12 +55,11 @@ impl Line {
 }
 
 impl<S: Source> SuiteOf<'_, S> {
-    /// Writes the lines as games without result.
-    pub(super) fn write_lines(&self, file: AtomicFile) -> Result<Written> {
-        let path = file.target().to_owned();
+    /// Ranks the lines.
+    pub(super) fn rank_lines(&self, path: &Path) -> Result<RankedMoves<'_>> {
         let mut lines = Lines {
             of: self,
-            ranking: Ranking::new(self.suite, &self.memory),
+            ranking: Ranking::new(self.suite, &self.memory, path),
             ends: (self.suite.unique).then(|| Seen::new(self.memory.share(4))),
             found: 0,
             longest: 0,
@@ -72,28 +68,15 @@ impl<S: Source> SuiteOf<'_, S> {
             next: None,
             done: Portions::new(self.meter),
         };
-        let end = lines.find()?;
+        let is_cut = !lines.find()?;
         lines.done.finish();
-        match end {
-            End::TooMany => return Err(too_many(&path, self.suite)),
-            End::Cut if !self.suite.takes_the_commonest() || lines.found == 0 => {
-                return Err(cut(&path, self.suite, lines.longest));
-            }
-            End::All | End::Cut => {}
+        if is_cut && (!self.suite.takes_the_commonest() || lines.found == 0) {
+            return Err(cut(path, self.suite, lines.longest));
         }
-        if lines.found == 0 {
-            return Err(none(&path, self.suite, lines.longest));
-        }
-        let start_of = |start: &[u8]| {
-            let number = start.try_into().map_or(0, u64::from_le_bytes);
-            self.starts[number as usize].clone()
-        };
-        let ranking = &mut lines.ranking;
-        let (file, entries) = write_ranked(file, SuiteFormat::Pgn, self.suite, ranking, start_of)?;
-        file.commit()?;
-        Ok(Written {
-            entries,
-            is_cut: end == End::Cut,
+        Ok(RankedMoves {
+            ranking: lines.ranking,
+            longest: lines.longest,
+            is_cut,
         })
     }
 }
@@ -110,17 +93,6 @@ fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
          are more lines: choose fewer half-moves, or keep only moves of more games{other}"
     );
     Error::too_large(path, problem)
-}
-
-/// How going through lines ended.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum End {
-    /// All that are wanted were found, or all that there are.
-    All,
-    /// There are more than a suite may have.
-    TooMany,
-    /// Too many were looked at.
-    Cut,
 }
 
 /// How many games the lines have that are looked for.
@@ -170,7 +142,7 @@ impl Band {
 /// Goes through the lines.
 struct Lines<'a, S> {
     of: &'a SuiteOf<'a, S>,
-    ranking: Ranking,
+    ranking: Ranking<'a>,
     /// The positions that lines lead to, if they are to be unique.
     ends: Option<Seen>,
     /// How many lines were found, or how many ends if these are unique.
@@ -185,8 +157,8 @@ struct Lines<'a, S> {
 }
 
 impl<S: Source> Lines<'_, S> {
-    /// Finds the lines that are wanted.
-    fn find(&mut self) -> Result<End> {
+    /// Finds the lines that are wanted; answers whether it looked at all that there may be.
+    fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {
             Some(limit) if suite.takes_the_commonest() => limit as u64,
@@ -194,28 +166,26 @@ impl<S: Source> Lines<'_, S> {
         };
         self.band = Band::NONE;
         loop {
-            let end = self.find_in_band(limit - self.found)?;
-            if end != End::All || self.found >= limit {
-                return Ok(end);
+            if !self.find_in_band(limit - self.found)? {
+                return Ok(false);
             }
             match self.next.take() {
-                Some(next) => self.band = self.band.after(next),
-                None => return Ok(End::All),
+                Some(next) if self.found < limit => self.band = self.band.after(next),
+                _ => return Ok(true),
             }
         }
     }
 
     /// Finds those of the present band, as many as are `wanted`.
-    fn find_in_band(&mut self, wanted: u64) -> Result<End> {
+    fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
         for (number, start) in (0u64..).zip(starts) {
-            match self.find_from(&number.to_le_bytes(), start, portion, wanted)? {
-                End::All => {}
-                end => return Ok(end),
+            if !self.find_from(&number.to_le_bytes(), start, portion, wanted)? {
+                return Ok(false);
             }
         }
-        Ok(End::All)
+        Ok(true)
     }
 
     /// Finds the lines from a position, which are a portion of all.
@@ -225,7 +195,7 @@ impl<S: Source> Lines<'_, S> {
         start: &VariantPosition,
         portion: f64,
         wanted: u64,
-    ) -> Result<End> {
+    ) -> Result<bool> {
         let plies = self.of.suite.plies;
         let found_before = self.found;
         let mut stack = vec![Line {
@@ -252,22 +222,22 @@ impl<S: Source> Lines<'_, S> {
             self.longest = self.longest.max(line.plies);
             if line.plies < plies {
                 if self.looked_at == MOST_LOOKED_AT {
-                    return Ok(End::Cut);
+                    return Ok(false);
                 }
                 self.looked_at += 1;
                 self.go_on(&line, &positions, &mut stack)?;
                 continue;
             }
             self.done.add(line.portion);
-            if self.band.contains(line.games) && !self.take(number, &line, &positions, &text)? {
-                return Ok(End::TooMany);
+            if self.band.contains(line.games) {
+                self.take(number, &line, &positions, &text)?;
             }
             // Of equal games, those of the smallest texts are wanted, and they come first.
             if self.band.is_one_number && self.found - found_before >= wanted {
                 break;
             }
         }
-        Ok(End::All)
+        Ok(true)
     }
 
     /// Adds what a line goes on with, that of the smallest text last. `positions` are those on its way.
@@ -293,12 +263,11 @@ impl<S: Source> Lines<'_, S> {
         Ok(())
     }
 
-    /// Takes a line of the wanted length, if it is balanced; returns whether there is room for more. `way` are the
-    /// positions of the line.
-    fn take(&mut self, start: &[u8], line: &Line, way: &[u64], text: &str) -> Result<bool> {
+    /// Takes a line of the wanted length, if it is balanced. `way` are the positions of the line.
+    fn take(&mut self, start: &[u8], line: &Line, way: &[u64], text: &str) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         if !self.of.suite.is_balanced(results) {
-            return Ok(true);
+            return Ok(());
         }
         let identity = line.pos.identity();
         let is_new = match &mut self.ends {

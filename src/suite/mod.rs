@@ -4,26 +4,28 @@
 //! they were played. Both rank what they find, and write it in the same way.
 
 mod games;
-mod known;
 mod lines;
 mod positions;
 mod ranking;
-mod starts;
 mod write;
-
-use std::path::Path;
 
 use shakmaty::variant::VariantPosition;
 
-pub(crate) use self::known::{SuiteOf, Written};
-use self::ranking::Ranking;
+pub use self::write::SuiteFormat;
 pub(crate) use self::{
     games::{GameLine, GameLines},
-    starts::is_chess960_start,
     write::begin,
 };
-pub use self::{starts::read_starts, write::SuiteFormat};
-use crate::{error::Error, tally::Stats};
+use self::{ranking::Ranking, write::write_ranked};
+use crate::{
+    error::{Error, Result},
+    output::AtomicFile,
+    position::{Keyed, LineError, Variant},
+    progress::Meter,
+    sort::Memory,
+    tally::Stats,
+    walk::Source,
+};
 
 /// What a suite has in it.
 #[derive(Clone, PartialEq, Debug)]
@@ -72,18 +74,120 @@ impl Suite {
             })
         })
     }
+
+    /// Whether the commonest are wanted of all, and not others.
+    fn takes_the_commonest(&self) -> bool {
+        self.limit.is_some() && self.seed.is_none()
+    }
+
+    /// Why it has no entries, if its longest line has `longest` half-moves.
+    fn why_empty(&self, longest: usize) -> String {
+        let plies = self.plies;
+        match longest {
+            0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
+            longest if longest < plies => format!(
+                "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
+                 games"
+            ),
+            _ => "no line is within --balance: widen the range".to_owned(),
+        }
+    }
 }
 
-fn too_many(path: &Path, suite: &Suite) -> Error {
-    let plies = suite.plies;
-    Error::too_large(
-        path,
-        format!(
-            "would have more than {} lines of {plies} half-moves: choose fewer half-moves, or keep only moves of more \
-             games",
-            Ranking::MOST
-        ),
-    )
+/// What making a suite came to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SuiteSummary {
+    /// Its lines or positions.
+    pub entries: u64,
+    /// Whether lines were left that nobody looked at.
+    pub is_cut: bool,
+}
+
+/// White's results in all games that came to a position, `None` where games are not counted.
+pub(crate) type Results<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
+
+/// A suite that is made of the moves that a source has after some positions, at least one.
+pub(crate) struct SuiteOf<'a, S> {
+    pub source: &'a S,
+    pub results: Results<'a>,
+    pub starts: &'a [VariantPosition],
+    pub suite: &'a Suite,
+    /// For the lines and positions on the way.
+    pub memory: Memory,
+    pub meter: &'a Meter,
+}
+
+impl<S: Source> SuiteOf<'_, S> {
+    /// Writes the suite, and puts it in place.
+    pub(crate) fn write(&self, file: AtomicFile, format: SuiteFormat) -> Result<SuiteSummary> {
+        let path = file.target().to_owned();
+        let mut ranked = match format {
+            SuiteFormat::Pgn => self.rank_lines(&path)?,
+            SuiteFormat::Epd => self.rank_positions(&path)?,
+        };
+        let start_of = |start: &[u8]| {
+            let number = start.try_into().map_or(0, u64::from_le_bytes);
+            self.starts[number as usize].clone()
+        };
+        let (file, entries) = write_ranked(file, format, &mut ranked.ranking, start_of)?;
+        if entries == 0 {
+            return Err(Error::file(path, self.suite.why_empty(ranked.longest)));
+        }
+        file.commit()?;
+        Ok(SuiteSummary {
+            entries,
+            is_cut: ranked.is_cut,
+        })
+    }
+}
+
+/// What may be in a suite.
+struct RankedMoves<'a> {
+    ranking: Ranking<'a>,
+    /// How many half-moves the longest line has.
+    longest: usize,
+    /// Whether lines were left that nobody looked at.
+    is_cut: bool,
+}
+
+/// Reads positions, one a line: a FEN, or an EPD with or without operations. `hmvc` and `fmvn` are its counters of moves.
+/// Blank lines and lines that begin with `#` are passed over.
+///
+/// # Errors
+///
+/// The number of the first line that is no position, from 1, and what is wrong with it.
+///
+/// ```
+/// use polybook::{position::Variant, suite::read_starts};
+/// use shakmaty::Position;
+///
+/// let text = "# after 1. e4 e5 2. Ke2\nrnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPPKPPP/RNBQ1BNR b kq - hmvc 1; fmvn 2;\n";
+/// let starts = read_starts(text, Variant::Standard).unwrap();
+/// assert_eq!(starts[0].fullmoves().get(), 2);
+/// assert_eq!(read_starts("8/8/8 w - -", Variant::Standard).unwrap_err().0, 1);
+/// ```
+pub fn read_starts(
+    text: &str,
+    variant: Variant,
+) -> Result<Vec<VariantPosition>, (usize, LineError)> {
+    let lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
+    let lines = lines.map(|(number, line)| (number, line.trim()));
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| read_start(line, variant).map_err(|err| (number, err)))
+        .collect()
+}
+
+fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError> {
+    // Some programs leave out the last semicolon.
+    variant
+        .parse_position(line)
+        .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
+}
+
+/// Whether games of Chess960 start from an EPD: all pawns at home, the pieces behind them, and all castling rights.
+pub(crate) fn is_chess960_start(epd: &str) -> bool {
+    epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }
 
 #[cfg(test)]

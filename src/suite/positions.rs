@@ -5,14 +5,12 @@ use std::path::Path;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    known::{SuiteOf, Written},
+    RankedMoves, SuiteOf,
     ranking::{Candidate, Ranking},
-    too_many,
-    write::{SuiteFormat, epd, none, note_of_times, write_ranked},
+    write::{epd, note_of_times},
 };
 use crate::{
     error::Result,
-    output::AtomicFile,
     position::{Keyed, restored, stored},
     progress::Portions,
     sort::{Memory, TextSorter},
@@ -24,26 +22,8 @@ use crate::{
 const MOST_WAYS: usize = 64;
 
 impl<S: Source> SuiteOf<'_, S> {
-    /// Writes the positions, one EPD a line.
-    pub(super) fn write_positions(&self, file: AtomicFile) -> Result<Written> {
-        let path = file.target().to_owned();
-        let (mut ranking, longest) = self.rank_positions(&path)?;
-        let start_of = |_: &[u8]| self.starts[0].clone();
-        let (file, entries) =
-            write_ranked(file, SuiteFormat::Epd, self.suite, &mut ranking, start_of)?;
-        if entries == 0 {
-            return Err(none(&path, self.suite, longest));
-        }
-        file.commit()?;
-        Ok(Written {
-            entries,
-            is_cut: false,
-        })
-    }
-
-    /// Goes from level to level, and ranks the positions of the last. Returns also how many half-moves the longest
-    /// line has.
-    fn rank_positions(&self, path: &Path) -> Result<(Ranking, usize)> {
+    /// Goes from level to level, and ranks the positions of the last.
+    pub(super) fn rank_positions(&self, path: &Path) -> Result<RankedMoves<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = Portions::new(self.meter);
         let mut level = Level::new(self.memory.share(4));
@@ -78,9 +58,13 @@ impl<S: Source> SuiteOf<'_, S> {
                 break;
             }
         }
-        let mut ranking = Ranking::new(suite, &self.memory.share(2));
+        let mut ranked = RankedMoves {
+            ranking: Ranking::new(suite, &self.memory.share(2), path),
+            longest,
+            is_cut: false,
+        };
         if longest < suite.plies {
-            return Ok((ranking, longest));
+            return Ok(ranked);
         }
         level.for_each(rules, |reached| {
             done.add(reached.portion);
@@ -88,19 +72,15 @@ impl<S: Source> SuiteOf<'_, S> {
             if suite.plies > 0 && !suite.is_balanced(results) {
                 return Ok(());
             }
-            let candidate = Candidate {
+            ranked.ranking.add(&Candidate {
                 start: &[0; 8],
                 way: &[reached.pos().identity()],
                 games: results.map_or(reached.weight, Stats::games),
                 text: &epd(reached.pos().position(), suite.opcodes),
                 note: &results.map(note_of_times).unwrap_or_default(),
-            };
-            match ranking.add(&candidate)? {
-                true => Ok(()),
-                false => Err(too_many(path, suite)),
-            }
+            })
         })?;
-        Ok((ranking, longest))
+        Ok(ranked)
     }
 }
 

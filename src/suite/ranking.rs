@@ -1,12 +1,15 @@
 //! The order of a suite.
 
-use std::hash::Hasher;
+use std::{
+    hash::Hasher,
+    path::{Path, PathBuf},
+};
 
 use siphasher::sip::SipHasher13;
 
 use super::Suite;
 use crate::{
-    error::Result,
+    error::{Error, Result},
     sort::{Memory, TextSorter},
 };
 
@@ -32,9 +35,14 @@ pub(super) struct Ranked {
     pub note: String,
 }
 
+/// The most lines of a suite. No match plays more of them, so more are taken for a mistake.
+pub(super) const MOST: usize = 4_000_000;
+
 /// Puts candidates into their order: as many as are wanted, past its memory in temporary files.
-pub(super) struct Ranking {
-    seed: Option<u64>,
+pub(super) struct Ranking<'a> {
+    suite: &'a Suite,
+    /// What errors call the suite.
+    path: PathBuf,
     /// How many candidates were added, if all of them may be in the suite.
     all: Option<usize>,
     ranked: TextSorter,
@@ -51,29 +59,24 @@ const RANK: usize = size_of::<u64>();
 /// Bytes of the length of its start.
 const LENGTH: usize = size_of::<u16>();
 
-impl Ranking {
-    /// The most lines of a suite. No match plays more of them, so more are taken for a mistake.
-    pub(super) const MOST: usize = 4_000_000;
-
-    pub(super) fn new(suite: &Suite, memory: &Memory) -> Ranking {
+impl<'a> Ranking<'a> {
+    pub(super) fn new(suite: &'a Suite, memory: &Memory, path: &Path) -> Ranking<'a> {
         let share = memory.share(2);
         Ranking {
-            seed: suite.seed,
+            suite,
+            path: path.to_owned(),
             all: (suite.limit.is_none() && !suite.unique).then_some(0),
-            ranked: TextSorter::new(
-                share.clone(),
-                Some(suite.limit.unwrap_or(Ranking::MOST + 1)),
-            ),
+            ranked: TextSorter::new(share.clone(), Some(suite.limit.unwrap_or(MOST + 1))),
             by_position: suite.unique.then(|| TextSorter::unique(share, IDENTITY)),
         }
     }
 
-    /// Adds a candidate; returns whether there is room for more.
+    /// Adds a candidate.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
-    pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<bool> {
+    /// A temporary file that cannot be written, or more candidates than a suite may have.
+    pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<()> {
         let rank = self.rank(candidate).to_be_bytes();
         let text = candidate.text.as_bytes();
         let start = candidate.start;
@@ -91,7 +94,10 @@ impl Ranking {
         if let Some(all) = &mut self.all {
             *all += 1;
         }
-        Ok(self.all.is_none_or(|all| all <= Ranking::MOST))
+        match self.all {
+            Some(all) if all > MOST => Err(too_many(&self.path, self.suite)),
+            _ => Ok(()),
+        }
     }
 
     /// The candidates in their order.
@@ -105,15 +111,17 @@ impl Ranking {
                 self.ranked.push(&candidate?[IDENTITY..])?;
             }
         }
-        Ok(self
-            .ranked
-            .sorted()
-            .map(|ranked| Ok(read(&ranked?[RANK..]))))
+        let (path, suite) = (&self.path, self.suite);
+        let ranked = self.ranked.sorted().zip(1..);
+        Ok(ranked.map(move |(ranked, count)| match suite.limit {
+            None if count > MOST => Err(too_many(path, suite)),
+            _ => Ok(read(&ranked?[RANK..])),
+        }))
     }
 
     /// What the order goes by first: the most games, or a seeded hash.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
-        match self.seed {
+        match self.suite.seed {
             None => u64::MAX - candidate.games,
             Some(seed) => {
                 let mut hasher = SipHasher13::new_with_keys(seed, 0);
@@ -124,6 +132,16 @@ impl Ranking {
             }
         }
     }
+}
+
+/// The error of a suite with more lines than it may have.
+fn too_many(path: &Path, suite: &Suite) -> Error {
+    let plies = suite.plies;
+    let problem = format!(
+        "would have more than {MOST} lines of {plies} half-moves: choose fewer half-moves, or keep only moves of more \
+         games"
+    );
+    Error::too_large(path, problem)
 }
 
 /// A candidate after its rank.
@@ -153,7 +171,7 @@ mod tests {
             bytes: 0,
             ..Memory::default()
         };
-        let mut ranking = Ranking::new(suite, &memory);
+        let mut ranking = Ranking::new(suite, &memory, Path::new("suite"));
         for (number, (identity, games)) in candidates.iter().enumerate() {
             let candidate = Candidate {
                 text: &format!("{number:03}"),
@@ -162,7 +180,7 @@ mod tests {
                 games: *games,
                 note: "a note",
             };
-            assert!(ranking.add(&candidate).unwrap());
+            ranking.add(&candidate).unwrap();
         }
         let ranked = ranking.ranked().unwrap();
         ranked.map(|candidate| candidate.unwrap().text).collect()
@@ -190,7 +208,7 @@ mod tests {
             seed: Some(1),
             ..Suite::default()
         };
-        let ranking = Ranking::new(&suite, &Memory::default());
+        let ranking = Ranking::new(&suite, &Memory::default(), Path::new("suite"));
         let rank = |text, start, note, way| {
             let games = 1;
             ranking.rank(&Candidate {

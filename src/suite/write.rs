@@ -7,13 +7,9 @@ use std::{
 
 use shakmaty::variant::VariantPosition;
 
-use super::{
-    Suite,
-    ranking::{Ranked, Ranking},
-    too_many,
-};
+use super::ranking::{Ranked, Ranking};
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Result},
     output::{AtomicFile, check_first_line},
     position::write_epd,
     tally::Stats,
@@ -69,8 +65,7 @@ pub(crate) fn begin(path: &Path, format: SuiteFormat) -> Result<AtomicFile> {
 pub(super) fn write_ranked(
     file: AtomicFile,
     format: SuiteFormat,
-    suite: &Suite,
-    ranking: &mut Ranking,
+    ranking: &mut Ranking<'_>,
     start_of: impl Fn(&[u8]) -> VariantPosition,
 ) -> Result<(AtomicFile, u64)> {
     let path = file.target().to_owned();
@@ -79,9 +74,6 @@ pub(super) fn write_ranked(
     for entry in ranking.ranked()? {
         let Ranked { text, start, note } = entry?;
         count += 1;
-        if count > Ranking::MOST as u64 && suite.limit.is_none() {
-            return Err(too_many(&path, suite));
-        }
         let written = match format {
             SuiteFormat::Pgn => games
                 .begin(EVENT, count, &start_of(&start))
@@ -133,20 +125,6 @@ fn note(thing: &str, stats: Stats) -> String {
     let (count, score) = (stats.games(), stats.score() * 100.0);
     let s = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{s}, White scored {score:.1}%")
-}
-
-/// The error of a suite without entries. Its longest line has `longest` half-moves.
-pub(super) fn none(path: &Path, suite: &Suite, longest: usize) -> Error {
-    let plies = suite.plies;
-    let why = match longest {
-        0 => "no move of the starting position is kept: keep moves of fewer games".to_owned(),
-        longest if longest < plies => format!(
-            "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
-             games"
-        ),
-        _ => "no line is within --balance: widen the range".to_owned(),
-    };
-    Error::file(path, why)
 }
 
 #[cfg(test)]
