@@ -220,15 +220,6 @@ impl<'a> BookMaker<'a> {
             return Ok(());
         }
         self.counts.for_each_position(shard, |key, turn, moves| {
-            // Most positions have one move. Whether it has a weight cannot be guessed, so it is written first.
-            if let ([count], Scale::Global) = (moves, self.weights.scale) {
-                let weight = self.weight(key, turn, count);
-                let entry = entry(key, count.mv, global.apply(weight));
-                let length = bytes.len();
-                bytes.extend_from_slice(&entry.to_bytes());
-                bytes.truncate(length + Entry::SIZE * usize::from(weight > 0));
-                return;
-            }
             let weighed = moves.iter().map(|count| Kept {
                 key,
                 mv: count.mv,
@@ -255,7 +246,12 @@ impl<'a> BookMaker<'a> {
             }
         };
         entries.clear();
-        entries.extend(kept.map(|Kept { key, mv, weight }| entry(key, mv, scaling.apply(weight))));
+        entries.extend(kept.map(|Kept { key, mv, weight }| Entry {
+            key,
+            mv,
+            weight: scaling.apply(weight),
+            learn: 0,
+        }));
         // A stable sort keeps the order of the moves.
         entries.sort_by_key(|entry| Reverse(entry.weight));
         for entry in entries {
@@ -272,16 +268,6 @@ impl<'a> BookMaker<'a> {
         } else {
             0
         }
-    }
-}
-
-#[inline]
-fn entry(key: u64, mv: BookMove, weight: u16) -> Entry {
-    Entry {
-        key,
-        mv,
-        weight,
-        learn: 0,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Opening a book and looking up positions.
 
 use std::{
-    borrow::Cow,
     fs::{self, File},
     io::{self, BufWriter, Read},
     path::{Path, PathBuf},
@@ -260,13 +259,7 @@ impl Book {
     /// A file that cannot be read, or one with more records of a position than there are moves.
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Moves<'_>> {
-        let records = match &self.storage {
-            Storage::Memory(bytes) => Cow::Borrowed(search::moves_in_memory(bytes, key)),
-            Storage::File(file, len) => {
-                let records = search::moves_in_file(file, *len, key);
-                Cow::Owned(records.at(&self.path, "read")?)
-            }
-        };
+        let records = search::records_of_key(&self.storage, key).at(&self.path, "read")?;
         Ok(Moves::new(records))
     }
 }

@@ -127,8 +127,8 @@ impl Iterator for Moves<'_> {
 
 impl ExactSizeIterator for Moves<'_> {}
 
-/// Bytes that are read at once when all records are read.
-const STREAM_BUFFER: usize = 1 << 16;
+/// Records that are read at once when all are read.
+const STREAM_BUFFER: u64 = 1 << 12;
 
 /// Where the records of a book are, and how many.
 #[derive(Debug)]
@@ -146,15 +146,20 @@ impl Storage {
         }
     }
 
-    /// Fills `buffer` with bytes of the book.
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    /// The bytes of some records.
+    pub(super) fn bytes(&self, start: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Storage::Memory(bytes) => {
-                let start = usize::try_from(offset).expect("the bytes are in memory");
-                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
-                Ok(())
+                let [start, end] = [start, start + count].map(|record| record as usize);
+                Ok(Cow::Borrowed(
+                    &bytes[start * Entry::SIZE..end * Entry::SIZE],
+                ))
             }
-            Storage::File(file, _) => read_exact_at(file, buffer, offset),
+            Storage::File(file, _) => {
+                let mut bytes = vec![0; count as usize * Entry::SIZE];
+                read_exact_at(file, &mut bytes, start * Entry::SIZE as u64)?;
+                Ok(Cow::Owned(bytes))
+            }
         }
     }
 }
@@ -164,10 +169,9 @@ impl Storage {
 pub struct Records<'a> {
     storage: &'a Storage,
     path: &'a Path,
+    buffer: Moves<'a>,
     /// The first record after the buffer.
     next: u64,
-    buffer: Vec<u8>,
-    at: usize,
 }
 
 impl<'a> Records<'a> {
@@ -176,28 +180,9 @@ impl<'a> Records<'a> {
         Records {
             storage,
             path,
+            buffer: Moves::new(Cow::default()),
             next: 0,
-            buffer: Vec::new(),
-            at: 0,
         }
-    }
-
-    fn fill(&mut self) -> io::Result<()> {
-        let records = (self.storage.len() - self.next).min((STREAM_BUFFER / Entry::SIZE) as u64);
-        self.at = 0;
-        self.buffer.resize(records as usize * Entry::SIZE, 0);
-        let read = self
-            .storage
-            .read_at(&mut self.buffer, self.next * Entry::SIZE as u64);
-        match read {
-            Ok(()) => self.next += records,
-            Err(_) => {
-                // No record follows an error.
-                self.buffer.clear();
-                self.next = self.storage.len();
-            }
-        }
-        read
     }
 }
 
@@ -206,14 +191,22 @@ impl Iterator for Records<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Result<Entry>> {
-        if self.at == self.buffer.len()
-            && let Err(err) = self.fill()
-        {
-            return Some(Err(err).at(self.path, "read"));
+        if let Some(entry) = self.buffer.next() {
+            return Some(Ok(entry));
         }
-        let bytes = self.buffer[self.at..].first_chunk()?;
-        self.at += Entry::SIZE;
-        Some(Ok(Entry::from_bytes(*bytes)))
+        let count = (self.storage.len() - self.next).min(STREAM_BUFFER);
+        match self.storage.bytes(self.next, count) {
+            Ok(bytes) => {
+                self.next += count;
+                self.buffer = Moves::new(bytes);
+                self.buffer.next().map(Ok)
+            }
+            Err(err) => {
+                // No record follows an error.
+                self.next = self.storage.len();
+                Some(Err(err).at(self.path, "read"))
+            }
+        }
     }
 }
 

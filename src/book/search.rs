@@ -1,15 +1,14 @@
-//! Finding the records of a key, in memory and in a file.
+//! Finding the records of a key.
 //!
 //! Keys are spread evenly, so the place of one can be guessed. After a few guesses a short binary search remains.
 //! In a book whose keys are not spread, binary search does all the work.
 
 use std::{
-    fs::File,
+    borrow::Cow,
     io::{self, ErrorKind},
 };
 
-use super::records::Entry;
-use crate::positioned::read_exact_at;
+use super::records::{Entry, Storage};
 
 /// Records that are read at once: a page of most disks and of the system's cache.
 const BLOCK: u64 = 256;
@@ -17,98 +16,46 @@ const BLOCK: u64 = 256;
 /// Records that are read first of a position.
 const FEW: u64 = 16;
 
-/// Guesses in a file before its range is halved.
+/// Guesses before a range is halved.
 const GUESSES: usize = 6;
 
-/// The most records that a position of a book in a file may have: there are no more moves.
-const MOST_MOVES: usize = 1 << 16;
+/// The most records that a position may have: there are no more moves.
+const MOST_MOVES: u64 = 1 << 16;
 
-/// The records of a key, among the bytes of a book.
+/// The records of a key.
 #[inline]
-pub(super) fn moves_in_memory(book: &[u8], key: u64) -> &[u8] {
-    if key == 0 {
-        return &[];
-    }
-    let records = &book[lower_bound(book, key) * Entry::SIZE..];
-    &records[..count_while(records, |found| found == key) * Entry::SIZE]
-}
-
-/// The first record whose key is not smaller.
-fn lower_bound(book: &[u8], key: u64) -> usize {
-    let key_at = |index: usize| key_of(&book[index * Entry::SIZE..]);
-    let (mut low, mut high) = (0, book.len() / Entry::SIZE);
-    // Records before `low` have keys below `key`, records from `high` on do not. `low_key` and `high_key`
-    // are the keys of the two records at these ends, once they are read.
-    let (mut low_key, mut high_key) = (0, u64::MAX);
-    for _ in 0..4 {
-        if high - low < 16 || key < low_key || high_key <= low_key {
-            break;
-        }
-        let share = share(key, low_key, high_key, (high - low) as u64);
-        // A step past the guess on the side where more is left, so that both ends move.
-        let guess = (low + share as usize).min(high - 1);
-        for probe in [guess.saturating_sub(8).max(low), (guess + 8).min(high - 1)] {
-            if probe < low || probe >= high {
-                continue;
-            }
-            let found = key_at(probe);
-            if found < key {
-                (low, low_key) = (probe + 1, found);
-            } else {
-                (high, high_key) = (probe, found);
-            }
-        }
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if key_at(middle) < key {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
-}
-
-/// How many of `len` records between two keys are below a key between them.
-#[inline]
-fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
-    let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);
-    share as u64
-}
-
-/// The records of a key, in a file of `len` records.
-pub(super) fn moves_in_file(file: &File, len: u64, key: u64) -> io::Result<Vec<u8>> {
+pub(super) fn records_of_key(book: &Storage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {
         0 => None,
-        _ => find_in_file(file, len, key)?,
+        _ => find(book, key)?,
     };
     let Some(start) = start else {
-        return Ok(Vec::new());
+        return Ok(Cow::default());
     };
-    let mut records = Vec::new();
-    let (mut next, mut width) = (start, FEW);
-    while next < len {
-        let block = read_block(file, next, (len - next).min(width))?;
-        let found = count_while(&block, |found| found == key) * Entry::SIZE;
-        records.extend_from_slice(&block[..found]);
-        if found < block.len() {
-            break;
+    let mut width = FEW;
+    loop {
+        let mut block = book.bytes(start, width.min(book.len() - start))?;
+        let records = block.as_chunks().0;
+        let end = records.iter().position(|record| key_of(record) != key);
+        let size = end.unwrap_or(records.len()) * Entry::SIZE;
+        if size < block.len() || start + width >= book.len() {
+            match &mut block {
+                Cow::Borrowed(bytes) => *bytes = &bytes[..size],
+                Cow::Owned(bytes) => bytes.truncate(size),
+            }
+            return Ok(block);
         }
-        if records.len() > MOST_MOVES * Entry::SIZE {
-            return Err(io::Error::new(
-                ErrorKind::InvalidData,
-                "a position has more records than there are moves",
-            ));
+        if width > MOST_MOVES {
+            let problem = "a position has more records than there are moves";
+            return Err(io::Error::new(ErrorKind::InvalidData, problem));
         }
-        next += width;
-        width = BLOCK;
+        width *= 4;
     }
-    Ok(records)
 }
 
-/// The number of a key's first record, in a file of `len` records.
-fn find_in_file(file: &File, len: u64, key: u64) -> io::Result<Option<u64>> {
+/// The number of a key's first record.
+fn find(book: &Storage, key: u64) -> io::Result<Option<u64>> {
+    let len = book.len();
     if len == 0 {
         return Ok(None);
     }
@@ -123,43 +70,34 @@ fn find_in_file(file: &File, len: u64, key: u64) -> io::Result<Option<u64>> {
             low + (high - low) / 2
         };
         let start = guess.saturating_sub(width / 2).clamp(low, high - width);
-        let block = read_block(file, start, width)?;
-        let below = count_while(&block, |found| found < key) as u64;
+        let bytes = book.bytes(start, width)?;
+        let block = bytes.as_chunks::<{ Entry::SIZE }>().0;
+        let below = block.partition_point(|record| key_of(record) < key);
         if below == 0 && start > low {
-            (high, high_key) = (start, key_of(&block));
-        } else if below == width && start + width < high {
-            let last = &block[block.len() - Entry::SIZE..];
-            (low, low_key) = (start + width, key_of(last));
+            (high, high_key) = (start, key_of(&block[0]));
+        } else if below == block.len() && start + width < high {
+            (low, low_key) = (start + width, key_of(&block[below - 1]));
         } else {
-            let found = match block.get(below as usize * Entry::SIZE..) {
-                Some(rest) if !rest.is_empty() => Some(key_of(rest)),
-                _ => (high < len).then_some(high_key),
+            let found = match block.get(below) {
+                Some(record) => Some(key_of(record)),
+                None => (high < len).then_some(high_key),
             };
-            return Ok((found == Some(key)).then_some(start + below));
+            return Ok((found == Some(key)).then_some(start + below as u64));
         }
     }
     unreachable!("each round narrows the range")
 }
 
-fn read_block(file: &File, start: u64, records: u64) -> io::Result<Vec<u8>> {
-    let mut block = vec![0; records as usize * Entry::SIZE];
-    read_exact_at(file, &mut block, start * Entry::SIZE as u64)?;
-    Ok(block)
-}
-
-/// How many of the first records have such keys.
+/// How many of `len` records between two keys are below a key between them.
 #[inline]
-fn count_while(block: &[u8], is_such: impl Fn(u64) -> bool) -> usize {
-    block
-        .chunks_exact(Entry::SIZE)
-        .take_while(|record| is_such(key_of(record)))
-        .count()
+fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
+    let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);
+    share as u64
 }
 
 #[inline]
-fn key_of(record: &[u8]) -> u64 {
-    let key = record.first_chunk().expect("a record begins with its key");
-    u64::from_be_bytes(*key)
+fn key_of(record: &[u8; Entry::SIZE]) -> u64 {
+    Entry::from_bytes(*record).key
 }
 
 #[cfg(test)]
@@ -175,23 +113,25 @@ mod tests {
     }
 
     /// A book of these keys, in memory and in a file; records are numbered.
-    fn book(keys: &[u64]) -> (Vec<u8>, File) {
+    fn book(keys: &[u64]) -> [Storage; 2] {
         let records = keys.iter().enumerate();
         let bytes: Vec<u8> = records.flat_map(|(i, key)| record(*key, i)).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
-        (bytes, file)
+        [
+            Storage::Memory(bytes),
+            Storage::File(file, keys.len() as u64),
+        ]
     }
 
     #[track_caller]
     fn assert_found(keys: &[u64], wanted: &[u64]) {
-        let (bytes, file) = book(keys);
+        let [memory, file] = book(keys);
         for key in wanted.iter().copied().filter(|key| *key != 0) {
             let places: Vec<usize> = (0..keys.len()).filter(|i| keys[*i] == key).collect();
             let expected: Vec<u8> = places.iter().flat_map(|i| record(key, *i)).collect();
-            let len = keys.len() as u64;
-            assert_eq!(moves_in_memory(&bytes, key), expected);
-            assert_eq!(moves_in_file(&file, len, key).unwrap(), expected);
+            assert_eq!(records_of_key(&memory, key).unwrap(), expected);
+            assert_eq!(records_of_key(&file, key).unwrap(), expected);
         }
     }
 
@@ -217,10 +157,10 @@ mod tests {
         fn unsorted_books_are_searched_without_panic(
             keys in proptest::collection::vec(prop_oneof![0..50u64, any::<u64>()], 0..1500), wanted: [u64; 4],
         ) {
-            let (bytes, file) = book(&keys);
+            let [memory, file] = book(&keys);
             for key in wanted.into_iter().chain([0, u64::MAX]).chain(keys.first().copied()) {
-                let _ = moves_in_memory(&bytes, key);
-                let _ = moves_in_file(&file, keys.len() as u64, key).unwrap();
+                let _ = records_of_key(&memory, key).unwrap();
+                let _ = records_of_key(&file, key).unwrap();
             }
         }
     }

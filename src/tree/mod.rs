@@ -25,6 +25,8 @@
 mod find;
 mod pgn;
 mod source;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::path::Path;
@@ -67,30 +69,4 @@ impl Format {
 /// A file that cannot be read or that is something else.
 pub fn check_replaceable(path: &Path, format: Format) -> Result<()> {
     check_first_line(path, |line| format.begins_with(line))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_trees_of_the_same_format_are_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        for (text, own) in [
-            ("", &[Format::Pgn, Format::Text, Format::Jsonl][..]),
-            ("[Event \"Opening tree\"]\n[Site \"?\"]\n", &[Format::Pgn]),
-            ("[Event \"Casual\"]\n", &[]),
-            ("1. e4  weight 3, 100.0%\n", &[Format::Text]),
-            ("1. my notes\n", &[]),
-            ("{\"key\":\"463b96181691fc9c\",", &[Format::Jsonl]),
-            ("{}\n", &[]),
-        ] {
-            std::fs::write(&path, text).unwrap();
-            for format in [Format::Pgn, Format::Text, Format::Jsonl] {
-                let may = check_replaceable(&path, format).is_ok();
-                assert_eq!(may, own.contains(&format), "{text} {format:?}");
-            }
-        }
-    }
 }

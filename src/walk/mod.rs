@@ -2,8 +2,6 @@
 //! level](levels).
 
 mod levels;
-#[cfg(test)]
-mod tests;
 mod tree;
 
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
