@@ -236,7 +236,7 @@ impl Merge<'_> {
     }
 }
 
-/// Writes the records of the positions that are reached; answers how many positions and records.
+/// Writes the records of the positions that are reached; returns how many positions and records.
 fn write_reached(
     book: &Book,
     on_lines: &[Seen],

@@ -361,7 +361,7 @@ impl MoveSet {
         }
     }
 
-    /// Adds a move; answers whether it was not in the set.
+    /// Adds a move; returns whether it was not in the set.
     fn insert(&mut self, BookMove(mv): BookMove) -> bool {
         self.bits.resize(1 << 10, 0);
         let bits = &mut self.bits[usize::from(mv / 64)];

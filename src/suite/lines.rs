@@ -157,7 +157,7 @@ struct Lines<'a, S> {
 }
 
 impl<S: Source> Lines<'_, S> {
-    /// Finds the lines that are wanted; answers whether it looked at all that there may be.
+    /// Finds the lines that are wanted; returns whether it looked at all that there may be.
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {

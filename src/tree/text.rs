@@ -124,7 +124,7 @@ impl LineMove {
 
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out`, which errors call `path`: a JSON document on a line for each position with its moves.
-    /// Answers how many moves there are.
+    /// Returns how many moves there are.
     ///
     /// # Errors
     ///
