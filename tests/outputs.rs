@@ -245,7 +245,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
         ),
         (
             format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),
-            "none of 7 moves is kept (7 played fewer than 50 times)",
+            "none of 7 moves is kept (7 played fewer than 50 times: --min-game 1 keeps them)",
         ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --force --leveldb a.idx --obs a.obs.db3"),

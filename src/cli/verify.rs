@@ -21,8 +21,9 @@ use super::{
 #[command(after_help = "\
 Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases of
 polybook have a checksum, so verify finds a damaged byte and a change by another program. Without a checksum it cannot
-find a changed move or weight. Of an index, every block and every value is read, and the crate rusty-leveldb must see the
-same entries. Not found: a changed name of the variant, and a PGN file that is gone or other than it was.
+find a changed move or weight. It does not check that moves are legal in their positions; show marks those that are not.
+Of an index, every block and every value is read, and the crate rusty-leveldb must see the same entries. Not found: a
+changed name of the variant, and a PGN file that is gone or other than it was.
 
 Examples:
   polybook verify book.bin
@@ -34,7 +35,8 @@ pub struct Args {
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
-    /// Write a sorted copy of a book without repeated moves and other faults; - is standard output
+    /// Write a sorted copy of a book without repeated moves and other faults, but with any changed moves and weights; - is
+    /// standard output
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
@@ -90,7 +92,10 @@ fn find(file: &Path, context: Context) -> polybook::Result<Found> {
         faults: texts(&found.faults),
         checksum_differs: found.has_checksum.then_some(differs),
         second_opinion: None,
-        advice: "verify --fix OUT writes a copy without these faults",
+        advice: match differs {
+            true => "take a good copy; verify --fix OUT sorts this one but keeps changed moves and weights",
+            false => "verify --fix OUT writes a copy without these faults",
+        },
     })
 }
 
@@ -133,7 +138,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             context.say(&format!("{name}: {fault}\n"));
         }
         let out = output_name(out);
-        context.say(&format!("{out}: a copy of {name} without faults\n"));
+        let copy = match (&*found.faults, found.checksum_differs) {
+            ([], _) => format!("a sorted copy of {name}, which has no faults"),
+            (_, Some(false)) => format!("a copy of {name} without these faults"),
+            _ => format!(
+                "a sorted copy of {name}; changed moves or weights cannot be found and are still in it"
+            ),
+        };
+        context.say(&format!("{out}: {copy}\n"));
         return Ok(());
     }
     let (faults, advice) = (found.faults.join("; "), found.advice);
@@ -151,7 +163,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             "its checksums match; rusty-leveldb was not asked, because a list is too long"
         }
         (None, Some(_)) => "its checksum matches",
-        (None, None) => "no checksum, so changed moves and numbers cannot be noticed",
+        (None, None) => "it has no checksum, so a changed move or weight would not show",
     };
     let records = match found.header_records {
         0 => counted(found.records, "record"),

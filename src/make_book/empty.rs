@@ -99,7 +99,10 @@ impl LeftOut {
 
 impl std::fmt::Display for LeftOut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rare = format!("played fewer than {} times", self.min_game);
+        let rare = format!(
+            "played fewer than {} times: --min-game 1 keeps them",
+            self.min_game
+        );
         let reasons = [
             (self.rare, rare.as_str()),
             (self.other_side, "of the other side"),

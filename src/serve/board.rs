@@ -9,6 +9,7 @@ use crate::{
     explorer::Answer,
     pgn::{GameReader, Token},
     position::{BookMove, Variant, fen_of, read_move},
+    tree::move_number,
 };
 
 /// A position for a board.
@@ -90,6 +91,15 @@ impl Board {
     }
 }
 
+/// What is wrong with a text that the page cannot read.
+const NEITHER: &str = "this is neither a FEN nor moves from the start";
+
+/// Whether a text that is not a FEN was meant as one: its first word has the slashes between ranks.
+fn begins_like_fen(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    word.contains('/') && !word.contains(['-', '['])
+}
+
 /// The moves of a game, as far as they can be played.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub(super) struct Moves {
@@ -121,12 +131,17 @@ impl Moves {
             variant,
             ..Moves::default()
         };
-        if let Ok(pos) = variant.parse_position(text) {
-            moves.start = Some(fen_of(&pos));
-        } else if text.starts_with('[') || !game.next_game() {
-            return Moves::of_game(text.as_bytes());
-        } else {
-            moves.problem = moves.play(&mut game, variant.start()).err();
+        match variant.parse_position(text) {
+            Ok(pos) => moves.start = Some(fen_of(&pos)),
+            Err(err) if begins_like_fen(text) => moves.problem = Some(err.to_string()),
+            Err(_) if text.starts_with('[') => moves = Moves::of_game(text.as_bytes()),
+            Err(_) if !game.next_game() => moves.problem = Some(NEITHER.to_owned()),
+            Err(_) => {
+                moves.problem = moves.play(&mut game, variant.start()).err();
+                if let (Some(problem), true) = (&mut moves.problem, moves.moves.is_empty()) {
+                    problem.insert_str(0, &format!("{NEITHER}: "));
+                }
+            }
         }
         moves
     }
@@ -134,7 +149,7 @@ impl Moves {
     /// Reads the tags and the moves of a game, as far as it can. The error says what stopped it.
     fn read(&mut self, game: &mut GameReader<'_>) -> Result<(), String> {
         if !game.next_game() {
-            return Err("there is no game in this text".to_owned());
+            return Err(NEITHER.to_owned());
         }
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let tags = game.tags();
@@ -169,7 +184,7 @@ impl Moves {
             };
             let mv = read.map_err(|problem| {
                 let text = String::from_utf8_lossy(text);
-                format!("move {}, \"{text}\": {problem}", self.moves.len() + 1)
+                format!("{} {text}: {problem}", move_number(&pos))
             })?;
             self.moves.push(WrittenMove::new(&pos, mv));
             pos.play_unchecked(mv);
@@ -192,10 +207,7 @@ mod tests {
             b"[White \"A\"]\n\n1. e4 {best} e5 (1... c5) 2. Nf3 Nc6 3. Bb5 a6 4. O-O Kd5 1-0",
         );
         assert_eq!(sans(&game), "e4 e5 Nf3 Nc6 Bb5 a6 O-O");
-        assert_eq!(
-            game.problem.as_deref(),
-            Some("move 8, \"Kd5\": illegal move")
-        );
+        assert_eq!(game.problem.as_deref(), Some("4... Kd5: illegal move"));
         assert_eq!(game.tags, [("White".to_owned(), "A".to_owned())]);
         let empty = Moves::of_game(b"");
         assert!(empty.problem.is_some() && empty.moves.is_empty());
@@ -226,11 +238,14 @@ mod tests {
             )),
             "d4"
         );
-        assert!(
-            Moves::of_text(Variant::Standard, "good morning")
-                .problem
-                .is_some()
+        let problem = |text| Moves::of_text(Variant::Standard, text).problem.unwrap();
+        assert_eq!(
+            problem("good morning"),
+            format!("{NEITHER}: 1. good: not a move")
         );
+        assert_eq!(problem("1. e4 Ke6"), "1... Ke6: illegal move");
+        assert_eq!(problem(""), NEITHER);
+        assert!(problem("8/8/8 w - -").starts_with("FEN \"8/8/8 w - -\": "));
         let drops = Moves::of_text(Variant::Crazyhouse, "e4 d5 exd5 Qxd5 Nc3 P@d4");
         assert_eq!(drops.moves.len(), 6);
     }

@@ -113,7 +113,7 @@ const tests = {
     await page.waitForFunction(() => location.search.includes("color=white") && !document.body.hasAttribute("aria-busy"));
     const filtered = await api("/lichess?play=e2e4&player=Morphy,+Paul&color=white");
     assert.equal(await total(page), games(filtered));
-    assert.match(await page.textContent("#command"), /--white 'Morphy, Paul' .*famous\.pgn selfplay\.pgn /);
+    assert.match(await page.textContent("#command"), /--min-game 1 --white 'Morphy, Paul' .*famous\.pgn selfplay\.pgn /);
     // The address is all that is needed.
     const other = await open(browser, url, page.url());
     assert.equal(await total(other.page), games(filtered));
@@ -124,12 +124,32 @@ const tests = {
     await page.selectOption("[name=source]", "selfplay");
     await page.waitForFunction(() => location.search.includes("source") && !document.body.hasAttribute("aria-busy"));
     assert.equal(await total(page), games(await api("/lichess?play=e2e4&source=selfplay")));
-    await page.click("text=2500+");
+    await page.click("text=2500 and above");
     await page.waitForFunction(() => location.search.includes("ratings") && !document.body.hasAttribute("aria-busy"));
     const ratings = "0,1000,1200,1400,1600,1800,2000,2200";
     const rated = await api(`/lichess?play=e2e4&source=selfplay&ratings=${ratings}`);
     assert.equal(rated.moves.length ? await total(page) : "0", games(rated));
     assert.deepEqual([...faults, ...other.faults], []);
+  },
+
+  async "a date of the wrong form stays and is explained"() {
+    const { page, faults } = await open(browser, url, "/");
+    await page.fill("[name=since]", "1850/5");
+    await page.press("[name=since]", "Enter");
+    assert.equal(await page.textContent("#problem"), "Since: write 2019 or 2019-05");
+    await page.click('#moves [data-uci="e2e4"]');
+    await reaches(page, "e2e4");
+    assert.equal(await page.inputValue("[name=since]"), "1850/5");
+    await page.fill("[name=since]", "1850.05");
+    await page.press("[name=since]", "Enter");
+    await page.waitForFunction(() => location.search.includes("since=1850-05") && !document.body.hasAttribute("aria-busy"));
+    assert.equal(await total(page), games(await api("/lichess?play=e2e4&since=1850-05")));
+    assert.ok(await page.locator("#problem").isHidden());
+    await page.fill("[name=since]", "soon");
+    await page.click("text=Clear the filters");
+    await page.waitForFunction(() => !location.search.includes("since") && !document.body.hasAttribute("aria-busy"));
+    assert.equal(await page.inputValue("[name=since]"), "");
+    assert.deepEqual(faults, []);
   },
 
   async "a game is opened and played through"() {
@@ -228,6 +248,16 @@ const tests = {
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => location.search.includes("fen=4k3"));
     await settled(page);
+    // The moves of the line before are none of this position.
+    assert.deepEqual(await page.locator("#line button").allTextContents(), ["Start"]);
+    await page.fill("#paste input", "1. e4 e5 2. Nf3 Qxf2");
+    await page.keyboard.press("Enter");
+    await reaches(page, "e2e4,e7e5,g1f3");
+    assert.equal(await page.textContent("#problem"), "Stopped before 2... Qxf2: illegal move");
+    await page.fill("#paste input", '[White "A"] [Black "B"]  1. d4 d5 *');
+    await page.keyboard.press("Enter");
+    await reaches(page, "d2d4,d7d5");
+    assert.ok(await page.locator("#problem").isHidden());
     await page.fill("#paste input", "good morning");
     await page.keyboard.press("Enter");
     await page.waitForSelector("#problem:not([hidden])");

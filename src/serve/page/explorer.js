@@ -40,6 +40,8 @@ let answer;
  * @type {WrittenMove[]}
  */
 let known = [];
+/** The variant and the position that `known` begins with. */
+let knownStart = "";
 /** @type {OpenGame | undefined} */
 let opened;
 let asking = new AbortController();
@@ -51,7 +53,7 @@ let asking = new AbortController();
 function go(change) {
   view = { ...view, ...change };
   history.pushState(null, "", address(view));
-  void show();
+  return show();
 }
 
 /** Shows what the address says. */
@@ -128,9 +130,11 @@ function draw(counts, books, wanted) {
   // The server's spelling of castling is the one that is compared.
   view.play = moves;
   const ahead = known.map(({ uci }) => uci);
-  if (!beginsWith(ahead, moves)) known = opened && beginsWith(opened.moves.map(({ uci }) => uci), moves) ? opened.moves : line;
+  const start = `${view.variant} ${view.fen}`;
+  if (start !== knownStart || !beginsWith(ahead, moves)) known = opened && beginsWith(opened.moves.map(({ uci }) => uci), moves) ? opened.moves : line;
+  knownStart = start;
   drawBoard(counts);
-  showMoves(table, counts, books, { play, point });
+  showMoves(table, counts, books, { play, point }, Object.keys(view.filters).length > 0);
   showLine(byId("line"), known, line.length, view.fen, (ply) => go({ play: known.slice(0, ply).map(({ uci }) => uci) }));
   lists.show(counts, wanted);
   showFilters(form, view.filters);
@@ -191,11 +195,9 @@ function walk(where) {
 }
 
 function drawCommand() {
-  const { command: text, missing } = command(view.filters, about);
+  const { command: text, notes } = command(view.filters, about);
   byId("command").textContent = text;
-  byId("not-in-command").textContent = missing.length
-    ? `The command cannot filter by: ${missing.join(", ")}.`
-    : "Run it in the folder that contains the PGN files.";
+  byId("not-in-command").textContent = notes.join(" ");
 }
 
 /**
@@ -223,8 +225,8 @@ async function paste(text) {
   try {
     const read = /** @type {Moves} */ (await ask("read", parameters));
     if (read.problem && !read.moves.length) throw new Error(read.problem);
-    go({ fen: read.start ?? "", play: read.moves.map(({ uci }) => uci), game: "" });
-    if (read.problem) say(read.problem);
+    await go({ fen: read.start ?? "", play: read.moves.map(({ uci }) => uci), game: "" });
+    if (read.problem) complain(`Stopped before ${read.problem}`);
   } catch (error) {
     complain(error instanceof Error ? error.message : String(error));
   }
@@ -323,7 +325,7 @@ async function start() {
     ` ${gameCount(about.games)}${years}`,
   );
   view = addressed();
-  buildFilters(form, about, (filters) => go({ filters }));
+  buildFilters(form, about, (filters) => void go({ filters }), complain);
   await show();
 }
 

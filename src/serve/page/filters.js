@@ -15,7 +15,11 @@ const SPEEDS = [
 ];
 
 const RATINGS = ["0", "1000", "1200", "1400", "1600", "1800", "2000", "2200", "2500"].map(
-  (group, index, all) => [group, index === 0 ? `under ${all[1]}` : `${group}+`],
+  (group, index, all) => {
+    const next = all[index + 1];
+    const range = next ? `${group}–${Number(next) - 1}` : `${group} and above`;
+    return [group, index ? range : `under ${next} or unrated`];
+  },
 );
 
 const RESULTS = [
@@ -32,22 +36,23 @@ const COLORS = [
 ];
 
 /**
- * Builds the form. `changed` is called at each change.
+ * Builds the form. `changed` is called at each change, `complain` with what is wrong with a text.
  * @param {HTMLFormElement} form
  * @param {About} about
  * @param {(filters: Record<string, string>) => void} changed
+ * @param {(problem: string) => void} complain
  */
-export function buildFilters(form, about, changed) {
+export function buildFilters(form, about, changed, complain) {
   const sources = about.sources.map(({ name, games }) => [name, `${name} (${number(games)})`]);
   const years = about.years ? about.years.map(String) : ["", ""];
   form.replaceChildren(
-    row(field("Player", text("player", "Full name, e.g. Carlsen, Magnus")), field("Color", choice("color", COLORS))),
-    row(field("Opponent", text("opponent", "Full name")), field("Result", choice("result", RESULTS))),
+    row(field("Player", text("player", "Name as in the games, e.g. anna_plays")), field("Color", choice("color", COLORS))),
+    row(field("Opponent", text("opponent", "Name as in the games")), field("Result", choice("result", RESULTS))),
     row(
       field("Since", month("since", years[0] ?? "")),
       field("Until", month("until", years[1] ?? "")),
     ),
-    row(field("Event", text("event", "Full name")), field("ECO", text("eco", "B20-B99"))),
+    row(field("Event", text("event", "Name as in the games")), field("Opening code (ECO)", text("eco", "B20-B99"))),
     chips("Average rating", "ratings", RATINGS),
     chips("Speed", "speeds", SPEEDS),
   );
@@ -55,9 +60,16 @@ export function buildFilters(form, about, changed) {
     form.append(row(field("Source", choice("source", [["", "all"], ...sources]))));
   }
   const clear = make("button", { type: "button", class: "quiet" }, "Clear the filters");
-  clear.addEventListener("click", () => changed({}));
+  clear.addEventListener("click", () => {
+    form.reset();
+    changed({});
+  });
   form.append(clear);
-  form.addEventListener("change", () => changed(readFilters(form)));
+  form.addEventListener("change", () => {
+    const wrong = /** @type {HTMLInputElement | null} */ (form.querySelector("input:invalid"));
+    if (wrong) complain(wrong.title);
+    else changed(readFilters(form));
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
 }
 
@@ -71,7 +83,9 @@ function readFilters(form) {
   for (const element of form.elements) {
     const isText = element instanceof HTMLInputElement && element.type !== "checkbox";
     if (!isText && !(element instanceof HTMLSelectElement)) continue;
-    if (element.value.trim() && element.checkValidity()) filters[element.name] = element.value.trim();
+    const isMonth = element.name === "since" || element.name === "until";
+    const value = element.value.trim();
+    if (value) filters[element.name] = isMonth ? value.replace(".", "-") : value;
   }
   for (const name of ["ratings", "speeds"]) {
     const boxes = [...boxesOf(form, name)];
@@ -91,7 +105,8 @@ export function showFilters(form, filters) {
     if (element instanceof HTMLInputElement && element.type === "checkbox") {
       const list = filters[element.name];
       element.checked = list === undefined || list.split(",").includes(element.value);
-    } else if (element instanceof HTMLInputElement || element instanceof HTMLSelectElement) {
+    } else if ((element instanceof HTMLInputElement || element instanceof HTMLSelectElement) && element.validity.valid) {
+      // A text of the wrong form stays to be corrected.
       element.value = filters[element.name] ?? "";
     }
   }
@@ -128,15 +143,14 @@ function text(name, placeholder) {
 
 /**
  * @param {string} name
- * @param {string} placeholder
+ * @param {string} year
  */
-function month(name, placeholder) {
-  const title = "A year, or a year and a month: 2024 or 2024-05";
+function month(name, year) {
   return make("input", {
     name,
-    placeholder,
-    title,
-    pattern: "[0-9]{4}(-(0[1-9]|1[0-2]))?",
+    placeholder: `Year, e.g. ${year || "2024"}`,
+    title: `${name === "since" ? "Since" : "Until"}: write 2019 or 2019-05`,
+    pattern: " *[0-9]{4}([.\\-](0[1-9]|1[0-2]))? *",
     inputmode: "numeric",
     autocomplete: "off",
   });
@@ -159,7 +173,7 @@ function choice(name, options) {
  * @param {string[][]} options
  */
 function chips(label, name, options) {
-  const group = make("fieldset", { class: "chips" }, make("legend", {}, label));
+  const group = make("fieldset", { class: "chips" }, make("legend", {}, `${label} (click to leave out)`));
   for (const [value = "", caption = value] of options) {
     const box = make("input", { type: "checkbox", name, value });
     box.checked = true;
@@ -178,15 +192,15 @@ const SECONDS = /** @type {Record<string, [number, number]>} */ ({
 });
 
 /**
- * The command that makes a book of the games that the filters choose, and the filters that it cannot express.
+ * The command that makes a book of the filtered games, and where it takes other games than the page.
  * @param {Record<string, string>} filters
  * @param {About} about
  */
 export function command(filters, about) {
   const { player, color, opponent, since, until, result, eco, speeds, source } = filters;
-  const options = ["polybook make-book"];
+  const options = ["polybook make-book --min-game 1"];
   /** @type {string[]} */
-  const missing = [];
+  const notes = [];
   const name = (/** @type {string} */ side, /** @type {string | undefined} */ value) => {
     if (value) options.push(`--${side} ${quoted(value)}`);
   };
@@ -195,10 +209,13 @@ export function command(filters, about) {
     name(color === "white" ? "black" : "white", opponent);
   } else {
     name("player", player ?? opponent);
-    if (player && opponent) missing.push("opponent without a color");
+    if (player && opponent) notes.push("This command ignores the opponent. Choose a color to use it.");
   }
   if (player || opponent) options.push("--exact");
-  if (filters.event) options.push(`--tag ${quoted(`Event=${filters.event}`)}`);
+  if (filters.event) {
+    options.push(`--tag ${quoted(`Event=${filters.event}`)}`);
+    notes.push("This command also takes events whose names contain this one.");
+  }
   if (since) options.push(`--since ${since.replace("-", ".")}`);
   if (until) options.push(`--until ${until.replace("-", ".")}`);
   if (result) options.push(`--result ${result}`);
@@ -206,12 +223,12 @@ export function command(filters, about) {
   if (speeds !== undefined) {
     const range = secondsOf(speeds.split(",").filter(Boolean));
     if (range) options.push(`--time-control ${range}`);
-    else missing.push("speed");
+    else notes.push("This command ignores the speeds. Choose neighboring ones to use them.");
   }
-  if (filters.ratings !== undefined) missing.push("average rating");
+  if (filters.ratings !== undefined) notes.push("This command ignores the average rating.");
   const chosen = about.sources.filter((other) => !source || other.name === source);
   const files = chosen.flatMap((other) => other.files);
-  return { command: [...options, ...files.map(quoted), "--bin book.bin"].join(" "), missing };
+  return { command: [...options, ...files.map(quoted), "--bin book.bin"].join(" "), notes };
 }
 
 /**

@@ -15,7 +15,7 @@ const PAGE = 20;
 const MOST_SKIPPED = 10_000;
 
 const TABS = /** @type {const} */ ([
-  ["top", "Top"],
+  ["top", "Highest rated"],
   ["recent", "Recent"],
   ["all", "All"],
 ]);
@@ -110,7 +110,7 @@ export class Games {
    * @param {Map<string, string>} sans
    */
   #list(games, sans) {
-    if (!games.length) return make("p", { class: "quiet" }, "None.");
+    if (!games.length) return make("p", { class: "quiet" }, "No games reached this position.");
     const list = make("ul", { class: "games" });
     for (const game of games) {
       const year = game.month ?? (game.year ? String(game.year) : "");
@@ -190,7 +190,7 @@ export function showOpenGame(place, game, close, say) {
     }
   });
   const save = make("a", { href: `game/${game.id}`, download: `${game.id}.pgn` }, "Download PGN");
-  const shut = make("button", { type: "button", "aria-label": "Close the game" }, "✕");
+  const shut = make("button", { type: "button", "aria-label": "Close the game", title: "Close the game" }, "✕");
   shut.addEventListener("click", close);
   place.replaceChildren(
     make("h3", {}, side(game.white), make("span", {}, ` ${result(game)} `), side(game.black)),

@@ -20,8 +20,9 @@ import { games, make, number, percent } from "./api.js";
  * @param {Answer} answer
  * @param {Book[]} books
  * @param {{ play: (uci: string) => void, point: (uci: string) => void }} on
+ * @param {boolean} filtered
  */
-export function showMoves(table, answer, books, on) {
+export function showMoves(table, answer, books, on, filtered) {
   const total = games(answer);
   /** @type {Row[]} */
   const rows = answer.moves.map((move) => ({ uci: move.uci, san: move.san, move }));
@@ -36,7 +37,7 @@ export function showMoves(table, answer, books, on) {
       const others = answer.polybook.transpositions.find((other) => other.uci === uci)?.games ?? 0;
       const row = make(
         "tr",
-        {},
+        move ? {} : { title: "Only in the book" },
         make("th", { scope: "row" }, button),
         gamesCell(move ? games(move) : 0, others),
         make("td", { class: "number share" }, move ? percent(games(move) / total) : "–"),
@@ -53,14 +54,14 @@ export function showMoves(table, answer, books, on) {
       return row;
     }),
   );
-  if (!rows.length) body?.append(emptyRow(books, answer));
+  if (!rows.length) body?.append(emptyRow(books, answer, filtered));
   foot?.replaceChildren(...(total ? [sumRow(answer, total, books)] : []));
 }
 
 /** @param {Book[]} books */
 function headings(books) {
-  const cell = (/** @type {string} */ text, /** @type {string} */ kind) =>
-    make("th", { scope: "col", class: kind }, text);
+  const cell = (/** @type {string} */ text, /** @type {string} */ kind, title = "") =>
+    make("th", { scope: "col", class: kind, ...(title && { title }) }, text);
   return make(
     "tr",
     {},
@@ -68,9 +69,9 @@ function headings(books) {
     cell("Games", "number"),
     cell("Share", "number share"),
     cell("White / Draw / Black", "results"),
-    cell("Rating", "number rating"),
+    cell("Rating", "number rating", "Average rating of the side to move"),
     cell("Opening", "name"),
-    ...books.map((book) => cell(book.name, "number book")),
+    ...books.map((book) => cell(`Book: ${book.name}`, "number book", "How often the book plays the move")),
   );
 }
 
@@ -133,10 +134,11 @@ function bar(counts) {
 /**
  * @param {Book[]} books
  * @param {Answer} answer
+ * @param {boolean} filtered
  */
-function emptyRow(books, answer) {
+function emptyRow(books, answer, filtered) {
   const over = answer.polybook.legal.length === 0;
-  const text = over ? "The game is over here." : "No games continue from this position.";
+  const text = over ? "The game is over here." : `No games ${filtered ? "with these filters " : ""}continue from this position.`;
   return make("tr", { class: "empty" }, make("td", { colspan: String(6 + books.length) }, text));
 }
 
