@@ -412,6 +412,16 @@ fn numbers_for_programs_and_lines_to_standard_output() {
     ok(dir.path(), "dump-book -q --bin book1.bin --colour black");
     assert!(dir.path().join("book_black.txt").exists());
     fails(dir.path(), "dump-book --bin book1.bin", 2);
+    // The book may be named as in other commands.
+    assert_eq!(
+        ok_json(dir.path(), "info-book book1.bin --exact --json"),
+        numbers
+    );
+    assert_eq!(
+        ok(dir.path(), "dump-book book1.bin --color white --out -"),
+        lines
+    );
+    fails(dir.path(), "info-book book1.bin --bin book1.bin", 2);
 }
 
 #[test]

@@ -536,6 +536,7 @@ fn what_is_no_book_is_named() {
         ("convert famous.pgn a.csv", "make-book"),
         ("info-book --bin games.obs.db3", "database"),
         ("show games.idx", "games.idx"),
+        ("moves --leveldb famous.pgn", "--leveldb DIR --explorer"),
     ] {
         let output = run(dir.path(), line);
         let error = String::from_utf8_lossy(&output.stderr);

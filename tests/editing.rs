@@ -407,7 +407,11 @@ fn what_cannot_be() {
     fs::write(dir.path().join("long.txt"), "# long\n".repeat(400)).unwrap();
     let lines = [
         ("edit book.bin --out x.bin", 2, "no change"),
-        ("edit book.bin --set e4=1", 2, "--out"),
+        (
+            "edit book.bin --set e4=1",
+            2,
+            "--out, or change this one by --in-place",
+        ),
         (
             "edit book.bin --in-place --out x.bin --set e4=1",
             2,
@@ -417,7 +421,7 @@ fn what_cannot_be() {
         (
             "edit book.bin --out book.bin --set e4=1",
             1,
-            "both an input and an output",
+            "name another output, or change the book by --in-place",
         ),
         ("edit book.bin --out x.bin --set e4", 2, "Nf3=100"),
         ("edit book.bin --out x.bin --set e4=0%", 2, "Nf3=100"),

@@ -756,7 +756,7 @@ fn names_match_in_part_on_the_command_line() {
     let nothing = ok(dir.path(), "moves --leveldb a.idx --player tal --moves a3");
     assert_eq!(
         nothing,
-        "A00 Anderssen's Opening\nno game that passes the filters continues from this position\n"
+        "A00 Anderssen's Opening\nno game with these filters continues from this position\n"
     );
 }
 

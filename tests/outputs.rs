@@ -118,6 +118,7 @@ fn a_file_that_is_no_book_is_replaced_only_by_force() {
     let output = run(dir.path(), &make);
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("not a Polyglot book"), "{error}");
+    assert!(error.contains("or replace it with --force"), "{error}");
     assert_eq!(fs::read(&notes).unwrap(), b"never lose these notes");
     ok(dir.path(), &format!("{make} --force"));
     ok(dir.path(), "verify notes.txt");

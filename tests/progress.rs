@@ -238,11 +238,9 @@ fn control_characters_of_requests_are_shown() {
     );
     until("the server has begun", || served.has("/\r\n"));
     let shown = String::from_utf8_lossy(&served.shown.lock().unwrap()).into_owned();
-    let address = shown
-        .trim()
-        .strip_prefix("http://")
-        .unwrap()
-        .trim_end_matches('/');
+    let page = shown.lines().next().unwrap().trim();
+    let address = page.strip_prefix("http://").unwrap();
+    let address = address.trim_end_matches('/');
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let asked = "GET /lichess?\u{9b}2J HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     std::io::Write::write_all(&mut stream, asked.as_bytes()).unwrap();

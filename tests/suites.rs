@@ -478,6 +478,7 @@ fn what_cannot_be() {
     let dir = dir.path();
     fs::write(dir.join("bad.epd"), "\nnot a position\n").unwrap();
     fs::write(dir.join("none.epd"), "# none\n").unwrap();
+    fs::write(dir.join("tagged.pgn"), "[Event \"x\"]\n\n1. e4 *\n").unwrap();
     fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
     ok(dir, "make-book -q games.pgn --counts counts");
     let lines = [
@@ -506,7 +507,16 @@ fn what_cannot_be() {
             2,
             "--limit is for suites",
         ),
-        ("make-book none.epd --plies 4", 2, "--plies is for --suite"),
+        (
+            "make-book none.epd --plies 4",
+            2,
+            "--plies is for --suite; the lines of a book end at --max-ply",
+        ),
+        (
+            "convert book.bin s.epd --from tagged.pgn",
+            1,
+            "tagged.pgn: is PGN: --from takes a file with a FEN",
+        ),
         (
             "make-book none.epd --suite s.txt",
             2,

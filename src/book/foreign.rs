@@ -107,7 +107,8 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     if force || is_book_or_empty(path)? {
         return Ok(());
     }
-    let problem = "exists and is not a Polyglot book: name another file";
+    let problem =
+        "exists and is not a Polyglot book: name another file, or replace it with --force";
     Err(Error::file(path, problem))
 }
 
@@ -118,7 +119,13 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
 ///
 /// As [`AtomicFile::create_over`], and [`Error::File`] for a file that is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| check_replaceable(old, false))
+    AtomicFile::create_over(out, |old| match is_book_or_empty(old)? {
+        true => Ok(()),
+        false => {
+            let problem = "exists and is not a Polyglot book: name another file";
+            Err(Error::file(old, problem))
+        }
+    })
 }
 
 /// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few

@@ -302,7 +302,8 @@ impl Iterator for CheckedRecords<'_> {
         };
         if let Ok(entry) = record {
             if entry.key < self.last_key {
-                let problem = "is not sorted by key: verify and fix it";
+                let problem =
+                    "is not sorted by key: polybook verify --fix OUT writes a sorted copy";
                 return Some(Err(Error::damaged(&self.book.path, problem)));
             }
             self.last_key = entry.key;

@@ -24,15 +24,25 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The side's moves are in the order of the book, with how often each is played; the opponent's are in
-the order of their UCI text. A line ends where the book ends, in a {cycle} to an earlier position of its
-own, or in a {trans}position to a line above. As in polyglot, castling counts only as king takes rook.
+the order of their UCI text. A line ends where the book ends, with {cycle} if it repeats a position, and with
+{trans} if an earlier line has the position. As in polyglot, castling counts only if the book writes it as the
+king's move to the square of its rook, such as e1h1.
 
 Examples:
-  polybook dump-book --bin book.bin --color white               writes book_white.txt
-  polybook dump-book --bin book.bin --color black --out -       to standard output")]
+  polybook dump-book book.bin --color white               writes book_white.txt
+  polybook dump-book book.bin --color black --out -       to standard output")]
 pub struct Args {
-    /// The book; - is standard input
-    #[arg(long, value_name = "FILE", default_value = "book.bin")]
+    /// The book; - is standard input [default: book.bin]
+    #[arg(value_name = "BOOK", conflicts_with = "bin")]
+    book: Option<PathBuf>,
+
+    /// The same, as polyglot has it
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "book.bin",
+        hide_default_value = true
+    )]
     bin: PathBuf,
 
     /// The side whose repertoire is written
@@ -48,6 +58,12 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
+impl Args {
+    fn book(&self) -> &Path {
+        self.book.as_ref().unwrap_or(&self.bin)
+    }
+}
+
 /// What the text begins with.
 const TITLE: &str = "Dump of \"";
 
@@ -57,10 +73,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(out) => out.clone(),
         None => PathBuf::from(format!("book_{name}.txt")),
     };
-    let file = file_of(&args.bin)?;
+    let file = file_of(args.book())?;
     check_output(&out, &[&file], false)?;
     let book = Book::open_within(file, IN_MEMORY)?;
-    let variant = of_book(&args.bin, &book, args.variant)?;
+    let variant = of_book(args.book(), &book, args.variant)?;
     let mut text = AtomicFile::create_over(&out, check_replaceable)?;
     context.show_progress("writing lines", |meter| {
         write(args, &book, variant, &mut text, meter)
@@ -101,7 +117,7 @@ fn write(
     let written = writeln!(
         writer,
         "{TITLE}{}\" for {}.",
-        input::name(&args.bin),
+        input::name(args.book()),
         args.color
     )
     .map_err(lines::DumpError::from)

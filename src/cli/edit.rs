@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use polybook::{
     Error,
     book::{Book, Change, ChangeError, PositionEdit, Script, begin_book, edit_book},
+    output::refuse_clashes,
     position::Variant,
 };
 use serde_json::json;
 
 use super::{
     Context, counted,
-    input::{self, check_output, file_of, output_name, refuse_document_beside},
+    input::{self, file_of, output_name, refuse_document_beside},
     position::{PositionArgs, of_book},
     resources::MemoryArgs,
     usage::Usage,
@@ -44,7 +45,7 @@ pub struct Args {
     book: PathBuf,
 
     /// The book to write; - is standard output
-    #[arg(long, value_name = "FILE", required_unless_present = "in_place")]
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
     /// Write the changes into the book itself
@@ -84,15 +85,20 @@ fn removal(text: &str) -> Result<Change, ChangeError> {
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let file = file_of(&args.book)?;
+    if args.out.is_none() && !args.in_place {
+        let usage = "name the book to write with --out, or change this one by --in-place";
+        return Err(Usage(usage.to_owned()).into());
+    }
     let out = args.out.as_ref().unwrap_or(&args.book);
     if args.in_place && out == Path::new("-") {
         let usage = "--in-place cannot change standard input: name a file with --out";
         return Err(Usage(usage.to_owned()).into());
     }
-    match args.in_place {
-        true => refuse_document_beside(args.json, out)?,
-        false => check_output(out, &[&file], args.json)?,
+    if !args.in_place {
+        refuse_clashes(&[out], &[&file])
+            .map_err(|err| anyhow::anyhow!("{err}, or change the book by --in-place"))?;
     }
+    refuse_document_beside(args.json, out)?;
     // No other run replaces the book between its opening and its replacement.
     let edited = begin_book(out)?;
     let book = Book::open(&file)?;

@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     max_ply: Option<u16>,
 
-    /// Keep positions on the lines of White or Black from the starting position
+    /// Drop positions that neither side reaches from the start when it plays by the book
     #[arg(long)]
     reachable: bool,
 
@@ -100,10 +100,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     let path = output_name(&args.out);
     let text = format!(
-        "{path}: {} of {}, {}\n",
+        "{path}: {}, {}; the books had {}\n",
         counted(summary.written, "entry"),
-        summary.read,
-        counted(summary.positions, "position")
+        counted(summary.positions, "position"),
+        summary.read
     );
     let document = json!({
         "path": path,

@@ -22,11 +22,11 @@ pub const GAMES: &str = "Which games count";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct GameFilterArgs {
-    /// Games in which both players are rated at least N; unrated games pass
+    /// Games in which both players are rated at least N; unrated games are kept
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Games in which both players are rated at most N; unrated games pass
+    /// Games in which both players are rated at most N; unrated games are kept
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
@@ -38,7 +38,7 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_plies: usize,
 
-    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates pass
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates are kept
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
 
@@ -138,7 +138,7 @@ pub struct ExplorerFilterArgs {
     #[arg(long, requires = NAMES)]
     exact: bool,
 
-    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates pass
+    /// Games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later; unknown dates are kept
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
 
@@ -146,11 +146,11 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "DATE")]
     until: Option<Date>,
 
-    /// Games in which both players are rated at least N; unrated games pass
+    /// Games in which both players are rated at least N; unrated games are kept
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Games in which both players are rated at most N; unrated games pass
+    /// Games in which both players are rated at most N; unrated games are kept
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 

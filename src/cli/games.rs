@@ -20,6 +20,8 @@ use super::{
 /// List the games that reached a position
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+The number before each game is its id, which polybook game takes.
+
 Examples:
   polybook games --leveldb games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
   polybook games --leveldb games.idx --moves \"1. b4\" --pgn > sokolsky.pgn
@@ -38,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
 
-    /// List at most N games
+    /// List at most N games [default: all]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 

@@ -15,16 +15,26 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A line starts at the starting position. It has one side's moves from the book and every reply that the
-book answers, and ends where the book ends or a position repeats. Positions on no line of either side are
-isolated. --exact also counts positions that one side can reach by moves outside the book, as
-polyglot counts them, which misses a few. As in polyglot, castling counts only as king takes rook.
+book answers, and ends where the book ends or a position repeats. An isolated position is on no line of
+either side. --exact also counts positions that one side can reach by moves outside the book, as
+polyglot counts them, which misses a few. As in polyglot, castling counts only if the book writes it as the king's
+move to the square of its rook, such as e1h1.
 
 Examples:
-  polybook info-book --bin book.bin
+  polybook info-book book.bin
   polybook info-book -bin book.bin -exact")]
 pub struct Args {
-    /// The book; - is standard input
-    #[arg(long, value_name = "FILE", default_value = "book.bin")]
+    /// The book; - is standard input [default: book.bin]
+    #[arg(value_name = "BOOK", conflicts_with = "bin")]
+    book: Option<PathBuf>,
+
+    /// The same, as polyglot has it
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "book.bin",
+        hide_default_value = true
+    )]
     bin: PathBuf,
 
     /// Also count positions that a side can reach by moves outside the book
@@ -37,7 +47,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let file = file_of(&args.bin)?;
+    let file = file_of(args.book.as_ref().unwrap_or(&args.bin))?;
     let (lines, reachable) = context.show_progress("counting lines", |meter| {
         let book = Book::open_within(file, IN_MEMORY)?;
         let lines = lines::count(&book, meter)?;

@@ -12,10 +12,10 @@ use super::{
     position,
     progress::Bar,
     resources::ResourceArgs,
-    suite::SuiteArgs,
+    suite::{ONLY_SUITE, SuiteArgs},
     summary,
     usage::Usage,
-    weighting::{HeaderArgs, WeightingArgs},
+    weighting::{HeaderArgs, MOVES, WeightingArgs},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
@@ -31,7 +31,7 @@ use polybook::{
 /// The heading of the options that name outputs.
 const OUTPUTS: &str = "Outputs";
 
-/// Make a Polyglot opening book from games in PGN
+/// Make a Polyglot opening book, an opening suite, a database, an index or counts from games in PGN
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -103,7 +103,7 @@ pub struct Args {
 
     /// Count the first N half-moves of each game (a half-move is one move of one side); --min-plies drops short games, and
     /// --plies is the length of a suite's lines
-    #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = GAMES)]
+    #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = MOVES)]
     max_ply: usize,
 
     #[command(flatten)]
@@ -257,7 +257,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         let suite = args.in_suite.suite(variant, &args.resources.memory())?;
         run = run.suite(&path, format, suite);
     } else {
-        args.in_suite.refuse("--suite")?;
+        args.in_suite.refuse(ONLY_SUITE)?;
     }
     if let Some(comment) = args.header.comment {
         run = run.comment(comment);

@@ -130,7 +130,7 @@ fn merge_books(args: &Args, books: &[PathBuf], out: &Path, context: Context) -> 
         scaled => format!(", {} scaled down", counted(scaled, "position")),
     };
     let text = format!(
-        "{name}: {} of {}{scaled}\n",
+        "{name}: {}{scaled}; the books had {}\n",
         counted(summary.written, "entry"),
         summary.read
     );

@@ -45,12 +45,11 @@ use serde_json::Value;
 
 use self::{progress::Bar, terminal::print_json};
 
-/// Opening books and game indexes from PGN.
+/// Make opening books, suites and databases from PGN, change them, and explore which moves were played
 #[derive(Parser, Debug)]
 #[command(
     name = "polybook",
     version,
-    about,
     max_term_width = 100,
     after_help = "\
 Examples:

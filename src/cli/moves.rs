@@ -27,7 +27,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 With an index made with --explorer, the numbers are those of the games that played the move here. With --index-stats, they
-are those of all games that reached the position after the move, by any move order.
+are those of all games that reached the position after the move, by any move order. \"rating\" is the average
+rating of the players who played the move.
 
 Examples:
   polybook moves --leveldb games.idx
@@ -149,7 +150,7 @@ fn document(answer: &Answer, pos: &VariantPosition) -> Value {
 const NO_MOVES: &str = "no games continue from this position\n";
 
 /// The same with filters.
-const NO_FILTERED_MOVES: &str = "no game that passes the filters continues from this position\n";
+const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
 /// The moves for people, with bars where these can be seen.
 fn table(answer: &Answer, is_filtered: bool, with_bars: bool) -> String {

@@ -13,7 +13,7 @@ use super::{input::file_of, terminal::print, usage::Usage};
     disable_help_flag = true,
     after_help = "\
 Without -s, -S or -d the header is updated: -v and -c each replace their own part. A book without a header
-gets one with the variant \"normal\" and a default comment.
+gets one with the variant \"normal\" and a default comment. -c and -d remove the checksum of a book of polybook.
 
 Examples:
   polybook pgheader -s book.bin

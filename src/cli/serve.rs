@@ -278,7 +278,11 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     let page = format!("http://{shown}/");
     terminal::print(&format!("{page}\n"))?;
     if args.open && open::that_detached(&page).is_err() {
-        context.say("no browser could be started: open the address yourself\n");
+        context.say(&format!(
+            "no browser could be started: open {page} yourself\n"
+        ));
+    } else if !args.open {
+        context.say("open this address in the browser; Ctrl-C stops the server\n");
     }
     Ok(())
 }

@@ -26,6 +26,9 @@ use super::{
 /// Print the moves of a book or an OOBS database in a position
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+\"percent\" is how often a program that follows the weights plays the move. \"learn\" is a number that some engines store;
+most ignore it.
+
 Examples:
   polybook show book.bin
   polybook show book.bin e4 c5
@@ -107,8 +110,8 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<Shown> {
     let book = Book::open(file)?;
     // Records that are not in order would not be found.
     if file.is_file() && !is_book_or_empty(file)? {
-        let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has moves that are none; \
-                       polybook verify says more";
+        let problem = "not a Polyglot book, or a damaged one: its keys are not in order, or it has records that are not \
+                       moves; polybook verify says more";
         return Err(Error::file(file, problem).into());
     }
     let variant = args.position.variant_of(book.variant());

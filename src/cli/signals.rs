@@ -77,6 +77,11 @@ fn hangup_is_ignored() -> bool {
 /// Removes unfinished files and ends the program.
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
+    // A server runs until a signal stops it.
+    let how = match farewell().is_some() {
+        true => "stopped",
+        false => "interrupted",
+    };
     // Whatever panics here, the program ends: the command waits for that.
     for step in [say_farewell, discard_all, remove_temporaries] {
         let _ = panic::catch_unwind(step);
@@ -86,7 +91,7 @@ fn end(status: i32) -> ! {
     let say = move || {
         super::progress::clear();
         // The exit status still says it, and nobody waits for a word that comes late.
-        let _ = writeln!(io::stderr(), "polybook: interrupted");
+        let _ = writeln!(io::stderr(), "polybook: {how}");
         let _ = sender.send(());
     };
     // Where the system has no thread for it, the program ends without a word.
@@ -96,12 +101,9 @@ fn end(status: i32) -> ! {
 }
 
 fn say_farewell() {
-    let farewell = FAREWELL
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    if let Some(farewell) = farewell {
-        farewell();
+    let said = farewell().take();
+    if let Some(say) = said {
+        say();
     }
 }
 
@@ -129,7 +131,11 @@ pub fn remove_at_end(path: &Path) {
 /// Does something when a signal ends the program, before unfinished files are removed. It must take less than a second.
 #[cfg(any(feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
-    *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(farewell));
+    *self::farewell() = Some(Box::new(farewell));
+}
+
+fn farewell() -> std::sync::MutexGuard<'static, Option<Farewell>> {
+    FAREWELL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn temporaries() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {

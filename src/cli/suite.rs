@@ -14,6 +14,9 @@ use super::{input, usage::Usage};
 /// How many times the bytes of a file of positions these take at most.
 const POSITIONS: usize = 16;
 
+/// What make-book has the options of suites for.
+pub const ONLY_SUITE: &str = "--suite";
+
 /// What a suite has in it.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
@@ -30,8 +33,8 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Positions in which White scored from LOW to HIGH percent; make-book scores the games that are there after exactly
-    /// --plies half-moves, convert all that reached them
+    /// Positions with White's score from LOW to HIGH percent; make-book counts games that reach the position after exactly
+    /// --plies half-moves, convert counts every visit
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
@@ -99,6 +102,10 @@ impl SuiteArgs {
         let name = input::name(path);
         let text = input::read_text(path, memory, POSITIONS)?;
         let problem = |problem: String| Error::file(&name, problem);
+        if text.starts_with('[') {
+            let problem = "is PGN: --from takes a file with a FEN or an EPD on each line";
+            return Err(Error::file(&name, problem).into());
+        }
         let starts = read_starts(&text, variant)
             .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;
         if starts.is_empty() {
@@ -135,9 +142,14 @@ impl SuiteArgs {
             (self.unique, "--unique"),
             (self.opcodes, "--opcodes"),
         ];
-        match given.iter().find(|(is_given, _)| *is_given) {
-            Some((_, option)) => Err(Usage(format!("{option} is for {suites}"))),
-            None => Ok(()),
-        }
+        let Some((_, option)) = given.iter().find(|(is_given, _)| *is_given) else {
+            return Ok(());
+        };
+        let instead = match (*option, suites) {
+            ("--plies", ONLY_SUITE) => "; the lines of a book end at --max-ply",
+            ("--limit", ONLY_SUITE) => "; --min-game drops rare moves from a book",
+            _ => "",
+        };
+        Err(Usage(format!("{option} is for {suites}{instead}")))
     }
 }

@@ -268,7 +268,7 @@ fn a_panic_does_not_hold_up_the_end_by_a_signal() {
     let child = command(test, "interrupted", dir.path()).spawn().unwrap();
     let (status, errors) = ended(child, test);
     assert_eq!(status, Some(143), "{errors}");
-    assert_eq!(errors, "polybook: interrupted\n");
+    assert_eq!(errors, "polybook: stopped\n");
 }
 
 #[test]

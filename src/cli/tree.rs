@@ -37,8 +37,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The moves of a book have weights. The moves of an OOBS database, or of an index made with --explorer or --index-stats, have
-wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". The last percentage is the move's share of
-its position. \"any reply\" is an opponent's move that the source does not have, but whose answer it has. A line ends with
+wins, draws and losses of the side that plays them, such as \"+2 =0 -8, 47.6%\". The percentage is not the score. It is the
+move's share: of the games in an index, of the weights in a book or a database. \"any reply\" is an opponent's move that the source does not have, but whose answer it has. A line ends with
 \"transposition\" at a position that the tree already has.
 
 Examples:
@@ -80,7 +80,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_weight: u64,
 
-    /// Moves with at least P percent of the weights of their position
+    /// Moves with at least P percent of the weights of their position; in an index, of its games
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 

@@ -98,7 +98,7 @@ fn plain(text: &str) -> String {
         ("0 is not in 1..18446744073709551615", "write 1 or more"),
         (
             "invalid socket address syntax",
-            "write ADDRESS:PORT, such as 127.0.0.1:80",
+            "write ADDRESS:PORT, such as 127.0.0.1:8040",
         ),
         (" but none was supplied", ", and none is given"),
     ];

@@ -93,7 +93,9 @@ fn find(file: &Path, context: Context) -> polybook::Result<Found> {
         checksum_differs: found.has_checksum.then_some(differs),
         second_opinion: None,
         advice: match differs {
-            true => "take a good copy; verify --fix OUT sorts this one but keeps changed moves and weights",
+            true => {
+                "take a good copy; verify --fix OUT sorts this one but keeps changed moves and weights"
+            }
             false => "verify --fix OUT writes a copy without these faults",
         },
     })
@@ -163,7 +165,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             "its checksums match; rusty-leveldb was not asked, because a list is too long"
         }
         (None, Some(_)) => "its checksum matches",
-        (None, None) => "it has no checksum, so a changed move or weight would not show",
+        (None, None) => "but it has no checksum, so a changed move or weight would not show",
     };
     let records = match found.header_records {
         0 => counted(found.records, "record"),

@@ -7,9 +7,12 @@ use polybook::{
 };
 use shakmaty::Color;
 
+/// The heading of the options that choose moves.
+pub const MOVES: &str = "Which moves are kept, and their weights";
+
 /// Which moves are kept and what they weigh.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Which moves are kept, and their weights")]
+#[command(next_help_heading = MOVES)]
 pub struct WeightingArgs {
     /// Keep moves played at least N times in their position; a game that repeats the position counts again
     /// [default: 3]

@@ -287,7 +287,7 @@ fn no_database(path: &Path) -> Error {
     } else if path.is_dir() {
         "not an index: there is no LevelDB database in it"
     } else if path.exists() {
-        "a file, not an index: name a directory that make-book made"
+        "a file, not an index: make one with polybook make-book FILE.pgn --leveldb DIR --explorer"
     } else {
         "does not exist"
     };

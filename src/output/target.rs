@@ -217,8 +217,7 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     if start.is_empty() || line.is_some_and(|line| is_own(line.trim_ascii_end())) {
         return Ok(());
     }
-    let problem =
-        "exists, and its first line is not of polybook, so it is not replaced: name another file";
+    let problem = "exists and may be yours: remove it or name another file";
     Err(Error::foreign(path, problem))
 }
 

@@ -39,8 +39,8 @@ impl Variant {
                         return Err(LineError::Fen {
                             fen: text.to_owned(),
                             reason: format!(
-                                "\"{operations}\" follows the position: only operations of an EPD may, each with a \
-                                 semicolon after it"
+                                "remove \"{operations}\" after the position, or end it with a semicolon if it is an \
+                                 EPD operation"
                             ),
                         });
                     }

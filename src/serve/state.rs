@@ -270,7 +270,7 @@ impl AppState {
         if let Some(source) = &request.query.filters.source {
             let known = &self.sources().sources;
             if !known.iter().any(|known| known.name == *source) {
-                let problem = format!("source: there is none called \"{source}\"");
+                let problem = format!("source: no source is called \"{source}\"");
                 return Err(Refusal::bad(problem));
             }
         }

@@ -35,7 +35,7 @@ impl FromStr for EcoRange {
     fn from_str(text: &str) -> Result<EcoRange, SelectionError> {
         let error = || SelectionError::Malformed {
             text: text.to_owned(),
-            what: "a range of ECO codes: write B20-B99, B2 or B",
+            what: "a range of ECO codes: write B20-B99, B2 for B20-B29, or B",
         };
         let padded = |code: &str, filler: u8| {
             let code = code.trim().as_bytes();
