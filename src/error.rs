@@ -262,6 +262,15 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
+/// The reason in the words of the operating system, without the number that Rust appends.
+pub(crate) fn reason(err: &io::Error) -> String {
+    let text = err.to_string();
+    match text.split_once(" (os error ") {
+        Some((reason, _)) => reason.to_owned(),
+        None => text,
+    }
+}
+
 /// The error of the operating system inside one of the crate `tempfile`, which adds a hidden name. It hands out neither
 /// the error nor its number, so the number is read from the text.
 fn without_path(err: io::Error) -> io::Error {

@@ -26,13 +26,8 @@ pub fn single_dashes(script: &str) -> String {
 /// The arguments with a second dash where polyglot has one. Unknown options of several letters get a second dash
 /// too, so that clap can suggest a long option.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
-    let command = args
-        .iter()
-        .skip(1)
-        .filter_map(|arg| arg.to_str())
-        .find(|arg| !arg.starts_with('-'))
-        .filter(|name| POLYGLOT_COMMANDS.contains(name))
-        .and_then(|name| cli.find_subcommand(name));
+    let command = command(&args, cli);
+    let command = command.filter(|command| POLYGLOT_COMMANDS.contains(&command.get_name()));
     let Some(command) = command else {
         return args;
     };
@@ -55,6 +50,12 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
         modern.push(arg);
     }
     modern
+}
+
+/// The command that the arguments name.
+pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
+    let mut words = args.iter().skip(1).filter_map(|arg| arg.to_str());
+    cli.find_subcommand(words.find(|word| !word.starts_with('-'))?)
 }
 
 /// `--name` for `-name`, whatever bytes a value after `=` has. `-q` and `-1` stay.

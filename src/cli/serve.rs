@@ -14,9 +14,7 @@ use anyhow::Context as _;
 use polybook::{
     Error,
     explorer::Explorer,
-    serve::{
-        BookFile, Cache, CachedIndex, Listening, Origin, Served, Server, Stop, TemporaryCache,
-    },
+    serve::{BookFile, Cache, CachedIndex, Listening, Origin, Served, Server, Stop},
 };
 
 use super::{Context, counted, errors, input, progress::Bar, signals, terminal, usage::Usage};
@@ -124,26 +122,13 @@ fn named(sources: &[PathBuf]) -> Result<Vec<String>, Usage> {
     Ok(names)
 }
 
-/// The indexes and books to serve.
+/// The indexes to serve.
 struct Sources {
-    indexes: Vec<Source>,
-    /// Where the indexes of PGN files are if they are not to be kept.
-    _temporary: Option<TemporaryCache>,
-}
-
-enum Source {
-    Index(PathBuf),
-    /// A PGN file, whose index is made first.
-    Pgn(PathBuf, CachedIndex),
-}
-
-impl Source {
-    fn path(&self) -> &Path {
-        match self {
-            Source::Index(path) => path,
-            Source::Pgn(_, index) => index.path(),
-        }
-    }
+    indexes: Vec<PathBuf>,
+    /// Those that are made first, of PGN files.
+    cached: Vec<(PathBuf, CachedIndex)>,
+    /// Where these are.
+    _cache: Option<Cache>,
 }
 
 impl Sources {
@@ -153,44 +138,41 @@ impl Sources {
             let usage = "games from standard input are not kept: write them to a file, or make an index with make-book";
             return Err(Usage(usage.to_owned()).into());
         }
-        let mut place = None;
-        let mut indexes = Vec::new();
+        let all_indexes = args.sources.iter().all(|source| source.is_dir());
+        let cache = (!all_indexes).then(|| cache(args.no_cache)).transpose()?;
+        let (mut indexes, mut cached) = (Vec::new(), Vec::new());
         for source in &args.sources {
             input::refuse_counts(source)?;
-            if source.is_dir() {
-                indexes.push(Source::Index(source.clone()));
-                continue;
+            match &cache {
+                Some(cache) if !source.is_dir() => {
+                    let index = cache.of(source)?;
+                    indexes.push(index.path().to_owned());
+                    cached.push((source.clone(), index));
+                }
+                _ => indexes.push(source.clone()),
             }
-            if place.is_none() {
-                place = Some(cache(args.no_cache)?);
-            }
-            let (cache, _) = place.as_ref().expect("it has just been made");
-            indexes.push(Source::Pgn(source.clone(), cache.of(source)?));
         }
         Ok(Sources {
             indexes,
-            _temporary: place.and_then(|(_, temporary)| temporary),
+            cached,
+            _cache: cache,
         })
     }
 
     /// Opens all indexes. Those of PGN files are made first, and made again if they are damaged.
     fn open(&self, names: &[String], args: &Args, context: Context) -> anyhow::Result<Explorer> {
-        let cached = self.indexes.iter().filter_map(|source| match source {
-            Source::Index(_) => None,
-            Source::Pgn(pgn, index) => Some((pgn, index)),
-        });
-        for (pgn, index) in cached.clone() {
+        for (pgn, index) in &self.cached {
             make(pgn, index, args, context)?;
         }
         let open = || {
-            let paths = self.indexes.iter().map(|source| source.path().to_owned());
-            Explorer::open(names.iter().cloned().zip(paths))
+            let names = names.iter().cloned();
+            Explorer::open(names.zip(self.indexes.iter().cloned()))
         };
         let opened = open();
         if opened.is_ok() {
             return Ok(opened?);
         }
-        for (pgn, index) in cached {
+        for (pgn, index) in &self.cached {
             let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
             if !is_sound() {
                 let name = pgn.display();
@@ -206,17 +188,17 @@ impl Sources {
 }
 
 /// Where indexes of PGN files are kept, or a temporary place.
-fn cache(temporary: bool) -> anyhow::Result<(Cache, Option<TemporaryCache>)> {
-    if temporary {
-        let temporary = TemporaryCache::new()?;
-        signals::remove_at_end(temporary.path());
-        return Ok((temporary.cache().clone(), Some(temporary)));
+fn cache(is_temporary: bool) -> anyhow::Result<Cache> {
+    if is_temporary {
+        let cache = Cache::temporary()?;
+        signals::remove_at_end(cache.path());
+        return Ok(cache);
     }
     let Some(directory) = dirs::cache_dir() else {
         let usage = "this system has no directory for caches: add --no-cache, or serve an index";
         return Err(Usage(usage.to_owned()).into());
     };
-    Ok((Cache::new(directory.join("polybook"))?, None))
+    Ok(Cache::new(directory.join("polybook"))?)
 }
 
 /// Makes an index, unless it is there or another process makes it.

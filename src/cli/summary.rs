@@ -1,6 +1,6 @@
 //! What make-book did, for people. Writing to a `String` does not fail, so the results of `write!` are dropped.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use polybook::{Report, pgn::Condition};
 
@@ -95,40 +95,29 @@ fn outputs(text: &mut String, report: &Report) {
             report.totals.ambiguous_castling
         );
     }
+    let mut say = |path: &Path, what: String| {
+        let _ = writeln!(text, "{}: {what}", output_name(path));
+    };
     if let Some(index) = &report.index {
-        let _ = writeln!(
-            text,
-            "{}: {}, {}, {}",
-            index.path.display(),
+        let what = [
             counted(index.games, "game"),
             counted(index.positions, "position"),
-            counted(index.postings, "posting")
-        );
+            counted(index.postings, "posting"),
+        ];
+        say(&index.path, what.join(", "));
     }
     if let Some(obs) = &report.obs {
-        let _ = writeln!(
-            text,
-            "{}: {}",
-            output_name(&obs.path),
-            counted(obs.rows, "row")
-        );
+        say(&obs.path, counted(obs.rows, "row"));
     }
     if let Some(counts) = &report.counts {
-        let (path, rows, parts) = (counts.path.display(), counts.rows, counts.parts);
-        let _ = writeln!(
-            text,
-            "{path}: {} in {}",
-            counted(rows, "row"),
-            counted(parts as u64, "part")
-        );
+        let (rows, parts) = (counts.rows, counts.parts as u64);
+        let what = [counted(rows, "row"), counted(parts, "part")];
+        say(&counts.path, what.join(" in "));
     }
     if let Some(suite) = &report.suite {
-        let name = output_name(&suite.path);
-        let is_epd = suite
-            .path
-            .extension()
-            .is_some_and(|end| end.eq_ignore_ascii_case("epd"));
+        let end = suite.path.extension();
+        let is_epd = end.is_some_and(|end| end.eq_ignore_ascii_case("epd"));
         let thing = if is_epd { "position" } else { "line" };
-        let _ = writeln!(text, "{name}: {}", counted(suite.lines, thing));
+        say(&suite.path, counted(suite.lines, thing));
     }
 }

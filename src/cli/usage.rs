@@ -18,20 +18,11 @@ pub fn line(err: &clap::Error, args: &[OsString]) -> String {
         _ => folded(&err.render().to_string()),
     };
     let said = legacy::as_written(&said, args);
-    match command_name(args) {
-        Some(command) => format!("{said}; see polybook {command} --help"),
+    let cli = Cli::command();
+    match legacy::command(args, &cli) {
+        Some(command) => format!("{said}; see polybook {} --help", command.get_name()),
         None => format!("{said}; see polybook --help"),
     }
-}
-
-/// The command that the arguments name.
-fn command_name(args: &[OsString]) -> Option<&str> {
-    let cli = Cli::command();
-    args.iter()
-        .skip(1)
-        .filter_map(|arg| arg.to_str())
-        .find(|arg| !arg.starts_with('-'))
-        .filter(|name| cli.find_subcommand(name).is_some())
 }
 
 /// The paragraphs of clap's text up to the usage: the error, then tips.

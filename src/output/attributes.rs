@@ -1,5 +1,7 @@
 //! What a new output takes over from the one that it replaces: its rights, its owner, its extended attributes.
 
+#[cfg(unix)]
+use std::ffi::OsString;
 use std::{
     fs::{self, File},
     io,
@@ -13,7 +15,7 @@ pub(super) struct Attributes {
     mode: u32,
     user: u32,
     group: u32,
-    extended: Vec<(Vec<u8>, Vec<u8>)>,
+    extended: Vec<(OsString, Vec<u8>)>,
 }
 
 #[cfg(unix)]
@@ -25,7 +27,7 @@ impl Attributes {
             mode: metadata.mode() & 0o7777,
             user: metadata.uid(),
             group: metadata.gid(),
-            extended: extended::of(path)?,
+            extended: extended_of(path)?,
         })
     }
 
@@ -63,7 +65,7 @@ impl Attributes {
             }
         }
         for (name, value) in &self.extended {
-            extended::set(file, name, value)?;
+            if_allowed(xattr::FileExt::set_xattr(file, name, value))?;
         }
         Ok(())
     }
@@ -120,63 +122,24 @@ fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Extended attributes, and the access control lists that Linux keeps in them.
-#[cfg(any(target_vendor = "apple", target_os = "linux", target_os = "android"))]
-mod extended {
-    use std::{ffi::OsStr, fs::File, io, os::unix::ffi::OsStrExt, path::Path};
-
-    use rustix::{
-        fs::{XattrFlags, fsetxattr, getxattr, getxattr_query, listxattr, listxattr_query},
-        io::Errno,
+/// Extended attributes, and the access control lists that Linux keeps in them, as far as they are about the file as such.
+/// The others of Linux are about its content, as signatures are, or are the system's to give.
+#[cfg(unix)]
+fn extended_of(path: &Path) -> io::Result<Vec<(OsString, Vec<u8>)>> {
+    let names = match xattr::list_deref(path) {
+        Err(err) if err.kind() == io::ErrorKind::Unsupported => return Ok(Vec::new()),
+        names => names?,
     };
-
-    pub(super) fn of(path: &Path) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-        let mut names = match listxattr_query(path) {
-            // Without room, the second call would answer again how much is needed.
-            Err(Errno::NOTSUP | Errno::NOSYS) | Ok(0) => return Ok(Vec::new()),
-            length => vec![0; length?],
-        };
-        let length = listxattr(path, &mut names[..])?;
-        let mut found = Vec::new();
-        for name in names[..length]
-            .split(|byte| *byte == 0)
-            .filter(|name| is_kept(name))
-        {
-            let as_str = OsStr::from_bytes(name);
-            let mut value = vec![0; getxattr_query(path, as_str)?];
-            let length = getxattr(path, as_str, &mut value[..])?;
-            value.truncate(length);
-            found.push((name.to_vec(), value));
-        }
-        Ok(found)
+    let is_kept = |name: &OsString| {
+        let name = name.as_encoded_bytes();
+        cfg!(target_vendor = "apple")
+            || name.starts_with(b"user.")
+            || name.starts_with(b"system.posix_acl_")
+    };
+    let mut found = Vec::new();
+    for name in names.filter(is_kept) {
+        let value = xattr::get_deref(path, &name)?;
+        found.extend(value.map(|value| (name, value)));
     }
-
-    pub(super) fn set(file: &File, name: &[u8], value: &[u8]) -> io::Result<()> {
-        let set = fsetxattr(file, OsStr::from_bytes(name), value, XattrFlags::empty());
-        super::if_allowed(set.map_err(io::Error::from))
-    }
-
-    /// Whether an attribute is about the file as such. The others of Linux are about its content, as signatures are, or
-    /// are the system's to give.
-    fn is_kept(name: &[u8]) -> bool {
-        let kinds = [&b"user."[..], b"system.posix_acl_"];
-        let all = cfg!(target_vendor = "apple") && !name.is_empty();
-        all || kinds.iter().any(|kind| name.starts_with(kind))
-    }
-}
-
-#[cfg(all(
-    unix,
-    not(any(target_vendor = "apple", target_os = "linux", target_os = "android"))
-))]
-mod extended {
-    use std::{fs::File, io, path::Path};
-
-    pub(super) fn of(_path: &Path) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-        Ok(Vec::new())
-    }
-
-    pub(super) fn set(_file: &File, _name: &[u8], _value: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(found)
 }

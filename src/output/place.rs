@@ -14,7 +14,7 @@ use super::{
     temporary::{Temporary, begin_commit, remove_directory},
 };
 use crate::{
-    error::{Error, Result},
+    error::{self, Error, Result},
     task,
 };
 
@@ -183,7 +183,7 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
         sync_directory(directory.as_ref()).map_err(|err| {
             let problem = format!(
                 "cannot flush the directory to the disk: {}; in place: {}",
-                without_number(&err),
+                error::reason(&err),
                 list(placed)
             );
             Error::file(path, problem)
@@ -226,10 +226,7 @@ fn not_placed(
 ) -> Error {
     let mut kept: Vec<PathBuf> = failure.kept.into_iter().collect();
     kept.extend(rest.into_iter().filter_map(Finished::keep));
-    let mut problem = format!(
-        "cannot put it in place: {}",
-        without_number(&failure.reason)
-    );
+    let mut problem = format!("cannot put it in place: {}", error::reason(&failure.reason));
     if !kept.is_empty() {
         problem.push_str(&format!("; the finished output is kept as {}", list(&kept)));
     }
@@ -237,15 +234,6 @@ fn not_placed(
         problem.push_str(&format!("; in place: {}", list(placed)));
     }
     Error::file(failure.target, problem)
-}
-
-/// The reason in the words of the operating system, without the number that Rust appends.
-fn without_number(err: &io::Error) -> String {
-    let text = err.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
 }
 
 /// The error with what to do about it. Windows denies access to what another program has open.

@@ -26,18 +26,12 @@ const GENERATION: u32 = 3;
 const OWNER_ONLY: u32 = 0o700;
 
 /// A directory of indexes, each named by its PGN file and what that was like.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
-}
-
-/// A cache for one run, in a temporary directory that goes with it. Where the run is killed, the next one removes it.
-#[derive(Debug)]
-pub struct TemporaryCache {
-    cache: Cache,
-    /// Says that the run lives. Windows does not remove a directory that is open, so this is closed first.
-    _claim: File,
-    directory: TempDir,
+    /// Of a temporary directory, the claim that says that the run lives, and what removes it. Windows does not remove a
+    /// directory that is open, so the claim is closed first.
+    _temporary: Option<(File, TempDir)>,
 }
 
 /// What the names of temporary caches begin with.
@@ -45,39 +39,6 @@ const TEMPORARY: &str = "polybook-serve-";
 
 /// How long a run may take to claim the temporary cache that it has made.
 const UNCLAIMED: Duration = Duration::from_secs(60);
-
-impl TemporaryCache {
-    /// Makes the directory, and removes those of runs that were killed.
-    ///
-    /// # Errors
-    ///
-    /// A directory that cannot be made.
-    pub fn new() -> Result<TemporaryCache> {
-        let parent = std::env::temp_dir();
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(OWNER_ONLY));
-        let directory = builder.prefix(TEMPORARY).tempdir_in(&parent);
-        let directory = directory.at(&parent, "create a directory in")?;
-        let claim = claim_directory(directory.path()).at(directory.path(), "open")?;
-        remove_abandoned(&parent, directory.path());
-        Ok(TemporaryCache {
-            _claim: claim,
-            cache: Cache::new(directory.path())?,
-            directory,
-        })
-    }
-
-    /// The cache.
-    pub fn cache(&self) -> &Cache {
-        &self.cache
-    }
-
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        self.directory.path()
-    }
-}
 
 /// Removes the temporary caches of runs that were killed, as far as they can be removed. `own` is that of this run.
 fn remove_abandoned(parent: &Path, own: &Path) {
@@ -145,7 +106,35 @@ impl Cache {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, OWNER_ONLY);
         let created = builder.recursive(true).create(&directory);
         created.at(&directory, "create")?;
-        Ok(Cache { directory })
+        Ok(Cache {
+            directory,
+            _temporary: None,
+        })
+    }
+
+    /// A cache for one run, in a temporary directory that goes with it. Where the run is killed, the next one removes it.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be made.
+    pub fn temporary() -> Result<Cache> {
+        let parent = std::env::temp_dir();
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(OWNER_ONLY));
+        let directory = builder.prefix(TEMPORARY).tempdir_in(&parent);
+        let directory = directory.at(&parent, "create a directory in")?;
+        let claim = claim_directory(directory.path()).at(directory.path(), "open")?;
+        remove_abandoned(&parent, directory.path());
+        Ok(Cache {
+            directory: directory.path().to_owned(),
+            _temporary: Some((claim, directory)),
+        })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.directory
     }
 
     /// Where the index of a file is, or is to be made: another place for every path, size and time of the file.

@@ -25,7 +25,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub use self::{
     books::{BookFile, source_name},
-    cache::{Cache, CachedIndex, TemporaryCache},
+    cache::{Cache, CachedIndex},
     guard::{Origin, OriginError},
     log::Served,
     parameters::Parameters,

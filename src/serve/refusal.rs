@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::error::Error;
+use crate::error::{self, Error};
 
 /// Why a request for texts is not answered after ten seconds.
 const TOO_SLOW: &str =
@@ -87,11 +87,10 @@ impl From<Error> for Refusal {
                 source,
             } => {
                 // The system's own text has no path; that of a library may have one.
-                let text = match source.raw_os_error() {
-                    Some(_) => source.to_string(),
+                let reason = match source.raw_os_error() {
+                    Some(_) => error::reason(&source),
                     None => source.kind().to_string(),
                 };
-                let reason = text.split(" (os error ").next().unwrap_or(&text);
                 format!("cannot {doing} {}: {reason}", name(&path))
             }
             Error::File { path, problem, .. } => format!("{}: {problem}", name(&path)),

@@ -35,27 +35,19 @@ type Asker = Extension<Client>;
 
 /// All routes: the page, and the API, which pages of these origins may read too.
 pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
-    let api = Router::new()
-        .route(
-            "/lichess",
-            index(|app, key| app.position(key, Route::Lichess)),
-        )
-        .route(
-            "/masters",
-            index(|app, key| app.position(key, Route::Masters)),
-        )
-        .route(
-            "/master",
-            index(|app, key| app.position(key, Route::Masters)),
-        )
-        .route(
-            "/player",
-            index(|app, key| app.position(key, Route::Player)),
-        )
-        .route(
-            "/personal",
-            index(|app, key| app.position(key, Route::Player)),
-        )
+    let of_position = [
+        ("/lichess", Route::Lichess),
+        ("/masters", Route::Masters),
+        ("/master", Route::Masters),
+        ("/player", Route::Player),
+        ("/personal", Route::Player),
+    ];
+    let api = of_position
+        .into_iter()
+        .fold(Router::new(), |api, (path, route)| {
+            api.route(path, index(move |app, key| app.position(key, route)))
+        });
+    let api = api
         .route("/masters/pgn/{id}", get(game))
         .route("/master/pgn/{id}", get(game))
         .route("/game/{id}", get(game))

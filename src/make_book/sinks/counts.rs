@@ -92,7 +92,7 @@ impl CountsSink<'_> {
             filtered_by: totals
                 .filtered_by
                 .iter()
-                .map(|(condition, games)| (condition.name().to_owned(), *games))
+                .map(|(condition, games)| (condition.to_string(), *games))
                 .collect(),
             variants: totals
                 .variants

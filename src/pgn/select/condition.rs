@@ -2,8 +2,14 @@
 
 use std::fmt;
 
+use serde::{
+    Deserialize, Serialize,
+    de::{IntoDeserializer, value},
+};
+
 /// A kind of condition that a game did not meet.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Condition {
     /// The ratings of the players.
@@ -13,8 +19,10 @@ pub enum Condition {
     /// Who played it.
     Player,
     /// The ECO code.
+    #[serde(rename = "ECO code")]
     Eco,
     /// The time control.
+    #[serde(rename = "time control")]
     TimeControl,
     /// The result, or that there is none.
     Result,
@@ -31,59 +39,22 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// All of them.
-    const ALL: [Condition; 11] = [
-        Condition::Rating,
-        Condition::Date,
-        Condition::Player,
-        Condition::Eco,
-        Condition::TimeControl,
-        Condition::Result,
-        Condition::Length,
-        Condition::Variant,
-        Condition::Tag,
-        Condition::Rated,
-        Condition::Duplicate,
-    ];
-
-    /// The condition that [`name`](Condition::name) names so.
+    /// The condition of a name.
     ///
     /// ```
     /// use polybook::pgn::Condition;
     /// assert_eq!(Condition::from_name("ECO code"), Some(Condition::Eco));
+    /// assert_eq!(Condition::Eco.to_string(), "ECO code");
     /// ```
     pub fn from_name(name: &str) -> Option<Condition> {
-        let mut all = Condition::ALL.into_iter();
-        all.find(|condition| condition.name() == name)
-    }
-
-    /// The condition in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Condition::Rating => "rating",
-            Condition::Date => "date",
-            Condition::Player => "player",
-            Condition::Eco => "ECO code",
-            Condition::TimeControl => "time control",
-            Condition::Result => "result",
-            Condition::Length => "length",
-            Condition::Variant => "variant",
-            Condition::Tag => "tag",
-            Condition::Rated => "rated",
-            Condition::Duplicate => "duplicate",
-        }
+        let name: value::StrDeserializer<'_, value::Error> = name.into_deserializer();
+        Condition::deserialize(name).ok()
     }
 }
 
+/// Its name.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// As its name.
-impl serde::Serialize for Condition {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
+        self.serialize(f)
     }
 }
