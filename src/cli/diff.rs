@@ -89,7 +89,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let found = found(found_again(), wanted.found());
     if args.json {
         let totals = json!({ "positions": positions, "moves": moves });
-        let documents = found.map(|found| found.map(document));
+        let documents = found.map(|found| Ok(document(found?).to_string()));
         print_json_list(&totals, "differences", documents)?;
     } else {
         print_all(found.map(|found| found.map(text)))?;

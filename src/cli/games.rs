@@ -7,7 +7,8 @@ use polybook::{
     index::{GameHeader, GameIds, Index},
     position::{self, Variant},
 };
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::{
     counted,
@@ -149,7 +150,10 @@ fn print_list(
 ) -> anyhow::Result<()> {
     if args.json {
         let document = json!({ "key": key::text(key), "total": total });
-        let games = games.map(|game| game.map(|(id, game)| document_of(id, &game)));
+        let games = games.map(|game| {
+            let (id, game) = game?;
+            Ok(serde_json::to_string(&fields(id, &game)).expect("names are texts"))
+        });
         return print_json_list(&document, "games", games);
     }
     let head = format!("{}\n", counted(total, "game"));
@@ -173,32 +177,48 @@ fn line(id: u64, game: &GameHeader) -> String {
     )
 }
 
-/// One game for programs. Unknown values are `null`.
-fn document_of(id: u64, game: &GameHeader) -> Value {
-    json!({
-        "id": id,
-        "white": known(game.white()),
-        "white_elo": known(game.white_elo()),
-        "black": known(game.black()),
-        "black_elo": known(game.black_elo()),
+/// One game for programs.
+struct Fields<'a>([(&'static str, Field<'a>); 15]);
+
+/// Unknown values are `None`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Field<'a> {
+    Number(Option<u64>),
+    Text(Option<Cow<'a, str>>),
+}
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
+    }
+}
+
+fn fields(id: u64, game: &GameHeader) -> Fields<'_> {
+    Fields([
+        ("id", Field::Number(Some(id))),
+        ("white", known(game.white())),
+        ("white_elo", known(game.white_elo())),
+        ("black", known(game.black())),
+        ("black_elo", known(game.black_elo())),
         // `*` is a result: that of a game without one.
-        "result": game.result(),
-        "date": known(game.date()),
-        "event": known(game.event()),
-        "site": known(game.site()),
-        "eco": known(game.eco()),
+        ("result", Field::Text(Some(game.result()))),
+        ("date", known(game.date())),
+        ("event", known(game.event())),
+        ("site", known(game.site())),
+        ("eco", known(game.eco())),
         // A game without tags has none.
-        "offset": game.offset(),
+        ("offset", Field::Number(game.offset())),
         // The start of the variant has none.
-        "fen": known(game.fen()),
-        "ply_count": known(game.ply_count()),
-        "event_date": known(game.event_date()),
-        "event_type": known(game.event_type()),
-    })
+        ("fen", known(game.fen())),
+        ("ply_count", known(game.ply_count())),
+        ("event_date", known(game.event_date())),
+        ("event_type", known(game.event_type())),
+    ])
 }
 
 /// The value of a tag, unless it is empty, `*`, or says unknown: `?`, `-` or `????.??.??`.
-fn known(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
+fn known(value: Cow<'_, str>) -> Field<'_> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
-    is_said.then_some(value)
+    Field::Text(is_said.then_some(value))
 }

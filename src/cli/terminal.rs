@@ -7,7 +7,6 @@ use std::{
     iter::once,
 };
 
-use serde::Serialize;
 use serde_json::Value;
 
 /// Writes data to standard output.
@@ -37,19 +36,18 @@ pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&format!("{document}\n"))
 }
 
-/// Prints a JSON document whose last field is a list that may be too long to be held in memory.
-pub fn print_json_list<T: Serialize>(
+/// Prints a JSON document whose last field is a list of documents that may be too long to be held in memory.
+pub fn print_json_list(
     document: &Value,
     list: &str,
-    items: impl Iterator<Item = polybook::Result<T>>,
+    items: impl Iterator<Item = polybook::Result<String>>,
 ) -> anyhow::Result<()> {
     let document = document.to_string();
     let fields = document.trim_end_matches('}');
     let head = format!("{fields},\"{list}\":[");
     let items = items.enumerate().map(|(number, item)| {
         let comma = if number > 0 { "," } else { "" };
-        let item = serde_json::to_string(&item?).expect("documents have texts as keys");
-        Ok(format!("{comma}{item}"))
+        Ok(format!("{comma}{}", item?))
     });
     print_all(
         once(Ok(head))

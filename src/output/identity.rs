@@ -1,11 +1,6 @@
 //! Whether two names lead to one file, and whether a file is still the one that it was.
 
-use std::{
-    collections::HashSet,
-    fs::{self, File},
-    io,
-    path::Path,
-};
+use std::{collections::HashSet, fs::File, io, path::Path};
 
 /// Distinguishes a file or directory from all others, whatever its name.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -46,7 +41,7 @@ impl FileId {
     }
 
     #[cfg(unix)]
-    fn of_metadata(metadata: &fs::Metadata) -> FileId {
+    fn of_metadata(metadata: &std::fs::Metadata) -> FileId {
         use std::os::unix::fs::MetadataExt;
         FileId {
             device: metadata.dev(),
@@ -110,7 +105,7 @@ impl State {
     #[cfg(unix)]
     fn found(path: &Path) -> io::Result<State> {
         use std::os::unix::fs::MetadataExt;
-        let metadata = fs::symlink_metadata(path)?;
+        let metadata = std::fs::symlink_metadata(path)?;
         let is_directory = metadata.is_dir();
         let is_file = !is_directory;
         Ok(State {
