@@ -84,7 +84,6 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("put in place", "0", MAKE_ALL),
     ("add counts", "0", ADD_UP_SORTED),
     ("merge counts", "0", ADD_UP),
-    ("read tables", "0", MERGE_INDEX),
     ("join positions", "0", MERGE_INDEX),
     ("join lists", "0", MERGE_INDEX),
     ("write tables", "0", MERGE_INDEX),

@@ -1,7 +1,6 @@
 //! Entries on their way into tables.
 
 use std::{
-    borrow::Cow,
     io,
     ops::Range,
     path::Path,
@@ -10,9 +9,6 @@ use std::{
 
 use super::leveldb::StoredValue;
 use crate::{error::Result, sort::ByteRun, task};
-
-/// Entries in order, as parts of others.
-pub(super) type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
 /// Values of entries, in a temporary file.
 pub(super) type SpillFile = Arc<Mutex<ByteRun>>;
@@ -81,35 +77,13 @@ pub(super) enum Value<'a> {
 }
 
 impl Entries {
-    /// With room for this many entries and bytes.
-    pub(super) fn with_room(entries: usize, bytes: usize) -> Entries {
-        Entries {
-            bytes: Vec::with_capacity(bytes),
-            ends: Vec::with_capacity(entries),
-            ..Entries::default()
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
         self.ends.len()
-    }
-
-    /// The keys and values of some entries, joined.
-    pub(super) fn bytes_of(&self, some: Range<usize>) -> &[u8] {
-        let end = some.end.checked_sub(1).map_or(0, |last| self.ends[last].1);
-        &self.bytes[self.start(some.start)..end]
     }
 
     /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// The values of some entries that are not held.
-    pub(super) fn long_values(&self, some: &Range<usize>) -> impl Iterator<Item = &LongValue> {
-        let place = |at| self.long_values.partition_point(|(number, _)| *number < at);
-        let (start, end) = (place(some.start), place(some.end));
-        self.long_values[start..end].iter().map(|(_, value)| value)
     }
 
     /// Adds an entry whose value is not held.
@@ -136,14 +110,6 @@ impl Entries {
         Ok(())
     }
 
-    /// The value of an entry that is not the ids of a position; `None` if it is longer than such a value is.
-    pub(super) fn short_value(&self, number: usize) -> Result<Option<Cow<'_, [u8]>>> {
-        match self.value(number) {
-            Value::Bytes(value) => Ok(Some(Cow::Borrowed(value))),
-            Value::Long(value) => Ok(self.spilled_value(value)?.map(Cow::Owned)),
-        }
-    }
-
     /// A value that was spilled; `None` if it is another.
     pub(super) fn spilled_value(&self, value: &LongValue) -> Result<Option<Vec<u8>>> {
         let (LongIds::Spilled(place), Some(file)) = (&value.ids, &self.spilled) else {
@@ -158,28 +124,6 @@ impl Entries {
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.begin(key).extend_from_slice(value);
         self.end(key.len());
-    }
-
-    /// The number of the first entry from `start` on that `is_before` is not true of, which must be true of all those
-    /// before it. Is quickest if there are few of them.
-    pub(super) fn find(&self, start: usize, is_before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (start, start);
-        let mut step = 1;
-        while high < self.len() && is_before(self.key(high)) {
-            low = high + 1;
-            high += step;
-            step *= 2;
-        }
-        high = high.min(self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_before(self.key(middle)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
     }
 
     /// Begins an entry with its key. The bytes appended until [`end`](Entries::end) are its value.
@@ -218,11 +162,6 @@ impl Entries {
     #[inline]
     pub(super) fn key(&self, number: usize) -> &[u8] {
         &self.bytes[self.start(number)..self.ends[number].0]
-    }
-
-    /// The last key, `None` if there are no entries.
-    pub(super) fn last_key(&self) -> Option<&[u8]> {
-        self.len().checked_sub(1).map(|last| self.key(last))
     }
 
     /// The value of an entry.
@@ -300,12 +239,6 @@ mod tests {
         assert_eq!(entries.value(0), Value::Bytes(b"1"));
         assert_eq!(entries.value(1), Value::Long(&long));
         assert_eq!(entries.value(2), Value::Bytes(b""));
-        assert!(entries.long_values(&(0..3)).eq([&long]));
-        assert_eq!(entries.long_values(&(2..3)).count(), 0);
-        assert_eq!(entries.last_key(), Some(&b"c"[..]));
-        assert_eq!(Entries::default().last_key(), None);
-        assert_eq!(entries.find(0, |key| key < &b"bc"[..]), 2);
-        assert_eq!(entries.find(1, |_| true), 3);
         assert_eq!(entries.reach(0..3, 2), Ok(0));
         assert_eq!(entries.reach(0..3, 1000), Ok(1));
         assert_eq!(entries.reach(1..3, 1003), Ok(2));

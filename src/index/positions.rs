@@ -15,6 +15,7 @@ use super::{
     layout::{self, PositionStats},
     pieces::{Piece, scan, scan_groups},
     posting::Posting,
+    waves::Made,
 };
 use crate::{error::Result, position::BookMove, sort::Sealed, task};
 
@@ -23,17 +24,6 @@ const PART: usize = 1 << 16;
 
 /// The ids of a position are not held past this many bytes: another game takes up to 11.
 const LONGEST_HELD: usize = 4 << 20;
-
-/// The entries of a piece.
-#[derive(Default, Debug)]
-pub(super) struct PositionEntries {
-    pub entries: Entries,
-    /// Statistics that may not come yet, the longest number last.
-    pub waiting: Vec<Waiting>,
-    /// How many positions the piece has, and how many games reached them in all.
-    pub positions: u64,
-    pub games: u64,
-}
 
 /// Statistics of a position, kept until all numbers that begin with its key's digits have passed.
 #[derive(Clone, Default, Debug)]
@@ -83,7 +73,7 @@ pub(super) fn position_entries(
     piece: &Piece,
     postings: &Sealed<Posting>,
     with_stats: bool,
-) -> Result<PositionEntries> {
+) -> Result<Made> {
     task::fault("write positions");
     let mut maker = EntryMaker::new(piece.shard, with_stats);
     let end = scan_groups(postings, piece, Posting::position, |at, posting| {
@@ -94,6 +84,7 @@ pub(super) fn position_entries(
         Ok(())
     })?;
     maker.end(end);
+    maker.made.steps = maker.made.postings;
     Ok(maker.made)
 }
 
@@ -134,7 +125,7 @@ impl ReadIds for Sealed<Posting> {
 struct EntryMaker {
     shard: usize,
     with_stats: bool,
-    made: PositionEntries,
+    made: Made,
     has_begun: bool,
     /// The position whose postings are coming.
     position: u128,
@@ -154,7 +145,7 @@ impl EntryMaker {
         EntryMaker {
             shard,
             with_stats,
-            made: PositionEntries::default(),
+            made: Made::default(),
             has_begun: false,
             position: 0,
             number: Number::default(),
@@ -237,7 +228,7 @@ impl EntryMaker {
             return;
         }
         self.made.positions += 1;
-        self.made.games += self.stats.games;
+        self.made.postings += self.stats.games;
         let key_len = self.number.digits().len();
         if self.not_held == 0 {
             self.made.entries.end(key_len);

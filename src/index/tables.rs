@@ -12,14 +12,18 @@ use std::{
 };
 
 use super::{
-    entries::{Entries, Parts, ReadIds, Value},
+    entries::{Entries, ReadIds, Value},
     layout,
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
-    positions::{PositionEntries, Waiting},
+    positions::Waiting,
+    waves::Made,
 };
 
 /// How many bytes of keys and values end a table.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
+
+/// Entries in order, as parts of others.
+type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
 /// The entries of a table.
 #[derive(Debug)]
@@ -51,15 +55,10 @@ impl TableCutter {
         }
     }
 
-    /// Takes the entries of the next positions.
-    pub(super) fn push_positions(&mut self, made: PositionEntries) {
-        let all = 0..made.entries.len();
-        self.push(&Arc::new(made.entries), all);
-        self.waiting.extend(made.waiting);
-    }
-
-    /// Takes some of the next entries.
-    pub(super) fn push(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
+    /// Takes the next entries.
+    pub(super) fn push(&mut self, made: Made) {
+        let entries = Arc::new(made.entries);
+        let mut part = 0..entries.len();
         // The statistics of earlier pieces come before the first entry after their numbers.
         while !part.is_empty()
             && let Some(last) = self.waiting.last()
@@ -67,11 +66,12 @@ impl TableCutter {
             if last.is_due_before(entries.key(part.start)) {
                 self.release();
             } else {
-                self.push_part(entries, part.start..part.start + 1);
+                self.push_part(&entries, part.start..part.start + 1);
                 part.start += 1;
             }
         }
-        self.push_part(entries, part);
+        self.push_part(&entries, part);
+        self.waiting.extend(made.waiting);
     }
 
     /// Writes the statistics that are due first.

@@ -3,59 +3,69 @@
 use std::{
     iter,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use super::{
-    entries::{Entries, Parts},
-    layout,
-    positions::PositionEntries,
-};
+use rayon::prelude::*;
+
+use super::{entries::Entries, layout, positions::Waiting};
 use crate::{error::Result, position::VariantChoice};
 
-/// The next entries.
-pub(super) enum Wave {
-    Positions(Vec<PositionEntries>),
-    Others {
-        parts: Parts,
-        positions: u64,
-        postings: u64,
-        /// How much of the work they are.
-        steps: u64,
-    },
+/// Entries that were made together, in order.
+#[derive(Default, Debug)]
+pub(super) struct Made {
+    pub entries: Entries,
+    /// Statistics that may not come yet, the longest number last.
+    pub waiting: Vec<Waiting>,
+    /// How many positions they have, and how many games reached these in all.
+    pub positions: u64,
+    pub postings: u64,
+    /// How much of the work they are.
+    pub steps: u64,
 }
 
-impl Wave {
-    /// Entries that are not of positions.
-    pub(super) fn others(made: impl IntoIterator<Item = Entries>, steps: u64) -> Wave {
-        let made = made.into_iter();
-        Wave::Others {
-            parts: made
-                .map(|entries| {
-                    let all = 0..entries.len();
-                    (Arc::new(entries), all)
-                })
-                .collect(),
-            positions: 0,
-            postings: 0,
-            steps,
+/// The next entries, in order.
+pub(super) type Wave = Vec<Made>;
+
+/// Waves of entries that are made of jobs on all threads, each wave of jobs whose sizes are `size` together.
+pub(super) fn made_of<J: Sync + Send>(
+    jobs: impl IntoIterator<Item = J, IntoIter: Send>,
+    size: usize,
+    size_of: impl Fn(&J) -> usize + Send,
+    make: impl Fn(&J) -> Result<Made> + Send + Sync,
+) -> impl Iterator<Item = Result<Wave>> + Send {
+    let mut jobs = jobs.into_iter();
+    iter::from_fn(move || {
+        let (mut some, mut sum) = (Vec::new(), 0);
+        while sum < size
+            && let Some(job) = jobs.next()
+        {
+            sum += size_of(&job);
+            some.push(job);
         }
-    }
+        (!some.is_empty()).then(|| some.par_iter().map(&make).collect())
+    })
 }
 
 /// Waves of entries that `fill` appends to those it is given, until it appends none.
 pub(super) fn filled(
-    room: impl Fn() -> Entries + Send,
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Wave>> + Send {
     iter::from_fn(move || {
-        let mut entries = room();
+        let mut entries = Entries::default();
         if let Err(err) = fill(&mut entries) {
             return Some(Err(err));
         }
-        let len = entries.len() as u64;
-        (len > 0).then(|| Ok(Wave::others([entries], len)))
+        (entries.len() > 0).then(|| Ok(others(entries)))
     })
+}
+
+/// A wave of entries that are not of positions, each a step.
+fn others(entries: Entries) -> Wave {
+    vec![Made {
+        steps: entries.len() as u64,
+        entries,
+        ..Made::default()
+    }]
 }
 
 /// The totals of the lists of an index for the explorer.
@@ -75,7 +85,7 @@ pub(crate) struct IndexedFile {
 }
 
 /// The entries about the inputs, in order.
-pub(super) fn file_entries(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Entries {
+pub(super) fn file_wave(files: &[IndexedFile], games: u64, variant: VariantChoice) -> Wave {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let mut entries = vec![(layout::TOTAL_GAMES.to_vec(), games.to_string().into_bytes())];
     if let Some(first) = files.first() {
@@ -98,5 +108,5 @@ pub(super) fn file_entries(files: &[IndexedFile], games: u64, variant: VariantCh
     for (key, value) in entries {
         sorted.push(&key, &value);
     }
-    sorted
+    others(sorted)
 }

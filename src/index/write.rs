@@ -7,18 +7,15 @@
 use std::{
     io, iter,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    entries::{Entries, ReadIds},
-    explored::{ExploredGames, ListEntries, Played, list_entries},
+    entries::ReadIds,
+    explored::{ExploredGames, Played, list_entries},
     layout::{self, Contents, played::Paging},
     leveldb::{TableFile, manifest},
     pieces::{Piece, pieces},
@@ -26,7 +23,7 @@ use super::{
     posting::Posting,
     replace::{check_replaceable, is_own_file},
     tables::{Table, TableCutter},
-    waves::{IndexedFile, ListTotals, Wave, file_entries, filled},
+    waves::{IndexedFile, ListTotals, Made, Wave, file_wave, filled, made_of},
 };
 use crate::{
     error::{At, Error, Result},
@@ -135,29 +132,14 @@ impl IndexWriter {
             let tables = cutter.take_tables();
             let (files, wave) = rayon::join(|| self.write_tables(tables, ids), || waves.next());
             written.extend(files?);
-            match wave.transpose()? {
-                Some(Wave::Positions(made)) => {
-                    for positions in made {
-                        summary.positions += positions.positions;
-                        summary.postings += positions.games;
-                        meter.advance(positions.games);
-                        cutter.push_positions(positions);
-                    }
-                }
-                Some(Wave::Others {
-                    parts,
-                    positions,
-                    postings,
-                    steps,
-                }) => {
-                    summary.positions += positions;
-                    summary.postings += postings;
-                    meter.advance(steps);
-                    for (entries, part) in parts {
-                        cutter.push(&entries, part);
-                    }
-                }
-                None => break,
+            let Some(wave) = wave.transpose()? else {
+                break;
+            };
+            for made in wave {
+                summary.positions += made.positions;
+                summary.postings += made.postings;
+                meter.advance(made.steps);
+                cutter.push(made);
             }
         }
         if let Some(lists) = lists {
@@ -167,9 +149,9 @@ impl IndexWriter {
                 items: lists.items,
                 names: lists.names,
             };
-            let mut last = Entries::default();
-            last.push(layout::CONTENTS, &contents.write());
-            cutter.push(&Arc::new(last), 0..1);
+            let mut last = Made::default();
+            last.entries.push(layout::CONTENTS, &contents.write());
+            cutter.push(last);
         }
         cutter.finish();
         written.extend(self.write_tables(cutter.take_tables(), ids)?);
@@ -200,56 +182,28 @@ fn waves_of<'a>(
     with_stats: bool,
 ) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
     let size = WAVE / (4 * rayon::current_num_threads()).clamp(8, 128);
-    let positions = piece_waves(pieces(from.postings, size), move |wave| {
-        let made = wave
-            .par_iter()
-            .map(|piece| position_entries(piece, from.postings, with_stats));
-        Ok(Wave::Positions(made.collect::<Result<_>>()?))
-    });
+    let positions = made_of(
+        pieces(from.postings, size),
+        WAVE,
+        Piece::len,
+        move |piece| position_entries(piece, from.postings, with_stats),
+    );
     let mut records = from.games.walk();
-    let records = filled(Entries::default, move |entries| {
-        records.fill(entries, RECORDS_WAVE)
-    });
-    let files = file_entries(from.files, from.games.len(), from.variant);
-    let steps = files.len() as u64;
+    let records = filled(move |entries| records.fill(entries, RECORDS_WAVE));
+    let files = file_wave(from.files, from.games.len(), from.variant);
     let explored = from.explored.into_iter().flat_map(move |data| {
         let mut games = data.games.entries();
-        let games = filled(Entries::default, move |entries| {
-            games.fill(entries, RECORDS_WAVE)
-        });
+        let games = filled(move |entries| games.fill(entries, RECORDS_WAVE));
         let paging = Paging::for_items(record_count(data.records));
-        games.chain(piece_waves(pieces(data.records, size), move |wave| {
-            let made = wave
-                .par_iter()
-                .map(|piece| list_entries(piece, data.records, data.games, paging));
-            let made: Vec<ListEntries> = made.collect::<Result<_>>()?;
-            let steps = made.iter().map(|lists| lists.records).sum();
-            Ok(Wave::others(
-                made.into_iter().map(|lists| lists.entries),
-                steps,
-            ))
-        }))
+        let lists = made_of(pieces(data.records, size), WAVE, Piece::len, move |piece| {
+            list_entries(piece, data.records, data.games, paging)
+        });
+        games.chain(lists)
     });
-    let files = iter::once_with(move || Ok(Wave::others([files], steps)));
-    positions.chain(records).chain(files).chain(explored)
-}
-
-/// Waves that are made of pieces, each of as many records as make a wave.
-fn piece_waves(
-    mut pieces: impl Iterator<Item = Piece> + Send,
-    make: impl Fn(&[Piece]) -> Result<Wave> + Send,
-) -> impl Iterator<Item = Result<Wave>> + Send {
-    iter::from_fn(move || {
-        let mut records = 0;
-        let mut wave = Vec::new();
-        while records < WAVE
-            && let Some(piece) = pieces.next()
-        {
-            records += piece.len();
-            wave.push(piece);
-        }
-        (!wave.is_empty()).then(|| make(&wave))
-    })
+    positions
+        .chain(records)
+        .chain(iter::once(Ok(files)))
+        .chain(explored)
 }
 
 #[cfg(test)]

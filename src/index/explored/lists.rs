@@ -7,12 +7,13 @@ use super::{games::ExploredGames, record::Played, sums::ListSums};
 use crate::{
     error::Result,
     index::{
-        entries::{Entries, SpillFile, spill_file},
+        entries::{SpillFile, spill_file},
         layout::{
-            Subject, chunk_key, page_key,
+            ListKey, Subject, chunk_key, list_key, page_key,
             played::{Apart, CHUNK, INLINE, ListBuilder, Paging},
         },
         pieces::{Piece, scan_groups},
+        waves::Made,
     },
     sort::Sealed,
     task,
@@ -21,21 +22,13 @@ use crate::{
 /// How many bytes of the chunks of a page are in memory. Those after them are spilled.
 const MOST_HELD: usize = 256 << 10;
 
-/// The entries of a piece.
-#[derive(Default, Debug)]
-pub(in crate::index) struct ListEntries {
-    pub entries: Entries,
-    /// How many records they have.
-    pub records: u64,
-}
-
 /// Makes the entries of the pages whose first record lies in a piece.
 pub(in crate::index) fn list_entries(
     piece: &Piece,
     records: &Sealed<Played>,
     games: &ExploredGames,
     paging: Paging,
-) -> Result<ListEntries> {
+) -> Result<Made> {
     task::fault("write lists");
     let mut maker = PageMaker::new(paging, games);
     let page_of = |record: Played| paging.page(record.subject());
@@ -48,7 +41,7 @@ pub(in crate::index) struct PageMaker<'a> {
     paging: Paging,
     /// Whose rows are added up.
     games: &'a ExploredGames,
-    made: ListEntries,
+    made: Made,
     /// The number of the present page, and the lists in it so far.
     page: Option<u64>,
     lists: Vec<u8>,
@@ -58,7 +51,7 @@ pub(in crate::index) struct PageMaker<'a> {
     list: ListBuilder,
     /// How many chunks of it are made, and how many bytes those of the page have.
     chunks: u32,
-    chunk_bytes: usize,
+    bytes_before: usize,
     chunk: Vec<u8>,
     spilled: Option<SpillFile>,
     /// The sums of the items of the complete chunks.
@@ -70,14 +63,14 @@ impl<'a> PageMaker<'a> {
         PageMaker {
             paging,
             games,
-            made: ListEntries::default(),
+            made: Made::default(),
             page: None,
             lists: Vec::new(),
             subject: Subject(0),
             white_to_move: false,
             list: ListBuilder::default(),
             chunks: 0,
-            chunk_bytes: 0,
+            bytes_before: 0,
             chunk: Vec::new(),
             spilled: None,
             sums: ListSums::default(),
@@ -94,7 +87,7 @@ impl<'a> PageMaker<'a> {
             self.end_chunk(true)?;
         }
         self.list.push((record.id(), record.book_move()));
-        self.made.records += 1;
+        self.made.steps += 1;
         Ok(())
     }
 
@@ -143,14 +136,33 @@ impl<'a> PageMaker<'a> {
         self.list.write(self.white_to_move, &mut self.chunk);
         let key = chunk_key(self.subject, self.chunks);
         self.chunks += 1;
-        self.chunk_bytes += self.chunk.len();
-        let (entries, chunk) = (&mut self.made.entries, &self.chunk);
-        if self.chunk_bytes > MOST_HELD {
+        let chunk = std::mem::take(&mut self.chunk);
+        self.push(&key, &chunk)?;
+        self.chunk = chunk;
+        Ok(())
+    }
+
+    /// Adds an entry that comes before its page.
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.bytes_before += value.len();
+        let entries = &mut self.made.entries;
+        if self.bytes_before > MOST_HELD {
             let file = &mut self.spilled;
             let file = file.get_or_insert_with(|| spill_file(self.games.temp_dir()));
-            return entries.push_spilled(&key, chunk, file);
+            return entries.push_spilled(key, value, file);
         }
-        entries.push(&key, chunk);
+        entries.push(key, value);
+        Ok(())
+    }
+
+    /// Adds an entry of the next page, which is as it is in another index.
+    pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.end_list()?;
+        self.end_page();
+        self.push(key, value)?;
+        if let Some(ListKey::Page(_)) = list_key(key) {
+            self.bytes_before = 0;
+        }
         Ok(())
     }
 
@@ -159,20 +171,65 @@ impl<'a> PageMaker<'a> {
             let key = page_key(self.paging.last_of(self.subject));
             self.made.entries.push(&key, &self.lists);
             self.lists.clear();
-            self.chunk_bytes = 0;
+            self.bytes_before = 0;
         }
     }
 
-    /// Completes the present page, and returns how many entries there are by then.
-    pub(in crate::index) fn complete_page(&mut self) -> Result<usize> {
+    /// Completes the last page.
+    pub(in crate::index) fn finish(mut self) -> Result<Made> {
         self.end_list()?;
         self.end_page();
-        Ok(self.made.entries.len())
-    }
-
-    /// Completes the last page.
-    pub(in crate::index) fn finish(mut self) -> Result<ListEntries> {
-        self.complete_page()?;
         Ok(self.made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        index::entries::Value,
+        sort::{Memory, Partition, Record, Shards},
+    };
+
+    #[test]
+    fn the_chunks_of_a_page_are_spilled() {
+        const GAMES: u32 = 2_000_000;
+        let subject = Subject(7 << 40);
+        let dir = tempfile::tempdir().unwrap();
+        let shards = Shards::new(Memory::default());
+        let all: Vec<Played> = (0..GAMES).map(|id| Played::listed(subject, id)).collect();
+        for records in all.chunks(100_000) {
+            shards.append(&Partition::new(records)).unwrap();
+        }
+        let records = shards.seal().unwrap();
+        let games = ExploredGames::new(0, dir.path().to_owned());
+
+        let piece = Piece {
+            shard: all[0].shard(),
+            range: 0..1000,
+        };
+        let paging = Paging::for_items(u64::from(GAMES));
+        let made = list_entries(&piece, &records, &games, paging).unwrap();
+        assert_eq!(made.steps, u64::from(GAMES));
+        let held = made.entries.held();
+        assert!(held < 512 << 10, "{held}");
+
+        // Where they are of another index, too.
+        let mut maker = PageMaker::new(paging, &games);
+        let value = |number| match made.entries.value(number) {
+            Value::Bytes(value) => value.to_vec(),
+            Value::Long(value) => made.entries.spilled_value(value).unwrap().unwrap(),
+        };
+        for number in 0..made.entries.len() {
+            maker
+                .pass(made.entries.key(number), &value(number))
+                .unwrap();
+        }
+        let passed = maker.finish().unwrap().entries;
+        assert_eq!(passed.held(), held);
+        for number in 0..made.entries.len() {
+            assert_eq!(passed.key(number), made.entries.key(number));
+            assert_eq!(passed.value(number), made.entries.value(number));
+        }
     }
 }

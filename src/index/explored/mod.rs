@@ -14,6 +14,6 @@ pub(crate) use self::{
     record::Played,
 };
 pub(super) use self::{
-    lists::{ListEntries, PageMaker, list_entries},
+    lists::{PageMaker, list_entries},
     record::NAMED,
 };

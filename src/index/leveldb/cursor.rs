@@ -31,16 +31,12 @@ impl<'a> TableValue<'a> {
 }
 
 impl Database {
-    /// The tables that may have keys from `start` on and before `end`, in the order of their keys.
+    /// All tables, in the order of their keys.
     ///
     /// # Errors
     ///
     /// A database that another program has written to: its tables overlap, or there are entries in a log.
-    pub(in crate::index) fn tables_within(
-        &self,
-        start: &[u8],
-        end: &[u8],
-    ) -> Result<Vec<&TableFile>> {
+    pub(in crate::index) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
         let mut tables: Vec<&TableFile> = self.version.tables().collect();
         tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
         let overlap = tables
@@ -52,32 +48,26 @@ impl Database {
                 "another program has written to it: make the index again",
             ));
         }
-        tables.retain(|table| table.last_key[..] >= *start && table.first_key[..] < *end);
         Ok(tables)
     }
 
-    /// Begins to go through a table. Values in blocks of more than `longest` bytes are not held, if they are long
-    /// themselves.
-    pub(in crate::index) fn table(&self, table: &TableFile, longest: usize) -> Result<TableCursor> {
-        TableCursor::new(self.tables.get(table.number)?, longest)
-    }
-
     /// Begins to go through all entries whose keys are from `start` on and before `end`, if there is one: each key with
-    /// its newest value.
-    pub(in crate::index) fn entries<'d>(
-        &'d self,
-        start: &'d [u8],
-        end: Option<&'d [u8]>,
+    /// its newest value. Values in blocks of more than `longest` bytes are not held, if they are long themselves.
+    pub(in crate::index) fn entries(
+        &self,
+        start: &[u8],
+        end: Option<&[u8]>,
         longest: usize,
-    ) -> Result<DatabaseCursor<'d>> {
+    ) -> Result<DatabaseCursor<'_>> {
         let [first, others @ ..] = &self.version.levels;
         // Only the tables of the first level overlap.
         let levels = first.chunks(1).chain(others.iter().map(Vec::as_slice));
-        let levels = levels.map(|tables| {
+        let levels = levels.filter(|tables| !tables.is_empty()).map(|tables| {
             let before = tables.partition_point(|table| table.last_key[..] < *start);
             let mut level = LevelCursor {
                 database: self,
                 longest,
+                start: start.to_vec(),
                 tables: tables[before..].iter(),
                 table: None,
                 passed: 0,
@@ -90,8 +80,8 @@ impl Database {
             present: None,
             logged_value: &[],
             last: None,
-            start,
-            end,
+            start: start.to_vec(),
+            end: end.map(<[u8]>::to_vec),
         })
     }
 }
@@ -105,6 +95,8 @@ pub(in crate::index) struct TableCursor {
     file: Option<Vec<u8>>,
     index: Block,
     in_index: EntryState,
+    /// The first block to be read, if it is not that of the table.
+    first: Option<EntryState>,
     /// Where the next block may begin.
     next_block: u64,
     block: Block,
@@ -121,16 +113,25 @@ pub(in crate::index) struct TableCursor {
 }
 
 impl TableCursor {
-    pub(super) fn new(table: Arc<Table>, longest: usize) -> Result<TableCursor> {
+    /// Begins at the block that has the first key from `start` on, or that before it.
+    pub(super) fn new(table: Arc<Table>, longest: usize, start: &[u8]) -> Result<TableCursor> {
+        // Each table is read once here, so keeping its index in memory would help nobody.
+        let index = table.read_index()?;
+        let (mut first, mut place) = (None, EntryState::default());
+        if start > &table.known.first_key[..] {
+            let found = index.find(start).map_err(|damage| table.of(damage))?;
+            first = Some(found.ok_or_else(|| out_of_order(&table))?);
+            key::put(&mut place.key, &table.known.first_key, key::MAX_SEQUENCE);
+        }
         Ok(TableCursor {
             longest,
             file: table.read_whole()?,
-            // Each table is read once here, so keeping its index in memory would help nobody.
-            index: table.read_index()?,
+            index,
             in_index: EntryState::default(),
+            first,
             next_block: 0,
             block: Block::of_first_entries(Vec::new(), 0, 0),
-            place: EntryState::default(),
+            place,
             long: None,
             long_value: None,
             sequence: 0,
@@ -156,7 +157,7 @@ impl TableCursor {
                 let last = key::parse(&self.last);
                 return match last.is_some_and(|last| last.0 == self.table.known.last_key) {
                     true => Ok(false),
-                    false => Err(self.out_of_order()),
+                    false => Err(out_of_order(&self.table)),
                 };
             }
         }
@@ -167,7 +168,7 @@ impl TableCursor {
             None => key == self.table.known.first_key,
         };
         if !is_in_order {
-            return Err(self.out_of_order());
+            return Err(out_of_order(&self.table));
         }
         (self.sequence, self.kind) = (sequence, kind);
         Ok(true)
@@ -185,15 +186,19 @@ impl TableCursor {
         if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
             let last = key::parse(&self.last);
             if last.is_some_and(|last| (last.0, Reverse(last.1)) > (separator, Reverse(sequence))) {
-                return Err(self.out_of_order());
+                return Err(out_of_order(&self.table));
             }
         }
-        let separator = self.in_index.key.clone();
         let in_file = |damage| self.table.of(damage);
-        if !self.index.advance(&mut self.in_index).map_err(in_file)? {
-            return Ok(false);
+        if let Some(first) = self.first.take() {
+            self.in_index = first;
+        } else {
+            let separator = self.in_index.key.clone();
+            if !self.index.advance(&mut self.in_index).map_err(in_file)? {
+                return Ok(false);
+            }
+            self.last = separator;
         }
-        self.last = separator;
         self.index.parts(&self.in_index).map_err(in_file)?;
         let handle = self.table.handle(self.index.value(&self.in_index))?;
         // So no block is read twice.
@@ -235,12 +240,11 @@ impl TableCursor {
             None => TableValue::Held(self.block.value(&self.place)),
         }
     }
+}
 
-    /// That the keys are not in order, or not those that the manifest names.
-    fn out_of_order(&self) -> Error {
-        self.table
-            .problem("is damaged: its keys are out of order; make the index again")
-    }
+/// That the keys are not in order, or not those that the manifest names.
+fn out_of_order(table: &Table) -> Error {
+    table.problem("is damaged: its keys are out of order; make the index again")
 }
 
 /// Goes through the tables of a level, one after the other.
@@ -248,6 +252,7 @@ impl TableCursor {
 struct LevelCursor<'d> {
     database: &'d Database,
     longest: usize,
+    start: Vec<u8>,
     tables: slice::Iter<'d, TableFile>,
     table: Option<TableCursor>,
     /// How many bytes the tables have that are passed.
@@ -263,12 +268,12 @@ impl LevelCursor<'_> {
                 }
                 self.passed += table.table.known.size;
             }
-            let next = self.tables.next();
-            let next = next.map(|table| self.database.table(table, self.longest));
-            self.table = next.transpose()?;
-            if self.table.is_none() {
+            let Some(next) = self.tables.next() else {
+                self.table = None;
                 return Ok(());
-            }
+            };
+            let table = self.database.tables.get(next.number)?;
+            self.table = Some(TableCursor::new(table, self.longest, &self.start)?);
         }
     }
 }
@@ -283,8 +288,8 @@ pub(in crate::index) struct DatabaseCursor<'d> {
     logged_value: &'d [u8],
     /// The key of the present entry.
     last: Option<Vec<u8>>,
-    start: &'d [u8],
-    end: Option<&'d [u8]>,
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
 }
 
 impl DatabaseCursor<'_> {
@@ -312,7 +317,8 @@ impl DatabaseCursor<'_> {
                 (&key[..], Reverse(*sequence), log, value.is_none())
             });
             let newest = tables.chain(logged).min();
-            let newest = newest.filter(|newest| self.end.is_none_or(|end| newest.0 < end));
+            let newest =
+                newest.filter(|newest| self.end.as_ref().is_none_or(|end| newest.0 < &end[..]));
             let Some((key, _, source, is_deleted)) = newest else {
                 return Ok(false);
             };
@@ -320,7 +326,7 @@ impl DatabaseCursor<'_> {
             if self.last.as_deref() == Some(key) {
                 continue;
             }
-            let is_wanted = key >= self.start && !is_deleted;
+            let is_wanted = key >= &self.start[..] && !is_deleted;
             let mut last = self.last.take().unwrap_or_default();
             last.clear();
             last.extend_from_slice(key);
@@ -333,7 +339,13 @@ impl DatabaseCursor<'_> {
 
     /// The key of the present entry.
     pub(in crate::index) fn key(&self) -> &[u8] {
-        self.last.as_deref().unwrap_or_default()
+        self.present_key().unwrap_or_default()
+    }
+
+    /// The same, `None` after the last entry.
+    #[inline]
+    pub(in crate::index) fn present_key(&self) -> Option<&[u8]> {
+        self.present.and(self.last.as_deref())
     }
 
     /// The value of the present entry.

@@ -7,7 +7,7 @@
 pub(super) const TRAILER: usize = 8;
 
 /// The highest sequence number there is.
-const MAX_SEQUENCE: u64 = (1 << 56) - 1;
+pub(super) const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
 /// Whether an entry sets its key or deletes it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

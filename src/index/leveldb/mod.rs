@@ -25,7 +25,7 @@ mod tests;
 
 pub(super) use self::{
     builder::TableBuilder,
-    cursor::TableValue,
+    cursor::{DatabaseCursor, TableValue},
     database::{Database, is_file_of_database},
     long::StoredValue,
     manifest::{FIRST_TABLE, TableFile},

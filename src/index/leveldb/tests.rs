@@ -236,7 +236,7 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
     fs::write(dir.path().join(TableFile::name(3)), bytes).unwrap();
     let table = Table::open(dir.path(), &file).unwrap();
     let _ = table.get(key);
-    if let Ok(mut cursor) = TableCursor::new(Arc::new(table), 0) {
+    if let Ok(mut cursor) = TableCursor::new(Arc::new(table), 0, b"") {
         while cursor.advance().is_ok_and(|is_there| is_there) {
             let _ = cursor.value();
         }
@@ -264,6 +264,28 @@ fn every_entry_of_a_table_is_passed() {
         .collect();
     let dir = our_database(&entries, usize::MAX);
     assert_eq!(all_entries(&Database::open(dir.path()).unwrap()), entries);
+}
+
+#[test]
+fn entries_are_passed_from_any_key_to_any_other() {
+    let key = |i: u32| format!("{i:04}").into_bytes();
+    let entries: Entries = (0..3000)
+        .map(|i| (key(2 * i), vec![b'x'; i as usize % 50]))
+        .collect();
+    let dir = our_database(&entries, 1000);
+    let database = Database::open(dir.path()).unwrap();
+    for (start, end) in [(0, 6000), (1, 2), (1998, 2003), (2001, 4001), (5999, 9000)] {
+        let (start, end) = (key(start), key(end));
+        let mut cursor = database.entries(&start, Some(&end), usize::MAX).unwrap();
+        let mut expected = entries.range(start..end);
+        while cursor.advance().unwrap() {
+            let (key, value) = expected.next().unwrap();
+            assert_eq!(cursor.present_key(), Some(&key[..]));
+            assert_eq!(cursor.value().held(), value);
+        }
+        assert_eq!(expected.next(), None);
+        assert_eq!(cursor.present_key(), None);
+    }
 }
 
 /// The entries of a database, in order.
@@ -296,8 +318,7 @@ fn long_values_are_read_in_parts() {
     let database = Database::open(dir.path()).unwrap();
     let mut found = Entries::new();
     let mut parts = Vec::new();
-    let tables = database.tables_within(b"a", b"z").unwrap();
-    let mut cursor = database.table(tables[0], 10_000).unwrap();
+    let mut cursor = database.entries(b"", None, 10_000).unwrap();
     while cursor.advance().unwrap() {
         let key = cursor.key().to_vec();
         match cursor.value() {

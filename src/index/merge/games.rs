@@ -8,9 +8,9 @@ use crate::{
     index::{
         GameRecords,
         explored::{ExploredGames, NameReader, Played},
-        layout::{Contents, append_start, game_id, rows::ROWS, rows_key, start_id},
+        layout::{Contents, Subject, append_start, game_id, rows::ROWS, rows_key, start_id},
     },
-    sort::{ByteRun, Memory, Partition, Sealed, Shards},
+    sort::{ByteRun, Memory, Partition, Record, SHARDS, Sealed, Shards},
 };
 
 /// The keys of game records.
@@ -122,5 +122,24 @@ impl ExploredMerge {
             games,
             names: shards.seal()?,
         })
+    }
+
+    /// The records of new names whose subjects are not less than one and less than another.
+    pub(super) fn names_within(
+        &self,
+        from: Subject,
+        until: Option<Subject>,
+    ) -> Result<Vec<Played>> {
+        let shard_of = |subject| Played::listed(subject, 0).shard();
+        let mut names = Vec::new();
+        for shard in shard_of(from)..=until.map_or(SHARDS - 1, shard_of) {
+            self.names.for_each(shard, |record| {
+                let subject = record.subject();
+                if subject >= from && until.is_none_or(|until| subject < until) {
+                    names.push(record);
+                }
+            })?;
+        }
+        Ok(names)
     }
 }

@@ -1,11 +1,8 @@
 //! The lists of an input, page by page.
 
-use std::{borrow::Cow, collections::VecDeque, mem, ops::Range};
+use std::{collections::VecDeque, mem, ops::Range};
 
-use super::{
-    cursor::{Entry, EntryCursor},
-    plan::MergeInput,
-};
+use super::plan::MergeInput;
 use crate::{
     error::Result,
     index::{
@@ -13,28 +10,31 @@ use crate::{
         explored::{NAMED, Played},
         layout::{
             ListKey, Subject, list_key, list_subject,
-            played::{List, Paging},
+            played::{Apart, CHUNK, List, Paging},
+            subject_start,
         },
+        leveldb::{DatabaseCursor, TableValue},
     },
 };
 
-/// The beginning of the keys of pages and chunks.
+/// The keys of pages, chunks and sums.
 pub(super) const START: &[u8] = b"xp";
+pub(super) const END: &[u8] = b"xq";
 
-/// The lists of an input whose subjects lie in a part. Those of names are left out, whose numbers change, but for
-/// those of the first games.
+/// The lists of an input whose subjects are not less than one and less than another. Those of names are left out, whose
+/// numbers change, but for those of the first games.
 pub(super) struct ListStream<'p> {
-    index: &'p Index,
-    pub cursor: EntryCursor<'p>,
+    pub index: &'p Index,
+    pub entries: DatabaseCursor<'p>,
     paging: Paging,
     first_id: u32,
     keeps_names: bool,
     from: Subject,
     until: Option<Subject>,
-    /// Chunks whose page is yet to come.
-    chunks: VecDeque<(Subject, Entry<'p>)>,
+    /// How many chunks came since the last page.
+    chunks: u64,
     /// The last page, and its lists that are still to be taken.
-    page: Cow<'p, [u8]>,
+    page: Vec<u8>,
     lists: VecDeque<PageList>,
 }
 
@@ -46,32 +46,28 @@ struct PageList {
     start: usize,
     /// Where it is in the page.
     list: Range<usize>,
-    /// How many items it has, 0 if it is apart.
-    len: usize,
+    apart: Option<Apart>,
 }
 
 impl<'p> ListStream<'p> {
-    /// Of a part of an input: of the entries from the cursor on, the lists whose subjects are not less than the first
-    /// and less than the second one.
     pub(super) fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
         paging: Paging,
-        cursor: EntryCursor<'p>,
         (from, until): (Subject, Option<Subject>),
-    ) -> ListStream<'p> {
-        ListStream {
+    ) -> Result<ListStream<'p>> {
+        Ok(ListStream {
             index: input.index,
-            cursor,
+            entries: input.cursor(&subject_start(paging.first_of(from)), END)?,
             paging,
             first_id: input.first_id,
             keeps_names: has_first_games,
             from,
             until,
-            chunks: VecDeque::new(),
-            page: Cow::Borrowed(&[]),
+            chunks: 0,
+            page: Vec::new(),
             lists: VecDeque::new(),
-        }
+        })
     }
 
     /// The subject of the next list.
@@ -79,16 +75,12 @@ impl<'p> ListStream<'p> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Whether no part of the next page has been read.
-    pub(super) fn is_between_pages(&self) -> bool {
-        self.lists.is_empty() && self.chunks.is_empty()
-    }
-
     /// Passes the next lists of the page that are not apart, up to that of a subject. Returns the last subject and
     /// their bytes; `None` if there are none.
     pub(super) fn pass_lists(&mut self, other: Option<Subject>) -> Option<(Subject, &[u8])> {
-        let is_own =
-            |list: &&PageList| list.len > 0 && other.is_none_or(|other| list.subject < other);
+        let is_own = |list: &&PageList| {
+            list.apart.is_none() && other.is_none_or(|other| list.subject < other)
+        };
         let own = self.lists.iter().take_while(is_own).count();
         let mut passed = self.lists.drain(..own);
         let first = passed.next()?;
@@ -102,13 +94,13 @@ impl<'p> ListStream<'p> {
             return Ok(());
         };
         let mut least = 0;
-        if next.len > 0 {
-            self.pass_records(next.subject, &self.page[next.list], &mut least, &mut f)?;
-        }
-        while let Some(chunk) = self.chunks.pop_front_if(|chunk| chunk.0 == next.subject) {
-            let chunk = chunk.1.short_value(self.index)?;
-            let list = chunk.get(1..).unwrap_or_default();
-            self.pass_records(next.subject, list, &mut least, &mut f)?;
+        let Some(apart) = next.apart else {
+            return self.pass_records(next.subject, &self.page[next.list], &mut least, &mut f);
+        };
+        let chunks = 0..u32::try_from(chunk_count(apart)).unwrap_or(u32::MAX);
+        for (number, left) in chunks.zip((0..=apart.items).rev().step_by(CHUNK)) {
+            let (_, chunk, start) = self.index.chunk(next.subject, number, left)?;
+            self.pass_records(next.subject, &chunk[start..], &mut least, &mut f)?;
         }
         Ok(())
     }
@@ -123,12 +115,15 @@ impl<'p> ListStream<'p> {
     ) -> Result<()> {
         let malformed = || self.index.malformed(START);
         let list = List::parse(list).ok_or_else(malformed)?;
-        let (items, _) = list.items().ok_or_else(malformed)?;
         let are_names = list.moves().all(|mv| mv == NAMED);
+        if are_names && !self.keeps_names {
+            return Ok(());
+        }
         let end = match are_names {
             true => u64::from(u32::MAX),
             false => self.index.game_count(),
         };
+        let (items, _) = list.items().ok_or_else(malformed)?;
         for (id, mv) in items {
             if !(*least..end).contains(&u64::from(id)) {
                 return Err(malformed());
@@ -140,86 +135,62 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Whether a subject is of the part.
-    fn has(&self, subject: Subject) -> bool {
-        subject >= self.from && self.until.is_none_or(|until| subject < until)
+    /// The first subject that the page may have whose entries come next.
+    pub(super) fn next_page(&self) -> Result<Option<Subject>> {
+        let Some(key) = self.entries.present_key() else {
+            return Ok(None);
+        };
+        let subject = list_subject(key).ok_or_else(|| self.index.malformed(key))?;
+        let first = self.paging.first_of(subject);
+        Ok(Some(first).filter(|first| self.until.is_none_or(|until| *first < until)))
     }
 
     /// Reads pages until there is a list, if there is one.
     pub(super) fn read_to_lists(&mut self) -> Result<()> {
-        while self.lists.is_empty()
-            && let (Some(key), Some(entry)) = (self.cursor.key(), self.cursor.entry())
-        {
-            let malformed = || self.index.malformed(key);
-            let subject = list_subject(key).ok_or_else(malformed)?;
-            let first = self.paging.first_of(subject);
-            if self.until.is_some_and(|until| first >= until) {
-                break;
-            }
-            match list_key(key).ok_or_else(malformed)? {
-                ListKey::Chunk(subject) if self.has(subject) => {
-                    self.chunks.push_back((subject, entry));
-                }
-                ListKey::Page(last) => {
-                    self.page = entry.short_value(self.index)?;
+        while self.lists.is_empty() && self.next_page()?.is_some() {
+            let key = self.entries.key();
+            match (list_key(key), self.entries.value()) {
+                (Some(ListKey::Chunk(_)), _) => self.chunks += 1,
+                // Sums are made anew.
+                (Some(ListKey::Sums), _) => {}
+                (Some(ListKey::Page(last)), TableValue::Held(page)) => {
+                    self.page.clear();
+                    self.page.extend_from_slice(page);
                     self.read_page(last)?;
                 }
-                // Sums are made anew.
-                ListKey::Chunk(_) | ListKey::Sums => {}
+                _ => return Err(self.index.malformed(key)),
             }
-            self.cursor.advance();
-        }
-        if self.lists.is_empty() && !self.chunks.is_empty() {
-            // Their page is missing.
-            return Err(self.index.malformed(START));
+            self.entries.advance()?;
         }
         Ok(())
     }
 
-    /// Finds the lists of the page that are of the part.
+    /// Finds the lists of the page.
     fn read_page(&mut self, last: Subject) -> Result<()> {
-        let mut chunks = mem::take(&mut self.chunks).into_iter().peekable();
-        let (mut start, mut read) = (0, Ok(()));
+        let (mut start, mut chunks) = (0, 0);
+        let lists = &mut self.lists;
         let found = self
             .paging
             .for_each_list(&self.page, last, |subject, list, range| {
                 let start = mem::replace(&mut start, range.end);
-                let is_own = subject >= self.from && self.until.is_none_or(|until| subject < until);
-                if !is_own {
-                    return Some(());
-                }
-                let mut own = Vec::new();
-                while let Some(chunk) = chunks.next_if(|chunk| chunk.0 == subject) {
-                    own.push(chunk);
-                }
-                // A list is either here or in chunks.
-                let first_move = match own.first() {
-                    Some(_) if list.len > 0 => return None,
-                    Some((_, chunk)) => match chunk.short_value(self.index) {
-                        Ok(chunk) => List::parse(chunk.get(1..)?)?.moves().next(),
-                        Err(err) => {
-                            read = Err(err);
-                            return None;
-                        }
-                    },
-                    None if list.len == 0 => return None,
-                    None => list.moves().next(),
-                };
-                if first_move != Some(NAMED) || self.keeps_names {
-                    self.chunks.extend(own);
-                    self.lists.push_back(PageList {
+                chunks += list.apart.map_or(0, chunk_count);
+                if subject >= self.from && self.until.is_none_or(|until| subject < until) {
+                    lists.push_back(PageList {
                         subject,
                         start,
                         list: range,
-                        len: list.len,
+                        apart: list.apart,
                     });
                 }
                 Some(())
             });
-        read?;
-        match found.is_some() && chunks.next().is_none() {
-            true => Ok(()),
-            false => Err(self.index.malformed(START)),
-        }
+        found
+            .filter(|()| mem::take(&mut self.chunks) == chunks)
+            .ok_or_else(|| self.index.malformed(START))
     }
+}
+
+/// How many chunks a list has.
+fn chunk_count(apart: Apart) -> u64 {
+    apart.items.div_ceil(CHUNK as u64)
 }

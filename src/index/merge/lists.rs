@@ -1,52 +1,29 @@
 //! Joining the explorer's lists, subject by subject. Where only the input with the first games has lists,
 //! whole pages are taken unchanged, and so are its lists in other pages.
 
-use std::iter::Peekable;
-
-use rayon::prelude::*;
-
 use super::{
-    ahead::{KeyRange, ReadAhead},
-    cursor::Joined,
     games::ExploredMerge,
-    list_stream::{ListStream, START},
-    plan::Plan,
+    list_stream::{END, ListStream, START},
+    plan::{KeyRange, Plan},
 };
 use crate::{
     error::Result,
     index::{
-        entries::Parts,
-        explored::{ExploredGames, PageMaker, Played},
-        layout::{
-            Contents, ListKey, Subject, list_key, list_subject, played::Paging, subject_start,
-        },
-        waves::Wave,
+        explored::{PageMaker, Played},
+        layout::{Contents, Subject, list_subject, played::Paging, subject_start},
+        leveldb::TableValue,
+        waves::Made,
     },
-    sort::SHARDS,
     task,
 };
 
-/// The first key after those of pages and chunks.
-const END: &[u8] = b"xq";
-
-type Records<'a> = Box<dyn Iterator<Item = Result<Played>> + Send + 'a>;
-
 /// Joins the lists of all inputs.
 pub(super) struct ListMerge<'a> {
-    inputs: ListInputs<'a>,
-    /// The records of the lists of names that are new.
-    names: Peekable<Records<'a>>,
-}
-
-/// Where lists come from.
-struct ListInputs<'a> {
     plan: &'a Plan<'a>,
+    merge: &'a ExploredMerge,
     /// How the lists of each input are put into pages, and those of the output.
     pagings: Vec<Paging>,
     paging: Paging,
-    ahead: ReadAhead<'a>,
-    /// The rows of all games.
-    games: &'a ExploredGames,
 }
 
 impl<'a> ListMerge<'a> {
@@ -56,130 +33,62 @@ impl<'a> ListMerge<'a> {
         contents: &[Contents],
         merge: &'a ExploredMerge,
         items: u64,
-    ) -> Result<ListMerge<'a>> {
-        let names = (0..SHARDS).flat_map(|shard| {
-            let mut records = Vec::new();
-            let read = merge
-                .names
-                .for_each(shard, |record| records.push(Ok(record)));
-            records.extend(read.err().map(Err));
-            records
-        });
-        let names: Records<'a> = Box::new(names);
-        let inputs = ListInputs {
+    ) -> ListMerge<'a> {
+        ListMerge {
             plan,
+            merge,
             pagings: contents.iter().map(|contents| contents.paging).collect(),
             paging: Paging::for_items(items),
-            ahead: ReadAhead::new(plan, START, END, Some(merge.games.temp_dir()))?,
-            games: &merge.games,
-        };
-        Ok(ListMerge {
-            inputs,
-            names: names.peekable(),
+        }
+    }
+
+    /// The ranges in which lists are joined. They begin and end where pages of the output do.
+    pub(super) fn ranges(&self) -> Vec<KeyRange> {
+        self.plan.ranges(START, END, |key| {
+            Some(subject_start(self.paging.first_of(list_subject(key)?)).to_vec())
         })
     }
 
-    /// How many bytes of tables are to be read.
-    pub(super) fn bytes_left(&self) -> u64 {
-        self.inputs.ahead.bytes_left()
-    }
-
-    /// The next entries, `None` when all have come.
-    pub(super) fn next_wave(&mut self) -> Result<Option<Wave>> {
-        let before = self.bytes_left();
-        let paging = self.inputs.paging;
-        let align = |subject| subject_start(paging.first_of(subject)).to_vec();
-        // All lists up to the last page are known, but those of the output's own page only if they have ended.
-        let stretch = self.inputs.ahead.next_stretch(|tables| {
-            let last = tables.iter().rev().find_map(|table| {
-                let mut keys = (0..table.len()).rev().map(|entry| table.key(entry));
-                keys.find_map(|key| match list_key(key) {
-                    Some(ListKey::Page(last)) => Some(last),
-                    _ => None,
-                })
-            })?;
-            let next = last.0.checked_add(1).map(|next| align(Subject(next)));
-            Some(next.unwrap_or_else(|| END.to_vec()))
-        })?;
-        let Some(stretch) = stretch else {
-            return Ok(None);
+    /// Joins the lists of a range.
+    pub(super) fn lists_in(&self, range: &KeyRange) -> Result<Made> {
+        task::fault("join lists");
+        let from = list_subject(&range.start).unwrap_or(Subject(0));
+        let until = list_subject(&range.end);
+        let inputs = self.plan.inputs.iter().zip(&self.pagings).enumerate();
+        let inputs = inputs.map(|(number, (input, paging))| {
+            ListStream::new(input, number == self.plan.base, *paging, (from, until))
+        });
+        let names = self.merge.names_within(from, until)?;
+        let join = RangeMerge {
+            base: self.plan.base,
+            has_same_pages: self.pagings[self.plan.base] == self.paging,
+            inputs: inputs.collect::<Result<_>>()?,
+            names: &names,
+            paging: self.paging,
+            maker: PageMaker::new(self.paging, &self.merge.games),
         };
-        let names = self.take_names(&stretch)?;
-        let inputs = &self.inputs;
-        let parts = inputs
-            .ahead
-            .cut(&stretch, |key| Some(align(list_subject(key)?)));
-        let made = parts
-            .par_iter()
-            .map(|part| {
-                task::fault("join lists");
-                RangeMerge::new(inputs, &names, part).join()
-            })
-            .collect::<Result<Vec<Parts>>>()?;
-        self.inputs.ahead.pass(stretch);
-        Ok(Some(Wave::Others {
-            parts: made.into_iter().flatten().collect(),
-            positions: 0,
-            postings: 0,
-            steps: before - self.bytes_left(),
-        }))
-    }
-
-    /// Takes the records of names up to the end of a stretch.
-    fn take_names(&mut self, stretch: &KeyRange) -> Result<Vec<Played>> {
-        let end = list_subject(&stretch.end);
-        let is_due = |next: &Result<Played>| match (next, end) {
-            (Ok(next), Some(end)) => next.subject() < end,
-            _ => true,
-        };
-        let mut names = Vec::new();
-        while let Some(record) = self.names.next_if(is_due) {
-            names.push(record?);
-        }
-        Ok(names)
+        let made = join.join()?;
+        Ok(Made {
+            steps: range.size,
+            ..made
+        })
     }
 }
 
-/// Joins the lists whose subjects lie in a part of a stretch. It begins and ends where pages of the output do.
+/// Joins the lists whose subjects lie in a range.
 struct RangeMerge<'p> {
     base: usize,
     /// Whether the pages of the first games are cut as those of the output.
     has_same_pages: bool,
-    paging: Paging,
-    end: &'p [u8],
     inputs: Vec<ListStream<'p>>,
     /// The records of names that are left.
     names: &'p [Played],
+    paging: Paging,
     maker: PageMaker<'p>,
-    joined: Joined,
 }
 
-impl<'p> RangeMerge<'p> {
-    fn new(from: &'p ListInputs<'_>, names: &'p [Played], part: &'p KeyRange) -> RangeMerge<'p> {
-        let (plan, paging) = (from.plan, from.paging);
-        let (first, until) = (list_subject(&part.start), list_subject(&part.end));
-        let first = first.unwrap_or(Subject(0));
-        let number = |subject| names.partition_point(|name| name.subject() < subject);
-        let names = &names[number(first)..until.map_or(names.len(), number)];
-        let streams = from.ahead.cursors(&part.start).into_iter().enumerate();
-        let streams = streams.map(|(number, cursor)| {
-            let has_first_games = number == plan.base;
-            let (part, paging) = (&plan.inputs[number], from.pagings[number]);
-            ListStream::new(part, has_first_games, paging, cursor, (first, until))
-        });
-        RangeMerge {
-            base: plan.base,
-            has_same_pages: from.pagings[plan.base] == paging,
-            paging,
-            end: &part.end,
-            inputs: streams.collect(),
-            names,
-            maker: PageMaker::new(paging, from.games),
-            joined: Joined::default(),
-        }
-    }
-
-    fn join(mut self) -> Result<Parts> {
+impl RangeMerge<'_> {
+    fn join(mut self) -> Result<Made> {
         loop {
             let named = self.names.first().map(|record| record.subject());
             let mut other = named;
@@ -189,14 +98,19 @@ impl<'p> RangeMerge<'p> {
                     other = other.into_iter().chain(input.subject()).min();
                 }
             }
-            self.pass_pages(other)?;
-            self.inputs[self.base].read_to_lists()?;
-            if self.has_same_pages && self.pass_lists(other)? {
+            if self.has_same_pages {
+                self.pass_pages(other)?;
+            }
+            let base = &mut self.inputs[self.base];
+            base.read_to_lists()?;
+            if self.has_same_pages
+                && let Some((last, lists)) = base.pass_lists(other)
+            {
+                self.maker.add_lists(last, lists)?;
                 continue;
             }
-            let own = self.inputs[self.base].subject();
-            let Some(subject) = other.into_iter().chain(own).min() else {
-                return Ok(self.joined.finish(self.maker.finish()?.entries));
+            let Some(subject) = other.into_iter().chain(base.subject()).min() else {
+                return self.maker.finish();
             };
             if named == Some(subject) {
                 self.add_named(subject)?;
@@ -209,29 +123,18 @@ impl<'p> RangeMerge<'p> {
     /// Takes the pages of the first games that come before that of a subject, unchanged.
     fn pass_pages(&mut self, other: Option<Subject>) -> Result<()> {
         let base = &mut self.inputs[self.base];
-        if !self.has_same_pages || !base.is_between_pages() {
-            return Ok(());
-        }
-        let page = other.map(|other| subject_start(self.paging.first_of(other)));
-        let end = page.as_ref().map_or(self.end, |page| &page[..]);
-        if base.cursor.key_before(end).is_none() {
-            return Ok(());
-        }
-        let made = self.maker.complete_page()?;
-        while let Some((read, some)) = base.cursor.pass_until(end) {
-            self.joined.pass(made, read, some);
+        while base.subject().is_none()
+            && let Some(page) = base.next_page()?
+            && other.is_none_or(|other| page < self.paging.first_of(other))
+        {
+            let key = base.entries.key();
+            let TableValue::Held(value) = base.entries.value() else {
+                return Err(base.index.malformed(key));
+            };
+            self.maker.pass(key, value)?;
+            base.entries.advance()?;
         }
         Ok(())
-    }
-
-    /// Takes the next lists of the first games up to that of a subject, unchanged. Returns whether there are any.
-    fn pass_lists(&mut self, other: Option<Subject>) -> Result<bool> {
-        let base = &mut self.inputs[self.base];
-        let Some((last, lists)) = base.pass_lists(other) else {
-            return Ok(false);
-        };
-        self.maker.add_lists(last, lists)?;
-        Ok(true)
     }
 
     /// Joins the lists of a subject.

@@ -1,12 +1,10 @@
 //! Merging indexes: the result is byte-identical with the index of all their games.
 //!
-//! The ids of the second index follow those of the first, and so on. All entries are read in order, a stretch of
-//! keys at a time, joined where several inputs have them, and written in order. Each stretch is read, joined and
-//! written on all threads, and most entries of the first games are never copied between. Only game records, rows and
-//! names pass through memory or temporary files, because new ids and numbers change their order.
+//! The ids of the second index follow those of the first, and so on. Keys are cut into ranges. Each thread reads the
+//! entries of a range in order and joins them where several inputs have them. What it makes is written as an index that
+//! is made of games. Only game records, rows and names pass through memory or temporary files, because new ids and
+//! numbers change their order.
 
-mod ahead;
-mod cursor;
 mod games;
 mod list_stream;
 mod lists;
@@ -22,13 +20,11 @@ use std::{
 use self::{
     games::{ExploredMerge, merged_records},
     lists::ListMerge,
-    plan::Plan,
-    positions::PositionMerge,
+    plan::{KeyRange, Plan},
 };
 use super::{
     GameRecords, Index, IndexedFile,
-    entries::Entries,
-    waves::{ListTotals, Wave, file_entries, filled},
+    waves::{ListTotals, Made, Wave, file_wave, filled, made_of},
     write::{IndexSummary, IndexWriter},
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
@@ -130,7 +126,7 @@ impl MergeIndexes {
             .iter()
             .map(Index::open)
             .collect::<Result<Vec<_>>>()?;
-        let plan = Plan::new(&inputs, out, self.memory.bytes / 8)?;
+        let plan = Plan::new(&inputs, out)?;
         let writer = IndexWriter::create(out, plan.with_stats, self.force)?;
         let pool = task::pool(self.threads)?;
         let (summary, finished) = pool.install(|| self.write(&plan, writer))?;
@@ -151,18 +147,57 @@ impl MergeIndexes {
             .transpose()?;
         let lists = list_totals(plan, explored.as_ref());
         let explored = explored.as_ref().zip(lists);
-        let waves = merged_waves(plan, &records, explored, &self.meter)?;
+        let waves = self.waves(plan, &records, explored);
         writer.write_waves(waves, lists, plan, plan.games, &self.stop, &self.meter)
+    }
+
+    /// All entries of the new index, in order.
+    fn waves<'a>(
+        &self,
+        plan: &'a Plan<'a>,
+        records: &'a GameRecords,
+        explored: Option<(&'a ExploredMerge, ListTotals)>,
+    ) -> impl Iterator<Item = Result<Wave>> + Send + use<'a> {
+        let mut files = Vec::new();
+        for input in &plan.inputs {
+            files.extend(input.index.inputs().iter().map(|file| IndexedFile {
+                path: file.path.clone(),
+                first_id: file.first_id.saturating_add(input.first_id.into()),
+            }));
+        }
+        let files = file_wave(&files, plan.games, plan.variant);
+        let explored = explored.zip(plan.contents.as_ref());
+        let explored = explored.map(|((merge, totals), contents)| {
+            let lists = ListMerge::new(plan, contents, merge, totals.items);
+            let mut games = merge.games.entries();
+            let games = filled(move |entries| games.fill(entries, WAVE));
+            games.chain(self.joined(plan, lists.ranges(), move |range| lists.lists_in(range)))
+        });
+        self.meter.add_total(plan.games);
+        let mut records = records.walk();
+        let positions = plan.ranges(positions::START, positions::END, |key| Some(key.to_vec()));
+        self.joined(plan, positions, |range| plan.positions_in(range))
+            .chain(filled(move |entries| records.fill(entries, WAVE)))
+            .chain(iter::once(Ok(files)))
+            .chain(explored.into_iter().flatten())
+    }
+
+    /// What `join` makes of ranges, some of them at a time.
+    fn joined<F: Fn(&KeyRange) -> Result<Made> + Send + Sync>(
+        &self,
+        plan: &Plan<'_>,
+        ranges: Vec<KeyRange>,
+        join: F,
+    ) -> impl Iterator<Item = Result<Wave>> + Send + use<F> {
+        self.meter
+            .add_total(ranges.iter().map(|range| range.size).sum());
+        let at_once = plan.ranges_at_once(self.memory.bytes / 8);
+        made_of(ranges, at_once, |_| 1, join)
     }
 }
 
-/// How many bytes of entries make a wave. Two waves are held, one that is made and one that is written.
+/// How many bytes of records, rows or names make a wave.
 const WAVE: usize = 4 << 20;
-
-/// Room for a wave, and for the entry that completes it.
-fn room() -> Entries {
-    Entries::with_room(WAVE / 64, WAVE + (64 << 10))
-}
 
 /// The totals of the lists of the new index.
 fn list_totals(plan: &Plan<'_>, explored: Option<&ExploredMerge>) -> Option<ListTotals> {
@@ -177,40 +212,4 @@ fn list_totals(plan: &Plan<'_>, explored: Option<&ExploredMerge>) -> Option<List
         items: items.saturating_sub(before) + u64::from(names),
         names,
     })
-}
-
-/// All entries of the new index, in order.
-fn merged_waves<'a>(
-    plan: &'a Plan<'a>,
-    records: &'a GameRecords,
-    explored: Option<(&'a ExploredMerge, ListTotals)>,
-    meter: &Meter,
-) -> Result<impl Iterator<Item = Result<Wave>> + Send + use<'a>> {
-    let mut files = Vec::new();
-    for part in &plan.inputs {
-        files.extend(part.index.inputs().iter().map(|file| IndexedFile {
-            path: file.path.clone(),
-            first_id: file.first_id.saturating_add(part.first_id.into()),
-        }));
-    }
-    let files = file_entries(&files, plan.games, plan.variant);
-    let explored = explored
-        .zip(plan.contents.as_ref())
-        .map(|((merge, totals), contents)| -> Result<_> {
-            let mut lists = ListMerge::new(plan, contents, merge, totals.items)?;
-            meter.add_total(lists.bytes_left());
-            let mut games = merge.games.entries();
-            let games = filled(room, move |entries| games.fill(entries, WAVE));
-            Ok(games.chain(iter::from_fn(move || lists.next_wave().transpose())))
-        })
-        .transpose()?;
-    let mut positions = PositionMerge::new(plan)?;
-    meter.add_total(positions.bytes_left());
-    meter.add_total(plan.games);
-    let mut records = records.walk();
-    let steps = files.len() as u64;
-    Ok(iter::from_fn(move || positions.next_wave().transpose())
-        .chain(filled(room, move |entries| records.fill(entries, WAVE)))
-        .chain(iter::once_with(move || Ok(Wave::others([files], steps))))
-        .chain(explored.into_iter().flatten()))
 }

@@ -1,12 +1,24 @@
-//! The inputs of a merge, and whether they fit together.
+//! The inputs of a merge, whether they fit together, and the ranges of keys in which they are joined.
 
 use std::path::Path;
 
 use crate::{
     error::{Error, Result},
-    index::{Index, layout::Contents},
+    index::{
+        Index,
+        layout::Contents,
+        leveldb::{DatabaseCursor, TableFile},
+        tables::TABLE_SIZE,
+    },
     position::VariantChoice,
 };
+
+/// The longest value that is held.
+const LONGEST_HELD: usize = 256 << 10;
+
+/// How many tables begin in a range, of all inputs together: about one of each.
+const FEWEST_TABLES: usize = 2;
+const MOST_TABLES: usize = 8;
 
 /// The inputs of a merge.
 pub(super) struct Plan<'a> {
@@ -16,8 +28,6 @@ pub(super) struct Plan<'a> {
     pub with_stats: bool,
     /// The number of the input that has the first games, which keep their ids.
     pub base: usize,
-    /// How many bytes of entries are read ahead; it may be more, because a table of each input is.
-    pub read_ahead: usize,
     /// What each input has for the explorer, if all have.
     pub contents: Option<Vec<Contents>>,
 }
@@ -26,10 +36,33 @@ pub(super) struct Plan<'a> {
 pub(super) struct MergeInput<'a> {
     pub index: &'a Index,
     pub first_id: u32,
+    /// In the order of their keys.
+    tables: Vec<&'a TableFile>,
+}
+
+impl<'a> MergeInput<'a> {
+    /// Goes through the entries whose keys are from `start` on and before `end`. The cursor is at the first.
+    pub(super) fn cursor(&self, start: &[u8], end: &[u8]) -> Result<DatabaseCursor<'a>> {
+        let mut cursor = self
+            .index
+            .database()
+            .entries(start, Some(end), LONGEST_HELD)?;
+        cursor.advance()?;
+        Ok(cursor)
+    }
+}
+
+/// Keys from one on and before another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct KeyRange {
+    pub start: Vec<u8>,
+    pub end: Vec<u8>,
+    /// How many bytes the tables have that begin there.
+    pub size: u64,
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(indexes: &'a [Index], out: &Path, read_ahead: usize) -> Result<Plan<'a>> {
+    pub(super) fn new(indexes: &'a [Index], out: &Path) -> Result<Plan<'a>> {
         let Some(first) = indexes.first() else {
             return Err(Error::file(out, "there is nothing to merge: name indexes"));
         };
@@ -39,7 +72,6 @@ impl<'a> Plan<'a> {
             variant: first.variant(),
             with_stats: false,
             base: 0,
-            read_ahead,
             contents: None,
         };
         let mut contents = Vec::new();
@@ -55,8 +87,7 @@ impl<'a> Plan<'a> {
             if index.variant() != plan.variant {
                 return Err(other("has games of another variant"));
             }
-            // Of whole tables, which are taken over as they are.
-            index.database().tables_within(b"", b"")?;
+            let tables = index.database().tables_in_order()?;
             let has_stats = index.has_stats()?;
             if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
                 return Err(other("was made with another choice of --index-stats"));
@@ -69,6 +100,7 @@ impl<'a> Plan<'a> {
             plan.inputs.push(MergeInput {
                 index,
                 first_id: plan.games as u32,
+                tables,
             });
             if !contents.is_empty() && contents.len() < plan.inputs.len() {
                 return Err(other("was made with another choice of --explorer"));
@@ -84,5 +116,51 @@ impl<'a> Plan<'a> {
         plan.with_stats = stats.unwrap_or(false);
         plan.contents = (!contents.is_empty()).then_some(contents);
         Ok(plan)
+    }
+
+    /// Cuts the keys from `start` on and before `end` where tables begin, so that ranges have some megabytes. `align`
+    /// gives the last key not after one at which a range may begin, if there is one.
+    pub(super) fn ranges(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        align: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Vec<KeyRange> {
+        let inputs = self.inputs.iter().flat_map(|input| &input.tables);
+        let mut tables: Vec<&TableFile> = inputs
+            .filter(|table| table.last_key[..] >= *start && table.first_key[..] < *end)
+            .copied()
+            .collect();
+        tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
+        let mut ranges: Vec<KeyRange> = Vec::new();
+        for some in tables.chunks(self.tables_in_range()) {
+            let size = some.iter().map(|table| table.size).sum();
+            let mut range = KeyRange {
+                start: start.to_vec(),
+                end: end.to_vec(),
+                size,
+            };
+            if let Some(last) = ranges.last_mut() {
+                let cut = align(&some[0].first_key).filter(|cut| *cut > last.start);
+                let Some(cut) = cut else {
+                    last.size += size;
+                    continue;
+                };
+                last.end.clone_from(&cut);
+                range.start = cut;
+            }
+            ranges.push(range);
+        }
+        ranges
+    }
+
+    /// How many ranges are joined at once, if the entries may take this many bytes.
+    pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
+        let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
+        ranges.clamp(1, 2 * rayon::current_num_threads())
+    }
+
+    fn tables_in_range(&self) -> usize {
+        self.inputs.len().clamp(FEWEST_TABLES, MOST_TABLES)
     }
 }
