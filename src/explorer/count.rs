@@ -4,7 +4,6 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    best::Best,
     chosen::{Chosen, fold_chosen},
     games::Hot,
     line::Line,
@@ -17,7 +16,7 @@ use super::{
 use crate::{
     error::Result,
     index::{
-        explored::ListPlace,
+        explored::{Best, ListPlace},
         layout::{
             Subject,
             played::Apart,
@@ -104,8 +103,8 @@ impl Counted {
             let place = self.place_of(mv);
             self.moves[place].1 += tally;
         }
-        self.top.join(other.top);
-        self.recent.join(other.recent);
+        self.top.join(&other.top);
+        self.recent.join(&other.recent);
         for (month, results) in other.months.into_iter().flatten() {
             let months = self.months.get_or_insert_default();
             *months.entry(month).or_default() += results;
@@ -223,7 +222,7 @@ pub(super) fn first_games(
         let begin = || (0, Best::new(wanted));
         fold_chosen(source, filter, &list, begin, add, |(more, part)| {
             total += more;
-            best.join(part);
+            best.join(&part);
         })?;
     }
     Ok((total, best.into_sorted()))

@@ -26,11 +26,11 @@
 //! ```
 
 mod answer;
-mod best;
+mod answering;
 mod chosen;
 mod count;
 mod dates;
-mod engine;
+
 mod games;
 mod line;
 mod performance;
@@ -48,9 +48,9 @@ pub use self::{
         About, AboutSource, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, Player,
         PlayerScore,
     },
-    engine::Explorer,
     line::Line,
     query::{Filters, Modes, Page, Query, RatingGroups, Set, Sort, Speeds, UnknownSort, View},
+    sources::Explorer,
     unknown_name::UnknownName,
 };
 pub use crate::{

@@ -10,7 +10,6 @@ use super::{
     games::{Games, Traits},
     query::Filters,
     source::Source,
-    sources::Sources,
     summed::ClassFilter,
 };
 use crate::{
@@ -39,9 +38,9 @@ pub(super) struct SourceFilters<'a> {
 }
 
 impl<'a> SourceFilters<'a> {
-    pub(super) fn new(sources: &'a Sources, query: &Filters) -> Result<SourceFilters<'a>> {
+    pub(super) fn new(sources: &'a [Source], query: &Filters) -> Result<SourceFilters<'a>> {
         let mut filters = Vec::new();
-        for source in sources.iter() {
+        for source in sources {
             if let Some(filter) = SourceFilter::new(source, query)? {
                 filters.push((source, filter));
             }

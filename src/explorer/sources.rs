@@ -1,6 +1,7 @@
-//! The indexes that are answered as one, and their games by number.
+//! The indexes of an explorer, and their games by number.
 
 use std::{
+    fmt,
     hash::{DefaultHasher, Hash, Hasher},
     path::PathBuf,
 };
@@ -11,19 +12,39 @@ use super::{
     answer::{About, AboutSource, GameInfo, Player},
     query::{Filters, View},
     source::Source,
+    unknown_name::UnknownName,
 };
 use crate::{
     error::{Error, Result},
-    index::layout::{SiteId, Subject},
+    index::{
+        GameHeader,
+        layout::{SiteId, Subject},
+    },
     position::Variant,
 };
 
-/// Several indexes, whose games are numbered on from one to the next.
-pub(super) struct Sources(Vec<Source>);
+/// Answers questions about positions from one or several indexes. Any number of threads may ask at the same time.
+///
+/// An open explorer holds 32 bytes of each game in memory, and some names.
+pub struct Explorer {
+    /// Their games are numbered on from one to the next.
+    pub(super) sources: Vec<Source>,
+}
 
-impl Sources {
-    /// Opens indexes under names.
-    pub(super) fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Sources> {
+impl fmt::Debug for Explorer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.sources.iter().map(|source| &*source.name).collect();
+        f.debug_struct("Explorer").field("sources", &names).finish()
+    }
+}
+
+impl Explorer {
+    /// Opens indexes under names. Their games are numbered on from one to the next.
+    ///
+    /// # Errors
+    ///
+    /// A directory that is no index, one that was made without the explorer's data, or a damaged one.
+    pub fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Explorer> {
         let mut opened = Vec::new();
         let mut first = 0;
         for (name, path) in sources {
@@ -31,16 +52,12 @@ impl Sources {
             first += source.games();
             opened.push(source);
         }
-        Ok(Sources(opened))
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Source> {
-        self.0.iter()
+        Ok(Explorer { sources: opened })
     }
 
     /// What there is.
-    pub(super) fn about(&self) -> About {
-        let sources: Vec<AboutSource> = self.0.iter().map(about).collect();
+    pub fn about(&self) -> About {
+        let sources: Vec<AboutSource> = self.sources.iter().map(about).collect();
         let years = sources.iter().filter_map(|source| source.years);
         About {
             version: env!("CARGO_PKG_VERSION"),
@@ -52,8 +69,11 @@ impl Sources {
     }
 
     /// The variant of the games, if all sources have a single one and the same.
-    pub(super) fn variant(&self) -> Option<Variant> {
-        let mut variants = self.0.iter().map(|source| source.index.variant().only());
+    pub fn variant(&self) -> Option<Variant> {
+        let mut variants = self
+            .sources
+            .iter()
+            .map(|source| source.index.variant().only());
         let first = variants.next()??;
         variants
             .all(|variant| variant == Some(first))
@@ -61,9 +81,9 @@ impl Sources {
     }
 
     /// A number that is another one when the sources have been made again, changed or renamed.
-    pub(super) fn identity(&self) -> u64 {
+    pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        for source in &self.0 {
+        for source in &self.sources {
             source.name.hash(&mut hasher);
             source.index.path().hash(&mut hasher);
             (
@@ -78,15 +98,17 @@ impl Sources {
     }
 
     /// How many games all sources have.
-    pub(super) fn game_count(&self) -> u64 {
-        self.0.last().map_or(0, |last| last.first + last.games())
+    pub fn game_count(&self) -> u64 {
+        self.sources
+            .last()
+            .map_or(0, |last| last.first + last.games())
     }
 
     /// Refuses filters for a source that does not exist.
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
         match &filters.source {
-            Some(name) if self.0.iter().all(|source| source.name != *name) => {
-                let names: Vec<&str> = self.0.iter().map(|source| &*source.name).collect();
+            Some(name) if self.sources.iter().all(|source| source.name != *name) => {
+                let names: Vec<&str> = self.sources.iter().map(|source| &*source.name).collect();
                 let problem = format!("is no source: name one of {}", names.join(", "));
                 Err(Error::file(name, problem))
             }
@@ -95,13 +117,17 @@ impl Sources {
     }
 
     /// The number of the game with an id: its id at Lichess, or its number with leading zeros.
-    pub(super) fn find(&self, id: &str) -> Result<Option<u64>> {
+    ///
+    /// # Errors
+    ///
+    /// A damaged index.
+    pub fn find(&self, id: &str) -> Result<Option<u64>> {
         if is_number(id) {
             let number = id.parse().ok().filter(|_| id.len() >= 8);
             return Ok(number.filter(|number| *number < self.game_count()));
         }
         if let Some(site_id) = SiteId::parse(id) {
-            for source in &self.0 {
+            for source in &self.sources {
                 let ids = source.listed(Subject::site_id(site_id))?;
                 let is_it = |id: &&u32| {
                     u64::from(**id) < source.games() && source.rows.site_id(**id) == Some(site_id)
@@ -116,10 +142,57 @@ impl Sources {
         Ok(None)
     }
 
+    /// The first name of some filters that no game has, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// A damaged index.
+    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
+        UnknownName::of(&self.sources, filters)
+    }
+
+    /// What the index says of a game, by its number.
+    ///
+    /// # Errors
+    ///
+    /// A number that no game has, or a damaged index.
+    pub fn header(&self, number: u64) -> Result<GameHeader> {
+        let (source, id) = self.place(number)?;
+        source.index.header(id)
+    }
+
+    /// What is known of a game, by its number.
+    ///
+    /// # Errors
+    ///
+    /// A number that no game has, or a damaged index.
+    pub fn game(&self, number: u64) -> Result<GameInfo> {
+        self.info(number, View::Lichess)
+    }
+
+    /// The PGN text of a game, byte for byte, by its number.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Index::text`](crate::index::Index::text).
+    pub fn text(&self, number: u64) -> Result<Vec<u8>> {
+        self.text_while(number, &|| true)
+    }
+
+    /// The same as long as `goes_on` says so.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Index::text_while`](crate::index::Index::text_while).
+    pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
+        let (source, id) = self.place(number)?;
+        source.index.text_while(id, goes_on)
+    }
+
     /// Whether no two games have an id at Lichess.
     fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
         let mut games = 0;
-        for source in &self.0 {
+        for source in &self.sources {
             games += source.list_length(Subject::site_id(id))?;
         }
         Ok(games == 1)
@@ -127,8 +200,10 @@ impl Sources {
 
     /// The source of a game, and its id there.
     pub(super) fn place(&self, number: u64) -> Result<(&Source, u32)> {
-        let after = self.0.partition_point(|source| source.first <= number);
-        let source = after.checked_sub(1).map(|at| &self.0[at]);
+        let after = self
+            .sources
+            .partition_point(|source| source.first <= number);
+        let source = after.checked_sub(1).map(|at| &self.sources[at]);
         match source {
             Some(source) if number - source.first < source.games() => {
                 Ok((source, (number - source.first) as u32))

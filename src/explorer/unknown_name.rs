@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, fmt};
 
-use super::{query::Filters, source::Source, sources::Sources};
+use super::{query::Filters, source::Source};
 use crate::{
     error::Result,
     pgn::{NameMatch, folded},
@@ -51,7 +51,7 @@ impl fmt::Display for UnknownName {
 
 impl UnknownName {
     /// The first name of some filters that no game has, if there is one.
-    pub(super) fn of(sources: &Sources, filters: &Filters) -> Result<Option<UnknownName>> {
+    pub(super) fn of(sources: &[Source], filters: &Filters) -> Result<Option<UnknownName>> {
         let names = [
             (&filters.player, Kind::Player),
             (&filters.opponent, Kind::Player),
@@ -74,13 +74,13 @@ impl UnknownName {
 }
 
 /// The sources that filters ask.
-fn asked<'a>(sources: &'a Sources, filters: &'a Filters) -> impl Iterator<Item = &'a Source> {
+fn asked<'a>(sources: &'a [Source], filters: &'a Filters) -> impl Iterator<Item = &'a Source> {
     let wanted = filters.source.as_ref();
     let is_asked = move |source: &&Source| wanted.is_none_or(|name| *name == source.name);
     sources.iter().filter(is_asked)
 }
 
-fn is_known(sources: &Sources, filters: &Filters, kind: Kind, name: &str) -> Result<bool> {
+fn is_known(sources: &[Source], filters: &Filters, kind: Kind, name: &str) -> Result<bool> {
     for source in asked(sources, filters) {
         let used = used(source, kind);
         let numbers = source.numbers_of(name, filters.names)?;
@@ -113,7 +113,7 @@ fn is_used(used: &[bool], number: u32) -> bool {
 }
 
 /// The names that are most like one.
-fn nearest(sources: &Sources, filters: &Filters, kind: Kind, wanted: &str) -> Result<Vec<String>> {
+fn nearest(sources: &[Source], filters: &Filters, kind: Kind, wanted: &str) -> Result<Vec<String>> {
     let wanted = folded(wanted);
     let mut best: Vec<(Reverse<u32>, String)> = Vec::new();
     for source in asked(sources, filters) {

@@ -44,7 +44,7 @@ pub(crate) use self::{
     write::{ExploredData, IndexSource, IndexWriter},
 };
 pub use self::{
-    layout::{GameHeader, GameIds, GameIdsIter, PositionStats},
+    layout::{GameHeader, GameIds, PositionStats},
     merge::{MergeIndexes, MergedIndex},
     read::Index,
     replace::is_index,

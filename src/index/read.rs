@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    layout::{self, GameHeader, GameIds, PositionStats, StatsKeys, rows::ROWS},
+    layout::{self, GameHeader, GameIds, PositionStats, rows::ROWS},
     leveldb::Database,
     replace::{holds_database, is_empty_directory},
     waves::IndexedFile,
@@ -160,8 +160,7 @@ impl Index {
         }
         let key = positions.key();
         let key = layout::parse_number(key).ok_or_else(|| self.malformed(key))?;
-        let freq = self.database.get(&StatsKeys::new(key).freq)?;
-        Ok(Some(freq.is_some()))
+        Ok(Some(self.stats(key)?.is_some()))
     }
 
     /// The games that reached a position, by its [key](crate::position::key).
@@ -172,7 +171,7 @@ impl Index {
     pub fn games(&self, key: u64) -> Result<GameIds> {
         let key = layout::position_key(key);
         let value = self.database.get(&key)?.unwrap_or_default();
-        GameIds::parse(value).ok_or_else(|| self.malformed(&key))
+        GameIds::parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
     /// What the index says of a game.
@@ -224,16 +223,18 @@ impl Index {
     ///
     /// A damaged index.
     pub fn stats(&self, key: u64) -> Result<Option<PositionStats>> {
-        let keys = StatsKeys::new(key);
-        let Some(games) = self.parsed(&keys.freq, layout::parse_number)? else {
-            return Ok(None);
-        };
-        Ok(Some(PositionStats {
-            games,
-            white_score: self.required(&keys.white_score, layout::parse_number)?,
-            draws: self.required(&keys.draws, layout::parse_number)?,
-            moves: self.required(&keys.moves, layout::parse_moves)?,
-        }))
+        let mut stats = PositionStats::default();
+        for (number, name) in PositionStats::NAMES.into_iter().enumerate() {
+            let key = [&layout::position_key(key)[..], name].concat();
+            let value = self.value(&key)?;
+            if value.is_none() && number == 0 {
+                return Ok(None);
+            }
+            value
+                .and_then(|value| stats.read(name, &value))
+                .ok_or_else(|| self.malformed(&key))?;
+        }
+        Ok(Some(stats))
     }
 
     /// The input that a game is in, and the id of the input's first game.

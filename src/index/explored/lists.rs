@@ -159,11 +159,12 @@ impl<'a> PageMaker<'a> {
     pub(in crate::index) fn pass(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();
-        self.push(key, value)?;
         if let Some(ListKey::Page(_)) = list_key(key) {
+            self.made.entries.push(key, value);
             self.bytes_before = 0;
+            return Ok(());
         }
-        Ok(())
+        self.push(key, value)
     }
 
     fn end_page(&mut self) {

@@ -1,6 +1,6 @@
 //! The explorer's data on their way into an index: rows of games, names, and the lists of games by position and player.
 
-mod best_games;
+mod best;
 mod games;
 mod lists;
 mod namer;
@@ -9,6 +9,7 @@ mod record;
 mod sums;
 
 pub(crate) use self::{
+    best::Best,
     games::{ExploredGames, GameFacts},
     read::{ListPart, ListPlace, NameReader, StoredList},
     record::Played,

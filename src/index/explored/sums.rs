@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{
-    best_games::{BestGames, Ranked},
+    best::Best,
     games::{ExploredGames, RowReader},
     record::NAMED,
 };
@@ -17,7 +17,9 @@ use crate::{
             GameRow, Subject,
             played::Item,
             rows::date_number,
-            sums::{Class, ClassSums, MoveSum, Period, SUMMED, YearMonths, write_years},
+            sums::{
+                Class, ClassSums, MoveSum, Period, RECENT, SUMMED, TOP, YearMonths, write_years,
+            },
             sums_key,
         },
     },
@@ -28,9 +30,6 @@ use crate::{
 /// memory, the position has no sums.
 const MOST_MOVE_SUMS: usize = 7 << 15;
 const MOST_CLASSES: usize = 1 << 15;
-
-/// The sums of the games of a period and a class that played a move.
-type MoveSums = FxHashMap<(Period, Class, BookMove), MoveSum>;
 
 /// The sums of a list, if it gets long enough to have some.
 pub(super) enum ListSums<'a> {
@@ -98,12 +97,65 @@ fn is_played((_, mv): &Item) -> bool {
     *mv != BookMove::NONE && *mv != NAMED
 }
 
-/// Adds up the games of a position.
+/// The games of a period and a class.
+#[derive(Clone, Debug)]
+struct Summed {
+    /// In the order of the moves.
+    moves: Vec<MoveSum>,
+    /// Those with the highest ratings: the sum of both, the date, the id and the move.
+    top: Best<(u32, u32, u32, BookMove)>,
+    /// The newest.
+    recent: Best<(u32, u32, BookMove)>,
+}
+
+impl Default for Summed {
+    fn default() -> Self {
+        Summed {
+            moves: Vec::new(),
+            top: Best::new(TOP),
+            recent: Best::new(RECENT),
+        }
+    }
+}
+
+impl Summed {
+    /// The sum of a move, which is new or not.
+    fn sum_of(&mut self, mv: BookMove) -> &mut MoveSum {
+        let found = self.moves.binary_search_by_key(&mv, |sum| sum.mv);
+        let place = found.unwrap_or_else(|place| {
+            self.moves.insert(place, MoveSum::new(mv));
+            place
+        });
+        &mut self.moves[place]
+    }
+
+    /// The same as it is stored.
+    fn as_class(&self, class: Class) -> ClassSums {
+        let top = self.top.iter().map(|(_, _, id, mv)| (id, mv));
+        let recent = self.recent.iter().map(|(_, id, mv)| (id, mv));
+        let mut games: Vec<Item> = top.chain(recent).collect();
+        games.sort_unstable();
+        games.dedup();
+        let place = |mv| self.moves.binary_search_by_key(&mv, |sum| sum.mv);
+        ClassSums {
+            class,
+            moves: self.moves.clone(),
+            games: games
+                .into_iter()
+                .map(|(id, mv)| (id, place(mv).expect("the games of a class are added up")))
+                .collect(),
+        }
+    }
+}
+
+/// Adds up the games of a position by months.
 pub(super) struct Adder<'a> {
     white_to_move: bool,
     rows: RowReader<'a>,
-    moves: MoveSums,
-    best: FxHashMap<(Period, Class), BestGames>,
+    months: FxHashMap<(Period, Class), Summed>,
+    /// How many sums of moves there are, and how many classes have a game that goes on.
+    move_sums: usize,
+    classes: usize,
 }
 
 impl<'a> Adder<'a> {
@@ -111,8 +163,9 @@ impl<'a> Adder<'a> {
         Adder {
             white_to_move,
             rows: games.row_reader(),
-            moves: FxHashMap::default(),
-            best: FxHashMap::default(),
+            months: FxHashMap::default(),
+            move_sums: 0,
+            classes: 0,
         }
     }
 
@@ -135,148 +188,75 @@ impl<'a> Adder<'a> {
             true => row.white_elo,
             false => row.black_elo,
         };
-        let sum = self.moves.entry((month, class, mv));
-        let sum = sum.or_insert_with(|| MoveSum::new(mv));
+        let summed = self.months.entry((month, class)).or_default();
+        self.move_sums -= summed.moves.len();
+        let sum = summed.sum_of(mv);
         sum.games[row.result_number()] += 1;
         sum.rated += u32::from(rating > 0);
         sum.ratings += u64::from(rating);
         sum.game = id;
+        self.move_sums += summed.moves.len();
         if mv != BookMove::NONE {
-            let game = Ranked {
-                rating_sum: row.rating_sum(),
-                date: date_number(row.date),
-                id,
-                mv,
-            };
-            let best = self.best.entry((month, class)).or_default();
-            best.offer_top(game);
-            best.offer_recent(game);
+            let date = date_number(row.date);
+            self.classes += usize::from(summed.recent.iter().next().is_none());
+            summed.top.offer((row.rating_sum(), date, id, mv));
+            summed.recent.offer((date, id, mv));
         }
     }
 
     fn is_too_large(&self) -> bool {
-        self.moves.len() > MOST_MOVE_SUMS || self.best.len() > MOST_CLASSES
+        self.move_sums > MOST_MOVE_SUMS || self.classes > MOST_CLASSES
     }
 
     /// Appends the entries of all periods.
     fn write(self, subject: Subject, entries: &mut Entries) {
-        let months = Sums::of_months(self.moves, self.best);
-        let years = months.of_longer_periods();
-        let all = years.of_longer_periods();
-        let key = sums_key(subject, Period::All);
-        write_years(&months.years(), entries.begin(&key));
-        for (_, class) in all.classes() {
-            class.write(entries.open_bytes());
+        let months: PeriodSums = self.months.into_iter().collect();
+        let years = of_longer_periods(&months);
+        let all = of_longer_periods(&years);
+        let mut with_months: Vec<YearMonths> = Vec::new();
+        for (period, _) in months.keys() {
+            let Period::Month(year, month) = *period else {
+                continue;
+            };
+            let months = 1 << month;
+            match with_months.last_mut() {
+                Some(last) if last.year == year => last.months |= months,
+                _ => with_months.push(YearMonths { year, months }),
+            }
         }
-        entries.end(key.len());
-        for sums in [years, months] {
-            sums.write_periods(subject, entries);
+        for sums in [all, years, months] {
+            let sums: Vec<((Period, Class), Summed)> = sums.into_iter().collect();
+            for classes in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+                let period = classes[0].0.0;
+                let key = sums_key(subject, period);
+                let value = entries.begin(&key);
+                if period == Period::All {
+                    write_years(&with_months, value);
+                }
+                for ((_, class), summed) in classes {
+                    summed.as_class(*class).write(value);
+                }
+                entries.end(key.len());
+            }
         }
     }
 }
 
 /// The sums of all months, of all years, or of all time.
-struct Sums {
-    /// In ascending order, of moves within each class.
-    moves: Vec<((Period, Class), MoveSum)>,
-    best: BTreeMap<(Period, Class), BestGames>,
-}
+type PeriodSums = BTreeMap<(Period, Class), Summed>;
 
-impl Sums {
-    fn of_months(moves: MoveSums, best: FxHashMap<(Period, Class), BestGames>) -> Sums {
-        let moves = moves.into_iter();
-        let mut moves: Vec<_> = moves
-            .map(|((period, class, _), sum)| ((period, class), sum))
-            .collect();
-        moves.sort_unstable_by_key(|(class, sum)| (*class, sum.mv));
-        Sums {
-            moves,
-            best: best.into_iter().collect(),
+/// The same added up for the next longer periods.
+fn of_longer_periods(sums: &PeriodSums) -> PeriodSums {
+    let mut longer = PeriodSums::new();
+    for ((period, class), part) in sums {
+        let all = longer.entry((period.longer(), *class)).or_default();
+        for sum in &part.moves {
+            all.sum_of(sum.mv).add(sum);
         }
+        all.top.join(&part.top);
+        all.recent.join(&part.recent);
     }
-
-    /// The same added up for the next longer periods.
-    fn of_longer_periods(&self) -> Sums {
-        let mut moves = self.moves.clone();
-        for ((period, _), _) in &mut moves {
-            *period = period.longer();
-        }
-        moves.sort_unstable_by_key(|(class, sum)| (*class, sum.mv));
-        moves.dedup_by(|(class, sum), (before, all)| {
-            let is_same = class == before && sum.mv == all.mv;
-            if is_same {
-                all.add(sum);
-            }
-            is_same
-        });
-        let mut best: BTreeMap<_, BestGames> = BTreeMap::new();
-        for ((period, class), games) in &self.best {
-            let all = best.entry((period.longer(), *class)).or_default();
-            games.top.iter().for_each(|game| all.offer_top(*game));
-            games.recent.iter().for_each(|game| all.offer_recent(*game));
-        }
-        Sums { moves, best }
-    }
-
-    /// The classes of all periods, in order.
-    fn classes(&self) -> impl Iterator<Item = (Period, ClassSums)> {
-        let classes = self.moves.chunk_by(|(a, _), (b, _)| a == b);
-        classes.map(|moves| {
-            let (period, class) = moves[0].0;
-            let moves: Vec<MoveSum> = moves.iter().map(|(_, sum)| *sum).collect();
-            let games = self.best.get(&(period, class));
-            let games = games.map_or_else(Vec::new, BestGames::items);
-            let place = |mv| moves.binary_search_by_key(&mv, |sum| sum.mv);
-            let games = games
-                .into_iter()
-                .map(|(id, mv)| (id, place(mv).expect("the games of a class are added up")))
-                .collect();
-            let sums = ClassSums {
-                class,
-                moves,
-                games,
-            };
-            (period, sums)
-        })
-    }
-
-    /// The years, with the months of each that have games.
-    fn years(&self) -> Vec<YearMonths> {
-        let mut years: Vec<YearMonths> = Vec::new();
-        for ((period, _), _) in &self.moves {
-            let Period::Month(year, month) = *period else {
-                continue;
-            };
-            let months = 1 << month;
-            match years.last_mut() {
-                Some(last) if last.year == year => last.months |= months,
-                _ => years.push(YearMonths { year, months }),
-            }
-        }
-        years
-    }
-
-    /// Appends an entry for each period.
-    fn write_periods(&self, subject: Subject, entries: &mut Entries) {
-        let mut open: Option<(Period, usize)> = None;
-        for (period, class) in self.classes() {
-            if let Some((last, key)) = open
-                && last != period
-            {
-                entries.end(key);
-                open = None;
-            }
-            if open.is_none() {
-                let key = sums_key(subject, period);
-                entries.begin(&key);
-                open = Some((period, key.len()));
-            }
-            class.write(entries.open_bytes());
-        }
-        if let Some((_, key)) = open {
-            entries.end(key);
-        }
-    }
+    longer
 }
 
 #[cfg(test)]

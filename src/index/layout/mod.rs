@@ -39,12 +39,12 @@ pub mod sums;
 pub use self::{
     contents::Contents,
     game::{GameHeader, GamePlace, append_start, split_start, write_game},
-    ids::{GameIds, GameIdsIter, IdReader, LONGEST, TOO_LONG, id_len, write_id},
+    ids::{GameIds, IdReader, LONGEST, TOO_LONG, id_len, write_id},
     rows::{EcoNumber, GameRow, SiteId},
     stats::PositionStats,
     subject::Subject,
 };
-pub(super) use stats::{StatsKeys, joined_stats, parse_moves};
+pub(super) use stats::joined_stats;
 
 use integer_encoding::VarInt;
 

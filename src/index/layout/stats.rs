@@ -29,6 +29,9 @@ const MOVES: &[u8] = b"_moves";
 const WHITE_SCORE: &[u8] = b"_white_score";
 
 impl PositionStats {
+    /// The ends of the keys. A position has all or none.
+    pub(in crate::index) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
+
     /// How many games White won; 0 if the numbers contradict each other.
     pub fn white_wins(&self) -> u64 {
         self.decided(self.white_score)
@@ -121,31 +124,8 @@ pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec
     Some(joined)
 }
 
-/// The keys of a position's statistics.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::index) struct StatsKeys {
-    pub draws: Vec<u8>,
-    pub freq: Vec<u8>,
-    pub moves: Vec<u8>,
-    pub white_score: Vec<u8>,
-}
-
-impl StatsKeys {
-    /// The keys for the position with a Polyglot key.
-    pub(in crate::index) fn new(key: u64) -> StatsKeys {
-        let number = super::position_key(key);
-        let key_of = |name| [&number[..], name].concat();
-        StatsKeys {
-            draws: key_of(DRAWS),
-            freq: key_of(FREQ),
-            moves: key_of(MOVES),
-            white_score: key_of(WHITE_SCORE),
-        }
-    }
-}
-
 /// Reads the value that lists moves; `None` if it is malformed.
-pub(in crate::index) fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
+fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
     let mut moves = Vec::new();
     while !value.is_empty() {
         let comma = memchr::memchr(b',', value)?;

@@ -1,71 +1,24 @@
-//! Asking several indexes as one.
+//! Answering questions about positions.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    answer::{About, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, PlayerScore},
+    answer::{Answer, GameList, MonthCount, PlayedGame, PlayedMove, PlayerScore},
     count::{Counted, Rank, count_games, subject_of},
     line::Line,
     performance::performance,
-    query::{Filters, Page, Query, View},
+    query::{Page, Query, View},
     ranked::Ranked,
     source_filter::SourceFilters,
-    sources::Sources,
+    sources::Explorer,
     tally::{MoveTally, Results},
-    unknown_name::UnknownName,
 };
-use crate::{
-    error::Result,
-    index::{GameHeader, layout::Subject},
-    openings,
-    position::{BookMove, Variant},
-    task,
-};
-
-/// Answers questions about positions from one or several indexes. Any number of threads may ask at the same time.
-///
-/// An open explorer holds 32 bytes of each game in memory, and some names.
-pub struct Explorer {
-    sources: Sources,
-}
-
-impl fmt::Debug for Explorer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.sources.iter().map(|source| &*source.name).collect();
-        f.debug_struct("Explorer").field("sources", &names).finish()
-    }
-}
+use crate::{error::Result, index::layout::Subject, openings, position::BookMove, task};
 
 impl Explorer {
-    /// Opens indexes under names. Their games are numbered on from one to the next.
-    ///
-    /// # Errors
-    ///
-    /// A directory that is no index, one that was made without the explorer's data, or a damaged one.
-    pub fn open(sources: impl IntoIterator<Item = (String, PathBuf)>) -> Result<Explorer> {
-        Ok(Explorer {
-            sources: Sources::open(sources)?,
-        })
-    }
-
-    /// What there is.
-    pub fn about(&self) -> About {
-        self.sources.about()
-    }
-
-    /// The variant of the games, if all sources have a single one and the same.
-    pub fn variant(&self) -> Option<Variant> {
-        self.sources.variant()
-    }
-
-    /// A number that is another one when the sources have been made again, changed or renamed.
-    pub fn identity(&self) -> u64 {
-        self.sources.identity()
-    }
-
     /// Answers a question.
     ///
     /// # Errors
@@ -77,7 +30,7 @@ impl Explorer {
 
     fn answer_to(&self, query: &Query) -> Result<Answer> {
         task::fault("answer");
-        self.sources.check(&query.filters)?;
+        self.check(&query.filters)?;
         let filters = SourceFilters::new(&self.sources, &query.filters)?;
         let is_long = query.transpositions && filters.ask_long(subject_of(&query.line))?;
         let mut counted = Counted::new(&filters, query)?;
@@ -154,70 +107,9 @@ impl Explorer {
     }
 
     fn ranked<'a>(&'a self, query: &'a Query, page: &Page) -> Result<Ranked<'a>> {
-        self.sources.check(&query.filters)?;
+        self.check(&query.filters)?;
         let filters = SourceFilters::new(&self.sources, &query.filters)?;
         Ranked::new(filters, query, page)
-    }
-
-    /// The first name of some filters that no game has, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// A damaged index.
-    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
-        UnknownName::of(&self.sources, filters)
-    }
-
-    /// What the index says of a game, by its number.
-    ///
-    /// # Errors
-    ///
-    /// A number that no game has, or a damaged index.
-    pub fn header(&self, number: u64) -> Result<GameHeader> {
-        let (source, id) = self.sources.place(number)?;
-        source.index.header(id)
-    }
-
-    /// The number of the game with an id: its id at Lichess, or its number with leading zeros.
-    ///
-    /// # Errors
-    ///
-    /// A damaged index.
-    pub fn find(&self, id: &str) -> Result<Option<u64>> {
-        self.sources.find(id)
-    }
-
-    /// What is known of a game, by its number.
-    ///
-    /// # Errors
-    ///
-    /// A number that no game has, or a damaged index.
-    pub fn game(&self, number: u64) -> Result<GameInfo> {
-        self.sources.info(number, View::Lichess)
-    }
-
-    /// The PGN text of a game, byte for byte, by its number.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Index::text`](crate::index::Index::text).
-    pub fn text(&self, number: u64) -> Result<Vec<u8>> {
-        self.text_while(number, &|| true)
-    }
-
-    /// The same as long as `goes_on` says so.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Index::text_while`](crate::index::Index::text_while).
-    pub fn text_while(&self, number: u64, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
-        let (source, id) = self.sources.place(number)?;
-        source.index.text_while(id, goes_on)
-    }
-
-    /// How many games all sources have.
-    pub fn game_count(&self) -> u64 {
-        self.sources.game_count()
     }
 
     fn played_move(
@@ -231,7 +123,7 @@ impl Explorer {
         let next = position_after(&query.line, mv);
         let results = tally.results;
         let game = match results.games() {
-            1 => Some(self.sources.info(tally.game, query.view)?),
+            1 => Some(self.info(tally.game, query.view)?),
             _ => None,
         };
         let of_player = query.view == View::Player;
@@ -260,7 +152,7 @@ impl Explorer {
             .map(|(number, mv)| {
                 Ok(PlayedGame {
                     uci: (mv != BookMove::NONE).then(|| mv.to_string()),
-                    game: self.sources.info(number, query.view)?,
+                    game: self.info(number, query.view)?,
                 })
             })
             .collect()
