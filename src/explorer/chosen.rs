@@ -7,10 +7,7 @@ use rayon::prelude::*;
 use super::{source::Source, source_filter::SourceFilter};
 use crate::{
     error::Result,
-    index::{
-        explored::{ListPart, StoredList},
-        layout::played::List,
-    },
+    index::{explored::StoredPart, layout::played::List},
     position::BookMove,
 };
 
@@ -37,19 +34,20 @@ pub(super) struct Chosen<'a> {
 pub(super) fn fold_chosen<T: Send>(
     source: &Source,
     filter: &SourceFilter<'_>,
-    list: &StoredList,
+    stored: &[StoredPart],
     begin: impl Fn() -> T + Sync,
     add: impl Fn(&mut T, Chosen<'_>) + Sync,
     mut join: impl FnMut(T),
 ) -> Result<()> {
-    let parts = source.index.parts(list)?;
+    let parts = stored.iter().map(|part| part.list(&source.index));
+    let parts = parts.collect::<Result<Vec<List<'_>>>>()?;
     let add_part = |(mut sum, mut room): (T, Room), number: usize| {
         let part = &parts[number];
-        let end = parts.get(number + 1).map_or(Some(u32::MAX), first_id);
-        let known = end.and_then(|end| room.choose(filter, &part.list, end));
-        let games = known.ok_or_else(|| source.index.malformed_part(part))?;
+        let end = parts.get(number + 1).map_or(Some(u32::MAX), List::first_id);
+        let known = end.and_then(|end| room.choose(filter, part, end));
+        let games = known.ok_or_else(|| source.index.malformed(&stored[number].key))?;
         if !games.is_empty() {
-            let moves = &part.list.moves().collect::<Vec<BookMove>>();
+            let moves = &part.moves().collect::<Vec<BookMove>>();
             add(&mut sum, Chosen { moves, games });
         }
         Ok((sum, room))
@@ -71,11 +69,6 @@ pub(super) fn fold_chosen<T: Send>(
         join(sum?.0);
     }
     Ok(())
-}
-
-/// The first id of a part; `None` if it is malformed.
-fn first_id(part: &ListPart<'_>) -> Option<u32> {
-    part.list.first_id()
 }
 
 /// What is used again from one part to the next.

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     index::{
         Index,
-        explored::{ListPlace, NameReader, StoredList},
+        explored::{ListPlace, NameReader, StoredPart},
         layout::{Contents, Subject, rows::ROWS},
     },
     pgn::{NameMatch, folded},
@@ -101,7 +101,7 @@ impl Source {
     }
 
     /// The list of a subject at its place.
-    pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<StoredList> {
+    pub(super) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
         self.index.list(subject, place)
     }
 
@@ -114,10 +114,8 @@ impl Source {
     pub(super) fn list_length(&self, subject: Subject) -> Result<u64> {
         match self.place(subject)? {
             ListPlace::Apart(apart) => Ok(apart.items),
-            ListPlace::InPage(list) => {
-                let parts = self.index.parts(&list)?;
-                Ok(parts.iter().map(|part| part.list.len as u64).sum())
-            }
+            ListPlace::InPage(Some(part)) => Ok(part.list(&self.index)?.len as u64),
+            ListPlace::InPage(None) => Ok(0),
         }
     }
 

@@ -270,7 +270,7 @@ impl Index {
         self.parsed(key, parse)?.ok_or_else(|| self.malformed(key))
     }
 
-    pub(super) fn malformed(&self, key: &[u8]) -> Error {
+    pub(crate) fn malformed(&self, key: &[u8]) -> Error {
         let key = key.escape_ascii();
         Error::damaged(
             &self.path,

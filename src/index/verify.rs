@@ -435,9 +435,8 @@ impl Check<'_> {
         let (mut entries, mut least, mut left) = (0, 0, apart.items);
         while left > 0 {
             let key = layout::chunk_key(subject, entries as u32);
-            let (_, chunk, start) = self.index.chunk(subject, entries as u32, left)?;
-            let items = List::parse(&chunk[start..]);
-            match items.and_then(|list| self.items(&list, least, contents)) {
+            let chunk = self.index.chunk(subject, entries as u32, left)?;
+            match self.items(&chunk.list(self.index)?, least, contents) {
                 Some(next) => least = next,
                 None => {
                     self.found.fault("is malformed", &key);

@@ -11,7 +11,7 @@ mod sums;
 pub(crate) use self::{
     best::Best,
     games::{ExploredGames, GameFacts},
-    read::{ListPart, ListPlace, NameReader, StoredList},
+    read::{ListPlace, NameReader, StoredPart},
     record::Played,
 };
 pub(super) use self::{

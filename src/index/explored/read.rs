@@ -77,16 +77,16 @@ impl Index {
     }
 
     /// The list of a subject at its place.
-    pub(crate) fn list(&self, subject: Subject, place: ListPlace) -> Result<StoredList> {
+    pub(crate) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
         match place {
-            ListPlace::InPage(list) => Ok(list),
+            ListPlace::InPage(list) => Ok(list.into_iter().collect()),
             ListPlace::Apart(apart) => self.chunks(subject, apart),
         }
     }
 
     /// Where the list of a subject is.
     pub(crate) fn find_list(&self, paging: Paging, subject: Subject) -> Result<ListPlace> {
-        let nowhere = ListPlace::InPage(StoredList::default());
+        let nowhere = ListPlace::InPage(None);
         let key = page_key(paging.last_of(subject));
         let Some(page) = self.value(&key)? else {
             return Ok(nowhere);
@@ -100,22 +100,23 @@ impl Index {
         }
         // Both are stretches of the page.
         let start = list.start_in(&page);
-        Ok(ListPlace::InPage(StoredList {
-            parts: vec![(key, page, start)],
-        }))
+        Ok(ListPlace::InPage(Some(StoredPart {
+            key,
+            value: page,
+            start,
+        })))
     }
 
     /// A list in chunks.
-    fn chunks(&self, subject: Subject, apart: Apart) -> Result<StoredList> {
+    fn chunks(&self, subject: Subject, apart: Apart) -> Result<Vec<StoredPart>> {
         let chunks = apart.items.div_ceil(CHUNK as u64);
         let chunks = u32::try_from(chunks).map_err(|_| self.malformed(&chunk_key(subject, 0)))?;
-        let parts = (0..chunks).map(|number| {
-            let items = apart.items - u64::from(number) * CHUNK as u64;
-            self.chunk(subject, number, items)
-        });
-        Ok(StoredList {
-            parts: parts.collect::<Result<_>>()?,
-        })
+        (0..chunks)
+            .map(|number| {
+                let items = apart.items - u64::from(number) * CHUNK as u64;
+                self.chunk(subject, number, items)
+            })
+            .collect()
     }
 
     /// A chunk of a list, if it and those after it have this many items.
@@ -130,9 +131,11 @@ impl Index {
         let another_follows = u8::from(items > CHUNK as u64);
         let expected = items.min(CHUNK as u64) as usize;
         match List::parse(chunk.get(1..).unwrap_or_default()) {
-            Some(list) if list.len == expected && chunk[0] == another_follows => {
-                Ok((key, chunk, 1))
-            }
+            Some(list) if list.len == expected && chunk[0] == another_follows => Ok(StoredPart {
+                key,
+                value: chunk,
+                start: 1,
+            }),
             _ => Err(self.malformed(&key)),
         }
     }
@@ -164,30 +167,13 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// The parts of a list.
-    pub(crate) fn parts<'a>(&self, list: &'a StoredList) -> Result<Vec<ListPart<'a>>> {
-        let parts = list.parts.iter().map(|(key, value, start)| {
-            List::parse(&value[*start..])
-                .filter(|list| list.len > 0)
-                .map(|list| ListPart { list, key })
-                .ok_or_else(|| self.malformed(key))
-        });
-        parts.collect()
-    }
-
-    /// That a part of a list is malformed.
-    pub(crate) fn malformed_part(&self, part: &ListPart<'_>) -> Error {
-        self.malformed(part.key)
-    }
-
     /// The ids of a list, ascending.
     pub(crate) fn listed(&self, paging: Paging, subject: Subject) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
-        let list = self.list(subject, self.find_list(paging, subject)?)?;
-        for part in self.parts(&list)? {
-            part.list
+        for part in self.list(subject, self.find_list(paging, subject)?)? {
+            part.list(self)?
                 .for_each(|id, _| ids.push(id))
-                .ok_or_else(|| self.malformed_part(&part))?;
+                .ok_or_else(|| self.malformed(&part.key))?;
         }
         ids.sort_unstable();
         Ok(ids)
@@ -247,24 +233,25 @@ impl NameReader {
 #[derive(Debug)]
 pub(crate) enum ListPlace {
     /// In a page, or nowhere.
-    InPage(StoredList),
+    InPage(Option<StoredPart>),
     /// In chunks.
     Apart(Apart),
 }
 
-/// The bytes of a list, in parts: its page, or its chunks.
-#[derive(Default, Debug)]
-pub(crate) struct StoredList {
-    parts: Vec<StoredPart>,
+/// The bytes of a list, or of a part of it: a page, or a chunk.
+#[derive(Debug)]
+pub(crate) struct StoredPart {
+    pub key: Vec<u8>,
+    value: Vec<u8>,
+    /// Where the list begins in the value.
+    start: usize,
 }
 
-/// The key of a part, its value, and where the list begins in that.
-pub(in crate::index) type StoredPart = (Vec<u8>, Vec<u8>, usize);
-
-/// A part of a list, read where it is stored.
-#[derive(Debug)]
-pub(crate) struct ListPart<'a> {
-    /// Not empty.
-    pub list: List<'a>,
-    key: &'a [u8],
+impl StoredPart {
+    /// The items, of which there are some.
+    pub(crate) fn list(&self, index: &Index) -> Result<List<'_>> {
+        List::parse(&self.value[self.start..])
+            .filter(|list| list.len > 0)
+            .ok_or_else(|| index.malformed(&self.key))
+    }
 }

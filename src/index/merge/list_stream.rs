@@ -95,12 +95,14 @@ impl<'p> ListStream<'p> {
         };
         let mut least = 0;
         let Some(apart) = next.apart else {
-            return self.pass_records(next.subject, &self.page[next.list], &mut least, &mut f);
+            let list = List::parse(&self.page[next.list]);
+            let list = list.ok_or_else(|| self.index.malformed(START))?;
+            return self.pass_records(next.subject, list, &mut least, &mut f);
         };
         let chunks = 0..u32::try_from(chunk_count(apart)).unwrap_or(u32::MAX);
         for (number, left) in chunks.zip((0..=apart.items).rev().step_by(CHUNK)) {
-            let (_, chunk, start) = self.index.chunk(next.subject, number, left)?;
-            self.pass_records(next.subject, &chunk[start..], &mut least, &mut f)?;
+            let chunk = self.index.chunk(next.subject, number, left)?;
+            self.pass_records(next.subject, chunk.list(self.index)?, &mut least, &mut f)?;
         }
         Ok(())
     }
@@ -109,12 +111,11 @@ impl<'p> ListStream<'p> {
     fn pass_records(
         &self,
         subject: Subject,
-        list: &[u8],
+        list: List<'_>,
         least: &mut u64,
         f: &mut impl FnMut(Played) -> Result<()>,
     ) -> Result<()> {
         let malformed = || self.index.malformed(START);
-        let list = List::parse(list).ok_or_else(malformed)?;
         let are_names = list.moves().all(|mv| mv == NAMED);
         if are_names && !self.keeps_names {
             return Ok(());
