@@ -136,8 +136,6 @@ struct EntryMaker {
     /// Where its value begins, and how many bytes of it are not held.
     value_start: usize,
     not_held: usize,
-    /// Lists of moves to be used again.
-    spare: Vec<Vec<BookMove>>,
 }
 
 impl EntryMaker {
@@ -154,7 +152,6 @@ impl EntryMaker {
             first_posting: 0,
             value_start: 0,
             not_held: 0,
-            spare: Vec::new(),
         }
     }
 
@@ -181,10 +178,8 @@ impl EntryMaker {
     /// Writes the statistics that are due before the present number.
     fn release(&mut self) {
         let due = |waiting: &mut Waiting| waiting.is_due_before(self.number.digits());
-        while let Some(mut waiting) = self.made.waiting.pop_if(due) {
+        while let Some(waiting) = self.made.waiting.pop_if(due) {
             waiting.write(&mut self.made.entries);
-            waiting.stats.moves.clear();
-            self.spare.push(waiting.stats.moves);
         }
     }
 
@@ -242,19 +237,13 @@ impl EntryMaker {
             };
             self.made.entries.end_long(key_len, value);
         }
-        if !self.with_stats {
-            self.stats = PositionStats::default();
-            return;
+        let mut stats = std::mem::take(&mut self.stats);
+        if self.with_stats {
+            stats.moves.sort_unstable();
+            self.made.waiting.push(Waiting {
+                number: self.number,
+                stats,
+            });
         }
-        let next = PositionStats {
-            moves: self.spare.pop().unwrap_or_default(),
-            ..PositionStats::default()
-        };
-        let mut stats = std::mem::replace(&mut self.stats, next);
-        stats.moves.sort_unstable();
-        self.made.waiting.push(Waiting {
-            number: self.number,
-            stats,
-        });
     }
 }

@@ -30,12 +30,7 @@ impl Contents {
     /// The value that says so.
     pub fn write(&self) -> Vec<u8> {
         let bits = self.paging.bits();
-        let Contents {
-            positions,
-            items,
-            names,
-            ..
-        } = self;
+        let (positions, items, names) = (self.positions, self.items, self.names);
         format!("{VERSION}|{bits}|{positions}|{items}|{names}").into_bytes()
     }
 

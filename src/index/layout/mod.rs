@@ -49,6 +49,7 @@ pub(super) use stats::joined_stats;
 use integer_encoding::VarInt;
 
 use self::sums::Period;
+use super::leveldb::put_varint;
 
 /// How many games the input has.
 pub const TOTAL_GAMES: &[u8] = b"total_game_count";
@@ -209,18 +210,7 @@ fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends a number in as many groups of seven bits as it needs, the lowest first.
-#[inline]
-fn put_varint(out: &mut Vec<u8>, number: u64) {
-    if number < 0x80 {
-        return out.push(number as u8);
-    }
-    let mut bytes = [0; 10];
-    let len = number.encode_var(&mut bytes);
-    out.extend_from_slice(&bytes[..len]);
-}
-
-/// Takes such a number off the front.
+/// Takes a number off the front that [`put_varint`] put there.
 #[inline]
 fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     let (number, len) = u64::decode_var(rest)?;

@@ -7,7 +7,7 @@ const MAX_VARINT: usize = 10;
 
 /// Appends a number, seven bits a byte, the lowest first.
 #[inline]
-pub(super) fn put_varint(out: &mut Vec<u8>, number: u64) {
+pub(in crate::index) fn put_varint(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
         return out.push(number as u8);
     }

@@ -25,6 +25,7 @@ mod tests;
 
 pub(super) use self::{
     builder::TableBuilder,
+    coding::put_varint,
     cursor::{DatabaseCursor, TableValue},
     database::{Database, is_file_of_database},
     long::StoredValue,
