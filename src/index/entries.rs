@@ -1,22 +1,8 @@
 //! Entries on their way into tables.
 
-use std::{
-    io,
-    ops::Range,
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::{io, ops::Range, path::Path};
 
-use super::leveldb::StoredValue;
-use crate::{error::Result, sort::ByteRun, task};
-
-/// Values of entries, in a temporary file.
-pub(super) type SpillFile = Arc<Mutex<ByteRun>>;
-
-/// A file for values in a directory, which is made when there are some.
-pub(super) fn spill_file(temp_dir: &Path) -> SpillFile {
-    Arc::new(Mutex::new(ByteRun::new(0, temp_dir.to_owned())))
-}
+use crate::{error::Result, sort::ByteRun};
 
 /// Entries in the order of their keys, joined in one buffer.
 #[derive(Default, Debug)]
@@ -24,57 +10,30 @@ pub(super) struct Entries {
     bytes: Vec<u8>,
     /// The ends of each key and of its value.
     ends: Vec<(usize, usize)>,
-    /// The values that are too long to be held, by the numbers of their entries.
-    long_values: Vec<(usize, LongValue)>,
-    /// Values that were spilled.
-    spilled: Option<SpillFile>,
+    /// The values that are too long to be held, by the numbers of their entries, and the temporary file that has them.
+    spilled: Vec<(usize, SpilledValue)>,
+    file: Option<ByteRun>,
+    /// Where the value begins in the file that is being appended, if some of it is there.
+    open: Option<u64>,
 }
 
-/// A value that is read again when it is written: the ids of a position that has very many, or a spilled value.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct LongValue {
-    /// Where they are.
-    pub ids: LongIds,
-    /// How many bytes the value has.
-    pub len: usize,
-}
-
-/// Where many ids are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum LongIds {
-    /// In the postings of a position.
-    Postings { shard: usize, range: Range<usize> },
-    /// In the indexes that are merged.
-    Stored(Vec<StoredIds>),
-    /// From a place on among the spilled values of the entries, which are not ids.
-    Spilled(u64),
-}
-
-/// Some of the ids of a merged position.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum StoredIds {
-    /// As they are to be written.
-    Held(Vec<u8>),
-    /// A value of an input, by its number.
-    Long(usize, StoredValue),
-}
-
-/// Reads ids again that were too many to be held.
-pub(super) trait ReadIds: Sync {
-    /// Hands the bytes of a value to `out`, in parts.
-    fn read_ids(
-        &self,
-        ids: &LongIds,
-        out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()>;
+/// A value in the temporary file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct SpilledValue {
+    place: u64,
+    /// How many bytes it has.
+    pub len: u64,
 }
 
 /// The value of an entry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value<'a> {
-    Bytes(&'a [u8]),
-    Long(&'a LongValue),
+    Held(&'a [u8]),
+    Spilled(SpilledValue),
 }
+
+/// How many bytes of a spilled value are read at once.
+const PART: usize = 1 << 16;
 
 impl Entries {
     pub(super) fn len(&self) -> usize {
@@ -86,38 +45,29 @@ impl Entries {
         self.bytes.len()
     }
 
-    /// Adds an entry whose value is not held.
-    pub(super) fn push_long(&mut self, key: &[u8], value: LongValue) {
-        self.begin(key);
-        self.end_long(key.len(), value);
-    }
-
-    /// Adds an entry after all others, whose value goes to a file, the same for all of the entries.
-    pub(super) fn push_spilled(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        file: &SpillFile,
-    ) -> Result<()> {
-        self.spilled.get_or_insert_with(|| Arc::clone(file));
-        let place = {
-            let mut file = task::lock(file);
-            file.append(value)?;
-            file.len() - value.len() as u64
-        };
-        let (ids, len) = (LongIds::Spilled(place), value.len());
-        self.push_long(key, LongValue { ids, len });
+    /// Calls `f` with the parts of a spilled value.
+    pub(super) fn read_spilled(
+        &self,
+        value: SpilledValue,
+        mut f: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let file = self.file.as_ref().expect("a spilled value is in the file");
+        let mut reader = file.reader(value.place);
+        let mut left = value.len;
+        while left > 0 {
+            let mut part = vec![0; left.min(PART as u64) as usize];
+            reader.read_exact(&mut part).map_err(io::Error::other)?;
+            f(&part)?;
+            left -= part.len() as u64;
+        }
         Ok(())
     }
 
-    /// A value that was spilled; `None` if it is another.
-    pub(super) fn spilled_value(&self, value: &LongValue) -> Result<Option<Vec<u8>>> {
-        let (LongIds::Spilled(place), Some(file)) = (&value.ids, &self.spilled) else {
-            return Ok(None);
-        };
-        let mut bytes = vec![0; value.len];
-        task::lock(file).reader(*place).read_exact(&mut bytes)?;
-        Ok(Some(bytes))
+    /// Adds an entry after all others, whose value goes to a file in a directory.
+    pub(super) fn push_spilled(&mut self, key: &[u8], value: &[u8], temp_dir: &Path) -> Result<()> {
+        self.begin(key).extend_from_slice(value);
+        self.spill(key.len(), temp_dir)?;
+        self.end_long(key.len(), temp_dir)
     }
 
     /// Adds an entry after all others.
@@ -146,11 +96,38 @@ impl Entries {
         self.ends.push((key_end, self.bytes.len()));
     }
 
-    /// Ends an entry whose value is not held.
-    pub(super) fn end_long(&mut self, key_len: usize, value: LongValue) {
-        self.bytes.truncate(self.value_end() + key_len);
+    /// Moves what there is of the value that is being appended to a file in a directory.
+    pub(super) fn spill(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
+        let start = self.value_end() + key_len;
+        let file = &mut self.file;
+        let file = file.get_or_insert_with(|| ByteRun::new(0, temp_dir.to_owned()));
+        self.open.get_or_insert(file.len());
+        file.append(&self.bytes[start..])?;
+        self.bytes.truncate(start);
+        Ok(())
+    }
+
+    /// Ends an entry some of whose value may have been spilled.
+    #[inline]
+    pub(super) fn end_long(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
+        if self.open.is_some() {
+            self.spill(key_len, temp_dir)?;
+        }
+        if let (Some(place), Some(file)) = (self.open.take(), &self.file) {
+            let len = file.len() - place;
+            self.spilled.push((self.len(), SpilledValue { place, len }));
+        }
         self.end(key_len);
-        self.long_values.push((self.ends.len() - 1, value));
+        Ok(())
+    }
+
+    /// Adds an entry that says it has a spilled value of some length.
+    #[cfg(test)]
+    pub(super) fn claim_spilled(&mut self, key: &[u8], len: u64) {
+        self.spilled
+            .push((self.len(), SpilledValue { place: 0, len }));
+        self.begin(key);
+        self.end(key.len());
     }
 
     /// Where the value of the last entry ends.
@@ -168,21 +145,18 @@ impl Entries {
     #[inline]
     pub(super) fn value(&self, number: usize) -> Value<'_> {
         let (key_end, value_end) = self.ends[number];
-        let long = || {
-            let at = self.long_values.binary_search_by_key(&number, |(n, _)| *n);
-            at.ok().map(|at| Value::Long(&self.long_values[at].1))
-        };
-        let held = Value::Bytes(&self.bytes[key_end..value_end]);
-        if self.long_values.is_empty() {
-            return held;
+        if !self.spilled.is_empty()
+            && let Ok(at) = self.spilled.binary_search_by_key(&number, |(n, _)| *n)
+        {
+            return Value::Spilled(self.spilled[at].1);
         }
-        long().unwrap_or(held)
+        Value::Held(&self.bytes[key_end..value_end])
     }
 
     /// The first of some entries with which their keys and values have `size` bytes together, or else how
     /// many bytes all of them have.
     pub(super) fn reach(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
-        if self.long_values.is_empty() {
+        if self.spilled.is_empty() {
             // The ends add up the lengths already.
             let start = self.start(some.start);
             let ends = &self.ends[some.clone()];
@@ -195,8 +169,8 @@ impl Entries {
         let mut sum = 0;
         for number in some {
             sum += match self.value(number) {
-                Value::Bytes(value) => value.len(),
-                Value::Long(long) => long.len,
+                Value::Held(value) => value.len(),
+                Value::Spilled(value) => value.len as usize,
             } + self.key(number).len();
             if sum >= size {
                 return Ok(number);
@@ -220,25 +194,30 @@ mod tests {
 
     #[test]
     fn entries_come_back() {
-        let long = LongValue {
-            ids: LongIds::Postings {
-                shard: 7,
-                range: 3..12,
-            },
-            len: 1000,
-        };
         let mut entries = Entries::default();
         entries.push(b"a", b"1");
-        entries.begin(b"bb").extend_from_slice(b"dropped");
-        entries.end_long(2, long.clone());
+        let dir = std::env::temp_dir();
+        entries.begin(b"bb").extend_from_slice(&[b'x'; 700]);
+        entries.spill(2, &dir).unwrap();
+        entries.open_bytes().extend_from_slice(&[b'y'; 300]);
+        entries.end_long(2, &dir).unwrap();
         entries.push(b"c", b"");
         assert_eq!(entries.len(), 3);
         assert_eq!(entries.held(), 5);
         let keys: Vec<_> = (0..3).map(|n| entries.key(n)).collect();
         assert_eq!(keys, [&b"a"[..], b"bb", b"c"]);
-        assert_eq!(entries.value(0), Value::Bytes(b"1"));
-        assert_eq!(entries.value(1), Value::Long(&long));
-        assert_eq!(entries.value(2), Value::Bytes(b""));
+        assert_eq!(entries.value(0), Value::Held(b"1"));
+        assert_eq!(entries.value(2), Value::Held(b""));
+        let Value::Spilled(value) = entries.value(1) else {
+            panic!("it was spilled");
+        };
+        let mut read = Vec::new();
+        let mut take = |part: &[u8]| {
+            read.extend_from_slice(part);
+            Ok(())
+        };
+        entries.read_spilled(value, &mut take).unwrap();
+        assert_eq!(read, [[b'x'; 700].as_slice(), &[b'y'; 300]].concat());
         assert_eq!(entries.reach(0..3, 2), Ok(0));
         assert_eq!(entries.reach(0..3, 1000), Ok(1));
         assert_eq!(entries.reach(1..3, 1003), Ok(2));

@@ -4,7 +4,7 @@
 //! before `game_1_data`. Ids with the same number of digits are in order already, so leaving means
 //! merging at most ten sequences, and only the places where these begin need be known.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{entries::Entries, layout};
 use crate::{
@@ -34,6 +34,11 @@ impl GameRecords {
     /// How many records there are.
     pub(crate) fn len(&self) -> u64 {
         self.count
+    }
+
+    /// Where records are spilled.
+    pub(super) fn temp_dir(&self) -> &Path {
+        self.run.temp_dir()
     }
 
     /// Takes the records of the next ids, joined, and the length of each. A record may have a

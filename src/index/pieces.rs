@@ -1,6 +1,6 @@
 //! Sorted records in pieces that are made into entries in parallel.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use crate::{
     error::Result,
@@ -43,53 +43,36 @@ fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with the records of a shard from the one numbered `start` on.
-pub(super) fn scan<R: Record>(
-    records: &Sealed<R>,
-    shard: usize,
-    start: usize,
-    mut f: impl FnMut(R) -> ControlFlow<()>,
-) -> Result<()> {
-    let len = len_of(records, shard);
-    let mut buffer = Vec::new();
-    for from in (start..len).step_by(READ) {
-        let some = records.range(shard, from..len.min(from + READ), &mut buffer)?;
-        if some.iter().any(|record| f(*record).is_break()) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Calls `f` with the numbers and the records of the groups whose first record lies in a piece, which may go on after
-/// it. Returns the number after the last of them.
+/// Calls `f` with the records of the groups whose first record lies in a piece, which may go on after it.
 pub(super) fn scan_groups<R: Record, G: PartialEq>(
     records: &Sealed<R>,
     piece: &Piece,
     group_of: impl Fn(R) -> G,
-    mut f: impl FnMut(usize, R) -> Result<()>,
-) -> Result<usize> {
+    mut f: impl FnMut(R) -> Result<()>,
+) -> Result<()> {
     // The record before says whether the first group began earlier.
-    let mut number = piece.range.start.saturating_sub(1);
+    let first = piece.range.start.saturating_sub(1);
+    let len = len_of(records, piece.shard);
     let (mut earlier, mut present) = (None, None);
-    let mut passed = Ok(());
-    scan(records, piece.shard, number, |record| {
-        let group = Some(group_of(record));
-        if number < piece.range.start {
-            earlier = group;
-        } else if group != earlier {
-            if group != present && number >= piece.range.end {
-                return ControlFlow::Break(());
+    let mut buffer = Vec::new();
+    for from in (first..len).step_by(READ) {
+        let some = records.range(piece.shard, from..len.min(from + READ), &mut buffer)?;
+        for (number, record) in (from..).zip(some) {
+            let group = Some(group_of(*record));
+            if number < piece.range.start {
+                earlier = group;
+            } else if group != earlier {
+                if group != present && number >= piece.range.end {
+                    return Ok(());
+                }
+                present = group;
+                f(*record)?;
             }
-            present = group;
-            passed = f(number, record);
+            // A group that began earlier may go on for long.
+            if present.is_none() && number + 1 >= piece.range.end {
+                return Ok(());
+            }
         }
-        number += 1;
-        // A group that began earlier may go on for long.
-        match passed.is_err() || (present.is_none() && number >= piece.range.end) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    })?;
-    passed.map(|()| number)
+    }
+    Ok(())
 }

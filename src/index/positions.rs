@@ -6,23 +6,20 @@
 //! The statistics of a position sort after all numbers that begin with its digits, so they are kept
 //! on a stack until these have passed. The stack is handed on when a piece ends.
 
-use std::{io, ops::ControlFlow};
+use std::path::Path;
 
 use shakmaty::Color;
 
 use super::{
-    entries::{Entries, LongIds, LongValue, ReadIds},
+    entries::Entries,
     layout::{self, PositionStats},
-    pieces::{Piece, scan, scan_groups},
+    pieces::{Piece, scan_groups},
     posting::Posting,
     waves::Made,
 };
 use crate::{error::Result, position::BookMove, sort::Sealed, task};
 
-/// How many bytes of a long value are written at once.
-const PART: usize = 1 << 16;
-
-/// The ids of a position are not held past this many bytes: another game takes up to 11.
+/// The ids of a position are spilled past this many bytes.
 const LONGEST_HELD: usize = 4 << 20;
 
 /// Statistics of a position, kept until all numbers that begin with its key's digits have passed.
@@ -73,58 +70,25 @@ pub(super) fn position_entries(
     piece: &Piece,
     postings: &Sealed<Posting>,
     with_stats: bool,
+    temp_dir: &Path,
 ) -> Result<Made> {
     task::fault("write positions");
-    let mut maker = EntryMaker::new(piece.shard, with_stats);
-    let end = scan_groups(postings, piece, Posting::position, |at, posting| {
+    let mut maker = EntryMaker::new(with_stats, temp_dir);
+    scan_groups(postings, piece, Posting::position, |posting| {
         if !maker.is_at(posting) {
-            maker.begin(posting, at);
+            maker.begin(posting)?;
         }
-        maker.add(posting);
-        Ok(())
+        maker.add(posting)
     })?;
-    maker.end(end);
+    maker.end()?;
     maker.made.steps = maker.made.postings;
     Ok(maker.made)
 }
 
-impl ReadIds for Sealed<Posting> {
-    fn read_ids(
-        &self,
-        ids: &LongIds,
-        out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let LongIds::Postings { shard, range } = ids else {
-            unreachable!("these ids are made of postings");
-        };
-        let mut left = range.len();
-        let mut last_id = None;
-        let mut part = Vec::new();
-        let mut written = Ok(());
-        scan(self, *shard, range.start, |posting| {
-            if left == 0 || written.is_err() {
-                return ControlFlow::Break(());
-            }
-            left -= 1;
-            if last_id != Some(posting.id()) {
-                last_id = Some(posting.id());
-                layout::write_id(&mut part, posting.id());
-            }
-            if part.len() >= PART {
-                written = out(&part);
-                part.clear();
-            }
-            ControlFlow::Continue(())
-        })
-        .map_err(io::Error::other)?;
-        written.and_then(|()| out(&part))
-    }
-}
-
 /// Makes entries of postings that come in order.
-struct EntryMaker {
-    shard: usize,
+struct EntryMaker<'a> {
     with_stats: bool,
+    temp_dir: &'a Path,
     made: Made,
     has_begun: bool,
     /// The position whose postings are coming.
@@ -132,26 +96,22 @@ struct EntryMaker {
     number: Number,
     stats: PositionStats,
     last_id: Option<u32>,
-    first_posting: usize,
-    /// Where its value begins, and how many bytes of it are not held.
+    /// Where its value begins.
     value_start: usize,
-    not_held: usize,
 }
 
-impl EntryMaker {
-    fn new(shard: usize, with_stats: bool) -> EntryMaker {
+impl EntryMaker<'_> {
+    fn new(with_stats: bool, temp_dir: &Path) -> EntryMaker<'_> {
         EntryMaker {
-            shard,
             with_stats,
+            temp_dir,
             made: Made::default(),
             has_begun: false,
             position: 0,
             number: Number::default(),
             stats: PositionStats::default(),
             last_id: None,
-            first_posting: 0,
             value_start: 0,
-            not_held: 0,
         }
     }
 
@@ -161,18 +121,17 @@ impl EntryMaker {
         self.has_begun && self.position == posting.position()
     }
 
-    /// Begins the position of a posting, which has the number `at` in its shard.
-    fn begin(&mut self, posting: Posting, at: usize) {
-        self.end(at);
+    /// Begins the position of a posting.
+    fn begin(&mut self, posting: Posting) -> Result<()> {
+        self.end()?;
         self.has_begun = true;
         self.position = posting.position();
         self.number = Number::new(posting.key());
         self.release();
         self.last_id = None;
-        self.first_posting = at;
-        self.not_held = 0;
         let bytes = self.made.entries.begin(self.number.digits());
         self.value_start = bytes.len();
+        Ok(())
     }
 
     /// Writes the statistics that are due before the present number.
@@ -184,11 +143,11 @@ impl EntryMaker {
     }
 
     #[inline]
-    fn add(&mut self, posting: Posting) {
+    fn add(&mut self, posting: Posting) -> Result<()> {
         let id = posting.id();
         if self.last_id != Some(id) {
             self.last_id = Some(id);
-            self.add_id(id);
+            self.add_id(id)?;
             self.stats.games += 1;
             match posting.winner() {
                 Some(Color::White) => self.stats.white_score += 1,
@@ -203,40 +162,29 @@ impl EntryMaker {
                 self.stats.moves.push(mv);
             }
         }
+        Ok(())
     }
 
     #[inline]
-    fn add_id(&mut self, id: u32) {
+    fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.made.entries.open_bytes();
         layout::write_id(bytes, id);
-        let held = bytes.len() - self.value_start;
-        if held > LONGEST_HELD || self.not_held > 0 {
-            // All of it is read again when it is written.
-            bytes.truncate(self.value_start);
-            self.not_held += held;
+        if bytes.len() - self.value_start > LONGEST_HELD {
+            let key_len = self.number.digits().len();
+            return self.made.entries.spill(key_len, self.temp_dir);
         }
+        Ok(())
     }
 
-    /// Ends the present position, whose last posting is the one before number `at`.
-    fn end(&mut self, at: usize) {
+    /// Ends the present position.
+    fn end(&mut self) -> Result<()> {
         if !self.has_begun {
-            return;
+            return Ok(());
         }
         self.made.positions += 1;
         self.made.postings += self.stats.games;
         let key_len = self.number.digits().len();
-        if self.not_held == 0 {
-            self.made.entries.end(key_len);
-        } else {
-            let value = LongValue {
-                ids: LongIds::Postings {
-                    shard: self.shard,
-                    range: self.first_posting..at,
-                },
-                len: self.not_held,
-            };
-            self.made.entries.end_long(key_len, value);
-        }
+        self.made.entries.end_long(key_len, self.temp_dir)?;
         let mut stats = std::mem::take(&mut self.stats);
         if self.with_stats {
             stats.moves.sort_unstable();
@@ -245,5 +193,6 @@ impl EntryMaker {
                 stats,
             });
         }
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    entries::{Entries, ReadIds, Value},
+    entries::{Entries, Value},
     layout,
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
     positions::Waiting,
@@ -21,6 +21,9 @@ use super::{
 
 /// How many bytes of keys and values end a table.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
+
+/// The longest spilled value that is held when it is written.
+const LONGEST_HELD: u64 = 256 << 10;
 
 /// Entries in order, as parts of others.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
@@ -132,7 +135,7 @@ impl TableCutter {
 
 impl Table {
     /// Writes the table into a directory.
-    pub(super) fn write(self, directory: &Path, ids: &dyn ReadIds) -> io::Result<TableFile> {
+    pub(super) fn write(self, directory: &Path) -> io::Result<TableFile> {
         let path = directory.join(TableFile::name(self.number));
         let file = BufWriter::with_capacity(1 << 16, File::create(path)?);
         let mut table = TableBuilder::new(file);
@@ -140,19 +143,22 @@ impl Table {
             for number in part {
                 let key = entries.key(number);
                 match entries.value(number) {
-                    Value::Bytes(value) => table.add(key, value)?,
-                    Value::Long(value) if value.len as u64 > layout::LONGEST => {
+                    Value::Held(value) => table.add(key, value)?,
+                    Value::Spilled(value) if value.len > layout::LONGEST => {
                         return Err(io::Error::other(layout::TOO_LONG));
                     }
-                    Value::Long(value) => {
-                        match entries.spilled_value(value).map_err(io::Error::other)? {
-                            Some(value) => table.add(key, &value)?,
-                            None => {
-                                table.add_long(key, value.len, |out| {
-                                    ids.read_ids(&value.ids, out)
-                                })?;
-                            }
-                        }
+                    Value::Spilled(value) if value.len > LONGEST_HELD => {
+                        table.add_long(key, value.len as usize, |out| {
+                            entries.read_spilled(value, out)
+                        })?;
+                    }
+                    Value::Spilled(value) => {
+                        let mut held = Vec::new();
+                        entries.read_spilled(value, |part| {
+                            held.extend_from_slice(part);
+                            Ok(())
+                        })?;
+                        table.add(key, &held)?;
                     }
                 }
             }
@@ -163,36 +169,18 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::entries::{LongIds, LongValue},
-        *,
-    };
-
-    /// Nothing is read of it.
-    struct NoIds;
-
-    impl ReadIds for NoIds {
-        fn read_ids(
-            &self,
-            _: &LongIds,
-            _: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-        ) -> io::Result<()> {
-            unreachable!("the list is refused before it is read");
-        }
-    }
+    use super::*;
 
     #[test]
     fn a_list_that_is_too_long_for_leveldb_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut entries = Entries::default();
-        let len = layout::LONGEST as usize + 1;
-        let ids = LongIds::Stored(Vec::new());
-        entries.push_long(b"1", LongValue { ids, len });
+        entries.claim_spilled(b"1", layout::LONGEST + 1);
         let table = Table {
             number: FIRST_TABLE,
             parts: vec![(Arc::new(entries), 0..1)],
         };
-        let err = table.write(dir.path(), &NoIds).unwrap_err().to_string();
+        let err = table.write(dir.path()).unwrap_err().to_string();
         assert!(err.contains("440 million"), "{err}");
     }
 }

@@ -14,7 +14,6 @@ use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    entries::ReadIds,
     explored::{ExploredGames, Played, list_entries},
     layout::{self, Contents, played::Paging},
     leveldb::{TableFile, manifest},
@@ -105,16 +104,14 @@ impl IndexWriter {
         });
         meter.add_total(lists.map_or(0, |lists| lists.items));
         let waves = waves_of(from, self.with_stats);
-        self.write_waves(waves, lists, from.postings, from.games.len(), stop, meter)
+        self.write_waves(waves, lists, from.games.len(), stop, meter)
     }
 
-    /// The same of entries in order, of an index of this many games, whose lists have these totals. Values that are not
-    /// held are read from `ids`.
+    /// The same of entries in order, of an index of this many games, whose lists have these totals.
     pub(super) fn write_waves(
         self,
         mut waves: impl Iterator<Item = Result<Wave>> + Send,
         lists: Option<ListTotals>,
-        ids: &dyn ReadIds,
         games: u64,
         stop: &AtomicBool,
         meter: &Meter,
@@ -130,7 +127,7 @@ impl IndexWriter {
                 return Err(Error::Interrupted);
             }
             let tables = cutter.take_tables();
-            let (files, wave) = rayon::join(|| self.write_tables(tables, ids), || waves.next());
+            let (files, wave) = rayon::join(|| self.write_tables(tables), || waves.next());
             written.extend(files?);
             let Some(wave) = wave.transpose()? else {
                 break;
@@ -154,17 +151,17 @@ impl IndexWriter {
             cutter.push(last);
         }
         cutter.finish();
-        written.extend(self.write_tables(cutter.take_tables(), ids)?);
+        written.extend(self.write_tables(cutter.take_tables())?);
         manifest::write(self.directory.path(), &written).at(self.directory.target(), "write")?;
         Ok((summary, self.directory.finish()?))
     }
 
-    fn write_tables(&self, tables: Vec<Table>, ids: &dyn ReadIds) -> Result<Vec<TableFile>> {
+    fn write_tables(&self, tables: Vec<Table>) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
             .map(|table| {
                 task::fault("write tables");
-                table.write(self.directory.path(), ids)
+                table.write(self.directory.path())
             })
             .collect::<io::Result<_>>()
             .at(self.directory.target(), "write")
@@ -186,7 +183,7 @@ fn waves_of<'a>(
         pieces(from.postings, size),
         WAVE,
         Piece::len,
-        move |piece| position_entries(piece, from.postings, with_stats),
+        move |piece| position_entries(piece, from.postings, with_stats, from.games.temp_dir()),
     );
     let mut records = from.games.walk();
     let records = filled(move |entries| records.fill(entries, RECORDS_WAVE));

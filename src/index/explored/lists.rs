@@ -7,7 +7,6 @@ use super::{games::ExploredGames, record::Played, sums::ListSums};
 use crate::{
     error::Result,
     index::{
-        entries::{SpillFile, spill_file},
         layout::{
             ListKey, Subject, chunk_key, list_key, page_key,
             played::{Apart, CHUNK, INLINE, ListBuilder, Paging},
@@ -32,7 +31,7 @@ pub(in crate::index) fn list_entries(
     task::fault("write lists");
     let mut maker = PageMaker::new(paging, games);
     let page_of = |record: Played| paging.page(record.subject());
-    scan_groups(records, piece, page_of, |_, record| maker.add(record))?;
+    scan_groups(records, piece, page_of, |record| maker.add(record))?;
     maker.finish()
 }
 
@@ -53,7 +52,6 @@ pub(in crate::index) struct PageMaker<'a> {
     chunks: u32,
     bytes_before: usize,
     chunk: Vec<u8>,
-    spilled: Option<SpillFile>,
     /// The sums of the items of the complete chunks.
     sums: ListSums<'a>,
 }
@@ -72,7 +70,6 @@ impl<'a> PageMaker<'a> {
             chunks: 0,
             bytes_before: 0,
             chunk: Vec::new(),
-            spilled: None,
             sums: ListSums::default(),
         }
     }
@@ -147,9 +144,7 @@ impl<'a> PageMaker<'a> {
         self.bytes_before += value.len();
         let entries = &mut self.made.entries;
         if self.bytes_before > MOST_HELD {
-            let file = &mut self.spilled;
-            let file = file.get_or_insert_with(|| spill_file(self.games.temp_dir()));
-            return entries.push_spilled(key, value, file);
+            return entries.push_spilled(key, value, self.games.temp_dir());
         }
         entries.push(key, value);
         Ok(())
@@ -188,7 +183,7 @@ impl<'a> PageMaker<'a> {
 mod tests {
     use super::*;
     use crate::{
-        index::entries::Value,
+        index::entries::{Entries, Value},
         sort::{Memory, Partition, Record, Shards},
     };
 
@@ -217,9 +212,17 @@ mod tests {
 
         // Where they are of another index, too.
         let mut maker = PageMaker::new(paging, &games);
-        let value = |number| match made.entries.value(number) {
-            Value::Bytes(value) => value.to_vec(),
-            Value::Long(value) => made.entries.spilled_value(value).unwrap().unwrap(),
+        let value_in = |entries: &Entries, number| match entries.value(number) {
+            Value::Held(value) => value.to_vec(),
+            Value::Spilled(value) => {
+                let mut bytes = Vec::new();
+                let mut take = |part: &[u8]| {
+                    bytes.extend_from_slice(part);
+                    Ok(())
+                };
+                entries.read_spilled(value, &mut take).unwrap();
+                bytes
+            }
         };
         for number in 0..made.entries.len() {
             maker
@@ -230,7 +233,7 @@ mod tests {
         assert_eq!(passed.held(), held);
         for number in 0..made.entries.len() {
             assert_eq!(passed.key(number), made.entries.key(number));
-            assert_eq!(passed.value(number), made.entries.value(number));
+            assert_eq!(value_in(&passed, number), value_in(&made.entries, number));
         }
     }
 }

@@ -343,7 +343,7 @@ mod tests {
             adder.write(SUBJECT, &mut entries);
             let mut found = BTreeMap::new();
             for number in 0..entries.len() {
-                let Value::Bytes(value) = entries.value(number) else { unreachable!("sums are held") };
+                let Value::Held(value) = entries.value(number) else { unreachable!("sums are held") };
                 found.insert(entries.key(number).to_vec(), value);
             }
             let mut rest = found[&sums_key(SUBJECT, Period::All)];

@@ -1,6 +1,6 @@
 //! Going through entries in order: those of a table, and those of a database.
 
-use std::{cmp::Reverse, collections::btree_map, iter::Peekable, slice, sync::Arc};
+use std::{cmp::Reverse, collections::btree_map, iter::Peekable, sync::Arc, vec};
 
 use super::{
     block::{Block, EntryState},
@@ -51,6 +51,26 @@ impl Database {
         Ok(tables)
     }
 
+    /// Goes through the entries of tables that do not overlap and are in order, the first of which may have keys before
+    /// `start`. Is at the first entry.
+    pub(in crate::index) fn tables_cursor<'d>(
+        &'d self,
+        tables: Vec<&'d TableFile>,
+        start: &[u8],
+        longest: usize,
+    ) -> Result<TablesCursor<'d>> {
+        let mut cursor = TablesCursor {
+            database: self,
+            longest,
+            start: start.to_vec(),
+            tables: tables.into_iter(),
+            table: None,
+            passed: 0,
+        };
+        cursor.step()?;
+        Ok(cursor)
+    }
+
     /// Begins to go through all entries whose keys are from `start` on and before `end`, if there is one: each key with
     /// its newest value. Values in blocks of more than `longest` bytes are not held, if they are long themselves.
     pub(in crate::index) fn entries(
@@ -64,15 +84,7 @@ impl Database {
         let levels = first.chunks(1).chain(others.iter().map(Vec::as_slice));
         let levels = levels.filter(|tables| !tables.is_empty()).map(|tables| {
             let before = tables.partition_point(|table| table.last_key[..] < *start);
-            let mut level = LevelCursor {
-                database: self,
-                longest,
-                start: start.to_vec(),
-                tables: tables[before..].iter(),
-                table: None,
-                passed: 0,
-            };
-            level.advance().map(|()| level)
+            self.tables_cursor(tables[before..].iter().collect(), start, longest)
         });
         Ok(DatabaseCursor {
             levels: levels.collect::<Result<_>>()?,
@@ -143,7 +155,7 @@ impl TableCursor {
 
     /// Goes to the next entry, first to the first; false after the last.
     #[inline]
-    pub(in crate::index) fn advance(&mut self) -> Result<bool> {
+    fn advance(&mut self) -> Result<bool> {
         self.last.clear();
         self.last.extend_from_slice(&self.place.key);
         self.long_value = None;
@@ -222,19 +234,19 @@ impl TableCursor {
 
     /// The key of the present entry.
     #[inline]
-    pub(in crate::index) fn key(&self) -> &[u8] {
+    fn key(&self) -> &[u8] {
         &self.place.key[..self.place.key.len().saturating_sub(key::TRAILER)]
     }
 
     /// Whether the present entry says that its key is deleted.
     #[inline]
-    pub(in crate::index) fn is_deleted(&self) -> bool {
+    fn is_deleted(&self) -> bool {
         self.kind == Kind::Deletion
     }
 
     /// The value of the present entry.
     #[inline]
-    pub(in crate::index) fn value(&self) -> TableValue<'_> {
+    fn value(&self) -> TableValue<'_> {
         match &self.long_value {
             Some(value) => TableValue::Long(value.clone()),
             None => TableValue::Held(self.block.value(&self.place)),
@@ -247,20 +259,56 @@ fn out_of_order(table: &Table) -> Error {
     table.problem("is damaged: its keys are out of order; make the index again")
 }
 
-/// Goes through the tables of a level, one after the other.
+/// Goes through tables, one after the other.
 #[derive(Debug)]
-struct LevelCursor<'d> {
+pub(in crate::index) struct TablesCursor<'d> {
     database: &'d Database,
     longest: usize,
     start: Vec<u8>,
-    tables: slice::Iter<'d, TableFile>,
+    tables: vec::IntoIter<&'d TableFile>,
     table: Option<TableCursor>,
     /// How many bytes the tables have that are passed.
     passed: u64,
 }
 
-impl LevelCursor<'_> {
-    fn advance(&mut self) -> Result<()> {
+impl TablesCursor<'_> {
+    /// The key of the present entry, `None` after the last.
+    #[inline]
+    pub(in crate::index) fn key(&self) -> Option<&[u8]> {
+        self.table.as_ref().map(TableCursor::key)
+    }
+
+    /// The value of the present entry, empty after the last.
+    #[inline]
+    pub(in crate::index) fn value(&self) -> TableValue<'_> {
+        let value = self.table.as_ref().map(TableCursor::value);
+        value.unwrap_or(TableValue::Held(&[]))
+    }
+
+    /// The same if the key comes before `end`.
+    #[inline]
+    pub(in crate::index) fn key_before(&self, end: &[u8]) -> Option<&[u8]> {
+        self.key().filter(|key| *key < end)
+    }
+
+    /// Goes to the next entry that has a value.
+    #[inline]
+    pub(in crate::index) fn advance(&mut self) -> Result<()> {
+        self.step()?;
+        self.pass_deleted()
+    }
+
+    /// Goes on to an entry that has a value.
+    fn pass_deleted(&mut self) -> Result<()> {
+        while self.table.as_ref().is_some_and(TableCursor::is_deleted) {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Goes to the next entry.
+    #[inline]
+    fn step(&mut self) -> Result<()> {
         loop {
             if let Some(table) = &mut self.table {
                 if table.advance()? {
@@ -281,7 +329,7 @@ impl LevelCursor<'_> {
 /// Goes through the entries of a database, of any LevelDB program.
 #[derive(Debug)]
 pub(in crate::index) struct DatabaseCursor<'d> {
-    levels: Vec<LevelCursor<'d>>,
+    levels: Vec<TablesCursor<'d>>,
     logged: Peekable<btree_map::Range<'d, Vec<u8>, Logged>>,
     /// The level that has the present entry, or how many there are if a log has it.
     present: Option<usize>,
@@ -297,7 +345,7 @@ impl DatabaseCursor<'_> {
     pub(in crate::index) fn advance(&mut self) -> Result<bool> {
         loop {
             match self.present.take() {
-                Some(level) if level < self.levels.len() => self.levels[level].advance()?,
+                Some(level) if level < self.levels.len() => self.levels[level].step()?,
                 Some(_) => drop(self.logged.next()),
                 None => {}
             }
@@ -339,13 +387,7 @@ impl DatabaseCursor<'_> {
 
     /// The key of the present entry.
     pub(in crate::index) fn key(&self) -> &[u8] {
-        self.present_key().unwrap_or_default()
-    }
-
-    /// The same, `None` after the last entry.
-    #[inline]
-    pub(in crate::index) fn present_key(&self) -> Option<&[u8]> {
-        self.present.and(self.last.as_deref())
+        self.last.as_deref().unwrap_or_default()
     }
 
     /// The value of the present entry.

@@ -26,9 +26,8 @@ mod tests;
 pub(super) use self::{
     builder::TableBuilder,
     coding::put_varint,
-    cursor::{DatabaseCursor, TableValue},
+    cursor::{TableValue, TablesCursor},
     database::{Database, is_file_of_database},
-    long::StoredValue,
     manifest::{FIRST_TABLE, TableFile},
 };
 

@@ -13,7 +13,7 @@ use crate::{
             played::{Apart, CHUNK, List, Paging},
             subject_start,
         },
-        leveldb::{DatabaseCursor, TableValue},
+        leveldb::{TableValue, TablesCursor},
     },
 };
 
@@ -25,7 +25,7 @@ pub(super) const END: &[u8] = b"xq";
 /// numbers change, but for those of the first games.
 pub(super) struct ListStream<'p> {
     pub index: &'p Index,
-    pub entries: DatabaseCursor<'p>,
+    pub entries: TablesCursor<'p>,
     paging: Paging,
     first_id: u32,
     keeps_names: bool,
@@ -136,20 +136,24 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// The first subject that the page may have whose entries come next.
-    pub(super) fn next_page(&self) -> Result<Option<Subject>> {
-        let Some(key) = self.entries.present_key() else {
+    /// The key that comes next, and the first subject that its page may have.
+    pub(super) fn next_key(&self) -> Result<Option<(&[u8], Subject)>> {
+        let Some(key) = self.entries.key_before(END) else {
             return Ok(None);
         };
         let subject = list_subject(key).ok_or_else(|| self.index.malformed(key))?;
         let first = self.paging.first_of(subject);
-        Ok(Some(first).filter(|first| self.until.is_none_or(|until| *first < until)))
+        Ok(self
+            .until
+            .is_none_or(|until| first < until)
+            .then_some((key, first)))
     }
 
     /// Reads pages until there is a list, if there is one.
     pub(super) fn read_to_lists(&mut self) -> Result<()> {
-        while self.lists.is_empty() && self.next_page()?.is_some() {
-            let key = self.entries.key();
+        while self.lists.is_empty()
+            && let Some((key, _)) = self.next_key()?
+        {
             match (list_key(key), self.entries.value()) {
                 (Some(ListKey::Chunk(_)), _) => self.chunks += 1,
                 // Sums are made anew.

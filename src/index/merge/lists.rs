@@ -124,10 +124,9 @@ impl RangeMerge<'_> {
     fn pass_pages(&mut self, other: Option<Subject>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
-            && let Some(page) = base.next_page()?
+            && let Some((key, page)) = base.next_key()?
             && other.is_none_or(|other| page < self.paging.first_of(other))
         {
-            let key = base.entries.key();
             let TableValue::Held(value) = base.entries.value() else {
                 return Err(base.index.malformed(key));
             };

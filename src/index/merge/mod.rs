@@ -126,7 +126,7 @@ impl MergeIndexes {
             .iter()
             .map(Index::open)
             .collect::<Result<Vec<_>>>()?;
-        let plan = Plan::new(&inputs, out)?;
+        let plan = Plan::new(&inputs, out, &self.memory.temp_dir)?;
         let writer = IndexWriter::create(out, plan.with_stats, self.force)?;
         let pool = task::pool(self.threads)?;
         let (summary, finished) = pool.install(|| self.write(&plan, writer))?;
@@ -148,7 +148,7 @@ impl MergeIndexes {
         let lists = list_totals(plan, explored.as_ref());
         let explored = explored.as_ref().zip(lists);
         let waves = self.waves(plan, &records, explored);
-        writer.write_waves(waves, lists, plan, plan.games, &self.stop, &self.meter)
+        writer.write_waves(waves, lists, plan.games, &self.stop, &self.meter)
     }
 
     /// All entries of the new index, in order.

@@ -7,7 +7,7 @@ use crate::{
     index::{
         Index,
         layout::Contents,
-        leveldb::{DatabaseCursor, TableFile},
+        leveldb::{TableFile, TablesCursor},
         tables::TABLE_SIZE,
     },
     position::VariantChoice,
@@ -30,6 +30,8 @@ pub(super) struct Plan<'a> {
     pub base: usize,
     /// What each input has for the explorer, if all have.
     pub contents: Option<Vec<Contents>>,
+    /// Where values are spilled that are too long to be held.
+    pub temp_dir: &'a Path,
 }
 
 /// An input and the new id of its first game.
@@ -41,13 +43,21 @@ pub(super) struct MergeInput<'a> {
 }
 
 impl<'a> MergeInput<'a> {
-    /// Goes through the entries whose keys are from `start` on and before `end`. The cursor is at the first.
-    pub(super) fn cursor(&self, start: &[u8], end: &[u8]) -> Result<DatabaseCursor<'a>> {
-        let mut cursor = self
-            .index
-            .database()
-            .entries(start, Some(end), LONGEST_HELD)?;
-        cursor.advance()?;
+    /// Goes through the entries whose keys are from `start` on, at least those before `end`. The cursor is at the first.
+    pub(super) fn cursor(&self, start: &[u8], end: &[u8]) -> Result<TablesCursor<'a>> {
+        let first = self
+            .tables
+            .partition_point(|table| table.last_key[..] < *start);
+        let tables = self.tables[first..].iter();
+        let tables = tables
+            .take_while(|table| table.first_key[..] < *end)
+            .copied();
+        let tables = tables.collect();
+        let database = self.index.database();
+        let mut cursor = database.tables_cursor(tables, start, LONGEST_HELD)?;
+        while cursor.key_before(start).is_some() {
+            cursor.advance()?;
+        }
         Ok(cursor)
     }
 }
@@ -62,7 +72,7 @@ pub(super) struct KeyRange {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(indexes: &'a [Index], out: &Path) -> Result<Plan<'a>> {
+    pub(super) fn new(indexes: &'a [Index], out: &Path, temp_dir: &'a Path) -> Result<Plan<'a>> {
         let Some(first) = indexes.first() else {
             return Err(Error::file(out, "there is nothing to merge: name indexes"));
         };
@@ -73,6 +83,7 @@ impl<'a> Plan<'a> {
             with_stats: false,
             base: 0,
             contents: None,
+            temp_dir,
         };
         let mut contents = Vec::new();
         let mut stats = None;

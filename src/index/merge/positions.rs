@@ -1,14 +1,13 @@
 //! Joining the entries of positions: their games, and their statistics.
 
-use std::io;
+use std::{iter, path::Path};
 
 use super::plan::{KeyRange, MergeInput, Plan};
 use crate::{
     error::Result,
     index::{
-        entries::{LongIds, LongValue, ReadIds, StoredIds},
         layout::{IdReader, joined_stats, write_id},
-        leveldb::{DatabaseCursor, TableValue},
+        leveldb::{TableValue, TablesCursor},
         waves::Made,
     },
     task,
@@ -33,16 +32,34 @@ impl MergeInput<'_> {
         })
     }
 
-    /// Appends all ids of a position.
-    fn shift_all(&self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        if self.first_id == 0 {
-            out.extend_from_slice(value);
-            return Ok(());
+    /// Appends the ids that the input has for a position's key to the value that is being appended.
+    fn add_ids(
+        &self,
+        key: &[u8],
+        value: TableValue<'_>,
+        temp_dir: &Path,
+        made: &mut Made,
+    ) -> Result<()> {
+        let malformed = || self.index.malformed(key);
+        let (mut ids, entries) = (IdReader::default(), &mut made.entries);
+        match value {
+            TableValue::Held(value) => {
+                made.postings += count(value);
+                if self.first_id == 0 {
+                    entries.open_bytes().extend_from_slice(value);
+                    return Ok(());
+                }
+                self.shift(&mut ids, value, entries.open_bytes())
+                    .ok_or_else(malformed)?;
+            }
+            TableValue::Long(value) => self.index.database().read_long(&value, |part| {
+                made.postings += count(part);
+                self.shift(&mut ids, part, entries.open_bytes())
+                    .ok_or_else(malformed)?;
+                entries.spill(key.len(), temp_dir)
+            })?,
         }
-        let mut ids = IdReader::default();
-        self.shift(&mut ids, value, out)
-            .filter(|()| ids.is_done())
-            .ok_or_else(|| self.index.malformed(key))
+        ids.is_done().then_some(()).ok_or_else(malformed)
     }
 }
 
@@ -58,138 +75,92 @@ impl Plan<'_> {
             ..Made::default()
         };
         let mut key = Vec::new();
-        while let Some(next) = inputs.iter().filter_map(DatabaseCursor::present_key).min() {
+        loop {
+            let others = inputs.iter().enumerate();
+            let others = others.filter(|(number, _)| *number != self.base);
+            let others = others.filter_map(|(_, input)| input.key_before(&range.end));
+            let next = others.min();
+            let is_last = next.is_none();
             key.clear();
-            key.extend_from_slice(next);
-            if key.iter().all(u8::is_ascii_digit) {
-                self.join_ids(&key, &inputs, &mut made)?;
-            } else {
-                self.join_stats(&key, &inputs, &mut made)?;
+            key.extend_from_slice(next.unwrap_or(&range.end));
+            self.pass_base(&mut inputs[self.base], &key, &mut made)?;
+            if is_last {
+                return Ok(made);
             }
-            for input in &mut inputs {
-                if input.present_key() == Some(&key) {
-                    input.advance()?;
+            let with_key = self.inputs.iter().zip(&inputs);
+            let with_key = with_key.filter(|(_, cursor)| cursor.key() == Some(&key));
+            let values = with_key.map(|(input, cursor)| (input, cursor.value()));
+            if is_of_games(&key) {
+                self.join_ids(&key, values, &mut made)?;
+            } else {
+                join_stats(&key, values, &mut made)?;
+            }
+            for cursor in &mut inputs {
+                if cursor.key() == Some(&key) {
+                    cursor.advance()?;
                 }
             }
         }
-        Ok(made)
     }
 
-    /// The values that inputs have for a key, by the numbers of the inputs.
-    fn values<'c>(
-        &self,
-        key: &[u8],
-        inputs: &'c [DatabaseCursor<'_>],
-    ) -> impl Iterator<Item = (usize, &MergeInput<'_>, TableValue<'c>)> {
-        let inputs = inputs.iter().enumerate().zip(&self.inputs);
-        inputs
-            .filter(move |((_, cursor), _)| cursor.present_key() == Some(key))
-            .map(|((number, cursor), input)| (number, input, cursor.value()))
+    /// Takes the entries of the first games that come before `end`, which are nearly all of them.
+    fn pass_base(&self, base: &mut TablesCursor<'_>, end: &[u8], made: &mut Made) -> Result<()> {
+        let input = &self.inputs[self.base];
+        while let Some(key) = base.key_before(end) {
+            match base.value() {
+                value if is_of_games(key) => {
+                    self.join_ids(key, iter::once((input, value)), made)?;
+                }
+                TableValue::Held(value) => made.entries.push(key, value),
+                TableValue::Long(_) => return Err(input.index.malformed(key)),
+            }
+            base.advance()?;
+        }
+        Ok(())
     }
 
     /// Joins the games of a position, those of each input after those of the one before.
-    fn join_ids(&self, key: &[u8], inputs: &[DatabaseCursor<'_>], made: &mut Made) -> Result<()> {
-        // All before the last that is too long to be held.
-        let mut stored = Vec::new();
-        let bytes = made.entries.begin(key);
-        let start = bytes.len();
-        for (number, input, value) in self.values(key, inputs) {
-            match value {
-                TableValue::Held(value) => input.shift_all(key, value, bytes)?,
-                TableValue::Long(value) => {
-                    stored.push(StoredIds::Held(bytes.split_off(start)));
-                    stored.push(StoredIds::Long(number, value));
-                }
-            }
-        }
-        made.positions += 1;
-        if stored.is_empty() {
-            made.postings += count(&bytes[start..]);
-            made.entries.end(key.len());
-            return Ok(());
-        }
-        stored.push(StoredIds::Held(bytes.split_off(start)));
-        let (ids, mut len) = (LongIds::Stored(stored), 0);
-        self.ids_of(&ids, key, &mut |bytes| {
-            made.postings += count(bytes);
-            len += bytes.len();
-            Ok(())
-        })?;
-        made.entries.end_long(key.len(), LongValue { ids, len });
-        Ok(())
-    }
-
-    fn join_stats(&self, key: &[u8], inputs: &[DatabaseCursor<'_>], made: &mut Made) -> Result<()> {
-        let mut values = Vec::new();
-        for (_, input, value) in self.values(key, inputs) {
-            let TableValue::Held(value) = value else {
-                return Err(input.index.malformed(key));
-            };
-            values.push(value);
-        }
-        if let [only] = values[..] {
-            made.entries.push(key, only);
-        } else if let Some(joined) = joined_stats(key, &values) {
-            made.entries.push(key, &joined);
-        } else {
-            let (_, input, _) = self
-                .values(key, inputs)
-                .next()
-                .expect("an input has the key");
-            return Err(input.index.malformed(key));
-        }
-        Ok(())
-    }
-
-    /// Hands the ids of a position's key to `out` as they are to be written, in parts.
-    fn ids_of(
+    #[inline]
+    fn join_ids<'p>(
         &self,
-        ids: &LongIds,
         key: &[u8],
-        out: &mut dyn FnMut(&[u8]) -> Result<()>,
+        values: impl Iterator<Item = (&'p MergeInput<'p>, TableValue<'p>)>,
+        made: &mut Made,
     ) -> Result<()> {
-        let LongIds::Stored(parts) = ids else {
-            unreachable!("entries that were read from a table are stored there");
-        };
-        for part in parts {
-            let (input, value) = match part {
-                StoredIds::Held(ids) => {
-                    out(ids)?;
-                    continue;
-                }
-                StoredIds::Long(number, value) => (&self.inputs[*number], value),
-            };
-            let malformed = || input.index.malformed(key);
-            let (mut ids, mut shifted) = (IdReader::default(), Vec::new());
-            input.index.database().read_long(value, |bytes| {
-                shifted.clear();
-                input
-                    .shift(&mut ids, bytes, &mut shifted)
-                    .ok_or_else(malformed)?;
-                out(&shifted)
-            })?;
-            if !ids.is_done() {
-                return Err(malformed());
-            }
+        made.positions += 1;
+        made.entries.begin(key);
+        for (input, value) in values {
+            input.add_ids(key, value, self.temp_dir, made)?;
         }
-        Ok(())
+        made.entries.end_long(key.len(), self.temp_dir)
     }
 }
 
-impl ReadIds for Plan<'_> {
-    fn read_ids(
-        &self,
-        ids: &LongIds,
-        out: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let mut written = Ok(());
-        // They were read before, so they are well-formed.
-        let read = self.ids_of(ids, START, &mut |bytes| {
-            if written.is_ok() {
-                written = out(bytes);
-            }
-            Ok(())
-        });
-        written.and(read.map_err(io::Error::other))
+/// Whether a key of a position is that of its games.
+fn is_of_games(key: &[u8]) -> bool {
+    key.last().is_some_and(u8::is_ascii_digit)
+}
+
+/// Joins a statistic of a position.
+fn join_stats<'p>(
+    key: &[u8],
+    values: impl Iterator<Item = (&'p MergeInput<'p>, TableValue<'p>)>,
+    made: &mut Made,
+) -> Result<()> {
+    let (mut held, mut any) = (Vec::new(), None);
+    for (input, value) in values {
+        let TableValue::Held(value) = value else {
+            return Err(input.index.malformed(key));
+        };
+        held.push(value);
+        any = any.or(Some(input));
     }
+    if let [only] = held[..] {
+        made.entries.push(key, only);
+    } else if let Some(joined) = joined_stats(key, &held) {
+        made.entries.push(key, &joined);
+    } else if let Some(input) = any {
+        return Err(input.index.malformed(key));
+    }
+    Ok(())
 }
