@@ -7,7 +7,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     answer::{Answer, GameList, MonthCount, PlayedGame, PlayedMove, PlayerScore},
-    count::{Counted, Rank, count_games, subject_of},
+    count::{PositionTally, Rank, count_games, subject_of},
     line::Line,
     performance::performance,
     query::{Page, Query, View},
@@ -33,7 +33,7 @@ impl Explorer {
         self.check(&query.filters)?;
         let filters = SourceFilters::new(&self.sources, &query.filters)?;
         let is_long = query.transpositions && filters.ask_long(subject_of(&query.line))?;
-        let mut counted = Counted::new(&filters, query)?;
+        let mut counted = PositionTally::new(&filters, query)?;
         let mut totals = Results::default();
         for (_, tally) in &counted.moves {
             totals += tally.results;

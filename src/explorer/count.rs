@@ -10,7 +10,6 @@ use super::{
     query::{Query, Sort, View},
     source::Source,
     source_filter::SourceFilters,
-    summed::ClassFilter,
     tally::{MoveTally, Results},
 };
 use crate::{
@@ -19,7 +18,6 @@ use crate::{
         explored::{Best, ListPlace},
         layout::{
             Subject,
-            played::Apart,
             sums::{ClassSums, MoveSum, Period},
         },
     },
@@ -42,7 +40,7 @@ pub(super) fn by_date(hot: &Hot, number: u64, mv: BookMove) -> Rank {
 }
 
 /// What was counted for a question.
-pub(super) struct Counted {
+pub(super) struct PositionTally {
     pub moves: Vec<(BookMove, MoveTally)>,
     /// The place of each move among them.
     places: FxHashMap<BookMove, usize>,
@@ -52,13 +50,13 @@ pub(super) struct Counted {
     pub months: Option<FxHashMap<u32, Results>>,
 }
 
-impl Counted {
+impl PositionTally {
     /// Counts the games for a question.
-    pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<Counted> {
+    pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
         let pos = query.line.position();
         let subject = subject_of(&query.line);
         let color = color_of_ratings(query, pos);
-        let mut counted = Counted::empty(query);
+        let mut counted = PositionTally::empty(query);
         // Sums have the ratings of those who moved.
         let class_filter = filters
             .class_filter
@@ -67,12 +65,18 @@ impl Counted {
         for (source, filter) in filters.iter() {
             match (source.place(subject)?, class_filter) {
                 (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
-                    counted.add_sums(source, filter, subject, apart)?;
+                    filter.for_each_class(
+                        source,
+                        subject,
+                        apart,
+                        query.history,
+                        |period, class| counted.add_class(source, period, class),
+                    )?;
                 }
                 (place, _) => {
                     let list = source.list(subject, place)?;
-                    let begin = || Counted::empty(query);
-                    let add = |counted: &mut Counted, chosen: Chosen<'_>| {
+                    let begin = || PositionTally::empty(query);
+                    let add = |counted: &mut PositionTally, chosen: Chosen<'_>| {
                         counted.add_chosen(source, &chosen, color);
                     };
                     fold_chosen(source, filter, &list, begin, add, |part| counted.join(part))?;
@@ -87,8 +91,8 @@ impl Counted {
     }
 
     /// Of no games.
-    fn empty(query: &Query) -> Counted {
-        Counted {
+    fn empty(query: &Query) -> PositionTally {
+        PositionTally {
             moves: Vec::new(),
             places: FxHashMap::default(),
             top: Best::new(query.top_limit()),
@@ -98,7 +102,7 @@ impl Counted {
     }
 
     /// Adds what was counted of other games.
-    fn join(&mut self, other: Counted) {
+    fn join(&mut self, other: PositionTally) {
         for (mv, tally) in other.moves {
             let place = self.place_of(mv);
             self.moves[place].1 += tally;
@@ -116,20 +120,6 @@ impl Counted {
         *self.places.entry(mv).or_insert_with(|| {
             self.moves.push((mv, MoveTally::default()));
             self.moves.len() - 1
-        })
-    }
-
-    /// Adds the games of a source by their sums.
-    fn add_sums(
-        &mut self,
-        source: &Source,
-        filter: &ClassFilter,
-        subject: Subject,
-        apart: Apart,
-    ) -> Result<()> {
-        let by_month = self.months.is_some();
-        filter.for_each_class(source, subject, apart, by_month, |period, class| {
-            self.add_class(source, period, class)
         })
     }
 

@@ -77,17 +77,14 @@ impl Source {
             })?;
             return Ok(numbers);
         }
-        let mut numbers = self.listed(Subject::name(&wanted))?;
-        let mut failed = Ok(());
-        // Another name might share the hash.
-        numbers.retain(|number| match self.name(*number) {
-            Ok(name) => folded(&name) == wanted,
-            Err(err) => {
-                failed = Err(err);
-                false
+        let mut numbers = Vec::new();
+        for number in self.listed(Subject::name(&wanted))? {
+            // Another name might share the hash.
+            if folded(&self.name(number)?) == wanted {
+                numbers.push(number);
             }
-        });
-        failed.map(|()| numbers)
+        }
+        Ok(numbers)
     }
 
     /// Goes through all names and their numbers, which ascend.
@@ -108,15 +105,6 @@ impl Source {
     /// The ids in the list of a subject, ascending.
     pub(super) fn listed(&self, subject: Subject) -> Result<Vec<u32>> {
         self.index.listed(self.contents.paging, subject)
-    }
-
-    /// How many items the list of a subject has.
-    pub(super) fn list_length(&self, subject: Subject) -> Result<u64> {
-        match self.place(subject)? {
-            ListPlace::Apart(apart) => Ok(apart.items),
-            ListPlace::InPage(Some(part)) => Ok(part.list(&self.index)?.len as u64),
-            ListPlace::InPage(None) => Ok(0),
-        }
     }
 
     pub(super) fn damaged(&self, problem: &str) -> Error {

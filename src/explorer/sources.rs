@@ -193,7 +193,7 @@ impl Explorer {
     fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
         let mut games = 0;
         for source in &self.sources {
-            games += source.list_length(Subject::site_id(id))?;
+            games += source.listed(Subject::site_id(id))?.len();
         }
         Ok(games == 1)
     }

@@ -19,22 +19,22 @@ pub struct UnknownName {
     pub name: String,
     /// Names of players, or of events, that are like it, the most alike first.
     pub nearest: Vec<String>,
-    kind: Kind,
+    role: NameRole,
     how: NameMatch,
 }
 
 /// What a name is of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Kind {
+enum NameRole {
     Player,
     Event,
 }
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whose = match self.kind {
-            Kind::Player => "player",
-            Kind::Event => "event",
+        let whose = match self.role {
+            NameRole::Player => "player",
+            NameRole::Event => "event",
         };
         match self.how {
             NameMatch::Part => write!(f, "no {whose}'s name contains \"{}\"", self.name)?,
@@ -53,18 +53,18 @@ impl UnknownName {
     /// The first name of some filters that no game has, if there is one.
     pub(super) fn of(sources: &[Source], filters: &Filters) -> Result<Option<UnknownName>> {
         let names = [
-            (&filters.player, Kind::Player),
-            (&filters.opponent, Kind::Player),
-            (&filters.event, Kind::Event),
+            (&filters.player, NameRole::Player),
+            (&filters.opponent, NameRole::Player),
+            (&filters.event, NameRole::Event),
         ];
-        for (name, kind) in names {
+        for (name, role) in names {
             if let Some(name) = name
-                && !is_known(sources, filters, kind, name)?
+                && !is_known(sources, filters, role, name)?
             {
                 return Ok(Some(UnknownName {
                     name: name.clone(),
-                    nearest: nearest(sources, filters, kind, name)?,
-                    kind,
+                    nearest: nearest(sources, filters, role, name)?,
+                    role,
                     how: filters.names,
                 }));
             }
@@ -80,9 +80,9 @@ fn asked<'a>(sources: &'a [Source], filters: &'a Filters) -> impl Iterator<Item 
     sources.iter().filter(is_asked)
 }
 
-fn is_known(sources: &[Source], filters: &Filters, kind: Kind, name: &str) -> Result<bool> {
+fn is_known(sources: &[Source], filters: &Filters, role: NameRole, name: &str) -> Result<bool> {
     for source in asked(sources, filters) {
-        let used = used(source, kind);
+        let used = used(source, role);
         let numbers = source.numbers_of(name, filters.names)?;
         if numbers.iter().any(|number| is_used(&used, *number)) {
             return Ok(true);
@@ -92,7 +92,7 @@ fn is_known(sources: &[Source], filters: &Filters, kind: Kind, name: &str) -> Re
 }
 
 /// Whether each name of a source is that of a player, or of an event.
-fn used(source: &Source, kind: Kind) -> Vec<bool> {
+fn used(source: &Source, role: NameRole) -> Vec<bool> {
     // A game has three names.
     let names = (source.contents.names as usize).min(3 * source.rows.len());
     let mut used = vec![false; names];
@@ -101,9 +101,9 @@ fn used(source: &Source, kind: Kind) -> Vec<bool> {
             *used = true;
         }
     };
-    match kind {
-        Kind::Player => source.rows.players.iter().flatten().for_each(|n| mark(*n)),
-        Kind::Event => source.rows.events.iter().for_each(|n| mark(*n)),
+    match role {
+        NameRole::Player => source.rows.players.iter().flatten().for_each(|n| mark(*n)),
+        NameRole::Event => source.rows.events.iter().for_each(|n| mark(*n)),
     }
     used
 }
@@ -113,11 +113,16 @@ fn is_used(used: &[bool], number: u32) -> bool {
 }
 
 /// The names that are most like one.
-fn nearest(sources: &[Source], filters: &Filters, kind: Kind, wanted: &str) -> Result<Vec<String>> {
+fn nearest(
+    sources: &[Source],
+    filters: &Filters,
+    role: NameRole,
+    wanted: &str,
+) -> Result<Vec<String>> {
     let wanted = folded(wanted);
     let mut best: Vec<(Reverse<u32>, String)> = Vec::new();
     for source in asked(sources, filters) {
-        let used = used(source, kind);
+        let used = used(source, role);
         source.for_each_name(|number, name| {
             if !is_used(&used, number) {
                 return;
@@ -166,7 +171,7 @@ mod tests {
         let unknown = |nearest: &[&str], how| UnknownName {
             name: "Tall".to_owned(),
             nearest: nearest.iter().map(|name| (*name).to_owned()).collect(),
-            kind: Kind::Player,
+            role: NameRole::Player,
             how,
         };
         assert_eq!(

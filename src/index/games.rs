@@ -150,7 +150,7 @@ mod tests {
                     break;
                 }
                 found.extend((0..entries.len()).map(|number| {
-                    let Value::Bytes(value) = entries.value(number) else {
+                    let Value::Held(value) = entries.value(number) else {
                         unreachable!("records are short");
                     };
                     (entries.key(number).to_vec(), value.to_vec())

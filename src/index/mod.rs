@@ -48,5 +48,5 @@ pub use self::{
     merge::{MergeIndexes, MergedIndex},
     read::Index,
     replace::is_index,
-    verify::{Fault, Verified, verify},
+    verify::{Fault, VerifiedIndex, verify},
 };

@@ -105,7 +105,7 @@ impl Posting {
 }
 
 impl Record for Posting {
-    type Fold = Once;
+    type Fold = DistinctPostings;
 
     #[inline]
     fn from_bits(bits: u128) -> Posting {
@@ -125,11 +125,11 @@ impl Record for Posting {
 
 /// Keeps one of several equal postings.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Once {
+pub(crate) struct DistinctPostings {
     last: Option<Posting>,
 }
 
-impl Fold for Once {
+impl Fold for DistinctPostings {
     type Record = Posting;
 
     #[inline]

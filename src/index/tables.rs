@@ -30,7 +30,7 @@ type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
 /// The entries of a table.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct TableEntries {
     number: u64,
     parts: Parts,
 }
@@ -39,7 +39,7 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct TableCutter {
     /// Tables that are complete.
-    tables: Vec<Table>,
+    tables: Vec<TableEntries>,
     next_number: u64,
     parts: Parts,
     size: usize,
@@ -111,7 +111,7 @@ impl TableCutter {
         if self.parts.is_empty() {
             return;
         }
-        self.tables.push(Table {
+        self.tables.push(TableEntries {
             number: self.next_number,
             parts: std::mem::take(&mut self.parts),
         });
@@ -120,7 +120,7 @@ impl TableCutter {
     }
 
     /// The tables that are complete by now.
-    pub(super) fn take_tables(&mut self) -> Vec<Table> {
+    pub(super) fn take_tables(&mut self) -> Vec<TableEntries> {
         std::mem::take(&mut self.tables)
     }
 
@@ -133,7 +133,7 @@ impl TableCutter {
     }
 }
 
-impl Table {
+impl TableEntries {
     /// Writes the table into a directory.
     pub(super) fn write(self, directory: &Path) -> io::Result<TableFile> {
         let path = directory.join(TableFile::name(self.number));
@@ -176,7 +176,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut entries = Entries::default();
         entries.claim_spilled(b"1", layout::LONGEST + 1);
-        let table = Table {
+        let table = TableEntries {
             number: FIRST_TABLE,
             parts: vec![(Arc::new(entries), 0..1)],
         };

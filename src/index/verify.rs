@@ -29,7 +29,7 @@ const LONGEST_SECONDED: u64 = 64 << 20;
 
 /// What [`verify`] found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Verified {
+pub struct VerifiedIndex {
     /// The faults, the first of each kind. Without a fault, every question about the index has its true answer, or
     /// the index was written wrong.
     pub faults: Vec<Fault>,
@@ -76,7 +76,7 @@ impl fmt::Display for Fault {
 /// # Errors
 ///
 /// A directory that is not an index, one that is so damaged that it cannot be opened, or a file that cannot be read.
-pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<Verified> {
+pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     task::caught(|| {
         let index = Index::open(path)?;
         let sizes = index.database().table_sizes();
@@ -84,7 +84,7 @@ pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<Verified> {
         let is_seconded = longest.is_none_or(|size| *size <= LONGEST_SECONDED);
         let passes = 1 + u64::from(is_seconded);
         meter.add_total(passes * sizes.iter().sum::<u64>());
-        let mut found = Verified::default();
+        let mut found = VerifiedIndex::default();
         let checked = check(&index, &mut found, meter);
         found.file_fault(checked)?;
         if found.faults.is_empty() && is_seconded {
@@ -103,7 +103,7 @@ pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<Verified> {
     })
 }
 
-impl Verified {
+impl VerifiedIndex {
     fn fault(&mut self, problem: &str, key: &[u8]) {
         let mut known = self.faults.iter_mut();
         match known.find(|fault| fault.problem == problem) {
@@ -137,7 +137,7 @@ impl Verified {
 fn compare(
     index: &Index,
     mut second: SecondOpinion,
-    found: &mut Verified,
+    found: &mut VerifiedIndex,
     meter: &Meter,
 ) -> Result<()> {
     let mut entries = index.database().entries(b"", None, LONGEST_HELD)?;
@@ -160,7 +160,7 @@ fn compare(
 }
 
 /// Checks all entries by themselves and against each other.
-fn check(index: &Index, found: &mut Verified, meter: &Meter) -> Result<()> {
+fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> {
     index.database().check_metadata()?;
     let mut check = Check {
         index,
@@ -188,7 +188,7 @@ fn check(index: &Index, found: &mut Verified, meter: &Meter) -> Result<()> {
 struct Check<'a> {
     index: &'a Index,
     contents: Option<Contents>,
-    found: &'a mut Verified,
+    found: &'a mut VerifiedIndex,
     /// Positions whose statistics may come yet, the longest number last.
     open: Vec<OpenPosition>,
     /// How many positions have statistics.
@@ -550,7 +550,7 @@ mod tests {
             path
         });
         let index = Index::open(&made[0]).unwrap();
-        let mut found = Verified::default();
+        let mut found = VerifiedIndex::default();
         for (second, is_same) in [(&made[0], true), (&made[1], false)] {
             let second = SecondOpinion::open(second).unwrap();
             compare(&index, second, &mut found, &Meter::default()).unwrap();

@@ -21,7 +21,7 @@ use super::{
     positions::position_entries,
     posting::Posting,
     replace::{check_replaceable, is_own_file},
-    tables::{Table, TableCutter},
+    tables::{TableCutter, TableEntries},
     waves::{IndexedFile, ListTotals, Made, Wave, file_wave, filled, made_of},
 };
 use crate::{
@@ -156,7 +156,7 @@ impl IndexWriter {
         Ok((summary, self.directory.finish()?))
     }
 
-    fn write_tables(&self, tables: Vec<Table>) -> Result<Vec<TableFile>> {
+    fn write_tables(&self, tables: Vec<TableEntries>) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
             .map(|table| {

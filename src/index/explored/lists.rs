@@ -225,9 +225,8 @@ mod tests {
             }
         };
         for number in 0..made.entries.len() {
-            maker
-                .pass(made.entries.key(number), &value(number))
-                .unwrap();
+            let value = value_in(&made.entries, number);
+            maker.pass(made.entries.key(number), &value).unwrap();
         }
         let passed = maker.finish().unwrap().entries;
         assert_eq!(passed.held(), held);

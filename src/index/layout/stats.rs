@@ -147,8 +147,8 @@ mod tests {
         let mut entries = Entries::default();
         stats.write(key.to_string().as_bytes(), &mut entries);
         let value = |number| match entries.value(number) {
-            Value::Bytes(value) => value.to_vec(),
-            Value::Long(_) => unreachable!("statistics are short"),
+            Value::Held(value) => value.to_vec(),
+            Value::Spilled(_) => unreachable!("statistics are short"),
         };
         (0..entries.len())
             .map(|number| (entries.key(number).to_vec(), value(number)))
@@ -187,9 +187,10 @@ mod tests {
             let stats = PositionStats { games, white_score, draws, moves: moves.into_iter().map(BookMove).collect() };
             let entries = written(&stats, key);
             prop_assert!(entries.is_sorted());
-            let keys = StatsKeys::new(key);
             let names: Vec<_> = entries.iter().map(|entry| entry.0.clone()).collect();
-            prop_assert_eq!(names, [keys.draws, keys.freq, keys.moves, keys.white_score]);
+            let number = key.to_string();
+            let keys = PositionStats::NAMES.map(|name| [number.as_bytes(), name].concat());
+            prop_assert_eq!(names, keys);
             prop_assert_eq!(super::super::parse_number(&entries[0].1), Some(draws));
             prop_assert_eq!(super::super::parse_number(&entries[1].1), Some(games));
             prop_assert_eq!(parse_moves(&entries[2].1), Some(stats.moves));

@@ -14,7 +14,7 @@ pub struct Subject(pub u64);
 
 /// The kind of what is hashed, as a half of the key.
 #[derive(Copy, Clone)]
-enum Kind {
+enum SubjectKind {
     White = 1,
     Black = 2,
     Name = 3,
@@ -46,21 +46,21 @@ impl Subject {
 
     /// The games of a player with a color, by the player's name as it is [compared](crate::pgn::NameMatch).
     pub fn player(folded: &str, color: Color) -> Subject {
-        let kind = color.fold_wb(Kind::White, Kind::Black);
+        let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
         Subject::hashed(kind, folded.as_bytes())
     }
 
     /// The numbers of the names that compare the same.
     pub fn name(folded: &str) -> Subject {
-        Subject::hashed(Kind::Name, folded.as_bytes())
+        Subject::hashed(SubjectKind::Name, folded.as_bytes())
     }
 
     /// The games with an id at Lichess.
     pub fn site_id(id: SiteId) -> Subject {
-        Subject::hashed(Kind::SiteId, &id.number().to_le_bytes())
+        Subject::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
-    fn hashed(kind: Kind, bytes: &[u8]) -> Subject {
+    fn hashed(kind: SubjectKind, bytes: &[u8]) -> Subject {
         Subject(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }
 }

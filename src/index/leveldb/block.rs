@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{
     Damage,
     coding::{Fields, put_varint},
-    key::{self, Kind},
+    key::{self, EntryKind},
 };
 
 /// How many entries there are from one whole key to the next.
@@ -240,7 +240,10 @@ impl Block {
 
     /// The entry's key as the user gave it, its sequence number and kind.
     #[inline]
-    pub(super) fn parts<'p>(&self, place: &'p EntryState) -> Result<(&'p [u8], u64, Kind), Damage> {
+    pub(super) fn parts<'p>(
+        &self,
+        place: &'p EntryState,
+    ) -> Result<(&'p [u8], u64, EntryKind), Damage> {
         key::parse(&place.key).ok_or_else(|| self.damage("a key of a block is malformed"))
     }
 

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::btree_map, iter::Peekable, sync::Arc, vec};
 use super::{
     block::{Block, EntryState},
     database::Database,
-    key::{self, Kind},
+    key::{self, EntryKind},
     long::StoredValue,
     manifest::TableFile,
     memtable::Logged,
@@ -119,7 +119,7 @@ pub(in crate::index) struct TableCursor {
     /// The value of the present entry, if it is not held.
     long_value: Option<StoredValue>,
     sequence: u64,
-    kind: Kind,
+    kind: EntryKind,
     /// The internal key that the next one comes after.
     last: Vec<u8>,
 }
@@ -147,7 +147,7 @@ impl TableCursor {
             long: None,
             long_value: None,
             sequence: 0,
-            kind: Kind::Deletion,
+            kind: EntryKind::Deletion,
             last: Vec::new(),
             table,
         })
@@ -155,7 +155,7 @@ impl TableCursor {
 
     /// Goes to the next entry, first to the first; false after the last.
     #[inline]
-    fn advance(&mut self) -> Result<bool> {
+    pub(super) fn advance(&mut self) -> Result<bool> {
         self.last.clear();
         self.last.extend_from_slice(&self.place.key);
         self.long_value = None;
@@ -241,12 +241,12 @@ impl TableCursor {
     /// Whether the present entry says that its key is deleted.
     #[inline]
     fn is_deleted(&self) -> bool {
-        self.kind == Kind::Deletion
+        self.kind == EntryKind::Deletion
     }
 
     /// The value of the present entry.
     #[inline]
-    fn value(&self) -> TableValue<'_> {
+    pub(super) fn value(&self) -> TableValue<'_> {
         match &self.long_value {
             Some(value) => TableValue::Long(value.clone()),
             None => TableValue::Held(self.block.value(&self.place)),

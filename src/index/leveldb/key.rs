@@ -11,7 +11,7 @@ pub(super) const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
 /// Whether an entry sets its key or deletes it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     Deletion,
     Value,
 }
@@ -30,12 +30,12 @@ pub(super) fn put(out: &mut Vec<u8>, key: &[u8], sequence: u64) {
 
 /// The user's key, the sequence number and the kind in an internal key; `None` if it is malformed.
 #[inline]
-pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, Kind)> {
+pub(super) fn parse(internal: &[u8]) -> Option<(&[u8], u64, EntryKind)> {
     let (key, trailer) = internal.split_last_chunk::<TRAILER>()?;
     let number = u64::from_le_bytes(*trailer);
     let kind = match number as u8 {
-        0 => Kind::Deletion,
-        1 => Kind::Value,
+        0 => EntryKind::Deletion,
+        1 => EntryKind::Value,
         _ => return None,
     };
     Some((key, number >> 8, kind))

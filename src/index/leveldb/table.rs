@@ -12,7 +12,7 @@ use super::{
     block::{Block, EntryState},
     builder::{BLOCK_TRAILER, FOOTER, Handle, MAGIC, SNAPPY, UNCOMPRESSED},
     coding::{Fields, masked},
-    key::Kind,
+    key::EntryKind,
     manifest::TableFile,
 };
 use crate::{
@@ -89,8 +89,10 @@ impl Table {
             return Ok(None);
         };
         match block.parts(&place).map_err(in_file)? {
-            (found, _, Kind::Value) if found == key => Ok(Some(Some(block.into_value(&place)))),
-            (found, _, Kind::Deletion) if found == key => Ok(Some(None)),
+            (found, _, EntryKind::Value) if found == key => {
+                Ok(Some(Some(block.into_value(&place))))
+            }
+            (found, _, EntryKind::Deletion) if found == key => Ok(Some(None)),
             _ => Ok(None),
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! The ids of the second index follow those of the first, and so on. Keys are cut into ranges. Each thread reads the
 //! entries of a range in order and joins them where several inputs have them. What it makes is written as an index that
-//! is made of games. Only game records, rows and names pass through memory or temporary files, because new ids and
-//! numbers change their order.
+//! is made of games. Game records, rows and names pass through memory or temporary files, because new ids and numbers
+//! change their order, and so do values that are too long to be held.
 
 mod games;
 mod list_stream;
