@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     pgn::{Condition, GameReader, GameResult, Tags},
-    position::{Keyed, LineError, Rules, Variant, VariantChoice, game_start, write_epd},
+    position::{Keyed, LineError, Rules, Variant, VariantChoice, epd_of, game_start},
 };
 
 /// Replays the games of one batch.
@@ -202,20 +202,16 @@ impl<'a> Replayer<'a> {
 
     /// Remembers where a game started that may count.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
-        let epd = || {
-            let mut epd = Vec::new();
-            write_epd(start.position(), &mut epd);
-            epd
-        };
+        let epd = || epd_of(start.position());
         if self.needs.game_starts {
-            self.start = Some(String::from_utf8(epd()).expect("an EPD is ASCII"));
+            self.start = Some(epd());
         }
         if !self.needs.starts {
             return;
         }
         let starts = &mut self.outcome.starts;
         let place = *self.started.entry(start.identity()).or_insert_with(|| {
-            starts.push((epd(), 0));
+            starts.push((epd().into_bytes(), 0));
             starts.len() - 1
         });
         starts[place].1 += 1;

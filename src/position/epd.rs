@@ -1,14 +1,23 @@
 //! Positions as EPD, the text that names one in an OOBS database.
 
 use shakmaty::{
-    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, Role,
+    Bitboard, CastlingMode, CastlingSide, Color, EnPassantMode, Position, PositionError, Role,
+    Setup,
     fen::{Epd, Fen},
+    variant::VariantPosition,
 };
 
 /// The FEN of a position. It has the en passant square wherever a pawn stands beside the one that has just made its
 /// double step, even if the pawn is pinned: the Polyglot key has it too, so the FEN leads back to the key.
 pub fn fen_of<P: Position>(pos: &P) -> String {
     Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
+}
+
+/// The EPD of a position, as [`write_epd`] writes it.
+pub fn epd_of<P: Position>(pos: &P) -> String {
+    let mut epd = Vec::new();
+    write_epd(pos, &mut epd);
+    String::from_utf8(epd).expect("an EPD is ASCII")
 }
 
 /// Appends the EPD of a position to `text`: board, side to move, castling rights and en passant square,
@@ -118,15 +127,15 @@ static BYTES: [u64; 256] = {
 
 /// What an EPD says of a rank.
 #[derive(Copy, Clone)]
-struct Row {
+struct RankSigns {
     length: u8,
     /// Below 8, the piece of a file; from 8 on, how many squares are empty, less one.
     signs: [u8; 8],
 }
 
 /// The signs of a rank for each set of files that are occupied.
-static ROWS: [Row; 256] = {
-    let empty = Row {
+static ROWS: [RankSigns; 256] = {
+    let empty = RankSigns {
         length: 0,
         signs: [0; 8],
     };
@@ -156,21 +165,32 @@ static ROWS: [Row; 256] = {
     rows
 };
 
+/// A position as a text, with all that it knows but the rules that it is played by.
+pub(crate) fn stored(pos: &VariantPosition) -> String {
+    Fen::from_position(pos, EnPassantMode::Always).to_string()
+}
+
+/// The position of a [stored] text, by the rules of another. `None` for other texts.
+pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
+    let setup = Setup::from(text.parse::<Fen>().ok()?);
+    let castling: CastlingMode = rules.castles().mode();
+    VariantPosition::from_setup(rules.variant(), setup, castling)
+        .or_else(PositionError::ignore_too_much_material)
+        .or_else(PositionError::ignore_impossible_check)
+        .or_else(PositionError::ignore_invalid_castling_rights)
+        .ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use shakmaty::Chess;
 
     use super::*;
     use crate::{
         pgn::{GameReader, Token},
-        position::{Variant, read_move},
+        position::{Keyed, Variant, read_move},
     };
-
-    fn epd<P: Position>(pos: &P) -> String {
-        let mut text = Vec::new();
-        write_epd(pos, &mut text);
-        String::from_utf8(text).unwrap()
-    }
 
     #[test]
     fn a_fen_leads_back_to_the_key_though_the_capture_is_pinned() {
@@ -193,7 +213,7 @@ mod tests {
                 let mv = read_move(&pos, text).unwrap();
                 pos.play_unchecked(mv);
                 let expected = Epd::from_position(&pos, EnPassantMode::PseudoLegal).to_string();
-                assert_eq!(epd(&pos), expected);
+                assert_eq!(epd_of(&pos), expected);
             }
             games.skip_moves();
         }
@@ -201,28 +221,51 @@ mod tests {
 
     #[test]
     fn en_passant_is_there_if_a_pawn_stands_ready() {
-        let after = |line: &str| epd(&Variant::Standard.from_text(None, Some(line)).unwrap());
+        let after = |line: &str| epd_of(&Variant::Standard.from_text(None, Some(line)).unwrap());
         assert!(after("e4 a6 e5 d5").ends_with(" w KQkq d6"));
         assert!(after("e4 a6 e5 h5").ends_with(" w KQkq -"));
         // Ready to take, though it is pinned.
         let pinned =
             Variant::Standard.from_text(Some("4k3/3p4/8/r3P2K/8/8/8/8 b - - 0 1"), Some("d5"));
-        assert!(epd(&pinned.unwrap()).ends_with(" w - d6"));
+        assert!(epd_of(&pinned.unwrap()).ends_with(" w - d6"));
     }
 
     #[test]
     fn variants_have_what_they_need() {
         let crazy = Variant::Crazyhouse.from_text(None, Some("e4 d5 exd5"));
-        let text = epd(&crazy.unwrap());
+        let text = epd_of(&crazy.unwrap());
         assert!(text.contains("[P] b KQkq"), "{text}");
         let both = Variant::Crazyhouse
             .parse_fen("4k3/8/8/8/8/8/8/4K3/pNQbPnPp b - -")
             .unwrap();
-        assert_eq!(epd(&both), "4k3/8/8/8/8/8/8/4K3[QNPPbnpp] b - -");
+        assert_eq!(epd_of(&both), "4k3/8/8/8/8/8/8/4K3[QNPPbnpp] b - -");
         let checked = Variant::ThreeCheck.from_text(None, Some("e4 f6 Qh5"));
-        assert!(epd(&checked.unwrap()).ends_with("2+3"));
+        assert!(epd_of(&checked.unwrap()).ends_with("2+3"));
         let inner = "4k3/8/8/8/8/8/8/2R1K1RR w CG -";
         let pos = Variant::Chess960.parse_fen(inner).unwrap();
-        assert_eq!(epd(&pos), inner.replace("CG", "GQ"));
+        assert_eq!(epd_of(&pos), inner.replace("CG", "GQ"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        #[test]
+        fn what_is_stored_is_restored(variant in 0..Variant::ALL.len(), choices in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let start = Variant::ALL[variant].start();
+            let mut pos = Keyed::new(start.clone());
+            for choice in choices {
+                let moves = pos.position().legal_moves();
+                let again = restored(&stored(pos.position()), &start).unwrap();
+                prop_assert_eq!(again.legal_moves(), moves.clone());
+                let keyed = Keyed::new(again.clone());
+                prop_assert_eq!((keyed.key(), keyed.identity()), (pos.key(), pos.identity()));
+                prop_assert_eq!(again.halfmoves(), pos.position().halfmoves());
+                prop_assert_eq!(again.fullmoves(), pos.position().fullmoves());
+                let Some(mv) = moves.get(usize::from(choice) % moves.len().max(1)) else {
+                    break;
+                };
+                pos.play(*mv);
+            }
+        }
     }
 }

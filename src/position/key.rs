@@ -39,7 +39,7 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
     };
     let takers = attacks::pawn_attacks(!pos.turn(), square) & pos.our(Role::Pawn);
     if takers.any() {
-        Zobrist64::zobrist_for_en_passant_file(square.file()).0
+        en_passant_part(square)
     } else {
         0
     }
@@ -67,7 +67,8 @@ pub(crate) fn en_passant_part(square: Square) -> u64 {
 
 /// The key without en passant and holdings.
 fn board_key<P: Rules>(pos: &P) -> u64 {
-    let mut key = pos.number() ^ if pos.turn().is_white() { turn_key() } else { 0 };
+    let number = pos.rules().number().unwrap_or(0);
+    let mut key = number ^ if pos.turn().is_white() { turn_key() } else { 0 };
     for (square, piece) in pos.board() {
         key ^= piece_key(piece, square);
     }

@@ -28,14 +28,13 @@ mod quick;
 mod rules;
 mod spelling;
 #[cfg(test)]
-mod spellings;
-mod stored;
+mod tests;
 mod variant;
 mod word;
 
 pub(crate) use self::key::en_passant_part;
 pub use self::{
-    epd::{fen_of, write_epd},
+    epd::{epd_of, fen_of, write_epd},
     key::{Keyed, has_inner_castling_rook, key},
     letters::{PieceLetters, UnknownLetters},
     line::{LineError, from_text, game_start, parse_fen},
@@ -46,6 +45,6 @@ pub use self::{
     word::Word,
 };
 pub(crate) use self::{
+    epd::{restored, stored},
     notation::san_of,
-    stored::{restored, stored},
 };

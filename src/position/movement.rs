@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use shakmaty::{
-    CastlingSide, File, Move, Position, Rank, Role, Square, san::SanPlus, uci::UciMove,
-};
+use shakmaty::{File, Move, Position, Rank, Role, Square, san::SanPlus, uci::UciMove};
+
+use super::notation::castling_by_squares;
 
 /// A move as a Polyglot book stores it.
 ///
@@ -109,21 +109,11 @@ impl BookMove {
         }
         let promotion = self.promotion();
         let role = pos.board().role_at(from)?;
-        if role == Role::King && promotion.is_none() {
-            let castling = |side| pos.castling_moves(side).first().copied();
-            let is_own_rook = pos.us().contains(to) && pos.board().role_at(to) == Some(Role::Rook);
-            let side = CastlingSide::from_queen_side(to < from);
-            if is_own_rook {
-                let mv = castling(side)?;
-                return (mv.from() == Some(from) && mv.to() == to).then_some(mv);
-            }
-            if from.file() == File::E
-                && from.rank() == to.rank()
-                && to.file() == side.king_to_file()
-                && let Some(mv) = castling(side)
-            {
-                return (mv.from() == Some(from)).then_some(mv);
-            }
+        if promotion.is_none()
+            && (from.file() == File::E || pos.our(Role::Rook).contains(to))
+            && let Some(castle) = castling_by_squares(pos, from, to)
+        {
+            return Some(castle);
         }
         pos.san_candidates(role, to).into_iter().find(|mv| {
             mv.from() == Some(from)
@@ -155,26 +145,7 @@ pub fn uci<P: Position>(pos: &P, mv: Move) -> String {
 
 /// Appends what [`uci`] answers.
 pub fn write_uci<P: Position>(pos: &P, mv: Move, text: &mut Vec<u8>) {
-    let mut push = |square: Square| {
-        text.extend([square.file().char() as u8, square.rank().char() as u8]);
-    };
-    match mv {
-        Move::Normal {
-            from,
-            to,
-            promotion,
-            ..
-        } => {
-            push(from);
-            push(to);
-            text.extend(promotion.map(|role| role.char() as u8));
-        }
-        Move::EnPassant { from, to } => {
-            push(from);
-            push(to);
-        }
-        _ => text.extend_from_slice(uci(pos, mv).as_bytes()),
-    }
+    UciMove::from_move(mv, pos.castles().mode()).append_ascii_to(text);
 }
 
 impl From<Move> for BookMove {
@@ -217,7 +188,7 @@ fn square(bits: u16) -> Square {
 
 #[cfg(test)]
 mod tests {
-    use shakmaty::{CastlingMode, Chess, fen::Fen};
+    use shakmaty::{CastlingMode, CastlingSide, Chess, fen::Fen};
 
     use super::*;
 

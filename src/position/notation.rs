@@ -7,7 +7,7 @@
 //! that it does not describe.
 
 use shakmaty::{
-    CastlingSide, File, Move, Position, Rank, Role, Square, attacks,
+    CastlingSide, File, Move, Position, Role, Square, attacks,
     san::{San, SanPlus, Suffix},
 };
 use thiserror::Error;
@@ -80,9 +80,84 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Ok(mv)
 }
 
-/// The one legal move that is written like this.
+/// The one legal move that a tidy spelling is.
 fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
-    Written::parse(text).ok_or(MoveError::Unreadable)?.find(pos)
+    let (role, file, rank, to, promotion) = match parse(text).ok_or(MoveError::Unreadable)? {
+        San::Normal {
+            role,
+            file,
+            rank,
+            to,
+            promotion,
+            ..
+        } => (role, file, rank, to, promotion),
+        san => return san.to_move(pos).map_err(|_| MoveError::Illegal),
+    };
+    let role =
+        Some(role).filter(|_| !matches!(text[0], b'a'..=b'h' | b'1'..=b'8' | b'x' | b'-' | b':'));
+    let from = file.zip(rank).map(|(f, r)| Square::from_coords(f, r));
+    if role.is_none_or(|role| role == Role::King)
+        && promotion.is_none()
+        && let Some(castle) = from.and_then(|from| castling_by_squares(pos, from, to))
+    {
+        return Ok(castle);
+    }
+    // With the square of origin given, the piece is the one on it.
+    let role = role
+        .or_else(|| from.and_then(|from| pos.board().role_at(from)))
+        .unwrap_or(Role::Pawn);
+    let mut candidates = pos.san_candidates(role, to);
+    candidates.retain(|mv| {
+        mv.promotion() == promotion
+            && mv.from().is_some_and(|from| {
+                file.is_none_or(|file| file == from.file())
+                    && rank.is_none_or(|rank| rank == from.rank())
+            })
+            // Castling is never written like a step.
+            && !mv.is_castle()
+            // A pawn's capture names its file: `d5` is never `exd5`.
+            && (role != Role::Pawn || file.is_some() || !mv.is_capture())
+    });
+    match candidates[..] {
+        [] => Err(MoveError::Illegal),
+        [mv] => Ok(mv),
+        _ => Err(MoveError::Ambiguous),
+    }
+}
+
+/// A tidy spelling as SAN, in which squares alone are a pawn's move.
+fn parse(text: &[u8]) -> Option<San> {
+    match text {
+        b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),
+        b"0-0-0" | b"o-o-o" | b"OOO" | b"ooo" => {
+            return Some(San::Castle(CastlingSide::QueenSide));
+        }
+        _ => {}
+    }
+    let mut san = text.to_vec();
+    if !text.contains(&b'@') {
+        // A `b` is a file.
+        if let [letter @ (b'p' | b'n' | b'r' | b'q' | b'k'), ..] = &mut san[..] {
+            letter.make_ascii_uppercase();
+        }
+        if let [.., b'1'..=b'8', letter] = *san
+            && letter.is_ascii_alphabetic()
+        {
+            san.insert(san.len() - 1, b'=');
+        }
+        let end = match *san {
+            [ref square @ .., b'=', _] => square.len(),
+            _ => san.len(),
+        };
+        let sign = end.saturating_sub(3);
+        match san[..end.saturating_sub(2)] {
+            [.., b'x' | b'O', b'-'] => return None,
+            [.., b'-'] => drop(san.remove(sign)),
+            [.., b':'] => san[sign] = b'x',
+            _ => {}
+        }
+    }
+    San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
 /// A move that begins with `b` is one of a pawn, or, where no pawn of the file can be meant, one of a
@@ -110,7 +185,7 @@ fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
 
 /// Whether the text has the form of a move, legal or not.
 pub fn looks_like_move(text: &[u8]) -> bool {
-    Spelling::new(text).is_some_and(|spelling| Written::parse(spelling.text()).is_some())
+    Spelling::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
 }
 
 /// A written move in SAN, as far as that needs no position. Squares alone are taken for a pawn's move.
@@ -118,25 +193,7 @@ pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     if let Ok(san) = SanPlus::from_ascii(text) {
         return Some(san);
     }
-    let spelling = Spelling::new(text)?;
-    let san = match Written::parse(spelling.text())? {
-        Written::Castle(side) => San::Castle(side),
-        Written::Put { role, to } => San::Put { role, to },
-        Written::Step {
-            role,
-            file,
-            rank,
-            to,
-            promotion,
-        } => San::Normal {
-            role: role.unwrap_or(Role::Pawn),
-            file,
-            rank,
-            capture: spelling.text().iter().any(|byte| b"x:".contains(byte)),
-            to,
-            promotion,
-        },
-    };
+    let san = parse(Spelling::new(text)?.text())?;
     let suffix = text.iter().find_map(|byte| match byte {
         b'+' => Some(Suffix::Check),
         b'#' => Some(Suffix::Checkmate),
@@ -152,144 +209,8 @@ fn without_check(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The parts of a move as it was written.
-#[derive(Debug, PartialEq)]
-enum Written {
-    Castle(CastlingSide),
-    Put {
-        role: Role,
-        to: Square,
-    },
-    Step {
-        role: Option<Role>,
-        file: Option<File>,
-        rank: Option<Rank>,
-        to: Square,
-        promotion: Option<Role>,
-    },
-}
-
-impl Written {
-    // Long because it lists the forms of moves, one after the other.
-    fn parse(text: &[u8]) -> Option<Written> {
-        match text {
-            b"O-O" | b"0-0" | b"o-o" | b"OO" | b"oo" => {
-                return Some(Written::Castle(CastlingSide::KingSide));
-            }
-            b"O-O-O" | b"0-0-0" | b"o-o-o" | b"OOO" | b"ooo" => {
-                return Some(Written::Castle(CastlingSide::QueenSide));
-            }
-            [role, b'@', square @ ..] => {
-                return Some(Written::Put {
-                    role: role_of(*role)?,
-                    to: Square::from_ascii(square).ok()?,
-                });
-            }
-            [b'@', square @ ..] => {
-                return Some(Written::Put {
-                    role: Role::Pawn,
-                    to: Square::from_ascii(square).ok()?,
-                });
-            }
-            _ => {}
-        }
-
-        let (role, rest) = match text {
-            [
-                // A `b` is a file.
-                letter @ (b'P' | b'N' | b'B' | b'R' | b'Q' | b'K' | b'p' | b'n' | b'r' | b'q'
-                | b'k'),
-                rest @ ..,
-            ] => (role_of(letter.to_ascii_uppercase()), rest),
-            _ => (None, text),
-        };
-        let (promotion, rest) = match rest {
-            [rest @ .., b'=', letter] => (Some(role_of(letter.to_ascii_uppercase())?), rest),
-            [head @ .., letter]
-                if letter.is_ascii_alphabetic() && matches!(head.last(), Some(b'1'..=b'8')) =>
-            {
-                (Some(role_of(letter.to_ascii_uppercase())?), head)
-            }
-            _ => (None, rest),
-        };
-        let (rest, to) = rest.split_at_checked(rest.len().checked_sub(2)?)?;
-        let to = Square::from_ascii(to).ok()?;
-        let rest = match rest {
-            [rest @ .., b'x' | b'-' | b':'] => rest,
-            _ => rest,
-        };
-        let (file, rank) = match *rest {
-            [] => (None, None),
-            [file @ b'a'..=b'h'] => (File::from_char(char::from(file)), None),
-            [rank @ b'1'..=b'8'] => (None, Rank::from_char(char::from(rank))),
-            [file @ b'a'..=b'h', rank @ b'1'..=b'8'] => (
-                File::from_char(char::from(file)),
-                Rank::from_char(char::from(rank)),
-            ),
-            _ => return None,
-        };
-        Some(Written::Step {
-            role,
-            file,
-            rank,
-            to,
-            promotion,
-        })
-    }
-
-    /// The one legal move that is written like this.
-    fn find<P: Position>(self, pos: &P) -> Result<Move, MoveError> {
-        match self {
-            Written::Castle(side) => pos
-                .castling_moves(side)
-                .first()
-                .copied()
-                .ok_or(MoveError::Illegal),
-            Written::Put { role, to } => San::Put { role, to }
-                .to_move(pos)
-                .map_err(|_| MoveError::Illegal),
-            Written::Step {
-                role,
-                file,
-                rank,
-                to,
-                promotion,
-            } => {
-                let from = file.zip(rank).map(|(f, r)| Square::from_coords(f, r));
-                if role.is_none_or(|role| role == Role::King)
-                    && promotion.is_none()
-                    && let Some(castle) = from.and_then(|from| castling_by_squares(pos, from, to))
-                {
-                    return Ok(castle);
-                }
-                // With the square of origin given, the piece is the one on it.
-                let role = role
-                    .or_else(|| from.and_then(|from| pos.board().role_at(from)))
-                    .unwrap_or(Role::Pawn);
-                let mut candidates = pos.san_candidates(role, to);
-                candidates.retain(|mv| {
-                    mv.promotion() == promotion
-                        && mv.from().is_some_and(|from| {
-                            file.is_none_or(|file| file == from.file())
-                                && rank.is_none_or(|rank| rank == from.rank())
-                        })
-                        // Castling is never written like a step.
-                        && !mv.is_castle()
-                        // A pawn's capture names its file: `d5` is never `exd5`.
-                        && (role != Role::Pawn || file.is_some() || !mv.is_capture())
-                });
-                match candidates[..] {
-                    [] => Err(MoveError::Illegal),
-                    [mv] => Ok(mv),
-                    _ => Err(MoveError::Ambiguous),
-                }
-            }
-        }
-    }
-}
-
 /// Castling written by squares: the king goes onto its own rook, or two or more files aside to where castling takes it.
-fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
+pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
     if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;
     }
@@ -303,14 +224,6 @@ fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option
         goes_there
     };
     (is_castling && mv.from() == Some(from)).then_some(mv)
-}
-
-fn role_of(letter: u8) -> Option<Role> {
-    if letter.is_ascii_uppercase() {
-        Role::from_char(char::from(letter))
-    } else {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@
 //! just one legal move, is left to [`read_move`](super::read_move)'s slower ways, which also know what is
 //! wrong with it.
 
-use super::{BookMove, Rules, Word, word::square};
-use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
+use super::{BookMove, Rules, Variant, Word, word::square};
+use shakmaty::{
+    Bitboard, CastlingMode, Chess, Color, File, Move, Position, Rank, Role, Square, attacks,
+};
 
 impl Rules for Chess {
     // Nearly every move of nearly every run comes through here, from one place.
@@ -16,6 +18,13 @@ impl Rules for Chess {
         match word.byte(0) {
             b'a'..=b'h' => pawn_move(self, word),
             letter => piece_move(self, role(letter)?, word),
+        }
+    }
+
+    fn rules(&self) -> Variant {
+        match self.castles().mode() {
+            CastlingMode::Standard => Variant::Standard,
+            CastlingMode::Chess960 => Variant::Chess960,
         }
     }
 

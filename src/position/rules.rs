@@ -2,7 +2,7 @@
 
 use shakmaty::{Chess, Move, Position, variant::VariantPosition};
 
-use super::{BookMove, Word, variant::number_of};
+use super::{BookMove, Variant, Word};
 
 /// Positions that have a key: those of standard chess as a type of their own, which is the fastest,
 /// and those of all variants.
@@ -19,11 +19,8 @@ pub trait Rules: Position + Clone + Send + Sync {
         None
     }
 
-    /// The number of the variant that goes into the key, 0 for those that have none.
-    #[inline]
-    fn number(&self) -> u64 {
-        0
-    }
+    /// The variant by whose rules moves are played; suicide chess for giveaway chess too.
+    fn rules(&self) -> Variant;
 
     /// Whether captures change squares that the move does not name.
     #[inline]
@@ -40,8 +37,14 @@ impl Rules for VariantPosition {
         }
     }
 
-    fn number(&self) -> u64 {
-        number_of(self.variant()).unwrap_or(0)
+    fn rules(&self) -> Variant {
+        match self {
+            VariantPosition::Chess(pos) => pos.rules(),
+            _ => Variant::ALL
+                .into_iter()
+                .find(|variant| variant.game() == self.variant())
+                .expect("all variants are listed"),
+        }
     }
 
     fn captures_explode(&self) -> bool {

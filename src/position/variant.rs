@@ -87,7 +87,14 @@ impl Variant {
     /// The number that the variant has in the Polyglot book format and that goes into its keys, `None`
     /// if the format gives it none.
     pub fn number(self) -> Option<u64> {
-        number_of(self.game())
+        match self.game() {
+            Game::Chess => Some(0),
+            Game::Crazyhouse => Some(6),
+            Game::Antichess => Some(8),
+            Game::Atomic => Some(12),
+            Game::ThreeCheck => Some(13),
+            Game::Horde | Game::KingOfTheHill | Game::RacingKings => None,
+        }
     }
 
     /// Reads the value of a PGN's `Variant` tag. No tag, an empty one, `?` and `-` mean standard chess.
@@ -256,26 +263,20 @@ fn is_chess960(setup: &Setup, fen: &str) -> bool {
         .bytes()
         .any(|right| matches!(right, b'A'..=b'H' | b'a'..=b'h'));
     let king_elsewhere = |color: Color| {
-        let castles = setup
-            .castling_rights
-            .into_iter()
-            .any(|rook| rook.rank() == color.backrank());
+        let rank = color.backrank();
         let king = setup.board.king_of(color);
-        castles
-            && king.is_some_and(|king| king.rank() == color.backrank() && king.file() != File::E)
+        (setup.castling_rights & rank).any()
+            && king.is_some_and(|king| king.rank() == rank && king.file() != File::E)
     };
-    let is_odd = names_files || Color::ALL.into_iter().any(king_elsewhere);
-    is_odd
-        && VariantPosition::from_setup(Game::Chess, setup.clone(), CastlingMode::Standard)
-            .is_err_and(|err| {
-                err.kinds()
-                    .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
-            })
-        && !VariantPosition::from_setup(Game::Chess, setup.clone(), CastlingMode::Chess960)
-            .is_err_and(|err| {
-                err.kinds()
-                    .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
-            })
+    let is_wrong_in = |mode| {
+        VariantPosition::from_setup(Game::Chess, setup.clone(), mode).is_err_and(|err| {
+            err.kinds()
+                .contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS)
+        })
+    };
+    (names_files || Color::ALL.into_iter().any(king_elsewhere))
+        && is_wrong_in(CastlingMode::Standard)
+        && !is_wrong_in(CastlingMode::Chess960)
 }
 
 /// Which variant the games of a run or an index are of.
@@ -337,19 +338,6 @@ impl FromStr for VariantChoice {
             VariantChoice::AUTO => Ok(VariantChoice::Auto),
             name => name.parse().map(VariantChoice::Only),
         }
-    }
-}
-
-/// The number of a set of rules, where the format gives it one.
-#[inline]
-pub(super) fn number_of(game: Game) -> Option<u64> {
-    match game {
-        Game::Chess => Some(0),
-        Game::Crazyhouse => Some(6),
-        Game::Antichess => Some(8),
-        Game::Atomic => Some(12),
-        Game::ThreeCheck => Some(13),
-        Game::Horde | Game::KingOfTheHill | Game::RacingKings => None,
     }
 }
 

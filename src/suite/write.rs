@@ -11,7 +11,7 @@ use super::ranking::{Ranked, Ranking};
 use crate::{
     error::{At, Result},
     output::{AtomicFile, check_first_line},
-    position::write_epd,
+    position::epd_of,
     tally::Stats,
     tree::GameWriter,
 };
@@ -101,9 +101,7 @@ pub(super) fn write_ranked(
 /// The text of an EPD, with the counters of moves if they are wanted.
 pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     use shakmaty::Position;
-    let mut epd = Vec::new();
-    write_epd(pos, &mut epd);
-    let mut epd = String::from_utf8(epd).expect("an EPD is ASCII");
+    let mut epd = epd_of(pos);
     if opcodes {
         let (halfmoves, fullmoves) = (pos.halfmoves(), pos.fullmoves());
         epd.push_str(&format!(" hmvc {halfmoves}; fmvn {fullmoves};"));
