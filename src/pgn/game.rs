@@ -122,16 +122,28 @@ impl<'a> GameReader<'a> {
                 0xc2 | 0xa0 if no_break_space(&self.text[self.at..]) > 0 => {
                     self.at += no_break_space(&self.text[self.at..]);
                 }
-                b';' => self.at = line_end(self.text, self.at),
-                b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
-                b'{' => {
-                    self.at = match self.comments.end_of(self.text, self.at) {
-                        CommentEnd::Closed(end) | CommentEnd::Unclosed(end) => end,
-                    }
-                }
-                _ => return,
+                _ => match self.pass_comment() {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(end) => self.at = end,
+                },
             }
         }
+    }
+
+    /// Goes past a comment, or an escaped line, if one begins here, and says whether one does. The error is where the
+    /// next game begins after a comment that is not closed.
+    pub(super) fn pass_comment(&mut self) -> Result<bool, usize> {
+        self.at = match self.text.get(self.at) {
+            Some(b'{') => match self.comments.end_of(self.text, self.at) {
+                CommentEnd::Closed(end) => end,
+                CommentEnd::Unclosed(next) => return Err(next),
+            },
+            Some(b';') => line_end(self.text, self.at),
+            Some(b'%') if self.is_line_start() => line_end(self.text, self.at),
+            _ => return Ok(false),
+        };
+        Ok(true)
     }
 
     pub(super) fn is_line_start(&self) -> bool {
@@ -184,17 +196,18 @@ impl<'a> GameReader<'a> {
                         breaks += 1;
                         self.at += 1;
                     }
-                    Some(b'%') if self.is_line_start() => self.at = line_end(self.text, self.at),
-                    Some(b';') => self.at = line_end(self.text, self.at),
-                    Some(b'{') => match self.comments.end_of(self.text, self.at) {
-                        CommentEnd::Closed(end) => {
-                            self.first_comment.get_or_insert(self.at);
-                            self.at = end;
+                    _ => {
+                        let start = self.at;
+                        match self.pass_comment() {
+                            Ok(true) if self.text[start] == b'{' => {
+                                self.first_comment.get_or_insert(start);
+                            }
+                            Ok(true) => {}
+                            Ok(false) => break,
+                            // The moves will find it again and say so.
+                            Err(_) => return,
                         }
-                        // The moves will find it again and say so.
-                        CommentEnd::Unclosed(_) => return,
-                    },
-                    _ => break,
+                    }
                 }
             }
             blank_line = breaks > 1;

@@ -36,7 +36,6 @@ mod result;
 mod select;
 mod skip;
 mod tags;
-mod token;
 mod visit;
 mod word;
 
@@ -47,11 +46,11 @@ pub use self::{
     game::GameReader,
     group::RatingGroup,
     input::{Input, Stream, StreamOptions},
+    movetext::{Flaw, GameEnd, Token},
     pace::{Mode, Speed, UnknownMode, UnknownSpeed},
     result::GameResult,
     select::{
         Condition, Date, EcoRange, NameMatch, Selection, SelectionError, TagText, TimeControlRange,
     },
     tags::{Tag, Tags},
-    token::{Flaw, GameEnd, Token},
 };

@@ -1,11 +1,10 @@
 //! Passing over variations, and over the moves of games that do not count.
 
 use super::{
-    comment::CommentEnd,
     game::GameReader,
+    movetext::{Flaw, GameEnd, Token},
     result::GameResult,
-    tags::{is_tag_start, line_end},
-    token::{Flaw, GameEnd, Token},
+    tags::is_tag_start,
 };
 
 impl<'a> GameReader<'a> {
@@ -92,16 +91,13 @@ impl<'a> GameReader<'a> {
 
     /// One of the bytes that [`skip_moves`](GameReader::skip_moves) stops at.
     fn skip_one(&mut self) -> Option<GameEnd> {
+        match self.pass_comment() {
+            Ok(true) => return None,
+            Ok(false) => {}
+            Err(next) => return Some(self.broken("comment is not closed", next)),
+        }
         match self.text[self.at] {
-            b'{' => match self.comments.end_of(self.text, self.at) {
-                CommentEnd::Closed(end) => self.at = end,
-                CommentEnd::Unclosed(next) => {
-                    return Some(self.broken("comment is not closed", next));
-                }
-            },
             b'(' => return self.skip_variation().err(),
-            b';' => self.at = line_end(self.text, self.at),
-            b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
             b'*' => {
                 self.at += 1;
                 return Some(GameEnd::Complete(Some(GameResult::Unknown)));
@@ -174,23 +170,11 @@ impl<'a> GameReader<'a> {
                         return Ok(());
                     }
                 }
-                b'{' => match self.comments.end_of(self.text, self.at) {
-                    CommentEnd::Closed(end) => {
-                        self.at = end;
-                        continue;
-                    }
-                    CommentEnd::Unclosed(next) => {
-                        return Err(self.broken("comment is not closed", next));
-                    }
+                b'{' | b';' | b'%' => match self.pass_comment() {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(next) => return Err(self.broken("comment is not closed", next)),
                 },
-                b';' => {
-                    self.at = line_end(self.text, self.at);
-                    continue;
-                }
-                b'%' if self.is_line_start() => {
-                    self.at = line_end(self.text, self.at);
-                    continue;
-                }
                 b'[' if is_tag_start(self.text, self.at) => return Err(unclosed(open)),
                 b'\n' | b'\r' if self.is_end_of_game_line() => return Err(unclosed(open)),
                 _ => {}

@@ -10,8 +10,8 @@ use shakmaty::{
 
 use super::{
     game::GameReader,
+    movetext::{Flaw, GameEnd, Token},
     result::GameResult,
-    token::{Flaw, GameEnd, Token},
 };
 use crate::position::san_of;
 

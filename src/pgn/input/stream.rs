@@ -62,7 +62,7 @@ impl Stream {
         let stop = [Arc::clone(&options.stop), failed];
         let taken = Arc::new(AtomicU64::new(0));
         let is_packed = Arc::new(AtomicBool::new(false));
-        let source = Source {
+        let source = Sender {
             input,
             taken: Arc::clone(&taken),
             memory: options.memory.max(SMALL_WINDOW),
@@ -98,7 +98,7 @@ impl Read for Stream {
 }
 
 /// The end of a stream that reads and unpacks.
-pub(super) struct Source {
+pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
     pub(super) memory: usize,
@@ -109,7 +109,7 @@ pub(super) struct Source {
 /// Where the bytes go.
 pub(super) type Chunks = Feeder<Vec<u8>>;
 
-impl Source {
+impl Sender {
     fn send_all(&self, chunks: &Chunks) -> Result<()> {
         let path = self.input.path();
         let mut source: Box<dyn Read> = if self.input.is_stdin() {

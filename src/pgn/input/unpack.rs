@@ -14,11 +14,11 @@ use zip::{ZipArchive, result::ZipError};
 use super::{
     open,
     packing::{Packing, refuse_large_window},
-    stream::{Chunks, Counting, Source},
+    stream::{Chunks, Counting, Sender},
 };
 use crate::error::{At, Error, Result};
 
-impl Source {
+impl Sender {
     pub(super) fn send_packed(
         &self,
         chunks: &Chunks,
