@@ -83,7 +83,7 @@ impl Convert {
             tally.refuse_many_large(self.obs.path())
         };
         let mut bytes = 0;
-        let mut rows = self.obs.rows_without_comments()?;
+        let mut rows = self.obs.rows()?;
         for row in &mut rows {
             let row = row?;
             if row.is_active() {

@@ -75,11 +75,6 @@ impl Connections {
         Ok(lent)
     }
 
-    /// Closes the connections that are idle, but for one.
-    pub(super) fn keep_one(&self) {
-        task::lock(&self.idle).truncate(1);
-    }
-
     #[cfg(test)]
     pub(super) fn idle(&self) -> usize {
         task::lock(&self.idle).len()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, types::ValueRef};
 use shakmaty::Color;
 
 use super::error::{CHECKSUM, ObsError, Sql};
@@ -136,7 +136,7 @@ impl Info {
     /// Reads what there is; a database without the table says nothing of itself. Values that
     /// polybook alone writes are read only where polybook wrote them.
     pub(super) fn read(db: &Connection, path: &Path) -> Result<Info> {
-        let rows = Rows::of(db).sql(path, "read")?;
+        let rows = Values::of(db).sql(path, "read")?;
         let variant = rows.get("Variant").unwrap_or(STANDARD).to_owned();
         let is_ours = rows
             .get("Generator")
@@ -199,19 +199,13 @@ impl Info {
     }
 }
 
-/// The rows of the table.
-pub(super) struct Rows(Vec<(String, String)>);
+/// The rows of the table that are read.
+struct Values(Vec<(String, String)>);
 
-impl Rows {
-    /// Whether a database has the table.
-    pub(super) fn is_there(db: &Connection) -> rusqlite::Result<bool> {
-        let table = "SELECT 1 FROM sqlite_master WHERE name = 'Info' COLLATE NOCASE";
-        Ok(db.query_row(table, [], |_| Ok(())).optional()?.is_some())
-    }
-
-    pub(super) fn of(db: &Connection) -> rusqlite::Result<Rows> {
-        if !Rows::is_there(db)? {
-            return Ok(Rows(Vec::new()));
+impl Values {
+    fn of(db: &Connection) -> rusqlite::Result<Values> {
+        if !db.table_exists(None, "Info")? {
+            return Ok(Values(Vec::new()));
         }
         let query = format!(
             "SELECT CAST(Name AS TEXT), substr(CAST(Value AS BLOB), 1, {LONGEST_VALUE}) FROM Info
@@ -220,7 +214,7 @@ impl Rows {
         );
         let mut statement = db.prepare(&query)?;
         let mut found = statement.query([])?;
-        let mut rows = Rows(Vec::new());
+        let mut rows = Values(Vec::new());
         while let Some(row) = found.next()? {
             let name: String = row.get(0)?;
             if rows.get(&name).is_none() {
@@ -233,7 +227,7 @@ impl Rows {
         Ok(rows)
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    fn get(&self, name: &str) -> Option<&str> {
         let mut rows = self.0.iter();
         let row = rows.find(|(known, _)| known.eq_ignore_ascii_case(name));
         row.map(|(_, value)| value.as_str())
@@ -286,6 +280,61 @@ impl Rows {
             _ => None,
         })?;
         Ok(selection)
+    }
+}
+
+/// The checksum that a database has, and that of the rows which were read so far.
+#[derive(Default)]
+pub(super) struct Check {
+    /// As it is in the table `Info`.
+    recorded: String,
+    sum: Checksum,
+    text: Vec<u8>,
+}
+
+impl Check {
+    /// With the rows of the table `Info`; `None` if it has no checksum.
+    pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<Check>> {
+        let Some(recorded) = Values::of(db)?.get(CHECKSUM).map(str::to_owned) else {
+            return Ok(None);
+        };
+        let mut check = Check {
+            recorded,
+            ..Check::default()
+        };
+        let others = format!("SELECT Name, Value FROM Info WHERE Name <> '{CHECKSUM}'");
+        let mut statement = db.prepare(&others)?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            check.add(row)?;
+        }
+        Ok(Some(check))
+    }
+
+    /// Adds a row: its fields as text, with a tab after each but the last.
+    pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
+        let text = &mut self.text;
+        text.clear();
+        for column in 0..row.as_ref().column_count() {
+            if column > 0 {
+                text.push(b'\t');
+            }
+            match row.get_ref(column)? {
+                ValueRef::Null => {}
+                ValueRef::Integer(number) => {
+                    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+                }
+                ValueRef::Real(number) => text.extend(number.to_string().into_bytes()),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => text.extend_from_slice(bytes),
+            }
+        }
+        self.sum.add(text);
+        Ok(())
+    }
+
+    /// Whether the rows are those that the database was written with, now that all were added.
+    pub(super) fn matches(&self) -> bool {
+        self.recorded == self.sum.to_string()
     }
 }
 

@@ -2,32 +2,31 @@
 
 use std::{
     cmp::Ordering,
-    iter,
+    iter, mem,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
 };
 
 use super::{
-    by_games::ByGames,
     error::ObsError,
     info::Info,
     read::Obs,
-    row::{PassedOver, Row},
+    row::{Active, PassedOver, Row},
     source::MOST_GAMES,
     stream::Rows,
-    table::{BookTable, Columns, NewRow},
+    table::Gatherer,
     write::{Made, ObsWriter},
 };
 use crate::{
     error::Result,
     output::{Finished, repeated},
-    sort::{Memory, Merge},
+    sort::{Memory, Merge, TextSorter},
+    tally::Stats,
     task,
 };
 
-/// Rows that are inserted at once, and how many bytes of them.
-const READY_ROWS: usize = 1 << 12;
-const READY_BYTES: usize = 1 << 21;
+/// Bytes of the rows of a position that stay in memory. No real position has a hundredth of them.
+const MOST_BYTES: usize = 1 << 23;
 
 /// What became of the databases.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -75,21 +74,13 @@ fn merge(
         .filter_map(|path| path.as_ref().metadata().ok());
     let made = Made {
         info: &info,
-        columns: Columns::All,
         size: sizes.map(|metadata| metadata.len()).sum(),
         temp_dir: &memory.temp_dir,
     };
     let target = out.target().to_owned();
     let mut passed_over = PassedOver::default();
-    let (rows, finished) = out.insert_all(made, stop, |table| {
-        let mut inserter = Inserter {
-            table,
-            target: &target,
-            position: ByGames::new(&memory.temp_dir),
-            ready: Vec::new(),
-            bytes: 0,
-        };
-        passed_over = merge_rows(databases, &mut inserter, memory, stop)?;
+    let (rows, finished) = out.insert_all(made, stop, |gatherer| {
+        passed_over = merge_rows(databases, gatherer, &target, memory, stop)?;
         Ok(())
     })?;
     let merged = Merged {
@@ -123,14 +114,15 @@ fn joined_info(databases: &[Obs]) -> Result<Option<Info>> {
 /// Adds up the rows of all databases; returns which were passed over.
 fn merge_rows(
     databases: Vec<Obs>,
-    inserter: &mut Inserter<'_, '_>,
+    gatherer: &mut Gatherer<'_>,
+    target: &Path,
     memory: &Memory,
     stop: &AtomicBool,
 ) -> Result<PassedOver> {
     let share = memory.share(databases.len());
     let mut readers: Vec<Rows> = databases
         .into_iter()
-        .map(|database| database.into_rows_by_epd(&share))
+        .map(|database| database.rows_by_own_epd(&share))
         .collect::<Result<_>>()?;
     let sources = readers.iter_mut().map(|rows| {
         iter::from_fn(|| {
@@ -138,30 +130,45 @@ fn merge_rows(
             Some(row.map(ByMove))
         })
     });
+    let mut position = PositionRows::new(&memory.temp_dir);
     let mut open: Option<Row> = None;
     for row in Merge::new(sources) {
         let ByMove(row) = row?;
         match &mut open {
             Some(open) if open.epd == row.epd && open.mv == row.mv => {
                 open.join(row);
-                inserter.check(open)?;
+                check(open, target)?;
             }
             _ => {
                 if let Some(complete) = open.replace(row) {
-                    inserter.take(complete)?;
+                    position.take(complete, gatherer)?;
                 }
             }
         }
     }
     if let Some(complete) = open {
-        inserter.take(complete)?;
+        position.take(complete, gatherer)?;
     }
-    inserter.finish()?;
+    position.finish(gatherer)?;
     let mut passed_over = PassedOver::default();
     for rows in &readers {
         passed_over.add(rows.passed_over().clone());
     }
     Ok(passed_over)
+}
+
+/// Refuses a sum that no database can have.
+fn check(row: &Row, target: &Path) -> Result<()> {
+    let largest = row.stats.wins.max(row.stats.draws).max(row.stats.losses);
+    if largest <= MOST_GAMES as u64 {
+        return Ok(());
+    }
+    let impossible = ObsError::ImpossibleGames {
+        epd: row.epd.clone(),
+        mv: row.mv.clone(),
+        games: largest as i64,
+    };
+    Err(impossible.at(target))
 }
 
 /// A row that compares by its position and move.
@@ -188,69 +195,135 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// Takes rows in the order of positions and inserts them in the order of their games.
-struct Inserter<'a, 'b> {
-    table: &'a mut BookTable<'b>,
-    target: &'a Path,
-    /// The rows of the position that comes.
-    position: ByGames,
-    ready: Vec<Row>,
-    bytes: usize,
+/// The rows of a position, which are wanted in the order of their games.
+struct PositionRows {
+    /// All but the last.
+    rows: TextSorter,
+    last: Option<Row>,
+    memory: Memory,
 }
 
-impl Inserter<'_, '_> {
-    /// Refuses a sum that no database can have.
-    fn check(&self, row: &Row) -> Result<()> {
-        let largest = row.stats.wins.max(row.stats.draws).max(row.stats.losses);
-        if largest <= MOST_GAMES as u64 {
-            return Ok(());
-        }
-        let impossible = ObsError::ImpossibleGames {
-            epd: row.epd.clone(),
-            mv: row.mv.clone(),
-            games: largest as i64,
+impl PositionRows {
+    fn new(temp_dir: &Path) -> PositionRows {
+        let memory = Memory {
+            bytes: MOST_BYTES,
+            temp_dir: temp_dir.to_owned(),
         };
-        Err(impossible.at(self.target))
-    }
-
-    fn take(&mut self, row: Row) -> Result<()> {
-        if self.position.epd().is_some_and(|epd| epd != row.epd) {
-            self.finish_position()?;
+        PositionRows {
+            rows: TextSorter::new(memory.clone(), None),
+            last: None,
+            memory,
         }
-        self.position.push(row)
     }
 
-    fn finish_position(&mut self) -> Result<()> {
-        let (table, ready, bytes) = (&mut *self.table, &mut self.ready, &mut self.bytes);
-        self.position.drain(|row| {
-            *bytes += row.bytes();
-            ready.push(row);
-            if ready.len() >= READY_ROWS || *bytes >= READY_BYTES {
-                *bytes = 0;
-                insert(ready, table)?;
-            }
-            Ok(())
-        })
+    /// Takes a row. If it is of another position, the gatherer gets those of the last one.
+    fn take(&mut self, row: Row, gatherer: &mut Gatherer<'_>) -> Result<()> {
+        match &self.last {
+            Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
+            _ => self.finish(gatherer)?,
+        }
+        self.last = Some(row);
+        Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
-        self.finish_position()?;
-        insert(&mut self.ready, self.table)
+    fn finish(&mut self, gatherer: &mut Gatherer<'_>) -> Result<()> {
+        let Some(last) = self.last.take() else {
+            return Ok(());
+        };
+        // Nearly every position has one row.
+        if self.rows.size() == 0 {
+            let comment = last.comment.as_deref();
+            return gatherer.take(&last.epd, &last.mv, last.active, last.stats, comment);
+        }
+        self.rows.push(&sortable(&last))?;
+        let rows = TextSorter::new(self.memory.clone(), None);
+        for row in mem::replace(&mut self.rows, rows).sorted() {
+            let row = row?;
+            let (mv, [active, wins, draws, losses], comment) = parts(&row);
+            let stats = Stats {
+                wins,
+                draws,
+                losses,
+            };
+            gatherer.take(
+                &last.epd,
+                mv,
+                Active::from_bits(active as i64),
+                stats,
+                comment,
+            )?;
+        }
+        Ok(())
     }
 }
 
-fn insert(ready: &mut Vec<Row>, table: &mut BookTable<'_>) -> Result<()> {
-    let rows: Vec<NewRow<'_>> = ready
+/// A row without its position as a text that sorts by games and by the move.
+fn sortable(row: &Row) -> Vec<u8> {
+    let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
+    text.extend_from_slice(row.mv.as_bytes());
+    text.push(0);
+    let Stats {
+        wins,
+        draws,
+        losses,
+    } = row.stats;
+    for number in [row.active.bits() as u64, wins, draws, losses] {
+        text.extend_from_slice(&number.to_le_bytes());
+    }
+    if let Some(comment) = &row.comment {
+        text.push(0);
+        text.extend_from_slice(comment.as_bytes());
+    }
+    text
+}
+
+/// The move, the numbers and the comment of a [sortable] row.
+fn parts(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
+    let string = |text| str::from_utf8(text).expect("it was text");
+    let text = &text[size_of::<u64>()..];
+    let end = text
         .iter()
-        .map(|row| NewRow {
-            epd: &row.epd,
-            mv: &row.mv,
-            active: row.active,
-            stats: row.stats,
-            comment: row.comment.as_deref(),
-        })
-        .collect();
-    table.insert(&rows)?;
-    ready.clear();
-    Ok(())
+        .position(|byte| *byte == 0)
+        .expect("a move ends");
+    let (numbers, _) = text[end + 1..].as_chunks();
+    let (_, comment) = text[end + 1..].split_at(size_of::<[u64; 4]>());
+    let number = |place: usize| u64::from_le_bytes(numbers[place]);
+    let comment = comment.split_first().map(|(_, comment)| string(comment));
+    (string(&text[..end]), [0, 1, 2, 3].map(number), comment)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_sortable_row_has_all_of_the_row(
+            games in any::<(u32, u16, i64)>(), mv in "[ -~]{0,9}", comment in proptest::option::of("\\PC{0,20}"),
+        ) {
+            let (wins, draws, bits) = games;
+            let stats = Stats { wins: wins.into(), draws: draws.into(), losses: 1 };
+            let active = Active::from_bits(bits);
+            let row = Row { epd: String::new(), mv: mv.clone(), active, stats, comment: comment.clone() };
+            let numbers = [bits as u64, stats.wins, stats.draws, stats.losses];
+            let text = sortable(&row);
+            prop_assert_eq!(parts(&text), (&mv[..], numbers, comment.as_deref()));
+        }
+
+        #[test]
+        fn rows_sort_as_their_texts(rows in proptest::collection::vec((0..4u64, "[a-c]{0,3}"), 0..9)) {
+            let row = |(draws, mv): &(u64, String)| Row {
+                epd: String::new(),
+                mv: mv.clone(),
+                active: Active::default(),
+                stats: Stats { draws: *draws, ..Stats::default() },
+                comment: None,
+            };
+            let mut sorted: Vec<Row> = rows.iter().map(row).collect();
+            sorted.sort_by(Row::by_games);
+            prop_assert!(sorted.iter().map(sortable).is_sorted());
+        }
+    }
 }

@@ -19,13 +19,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod by_games;
 mod connection;
 mod error;
 mod info;
-mod lookup;
 mod merge;
-mod packed;
 mod read;
 mod row;
 mod sorted;
@@ -46,7 +43,7 @@ pub use self::{
     row::{Active, PassedOver, Row, legal_move},
     stream::Rows,
     verify::{Fault, Verified, verify},
-    write::{ObsWriter, Written},
+    write::{ObsSummary, ObsWriter},
 };
 use crate::error::{At, Error, Result};
 

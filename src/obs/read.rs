@@ -5,17 +5,22 @@ use std::{
     path::Path,
 };
 
+use shakmaty::EnPassantMode;
+
 use super::{
     connection::{Connections, Lent},
     error::{ObsError, Sql},
-    info::Info,
-    lookup::Wanted,
+    info::{Check, Info},
     row::{Row, legal_move},
-    source::{BadRow, Source, add_spelling, read_row},
+    source::{BadRow, Queries, add_spelling, read_row, respelled},
     stream::Rows,
-    verify::Check,
 };
-use crate::{book::Factors, error::Result, position::Rules, sort::Memory};
+use crate::{
+    book::Factors,
+    error::Result,
+    position::{Rules, epd_of},
+    sort::Memory,
+};
 
 /// An open database.
 ///
@@ -26,7 +31,7 @@ use crate::{book::Factors, error::Result, position::Rules, sort::Memory};
 pub struct Obs {
     connections: Connections,
     info: Info,
-    source: Source,
+    queries: Queries,
 }
 
 impl Obs {
@@ -42,13 +47,13 @@ impl Obs {
         }
         let connections = Connections::open(path)?;
         let db = connections.lend()?;
-        let source = Source::of(&db, path)?;
+        let queries = Queries::of(&db, path)?;
         let info = Info::read(&db, path)?;
         drop(db);
         Ok(Obs {
             connections,
             info,
-            source,
+            queries,
         })
     }
 
@@ -63,7 +68,7 @@ impl Obs {
 
     /// Selects all rows, in the columns that the standard's document lists.
     pub(super) fn select(&self) -> &str {
-        &self.source.select
+        &self.queries.select
     }
 
     /// What the database says of itself.
@@ -82,17 +87,23 @@ impl Obs {
     ///
     /// A database that cannot be read, or a row of the position that makes no sense.
     pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<Row>> {
-        let wanted = Wanted::new(pos);
-        let Source {
+        let wanted = epd_of(pos);
+        let fields = wanted.split(' ').count();
+        let unpinned = self.without_pinned(pos, &wanted);
+        // All programs write the board alike.
+        let board = wanted.split([' ', '[']).next().unwrap_or_default();
+        let Queries {
             select, order, epd, ..
-        } = &self.source;
+        } = &self.queries;
         let query = format!(
             "{select} WHERE {epd} COLLATE BINARY >= ?1 AND {epd} COLLATE BINARY < ?2 {order}"
         );
         let (path, doing) = (self.path(), "read");
         let db = self.connections.lend()?;
         let mut statement = db.prepare_cached(&query).sql(path, doing)?;
-        let mut found = statement.query(wanted.range()).sql(path, doing)?;
+        // No character of an EPD comes after this one.
+        let end = format!("{board}\x7f");
+        let mut found = statement.query([board, &end]).sql(path, doing)?;
         // By their moves.
         let mut rows: BTreeMap<String, Row> = BTreeMap::new();
         let mut without_pinned = BTreeMap::new();
@@ -104,14 +115,15 @@ impl Obs {
                 }
                 Err(BadRow::Impossible(err)) => return Err(err.at(path)),
             };
-            let named = if wanted.is_named_by(&row.epd) {
-                &mut rows
-            } else if !self.info.is_own && wanted.is_named_without_pinned(&row.epd) {
-                &mut without_pinned
-            } else {
-                continue;
+            let theirs: Vec<&str> = row.epd.split_ascii_whitespace().take(fields).collect();
+            let named = match respelled(pos.rules(), &theirs.join(" ")) {
+                _ if row.epd == wanted => &mut rows,
+                _ if pos.pockets().is_none() && holds_pieces(&row.epd) => continue,
+                Some(epd) if epd == wanted => &mut rows,
+                epd if epd.is_some() && epd == unpinned => &mut without_pinned,
+                _ => continue,
             };
-            row.epd.clone_from(&wanted.epd);
+            row.epd.clone_from(&wanted);
             match named.get_mut(&row.mv) {
                 Some(first) => first.join(row),
                 None => {
@@ -127,6 +139,14 @@ impl Obs {
         Ok(rows)
     }
 
+    /// The EPD of a position in the way of programs that write no en passant square where all pawns that could take are
+    /// pinned. It may be that of another position, where no pawn has just advanced.
+    fn without_pinned<P: Rules>(&self, pos: &P, epd: &str) -> Option<String> {
+        let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
+        let is_pinned = pos.ep_square(EnPassantMode::Legal).is_none();
+        (is_pinned && !self.info.is_own).then(|| epd.replace(&format!(" {square}"), " -"))
+    }
+
     /// The largest weight of an active row before scaling. Looks at all of them.
     ///
     /// # Errors
@@ -137,7 +157,7 @@ impl Obs {
         let query = format!(
             "SELECT CAST(coalesce(max({win} * coalesce(Win, 0) + {draw} * coalesce(Draw, 0) + {loss} * coalesce(Loss, 0)), 0)
              AS INTEGER) FROM ({}) WHERE coalesce(Active, 1) & 1",
-            self.source.select
+            self.queries.select
         );
         let db = self.connections.lend()?;
         let largest: i64 = db
@@ -178,13 +198,7 @@ impl Obs {
     /// ```
     pub fn rows(&self) -> Result<Rows> {
         let db = self.connections.lend_long()?;
-        Rows::of_query(db, self.source.select.clone(), self.path().to_owned())
-    }
-
-    /// Every row, in the order of the table, without its comment.
-    pub(crate) fn rows_without_comments(&self) -> Result<Rows> {
-        let db = self.connections.lend_long()?;
-        Rows::without_comments(db, self.source.select.clone(), self.path().to_owned())
+        Rows::of_query(db, self.queries.select.clone(), self.path().to_owned())
     }
 
     /// Every row in the order of EPDs, byte by byte, and then of moves. A database without an index of its EPDs is
@@ -197,10 +211,8 @@ impl Obs {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Every row in the order of EPDs, which polybook's own spelling replaces where they can be read, for a caller that
-    /// needs no more of the database: one connection is kept.
-    pub(super) fn into_rows_by_epd(self, memory: &Memory) -> Result<Rows> {
-        self.connections.keep_one();
+    /// Every row in the order of EPDs, which polybook's own spelling replaces where they can be read.
+    pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
         let variant = self.info.variant.parse();
@@ -211,14 +223,19 @@ impl Obs {
         };
         db.sort_in(memory)?;
         add_spelling(&db, variant).sql(path, "read")?;
-        Rows::of_query(db, self.source.respelled.clone(), path.to_owned())
+        Rows::of_query(db, self.queries.respelled.clone(), path.to_owned())
     }
 
     fn sorted(&self, db: Lent, memory: &Memory) -> Result<Rows> {
         db.sort_in(memory)?;
-        let Source { select, order, .. } = &self.source;
+        let Queries { select, order, .. } = &self.queries;
         Rows::of_query(db, format!("{select} {order}"), self.path().to_owned())
     }
+}
+
+/// Whether the board of an EPD has pieces in hand after it.
+fn holds_pieces(epd: &str) -> bool {
+    epd.contains('[') && !epd.contains("[]")
 }
 
 /// Adds up the rows whose texts are the same legal move, such as castling as `e1g1` and as `e1h1`. A move that is not
@@ -246,6 +263,137 @@ fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = Row>) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::position::Variant;
+
+    /// Looks a position up in a database of EPDs that name it and others.
+    #[track_caller]
+    fn check(variant: Variant, fen: &str, named: &[&str], others: &[&str]) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE Book (EPD TEXT, Move TEXT, Win, Draw, Loss)")
+            .unwrap();
+        for (epd, mv) in named
+            .iter()
+            .map(|epd| (epd, "named"))
+            .chain(others.iter().map(|epd| (epd, "other")))
+        {
+            db.execute("INSERT INTO Book VALUES (?1, ?2, 1, 0, 0)", [epd, mv])
+                .unwrap();
+        }
+        let pos = variant.parse_fen(fen).unwrap();
+        let found = Obs::open(&path).unwrap().moves(&pos).unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|row| (&*row.epd, &*row.mv, row.stats.games()))
+            .collect();
+        let expected = (&*epd_of(&pos), "named", named.len() as u64);
+        let is_named = !named.is_empty();
+        assert_eq!(found, Vec::from_iter(is_named.then_some(expected)));
+    }
+
+    #[test]
+    fn counters_and_the_order_of_rights_make_no_difference() {
+        let board = "r3k2r/8/8/8/8/8/8/R3K2R";
+        let named = [
+            "w KQkq -",
+            "w kqKQ - 3 17",
+            "w QKqk - hmvc 3;",
+            "w HAha - x",
+        ];
+        let others = ["b KQkq -", "w KQk -", "w - -", "w", ""];
+        let with_board = |text: &&str| format!("{board} {text}");
+        check(
+            Variant::Standard,
+            &with_board(&"w KQkq - 0 1"),
+            &named
+                .each_ref()
+                .map(with_board)
+                .each_ref()
+                .map(|epd| &**epd),
+            &others
+                .each_ref()
+                .map(with_board)
+                .each_ref()
+                .map(|epd| &**epd),
+        );
+    }
+
+    #[test]
+    fn an_en_passant_square_counts_if_a_pawn_stands_ready() {
+        let alone = "4k3/8/8/8/4P3/8/8/4K3 b -";
+        let named = ["-", "e3 0 1"].map(|end| format!("{alone} {end}"));
+        let named = named.each_ref().map(|epd| &**epd);
+        check(Variant::Standard, &format!("{alone} e3 0 1"), &named, &[]);
+        let ready = "4k3/8/8/8/3pP3/8/8/4K3 b -";
+        let [without, with] = ["- 0 1", "e3"].map(|end| format!("{ready} {end}"));
+        check(Variant::Standard, &without, &[&without], &[&with]);
+        check(Variant::Standard, &with, &[&with], &[&without]);
+    }
+
+    #[test]
+    fn the_square_of_a_pinned_pawn_may_be_left_out() {
+        let pinned = "4k3/8/8/r2pP2K/8/8/8/8 w - d6 0 1";
+        let without = "4k3/8/8/r2pP2K/8/8/8/8 w - - 0 1";
+        let to_black = "4k3/8/8/r2pP2K/8/8/8/8 b - -";
+        check(Variant::Standard, pinned, &[without], &[to_black]);
+        check(Variant::Standard, pinned, &[pinned], &[without]);
+        let free = "4k3/8/8/3pP2K/8/8/8/8 w - d6 0 1";
+        check(
+            Variant::Standard,
+            free,
+            &[],
+            &["4k3/8/8/3pP2K/8/8/8/8 w - -"],
+        );
+    }
+
+    #[test]
+    fn what_a_variant_needs_must_be_there() {
+        let board = "4k3/8/8/8/8/8/8/4K3";
+        for (variant, asked, named, others) in [
+            (
+                Variant::Crazyhouse,
+                "[QNp] w - -",
+                &["[pQN] w - - 0 1", "[QNp] w - -"][..],
+                &[" w - -", "[QN] w - -"][..],
+            ),
+            (
+                Variant::Crazyhouse,
+                "[] w - -",
+                &[" w - -", "[] w - - 0 1"],
+                &["[Q] w - -"],
+            ),
+            (Variant::Standard, " w - -", &["[] w - -"], &["[Q] w - -"]),
+            (
+                Variant::ThreeCheck,
+                " w - - 3+2",
+                &[" w - - 3+2 0 1"],
+                &[" w - -", " w - - 3+3 0 1"],
+            ),
+        ] {
+            let with_board = |epds: &[&str]| -> Vec<String> {
+                epds.iter().map(|epd| format!("{board}{epd}")).collect()
+            };
+            let (named, others) = (with_board(named), with_board(others));
+            check(
+                variant,
+                &format!("{board}{asked}"),
+                &named.iter().map(String::as_str).collect::<Vec<_>>(),
+                &others.iter().map(String::as_str).collect::<Vec<_>>(),
+            );
+        }
+    }
+
+    #[test]
+    fn rooks_of_chess960_are_told_apart() {
+        let board = "4k3/8/8/8/8/8/8/2R1K1RR w";
+        check(
+            Variant::Chess960,
+            &format!("{board} CG -"),
+            &[&format!("{board} GC - 0 1"), &format!("{board} GQ -")],
+            &[&format!("{board} KQ -"), &format!("{board} HC -")],
+        );
+    }
 
     #[test]
     fn threads_can_share_a_database() {

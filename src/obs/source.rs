@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    position::{Variant, write_epd},
+    position::{Variant, epd_of},
     tally::Stats,
 };
 
@@ -23,9 +23,9 @@ const LONGEST_EPD: usize = 1 << 10;
 /// More characters than any move takes.
 const LONGEST_MOVE: usize = 1 << 6;
 
-/// Where in a database things are.
+/// The queries that find the columns of a [`Row`] where a database has them.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct Queries {
     /// Selects the columns of a [`Row`] in all rows, in the order of the table.
     pub select: String,
     /// Orders the rows by EPD, byte by byte, then by move, then as in the table.
@@ -36,8 +36,8 @@ pub(super) struct Source {
     pub epd: &'static str,
 }
 
-impl Source {
-    pub(super) fn of(db: &Connection, path: &Path) -> Result<Source> {
+impl Queries {
+    pub(super) fn of(db: &Connection, path: &Path) -> Result<Queries> {
         let columns = columns(db, "Book").sql(path, "read")?;
         let has = |name: &str| {
             columns
@@ -71,7 +71,7 @@ impl Source {
             Err(_) => "",
         };
         let order = format!("ORDER BY {epd} COLLATE BINARY, b.Move COLLATE BINARY{number}");
-        Ok(Source {
+        Ok(Queries {
             select: format!("SELECT {epd} AS EPD, {others}"),
             respelled: format!(
                 "SELECT coalesce({SPELLING}({epd}), {epd}) AS EPD, {others}
@@ -93,13 +93,15 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
         | FunctionFlags::SQLITE_DIRECTONLY;
     db.create_scalar_function(SPELLING, 1, flags, move |call| {
         let read = text(call.get_raw(0), LONGEST_EPD).ok();
-        let pos = read.and_then(|epd| variant.parse_position(epd).ok());
-        Ok(pos.map(|pos| {
-            let mut epd = Vec::new();
-            write_epd(&pos, &mut epd);
-            String::from_utf8(epd).expect("an EPD is ASCII")
-        }))
+        Ok(read.and_then(|epd| respelled(variant, epd)))
     })
+}
+
+/// The EPD that polybook writes of the position of an EPD. Programs write castling rights in any order, an en passant
+/// square after every double step, counters and operations at the end, and empty brackets where nothing is held.
+pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
+    let pos = variant.parse_position(epd).ok()?;
+    Some(epd_of(&pos))
 }
 
 fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
@@ -117,7 +119,7 @@ pub(super) enum BadRow {
     Impossible(ObsError),
 }
 
-/// Reads a row of [`Source::select`].
+/// Reads a row of [`Queries::select`].
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, BadRow>> {
     let epd = match text(row.get_ref(0)?, LONGEST_EPD) {
         Ok(epd) => epd,

@@ -15,9 +15,9 @@ use rusqlite::InterruptHandle;
 use super::{
     connection::Lent,
     error::{ObsError, Sql},
+    info::Check,
     row::{PassedOver, Row},
     source::{BadRow, read_row},
-    verify::Check,
 };
 use crate::{
     error::Result,
@@ -66,21 +66,12 @@ impl Chunk {
 impl Rows {
     /// Reads the rows of a query.
     pub(super) fn of_query(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
-        Rows::start(db, query, path, true)
-    }
-
-    /// The same, but comments, which may be long, are not kept.
-    pub(super) fn without_comments(db: Lent, query: String, path: PathBuf) -> Result<Rows> {
-        Rows::start(db, query, path, false)
-    }
-
-    fn start(db: Lent, query: String, path: PathBuf, keeps_comments: bool) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
         let of_thread = Arc::clone(&db);
         let (chunks, reader) = task::start("rows", AHEAD, move |chunks| {
             let db = task::lock(&of_thread);
-            read(&db, &query, &path, keeps_comments, chunks)
+            read(&db, &query, &path, chunks)
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
@@ -164,13 +155,7 @@ impl Drop for Rows {
 
 /// Sends all rows of a query, until the receiver is gone. If the database has a checksum that is not that of the rows, an
 /// error follows the last: nothing right can be made of them.
-fn read(
-    db: &Lent,
-    query: &str,
-    path: &Path,
-    keeps_comments: bool,
-    chunks: &Feeder<Chunk>,
-) -> Result<()> {
+fn read(db: &Lent, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut check = Check::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
@@ -181,10 +166,7 @@ fn read(
             .map_or(Ok(()), |check| check.add(row))
             .sql(path, "read")?;
         match read_row(row).sql(path, "read")? {
-            Ok(mut row) => {
-                row.comment = row.comment.filter(|_| keeps_comments);
-                chunk.push(row);
-            }
+            Ok(row) => chunk.push(row),
             Err(BadRow::Malformed(problem)) => chunk.passed_over.problem(problem),
             Err(BadRow::Impossible(err)) => return Err(err.at(path)),
         }

@@ -1,15 +1,15 @@
 //! The tables of a new database, and filling `Book`.
 
-use std::path::Path;
+use std::ops::Range;
 
 use rusqlite::{Connection, Statement};
 
-use super::{error::Sql, row::Active};
+use super::row::Active;
 use crate::{
     checksum::Checksum,
-    error::{Error, Result},
+    error::Result,
     tally::Stats,
-    task::Failure,
+    task::{self, Feeder},
 };
 
 /// The tables that the standard's own tool makes, and the index that its document advises under another name, so
@@ -39,156 +39,168 @@ pub(super) const SETTINGS: &str = "
 /// Rows that one statement inserts. One at a time, AUTOINCREMENT alone would take half of the time.
 const AT_ONCE: usize = 40;
 
-/// A row of the table `Book`.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct NewRow<'a> {
-    pub epd: &'a str,
-    pub mv: &'a str,
-    pub active: Active,
-    pub stats: Stats,
-    pub comment: Option<&'a str>,
+/// The columns that rows have, those last that nearly all leave to their defaults.
+const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
+
+/// Bytes of rows that are handed over at once.
+pub(super) const BLOCK: usize = 1 << 20;
+
+/// Rows on their way to the table, their texts in one piece: the thread that inserts them has the most to do, so nothing
+/// is left to be decoded.
+#[derive(Default)]
+pub(super) struct Block {
+    text: String,
+    rows: Vec<NewRow>,
 }
 
-impl NewRow<'_> {
-    /// Replaces `text` with the fields in the order of the table, a tab after each but the last.
-    fn write_text(&self, text: &mut Vec<u8>) {
+/// A row of the table `Book`, and where in a block its texts are.
+struct NewRow {
+    epd: Range<usize>,
+    mv: Range<usize>,
+    comment: Option<Range<usize>>,
+    active: Active,
+    stats: Stats,
+}
+
+impl Block {
+    fn say(&mut self, text: &str) -> Range<usize> {
+        let start = self.text.len();
+        self.text.push_str(text);
+        start..self.text.len()
+    }
+
+    /// Replaces `text` with the fields of a row in the order of the table, a tab after each but the last.
+    fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
         text.clear();
-        text.extend_from_slice(self.epd.as_bytes());
+        text.extend_from_slice(&self.text.as_bytes()[row.epd.clone()]);
         text.push(b'\t');
-        text.extend_from_slice(self.mv.as_bytes());
+        text.extend_from_slice(&self.text.as_bytes()[row.mv.clone()]);
         text.push(b'\t');
-        text.extend_from_slice(number.format(self.active.bits()).as_bytes());
-        let Stats {
-            wins,
-            draws,
-            losses,
-        } = self.stats;
-        for games in [wins, draws, losses] {
+        text.extend_from_slice(number.format(row.active.bits()).as_bytes());
+        for games in [row.stats.wins, row.stats.draws, row.stats.losses] {
             text.push(b'\t');
             text.extend_from_slice(number.format(games).as_bytes());
         }
         text.push(b'\t');
-        text.extend_from_slice(self.comment.unwrap_or_default().as_bytes());
-    }
-}
-
-/// The columns of new rows that are not left to their defaults.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Columns {
-    /// Those of a position, a move and its games.
-    Counted,
-    /// Activity and comment too.
-    All,
-}
-
-impl Columns {
-    fn names(self) -> &'static str {
-        match self {
-            Columns::Counted => "EPD, Move, Win, Draw, Loss",
-            Columns::All => "EPD, Move, Win, Draw, Loss, Active, Comment",
+        if let Some(comment) = row.comment.clone() {
+            text.extend_from_slice(&self.text.as_bytes()[comment]);
         }
     }
 
-    /// A statement for this number of rows. It need not be undone by itself if it fails, because then all is.
-    fn insertion(self, rows: usize) -> String {
-        let names = self.names();
-        let row = vec!["?"; names.split(',').count()].join(",");
-        let rows = vec![format!("({row})"); rows].join(",");
-        format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
+    /// The columns of the rows that have other values than their defaults. Each takes time.
+    fn columns(&self) -> &'static [&'static str] {
+        let is_plain = |row: &NewRow| row.active == Active::default() && row.comment.is_none();
+        match self.rows.iter().all(is_plain) {
+            true => &COLUMNS[..5],
+            false => &COLUMNS,
+        }
+    }
+
+    /// Binds and runs a statement for some of the rows, exactly as many as it inserts.
+    fn insert(
+        &self,
+        rows: &[NewRow],
+        statement: &mut Statement<'_>,
+        columns: usize,
+    ) -> rusqlite::Result<()> {
+        let number = |games: u64| i64::try_from(games).expect("sums of counts stay within 63 bits");
+        let mut first = 1;
+        for row in rows {
+            statement.raw_bind_parameter(first, &self.text[row.epd.clone()])?;
+            statement.raw_bind_parameter(first + 1, &self.text[row.mv.clone()])?;
+            statement.raw_bind_parameter(first + 2, number(row.stats.wins))?;
+            statement.raw_bind_parameter(first + 3, number(row.stats.draws))?;
+            statement.raw_bind_parameter(first + 4, number(row.stats.losses))?;
+            if columns == COLUMNS.len() {
+                statement.raw_bind_parameter(first + 5, row.active.bits())?;
+                let comment = row.comment.clone().map(|comment| &self.text[comment]);
+                statement.raw_bind_parameter(first + 6, comment)?;
+            }
+            first += columns;
+        }
+        statement.raw_execute()?;
+        Ok(())
+    }
+}
+
+/// Gathers rows, and hands them over in blocks.
+pub(super) struct Gatherer<'a> {
+    pub blocks: &'a Feeder<Block>,
+    pub block: Block,
+}
+
+impl Gatherer<'_> {
+    /// Takes the next row.
+    pub(super) fn take(
+        &mut self,
+        epd: &str,
+        mv: &str,
+        active: Active,
+        stats: Stats,
+        comment: Option<&str>,
+    ) -> Result<()> {
+        let block = &mut self.block;
+        let row = NewRow {
+            epd: match block.rows.last() {
+                Some(last) if block.text[last.epd.clone()] == *epd => last.epd.clone(),
+                _ => block.say(epd),
+            },
+            mv: block.say(mv),
+            comment: comment.map(|comment| block.say(comment)),
+            active,
+            stats,
+        };
+        block.rows.push(row);
+        if block.text.len() + block.rows.len() * size_of::<NewRow>() >= BLOCK {
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the rows that were taken.
+    pub(super) fn hand_over(&mut self) -> Result<()> {
+        task::fault("gather");
+        self.blocks.send(std::mem::take(&mut self.block))
     }
 }
 
 /// Takes the rows of the table `Book`.
 pub(super) struct BookTable<'a> {
-    db: &'a Connection,
-    target: &'a Path,
-    columns: Columns,
-    /// Inserts [`AT_ONCE`] rows.
-    many: Statement<'a>,
-    rows: u64,
-    checksum: Checksum,
-    /// A row as the checksum has it.
-    text: Vec<u8>,
-    /// Set when inserted rows are lost.
-    failure: &'a Failure,
+    pub db: &'a Connection,
+    /// How many rows were inserted.
+    pub rows: u64,
+    /// The checksum of the rows that were inserted.
+    pub checksum: Checksum,
 }
 
-impl<'a> BookTable<'a> {
-    pub(super) fn new(
-        db: &'a Connection,
-        target: &'a Path,
-        columns: Columns,
-        failure: &'a Failure,
-    ) -> Result<BookTable<'a>> {
-        let many = db.prepare(&columns.insertion(AT_ONCE));
-        Ok(BookTable {
-            db,
-            target,
-            columns,
-            many: many.sql(target, "write")?,
-            rows: 0,
-            checksum: Checksum::default(),
-            text: Vec::new(),
-            failure,
-        })
-    }
-
-    /// How many rows were inserted.
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
-    }
-
-    /// The checksum of the rows that were inserted.
-    pub(super) fn checksum(&self) -> Checksum {
-        self.checksum
-    }
-
-    /// Inserts the next rows, which should be some thousands.
-    pub(super) fn insert(&mut self, rows: &[NewRow<'_>]) -> Result<()> {
-        if self.failure.is_set() {
-            return Err(Error::Interrupted);
-        }
-        let (whole, rest) = rows.as_chunks::<AT_ONCE>();
+impl BookTable<'_> {
+    /// Inserts the next rows.
+    pub(super) fn insert(&mut self, block: &Block) -> rusqlite::Result<()> {
+        let columns = block.columns();
+        let mut statement = self.db.prepare_cached(&insertion(columns, AT_ONCE))?;
+        let (whole, rest) = block.rows.as_chunks::<AT_ONCE>();
         for rows in whole {
-            insert(&mut self.many, self.columns, rows).sql(self.target, "write")?;
+            block.insert(rows, &mut statement, columns.len())?;
         }
         if !rest.is_empty() {
-            self.db
-                .prepare(&self.columns.insertion(rest.len()))
-                .and_then(|mut few| insert(&mut few, self.columns, rest))
-                .sql(self.target, "write")?;
+            let mut statement = self.db.prepare(&insertion(columns, rest.len()))?;
+            block.insert(rest, &mut statement, columns.len())?;
         }
-        self.rows += rows.len() as u64;
-        for row in rows {
-            row.write_text(&mut self.text);
-            self.checksum.add(&self.text);
+        self.rows += block.rows.len() as u64;
+        let mut text = Vec::new();
+        for row in &block.rows {
+            block.write_fields(row, &mut text);
+            self.checksum.add(&text);
         }
         Ok(())
     }
 }
 
-/// Runs a statement for exactly these rows.
-fn insert(
-    statement: &mut Statement<'_>,
-    columns: Columns,
-    rows: &[NewRow<'_>],
-) -> rusqlite::Result<()> {
-    let number = |number: u64| i64::try_from(number).expect("sums of counts stay within 63 bits");
-    let mut parameter = 1;
-    for row in rows {
-        statement.raw_bind_parameter(parameter, row.epd)?;
-        statement.raw_bind_parameter(parameter + 1, row.mv)?;
-        statement.raw_bind_parameter(parameter + 2, number(row.stats.wins))?;
-        statement.raw_bind_parameter(parameter + 3, number(row.stats.draws))?;
-        statement.raw_bind_parameter(parameter + 4, number(row.stats.losses))?;
-        parameter += 5;
-        if columns == Columns::All {
-            statement.raw_bind_parameter(parameter, row.active.bits())?;
-            statement.raw_bind_parameter(parameter + 1, row.comment)?;
-            parameter += 2;
-        }
-    }
-    statement.raw_execute()?;
-    Ok(())
+/// A statement for this number of rows. It need not be undone by itself if it fails, because then all is.
+fn insertion(columns: &[&str], rows: usize) -> String {
+    let row = format!("({})", vec!["?"; columns.len()].join(","));
+    let rows = vec![row; rows].join(",");
+    let names = columns.join(", ");
+    format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
 }

@@ -2,15 +2,10 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, Row, types::ValueRef};
 use thiserror::Error as ThisError;
 
-use super::{
-    error::{CHECKSUM, Sql},
-    info::Rows,
-    read::Obs,
-};
-use crate::{checksum::Checksum, error::Result};
+use super::{error::Sql, info::Check, read::Obs};
+use crate::error::Result;
 
 /// What [`verify`] found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,59 +71,4 @@ pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
         rows,
         has_checksum,
     })
-}
-
-/// The checksum that a database has, and that of the rows which were read so far.
-#[derive(Default)]
-pub(super) struct Check {
-    /// As it is in the table `Info`.
-    recorded: String,
-    sum: Checksum,
-    text: Vec<u8>,
-}
-
-impl Check {
-    /// With the rows of the table `Info`; `None` if it has no checksum.
-    pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<Check>> {
-        let Some(recorded) = Rows::of(db)?.get(CHECKSUM).map(str::to_owned) else {
-            return Ok(None);
-        };
-        let mut check = Check {
-            recorded,
-            ..Check::default()
-        };
-        let others = format!("SELECT Name, Value FROM Info WHERE Name <> '{CHECKSUM}'");
-        let mut statement = db.prepare(&others)?;
-        let mut found = statement.query([])?;
-        while let Some(row) = found.next()? {
-            check.add(row)?;
-        }
-        Ok(Some(check))
-    }
-
-    /// Adds a row: its fields as text, with a tab after each but the last.
-    pub(super) fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        let text = &mut self.text;
-        text.clear();
-        for column in 0..row.as_ref().column_count() {
-            if column > 0 {
-                text.push(b'\t');
-            }
-            match row.get_ref(column)? {
-                ValueRef::Null => {}
-                ValueRef::Integer(number) => {
-                    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-                }
-                ValueRef::Real(number) => text.extend(number.to_string().into_bytes()),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => text.extend_from_slice(bytes),
-            }
-        }
-        self.sum.add(text);
-        Ok(())
-    }
-
-    /// Whether the rows are those that the database was written with, now that all were added.
-    pub(super) fn matches(&self) -> bool {
-        self.recorded == self.sum.to_string()
-    }
 }

@@ -62,7 +62,7 @@ where
 {
     let finder = counts.finder()?;
     let positions = finder.positions();
-    let walk = Walk {
+    let walk = CountWalk {
         marks: finder.marks(),
         finder,
         visit,
@@ -77,7 +77,7 @@ where
     Ok(positions - walk.visited.into_inner() + walk.illegal.into_inner())
 }
 
-struct Walk<'a, F> {
+struct CountWalk<'a, F> {
     finder: Finder<'a>,
     /// The positions that were visited.
     marks: Marks,
@@ -99,7 +99,7 @@ struct Follower<P, D> {
     own: D,
 }
 
-impl<F> Walk<'_, F> {
+impl<F> CountWalk<'_, F> {
     /// Goes from the next starts. Further ones are taken as their own task, which threads come to only when they
     /// have nothing else to do, so that few positions are in memory however many starts there are.
     fn take_starts<'scope, P, D, I>(

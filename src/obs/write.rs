@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{Read, Seek, Write},
-    ops::Range,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -15,19 +14,19 @@ use rusqlite::{Connection, OpenFlags};
 use super::{
     error::Sql,
     info::Info,
-    packed::{self, Packer},
     row::Active,
-    sorted::{Piles, SortedRows},
-    table::{BookTable, Columns, NewRow, SETTINGS, TABLES},
+    sorted::{self, Packer, Piles},
+    table::{BLOCK, Block, BookTable, Gatherer, SETTINGS, TABLES},
     walk::{LegalCount, walk},
 };
 use crate::{
+    checksum::Checksum,
     error::{At, Error, Result},
     output::{AtomicFile, Finished},
     position::{Keyed, Rules, write_epd, write_uci},
     progress::Meter,
     sort::Memory,
-    tally::{Counts, Stats},
+    tally::Counts,
     task::{self, Failure, Feeder},
 };
 
@@ -41,9 +40,6 @@ const FLUSH_EVERY: Duration = Duration::from_millis(200);
 /// How many positions are found between two counts of the progress.
 const METERED: u64 = 256;
 
-/// Bytes of rows that are handed over at once.
-const BLOCK: usize = 1 << 19;
-
 /// Blocks of rows that are gathered ahead.
 const AHEAD: usize = 4;
 
@@ -55,7 +51,7 @@ pub struct ObsWriter {
 
 /// The numbers of a written database.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Written {
+pub struct ObsSummary {
     /// Rows of the table `Book`.
     pub rows: u64,
     /// Positions and moves that are missing because two positions share a key, which is hardly ever.
@@ -108,7 +104,7 @@ impl ObsWriter {
         memory: &Memory,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(Written, Finished)> {
+    ) -> Result<(ObsSummary, Finished)> {
         let piles = Piles::new(rayon::current_num_threads(), memory);
         let strays = walk(
             counts,
@@ -128,26 +124,38 @@ impl ObsWriter {
         let rows = piles.into_rows();
         let made = Made {
             info,
-            columns: Columns::Counted,
             size: 2 * rows.size(),
             temp_dir: &memory.temp_dir,
         };
-        let (rows, finished) =
-            self.insert_all(made, stop, |table| insert_sorted(rows, table, stop, meter))?;
-        Ok((Written { rows, strays }, finished))
+        let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
+        let (rows, finished) = self.insert_all(made, stop, |gatherer| {
+            let mut steps = 0.0;
+            rows.for_each(|packed| {
+                steps += packed.len() as f64 * steps_per_byte;
+                if steps >= METERED as f64 {
+                    meter.advance(steps as u64);
+                    steps = 0.0;
+                }
+                let epd = text(sorted::epd(packed));
+                sorted::rows(packed).try_for_each(|(mv, stats)| {
+                    gatherer.take(epd, text(mv), Active::default(), stats, None)
+                })
+            })
+        })?;
+        Ok((ObsSummary { rows, strays }, finished))
     }
 
-    /// Writes the rows that `insert` inserts, in order; returns how many there are.
+    /// Writes the rows that `gather` takes, in order; returns how many there are.
     pub(super) fn insert_all(
         mut self,
         made: Made<'_>,
         stop: &AtomicBool,
-        insert: impl FnOnce(&mut BookTable<'_>) -> Result<()>,
+        gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
     ) -> Result<(u64, Finished)> {
         let target = self.file.target().to_owned();
         if self.file.is_seekable() {
             let db = open(self.file.temporary_path()).sql(&target, "write")?;
-            let rows = made.fill(db, self.file.file(), &target, stop, insert)?;
+            let rows = made.fill(db, self.file.file(), &target, stop, gather)?;
             self.refuse_unfinished()?;
             return Ok((rows, self.file.finish()?));
         }
@@ -158,7 +166,7 @@ impl ObsWriter {
         let db = open(temporary.path()).sql(dir, "write a temporary file in")?;
         let (file, name) = temporary.into_parts();
         let name = (!cfg!(unix)).then_some(name);
-        let rows = made.fill(db, &file, dir, stop, insert)?;
+        let rows = made.fill(db, &file, dir, stop, gather)?;
         copy(&file, dir, &mut self.file, stop)?;
         drop(name);
         Ok((rows, self.file.finish()?))
@@ -168,7 +176,6 @@ impl ObsWriter {
 /// A database that is made.
 pub(super) struct Made<'a> {
     pub info: &'a Info,
-    pub columns: Columns,
     /// About how many bytes it will have.
     pub size: u64,
     /// Where it is made if its target cannot be written here and there.
@@ -183,7 +190,7 @@ impl Made<'_> {
         file: &File,
         path: &Path,
         stop: &AtomicBool,
-        insert: impl FnOnce(&mut BookTable<'_>) -> Result<()>,
+        gather: impl FnOnce(&mut Gatherer<'_>) -> Result<()> + Send,
     ) -> Result<u64> {
         let doing = "write";
         let page_size = if self.size < LARGE { 4096 } else { 32768 };
@@ -193,16 +200,36 @@ impl Made<'_> {
             .and_then(|()| db.execute_batch("BEGIN"))
             .sql(path, doing)?;
         let failure = Failure::default();
-        let mut table = BookTable::new(&db, path, self.columns, &failure)?;
+        let mut table = BookTable {
+            db: &db,
+            rows: 0,
+            checksum: Checksum::default(),
+        };
+        let gather = |blocks: &Feeder<Block>| {
+            let block = Block::default();
+            let mut gatherer = Gatherer { blocks, block };
+            gather(&mut gatherer)?;
+            gatherer.hand_over()
+        };
+        // One thread gathers the rows from all over memory while another inserts them.
+        let insert = || {
+            thread::scope(|scope| {
+                let mut blocks = task::start_in(scope, "gather", AHEAD, gather)?;
+                while let Some(block) = blocks.next(&[stop, &failure.flag()])? {
+                    task::fault("insert");
+                    table.insert(&block).sql(path, doing)?;
+                }
+                Ok(())
+            })
+        };
         // The disk has as much to do as the processor, so it is not left to the end. The system reports once that it
         // lost the written bytes.
         let flush = || {
             task::fault("flush");
-            file.sync_data().at(path, "write")
+            file.sync_data().at(path, doing)
         };
-        task::while_repeating("flush", FLUSH_EVERY, flush, &failure, || insert(&mut table))?;
-        let (rows, checksum) = (table.rows(), table.checksum());
-        drop(table);
+        task::while_repeating("flush", FLUSH_EVERY, flush, &failure, insert)?;
+        let BookTable { rows, checksum, .. } = table;
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
@@ -260,78 +287,6 @@ fn pack<'a, P: Rules>(
         packer.row(count.stats, |text| write_uci(pos, count.mv, text));
     }
     Some(packer.finish())
-}
-
-/// One thread gathers the rows from all over memory while another inserts them.
-fn insert_sorted(
-    rows: SortedRows,
-    table: &mut BookTable<'_>,
-    stop: &AtomicBool,
-    meter: &Meter,
-) -> Result<()> {
-    let steps_per_byte = meter.total() as f64 / 2.0 / rows.size().max(1) as f64;
-    let gather = |blocks: &Feeder<Block>| {
-        let mut block = Block::default();
-        let mut packed_bytes = 0;
-        let hand_over = |block: &mut Block, packed_bytes: usize| {
-            task::fault("gather");
-            meter.advance((packed_bytes as f64 * steps_per_byte) as u64);
-            blocks.send(std::mem::take(block))
-        };
-        rows.for_each(|packed| {
-            block.push(packed);
-            packed_bytes += size_of::<u32>() + packed.len();
-            if packed_bytes >= BLOCK {
-                hand_over(&mut block, std::mem::take(&mut packed_bytes))?;
-            }
-            Ok(())
-        })?;
-        hand_over(&mut block, packed_bytes)
-    };
-    thread::scope(|scope| {
-        let mut blocks = task::start_in(scope, "gather", AHEAD, gather)?;
-        while let Some(block) = blocks.next(&[stop])? {
-            task::fault("insert");
-            table.insert(&block.rows())?;
-        }
-        Ok(())
-    })
-}
-
-/// Rows that are handed over at once. The thread that inserts has the most to do, so nothing is left to be decoded.
-#[derive(Default)]
-struct Block {
-    text: String,
-    /// Where the EPD of each row is, where its move, and its counts.
-    rows: Vec<(Range<usize>, Range<usize>, Stats)>,
-}
-
-impl Block {
-    fn push(&mut self, packed: &[u8]) {
-        let epd = self.say(packed::epd(packed));
-        for (mv, stats) in packed::rows(packed) {
-            let mv = self.say(mv);
-            self.rows.push((epd.clone(), mv, stats));
-        }
-    }
-
-    /// Appends text. Returns where it is.
-    fn say(&mut self, ascii: &[u8]) -> Range<usize> {
-        let start = self.text.len();
-        self.text.push_str(text(ascii));
-        start..self.text.len()
-    }
-
-    fn rows(&self) -> Vec<NewRow<'_>> {
-        let row = |(epd, mv, stats): &(Range<usize>, Range<usize>, Stats)| NewRow {
-            epd: &self.text[epd.clone()],
-            mv: &self.text[mv.clone()],
-            active: Active::default(),
-            stats: *stats,
-            comment: None,
-        };
-        self.rows.iter().map(row).collect()
-    }
 }
 
 fn text(bytes: &[u8]) -> &str {
