@@ -48,7 +48,7 @@ pub(super) struct TableFile<'a> {
 }
 
 enum RowWriter {
-    Csv(csv::Writer<AtomicFile>),
+    Csv(Box<csv::Writer<AtomicFile>>),
     Jsonl(BufWriter<AtomicFile>),
 }
 
@@ -65,7 +65,7 @@ impl<'a> TableFile<'a> {
                 let mut writer = builder.from_writer(file);
                 let written = writer.write_record(columns.split(','));
                 written.map_err(io_error).at(path, "write")?;
-                RowWriter::Csv(writer)
+                RowWriter::Csv(Box::new(writer))
             }
         };
         Ok(TableFile { path, rows })
@@ -87,7 +87,7 @@ impl<'a> TableFile<'a> {
     /// Puts the file in its place.
     pub(super) fn commit(self) -> Result<()> {
         let file = match self.rows {
-            RowWriter::Csv(writer) => writer.into_inner().map_err(|err| err.into_error()),
+            RowWriter::Csv(writer) => (*writer).into_inner().map_err(|err| err.into_error()),
             RowWriter::Jsonl(out) => out.into_inner().map_err(io::IntoInnerError::into_error),
         };
         file.at(self.path, "write")?.commit()
