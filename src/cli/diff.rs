@@ -127,13 +127,13 @@ fn look(
 }
 
 /// What differs in a position, and the position if it is known.
-type Found = (PositionDifference, Option<VariantPosition>);
+type Difference = (PositionDifference, Option<VariantPosition>);
 
 /// The positions that differ. Where only the spelling of castling does, nothing differs.
 fn found<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,
-) -> impl Iterator<Item = polybook::Result<Found>> + 'a {
+) -> impl Iterator<Item = polybook::Result<Difference>> + 'a {
     let found = differences.map(move |difference| {
         let mut difference = difference?;
         let pos = positions.position(difference.key)?;
@@ -146,7 +146,7 @@ fn found<'a>(
 }
 
 /// A position and its moves for programs. Without the position, or where a move is not legal in it, there is no SAN.
-fn document((difference, pos): Found) -> Value {
+fn document((difference, pos): Difference) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {
         records.map(|MoveRecords { weight, learn }| json!({ "weight": weight, "learn": learn }))
@@ -167,7 +167,7 @@ fn document((difference, pos): Found) -> Value {
 }
 
 /// A position and its moves for people, a line each.
-fn text((difference, pos): Found) -> String {
+fn text((difference, pos): Difference) -> String {
     let mut text = match &pos {
         Some(pos) => format!("{}\n", fen_of(pos)),
         None => format!("key {}\n", key::text(difference.key)),

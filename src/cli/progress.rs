@@ -22,7 +22,7 @@ use super::Context;
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// How far an operation is.
-pub struct State {
+pub struct BarState {
     /// What it does.
     pub phase: &'static str,
     /// How much of the whole is done, from 0 to 1, if that is known.
@@ -39,7 +39,7 @@ pub struct Bar {
 
 impl Bar {
     /// Asks `state` ten times a second. Shows nothing if standard error is not a terminal or the command is quiet.
-    pub fn new(context: Context, state: impl FnMut() -> State + Send + 'static) -> Bar {
+    pub fn new(context: Context, state: impl FnMut() -> BarState + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
         let is_done = Arc::clone(&done);
@@ -54,7 +54,7 @@ impl Bar {
     pub fn of_phase(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let start = Instant::now();
         let meter = Arc::clone(meter);
-        Bar::new(context, move || State {
+        Bar::new(context, move || BarState {
             phase,
             fraction: meter.fraction(),
             detail: format!("{} s", start.elapsed().as_secs()),
@@ -71,7 +71,7 @@ impl Bar {
                 read_for = start.elapsed();
             }
             let per_second = games as f64 / read_for.as_secs_f64().max(0.001);
-            State {
+            BarState {
                 phase: phase_name(phase),
                 fraction: progress.fraction(),
                 detail: format!("{games} games, {per_second:.0} games/s"),
@@ -111,7 +111,7 @@ pub fn clear() {
     }
 }
 
-fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
+fn paint(mut state: impl FnMut() -> BarState, done: &AtomicBool) {
     let bar = ProgressBar::with_draw_target(Some(1000), draw_target());
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
     let style =
@@ -122,7 +122,7 @@ fn paint(mut state: impl FnMut() -> State, done: &AtomicBool) {
     );
     let start = Instant::now();
     while !done.load(Ordering::Relaxed) {
-        let State {
+        let BarState {
             phase,
             fraction,
             detail,

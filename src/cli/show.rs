@@ -48,7 +48,7 @@ pub struct Args {
 }
 
 /// A position and what a book or a database has of it.
-struct Shown {
+struct PositionMoves {
     pos: VariantPosition,
     moves: Vec<ShownMove>,
     /// Whether the file has nothing at all.
@@ -99,14 +99,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         mv.probability = f64::from(mv.weight) * 100.0 / sum.max(1) as f64;
     }
     if args.json {
-        let Shown { pos, moves, .. } = shown;
+        let PositionMoves { pos, moves, .. } = shown;
         print_json(&json!({ "key": key, "fen": fen_of(&pos), "moves": moves }))
     } else {
         print(&table(&shown))
     }
 }
 
-fn in_book(args: &Args, file: &Path) -> anyhow::Result<Shown> {
+fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let book = Book::open(file)?;
     // Records that are not in order would not be found.
     if file.is_file() && !is_book_or_empty(file)? {
@@ -129,7 +129,7 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<Shown> {
         learn: entry.learn,
         games: None,
     });
-    Ok(Shown {
+    Ok(PositionMoves {
         moves: moves.collect(),
         is_empty: book.is_empty(),
         pos,
@@ -137,7 +137,7 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<Shown> {
 }
 
 /// The rows of a database, with the weights that the moves would have in a book of all of it.
-fn in_database(args: &Args, file: &Path) -> anyhow::Result<Shown> {
+fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;
     let pos = args.position.position_of(variant)?;
@@ -164,14 +164,14 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<Shown> {
     });
     let mut moves: Vec<ShownMove> = moves.collect();
     moves.sort_by_key(|mv| Reverse(mv.weight));
-    Ok(Shown {
+    Ok(PositionMoves {
         pos,
         moves,
         is_empty: false,
     })
 }
 
-fn table(shown: &Shown) -> String {
+fn table(shown: &PositionMoves) -> String {
     let Some(first) = shown.moves.first() else {
         return match shown.is_empty {
             true => "The file is empty.\n".to_owned(),

@@ -46,7 +46,7 @@ pub struct Args {
 }
 
 /// What was found.
-struct Found {
+struct Findings {
     /// Whole records of a book, those of the header among them, rows of a database, or entries of an index.
     records: u64,
     /// How many records are the header's.
@@ -60,10 +60,10 @@ struct Found {
     advice: &'static str,
 }
 
-fn find(file: &Path, context: Context) -> polybook::Result<Found> {
+fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
     if file.is_dir() {
         let found = context.show_progress("reading", |meter| index::verify(file, meter))?;
-        return Ok(Found {
+        return Ok(Findings {
             records: found.entries,
             header_records: 0,
             faults: texts(&found.faults),
@@ -75,7 +75,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Found> {
     if obs::is_database(file)? {
         let found = obs::verify(file)?;
         let differs = found.faults.contains(&obs::Fault::Checksum);
-        return Ok(Found {
+        return Ok(Findings {
             records: found.rows,
             header_records: 0,
             faults: texts(&found.faults),
@@ -86,7 +86,7 @@ fn find(file: &Path, context: Context) -> polybook::Result<Found> {
     }
     let found = book::verify(file, &Memory::default())?;
     let differs = found.faults.contains(&book::Fault::Checksum);
-    Ok(Found {
+    Ok(Findings {
         records: found.records,
         header_records: found.header_records,
         faults: texts(&found.faults),

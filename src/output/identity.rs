@@ -74,7 +74,7 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
 
 /// What was at a path: a file or directory, as it was written last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct State {
+pub(super) struct FileState {
     file: FileId,
     pub(super) is_directory: bool,
     /// What every write changes. A directory has none of it: it changes with the files in it.
@@ -84,31 +84,31 @@ pub(super) struct State {
     changed: Option<(i64, i64)>,
 }
 
-impl State {
+impl FileState {
     /// What is at a path, links not followed; `None` if nothing is.
-    pub(super) fn of(path: &Path) -> io::Result<Option<State>> {
+    pub(super) fn of(path: &Path) -> io::Result<Option<FileState>> {
         use io::ErrorKind::{NotADirectory, NotFound};
-        match State::found(path) {
+        match FileState::found(path) {
             Err(err) if matches!(err.kind(), NotFound | NotADirectory) => Ok(None),
             found => found.map(Some),
         }
     }
 
     /// The same after a rename, which is a change of its own.
-    pub(super) fn renamed(self) -> State {
-        State {
+    pub(super) fn renamed(self) -> FileState {
+        FileState {
             changed: None,
             ..self
         }
     }
 
     #[cfg(unix)]
-    fn found(path: &Path) -> io::Result<State> {
+    fn found(path: &Path) -> io::Result<FileState> {
         use std::os::unix::fs::MetadataExt;
         let metadata = std::fs::symlink_metadata(path)?;
         let is_directory = metadata.is_dir();
         let is_file = !is_directory;
-        Ok(State {
+        Ok(FileState {
             file: FileId::of_metadata(&metadata),
             is_directory,
             size: is_file.then_some(metadata.size()),
@@ -118,7 +118,7 @@ impl State {
     }
 
     #[cfg(windows)]
-    fn found(path: &Path) -> io::Result<State> {
+    fn found(path: &Path) -> io::Result<FileState> {
         use windows_sys::Win32::Storage::FileSystem::{
             FILE_ATTRIBUTE_DIRECTORY, FILE_FLAG_OPEN_REPARSE_POINT,
         };
@@ -127,7 +127,7 @@ impl State {
         let is_directory = information.file_attributes() & u64::from(FILE_ATTRIBUTE_DIRECTORY) != 0;
         let is_file = !is_directory;
         let written = information.last_write_time().unwrap_or_default();
-        Ok(State {
+        Ok(FileState {
             file: FileId::of_open(&file)?,
             is_directory,
             size: is_file.then_some(information.file_size()),

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     attributes::is_read_only,
-    identity::{FileId, State},
+    identity::{FileId, FileState},
 };
 use crate::error::{At, Error, Result};
 
@@ -23,9 +23,9 @@ pub(super) struct Target {
     /// The path that is replaced: with links followed.
     pub(super) path: PathBuf,
     /// `None` if nothing was there.
-    before: Option<State>,
+    before: Option<FileState>,
     /// The files of an old output that is a directory. Only they may be removed.
-    files: BTreeMap<OsString, State>,
+    files: BTreeMap<OsString, FileState>,
 }
 
 impl Target {
@@ -33,7 +33,7 @@ impl Target {
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
-            before: State::of(&path).at(name, "open")?,
+            before: FileState::of(&path).at(name, "open")?,
             files: BTreeMap::new(),
             name: name.to_owned(),
             path,
@@ -67,7 +67,7 @@ impl Target {
     /// Enters the files of a directory that belong to the old output.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
-            let state = State::of(&self.path.join(&name)).at(&self.name, "read")?;
+            let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
             self.files.extend(state.map(|state| (name, state)));
         }
         Ok(())
@@ -81,11 +81,11 @@ impl Target {
 
     /// The same of what was there and has the name `path` now.
     pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
-        self.check_as(path, State::renamed)
+        self.check_as(path, FileState::renamed)
     }
 
-    fn check_as(&self, path: &Path, aspect: impl Fn(State) -> State) -> io::Result<()> {
-        let Some(now) = State::of(path)? else {
+    fn check_as(&self, path: &Path, aspect: impl Fn(FileState) -> FileState) -> io::Result<()> {
+        let Some(now) = FileState::of(path)? else {
             return Ok(());
         };
         if self.before.map(&aspect) != Some(aspect(now)) {
@@ -108,7 +108,7 @@ impl Target {
 
     /// Whether the file `name` in the directory that is now at `path` belongs to the old output and was not changed.
     pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> bool {
-        let now = State::of(&path.join(name));
+        let now = FileState::of(&path.join(name));
         matches!(now, Ok(Some(now)) if self.files.get(name) == Some(&now))
     }
 

@@ -16,11 +16,11 @@ use crate::{
 #[derive(Debug)]
 pub struct BookFile {
     name: String,
-    format: Format,
+    format: BookFormat,
 }
 
 #[derive(Debug)]
-enum Format {
+enum BookFormat {
     Polyglot(Book),
     /// A database, and how its weights are scaled.
     Oobs(Box<Obs>, Scaling),
@@ -52,9 +52,9 @@ impl BookFile {
         let format = if obs::is_database(path)? {
             let obs = Obs::open(path)?;
             let largest = obs.largest_weight(Weights::default().factors)?;
-            Format::Oobs(Box::new(obs), Scaling::new(largest))
+            BookFormat::Oobs(Box::new(obs), Scaling::new(largest))
         } else {
-            Format::Polyglot(Book::open(path)?)
+            BookFormat::Polyglot(Book::open(path)?)
         };
         Ok(BookFile {
             name: source_name(path),
@@ -72,16 +72,16 @@ impl BookFile {
     pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
         let pos = line.position();
         let is_for = match &self.format {
-            Format::Polyglot(book) => book.is_for(line.variant()),
-            Format::Oobs(obs, _) => obs.info().is_for(line.variant()),
+            BookFormat::Polyglot(book) => book.is_for(line.variant()),
+            BookFormat::Oobs(obs, _) => obs.info().is_for(line.variant()),
         };
         let weighed: Vec<(BookMove, u16)> = match &self.format {
             _ if !is_for => Vec::new(),
-            Format::Polyglot(book) => {
+            BookFormat::Polyglot(book) => {
                 let entries = book.moves_of(pos)?.into_iter();
                 entries.map(|entry| (entry.mv, entry.weight)).collect()
             }
-            Format::Oobs(obs, scaling) => {
+            BookFormat::Oobs(obs, scaling) => {
                 let rows = obs.moves(pos)?;
                 let active = rows.into_iter().filter(obs::Row::is_active);
                 let weighed = active.filter_map(|row| {
