@@ -49,7 +49,7 @@ pub(super) struct TableFile<'a> {
 
 enum RowWriter {
     Csv(Box<csv::Writer<AtomicFile>>),
-    Jsonl(BufWriter<AtomicFile>),
+    Jsonl(Box<BufWriter<AtomicFile>>),
 }
 
 impl<'a> TableFile<'a> {
@@ -58,7 +58,9 @@ impl<'a> TableFile<'a> {
             check_first_line(old, |line| format.begins_with(line))
         })?;
         let rows = match format {
-            TableFormat::Jsonl => RowWriter::Jsonl(BufWriter::with_capacity(1 << 16, file)),
+            TableFormat::Jsonl => {
+                RowWriter::Jsonl(Box::new(BufWriter::with_capacity(1 << 16, file)))
+            }
             TableFormat::Csv(columns) => {
                 let mut builder = csv::WriterBuilder::new();
                 let builder = builder.has_headers(false).buffer_capacity(1 << 16);
