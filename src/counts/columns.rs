@@ -185,17 +185,6 @@ impl Values {
         }
     }
 
-    /// Passes over this many rows.
-    pub(super) fn skip(&mut self, rows: usize) -> Result<(), CountsError> {
-        match &mut self.reader {
-            ColumnReader::Int64ColumnReader(reader) => reader.skip_records(rows)?,
-            ColumnReader::Int32ColumnReader(reader) => reader.skip_records(rows)?,
-            ColumnReader::BoolColumnReader(reader) => reader.skip_records(rows)?,
-            _ => return Err(self.other_type()),
-        };
-        Ok(())
-    }
-
     /// The row group is of other types than the file.
     fn other_type(&self) -> CountsError {
         CountsError::Damaged(format!("column \"{}\" changes its type", self.column))

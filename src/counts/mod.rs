@@ -28,7 +28,6 @@ mod about;
 mod columns;
 mod error;
 mod file;
-mod key_range;
 pub mod layout;
 mod ordered;
 mod part;
@@ -49,6 +48,4 @@ pub use self::{
     starts::Start,
     write::Written,
 };
-pub(crate) use self::{
-    key_range::OrderedRows, ordered::OrderedParts, source::Source, write::CountsWriter,
-};
+pub(crate) use self::{ordered::OrderedParts, source::Source, write::CountsWriter};

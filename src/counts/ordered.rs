@@ -1,9 +1,11 @@
-//! Parts whose rows are in order.
+//! Parts whose rows are in order, read a range of keys at a time.
 //!
 //! A part that polybook wrote states the order of its rows, and the first and the last key of each row group.
 
 use std::{
-    ops::RangeInclusive,
+    collections::VecDeque,
+    ops::{Range, RangeInclusive},
+    path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -11,12 +13,12 @@ use parquet::file::{metadata::RowGroupMetaData, statistics::Statistics};
 
 use super::{
     error::CountsError,
-    file::{Pages, caught},
+    file::{ParquetFile, caught},
     read::{CountsDirectory, Part},
-    rows::{MOST_GAMES, PartColumns},
+    rows::{BATCH, GroupReader, MOST_GAMES, PartColumns, Rows},
     summed::RangeSums,
 };
-use crate::error::Result;
+use crate::{error::Result, sort::SHARDS, tally::CountBatch};
 
 /// The most rows of a row group that is read in order: memory has a part of one of each directory.
 const MOST_OF_GROUP: u64 = 1 << 17;
@@ -27,9 +29,9 @@ pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
 /// A part whose rows are in order.
 #[derive(Debug)]
-pub(super) struct OrderedPart {
-    pub part: Part,
-    pub groups: Vec<Group>,
+struct OrderedPart {
+    part: Part,
+    groups: Vec<Group>,
     /// The checksums of the ranges that all threads have read of it.
     sums: RangeSums,
     /// How much they have read.
@@ -39,9 +41,9 @@ pub(super) struct OrderedPart {
 
 /// What a part says of a row group.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub keys: RangeInclusive<i64>,
-    pub rows: u64,
+struct Group {
+    keys: RangeInclusive<i64>,
+    rows: u64,
 }
 
 impl CountsDirectory {
@@ -94,16 +96,8 @@ impl OrderedPart {
         }))
     }
 
-    /// Sums up the bytes of a row group that is read.
-    pub(super) fn sum_up(&self, pages: &Pages<'_>) {
-        if self.part.has_checksum() {
-            let (start, bytes) = pages.read_at_once();
-            self.sums.add(start, bytes);
-        }
-    }
-
     /// Counts the rows and games that were read.
-    pub(super) fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
+    fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
         let before = self.games_read.fetch_add(games, Ordering::Relaxed);
         if before + games > MOST_GAMES {
@@ -112,7 +106,7 @@ impl OrderedPart {
         Ok(())
     }
 
-    pub(super) fn rows(&self) -> u64 {
+    fn rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()
     }
 }
@@ -144,8 +138,28 @@ impl OrderedParts {
         self.0.iter().map(OrderedPart::rows).sum()
     }
 
-    pub(super) fn parts(&self) -> &[OrderedPart] {
-        &self.0
+    /// The rows of some neighbouring shards of keys, which are all in the upper half or all in the lower.
+    pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
+        let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
+        let keys = first(shards.start).cast_signed()
+            ..=(first(shards.end - 1) | (u64::MAX >> SHARDS.ilog2())).cast_signed();
+        let mut groups = VecDeque::new();
+        for part in &self.0 {
+            let mut first_row = 0;
+            for (number, group) in part.groups.iter().enumerate() {
+                if group.keys.start() <= keys.end() && group.keys.end() >= keys.start() {
+                    groups.push_back((part, number, first_row));
+                }
+                first_row += group.rows;
+            }
+        }
+        OrderedRows {
+            keys,
+            groups,
+            open: None,
+            rows: Rows::default(),
+            last: None,
+        }
     }
 
     /// Makes sure that every part has the checksum that the sidecar lists.
@@ -182,5 +196,200 @@ impl OrderedParts {
             sum += games;
         }
         Ok(sum)
+    }
+}
+
+/// The rows of a range of keys.
+pub(crate) struct OrderedRows<'a> {
+    keys: RangeInclusive<i64>,
+    /// The row groups that are not begun yet: the part of each, its number, and its first row, counted from the beginning
+    /// of the part.
+    groups: VecDeque<(&'a OrderedPart, usize, u64)>,
+    open: Option<OpenGroup<'a>>,
+    /// The rows that were read last.
+    rows: Rows,
+    /// The key and move of the last row.
+    last: Option<(i64, i64)>,
+}
+
+/// A row group that is being read.
+struct OpenGroup<'a> {
+    part: &'a OrderedPart,
+    file: ParquetFile,
+    reader: GroupReader,
+    /// The next row, counted from the beginning of the part.
+    row: u64,
+    left: usize,
+}
+
+/// The progress of reading a part.
+pub(crate) struct Step<'a> {
+    pub path: &'a Path,
+    pub games: u64,
+    /// About how many bytes of the file it was.
+    pub bytes: u64,
+}
+
+impl<'a> OrderedRows<'a> {
+    /// Appends the next rows, some thousand of them, to an empty batch; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read, does not hold what it should, or is not in order. [`OrderedParts::check_bytes`] finds
+    /// altered bytes.
+    pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
+        loop {
+            if self.open.as_ref().is_none_or(|open| open.left == 0) && !self.open_next()? {
+                return Ok(None);
+            }
+            let part = self.open.as_ref().expect("a row group is open").part;
+            let (rows, games) = part.part.named(caught(|| self.read(batch)))?;
+            if rows > 0 {
+                return Ok(Some(Step {
+                    path: part.part.path(),
+                    games,
+                    bytes: part.part.size() * rows / part.rows(),
+                }));
+            }
+        }
+    }
+
+    /// Begins the next row group, if there is one.
+    fn open_next(&mut self) -> Result<bool> {
+        let Some((part, number, row)) = self.groups.pop_front() else {
+            return Ok(false);
+        };
+        let mut file = match self.open.take() {
+            Some(open) if std::ptr::eq(open.part, part) => open.file,
+            _ => part.part.open()?,
+        };
+        let begin = || {
+            let columns = PartColumns::find(file.schema())?;
+            let left = file.rows(number)?;
+            let pages = file.pages(number)?;
+            if part.part.has_checksum() {
+                let (start, bytes) = pages.read_at_once();
+                part.sums.add(start, bytes);
+            }
+            Ok((GroupReader::open(&columns, &pages)?, left))
+        };
+        let (reader, left) = part.part.named(caught(begin))?;
+        self.open = Some(OpenGroup {
+            part,
+            file,
+            reader,
+            row,
+            left,
+        });
+        Ok(true)
+    }
+
+    /// Reads rows of the open row group, and appends those of the range; returns how many, and their games.
+    fn read(&mut self, batch: &mut CountBatch) -> Result<(u64, u64), CountsError> {
+        let open = self.open.as_mut().expect("a row group is open");
+        let read = open.left.min(BATCH);
+        open.reader.read(read, open.row, &mut self.rows)?;
+        let Rows { keys, moves, .. } = &self.rows;
+        for (row, kind) in (open.row..).zip(keys.iter().copied().zip(moves.iter().copied())) {
+            if self.last.replace(kind) > Some(kind) {
+                return Err(CountsError::Order(row));
+            }
+        }
+        open.row += read as u64;
+        open.left -= read;
+        let start = keys.partition_point(|key| key < self.keys.start());
+        let end = keys.partition_point(|key| key <= self.keys.end());
+        if end < read {
+            // The rest is for other ranges.
+            self.groups.clear();
+            open.left = 0;
+        }
+        let mut games = 0;
+        for at in start..end {
+            let row = self.rows.row(at)?;
+            batch.push(row.key, row.mv, row.turn, row.stats);
+            games += row.stats.games();
+            if games > MOST_GAMES {
+                return Err(CountsError::Overflow);
+            }
+        }
+        let rows = (end - start) as u64;
+        open.part.add_read(rows, games)?;
+        Ok((rows, games))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, sync::atomic::AtomicBool};
+
+    use shakmaty::Color;
+
+    use super::*;
+    use crate::{
+        counts::{About, CountsDirectory, CountsWriter, Source},
+        output::commit_all,
+        position::BookMove,
+        progress::Meter,
+        tally::{Memory, Stats, Tally},
+    };
+
+    /// Writes this many rows, and returns where they are.
+    fn written(dir: &Path, rows: u64) -> CountsDirectory {
+        let tally = Tally::new(Memory::default());
+        for row in 1..=rows {
+            let key = row.wrapping_mul(0x2545_f491_4f6c_dd1d);
+            let stats = Stats {
+                wins: row % 40_000,
+                draws: 1,
+                losses: 0,
+            };
+            tally.add(key, BookMove(796), Color::White, stats).unwrap();
+        }
+        let counts = tally.seal().unwrap();
+        let target = dir.join("counts");
+        let writer = CountsWriter::create(&target, false).unwrap();
+        let about = About {
+            plies: (1..=rows).map(|row| row % 40_000 + 1).sum(),
+            ..About::default()
+        };
+        let (source, stop) = (Source::Keys(&counts), AtomicBool::new(false));
+        let none = std::iter::empty();
+        let (_, finished) = writer
+            .write(&source, rows, none, about, &stop, &Meter::default())
+            .unwrap();
+        commit_all(vec![finished]).unwrap();
+        CountsDirectory::open(target).unwrap()
+    }
+
+    #[test]
+    fn ranges_have_all_rows_between_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let rows = 150_000;
+        let directory = written(dir.path(), rows);
+        let mut whole = CountBatch::default();
+        for part in directory.parts() {
+            part.read(&mut |rows| {
+                for row in rows {
+                    whole.push(row.key, row.mv, row.turn, row.stats);
+                }
+                Ok(())
+            })
+            .unwrap();
+        }
+        for ranges in [2, 8, 128] {
+            let parts = directory.ordered().unwrap().expect("they are in order");
+            assert!(parts.check_read().is_err(), "nothing was read");
+            let mut batch = CountBatch::default();
+            let each = SHARDS / ranges;
+            // As signed numbers, the upper half comes first.
+            for range in (ranges / 2..ranges).chain(0..ranges / 2) {
+                let mut rows = parts.rows_of(range * each..(range + 1) * each);
+                while rows.next(&mut batch).unwrap().is_some() {}
+            }
+            assert_eq!(batch, whole, "{ranges} ranges");
+            let games = directory.about().map(|about| about.plies);
+            assert_eq!(parts.check_read().ok(), games);
+        }
     }
 }

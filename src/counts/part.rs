@@ -55,10 +55,11 @@ pub(super) fn properties() -> Result<WriterPropertiesBuilder, ParquetError> {
 /// Writes the values of the next column.
 pub(super) fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, SummedFile>,
-    values: &[T::T],
+    values: impl Iterator<Item = T::T>,
 ) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has the column");
-    column.typed::<T>().write_batch(values, None, None)?;
+    let values: Vec<T::T> = values.collect();
+    column.typed::<T>().write_batch(&values, None, None)?;
     column.close()
 }
 
@@ -70,21 +71,10 @@ pub(super) struct PartWriter<'a> {
     target: &'a Path,
     stop: &'a AtomicBool,
     with_identities: bool,
-    rows: Columns,
+    /// Those of the present row group.
+    rows: Vec<Row>,
     written: u64,
     plies: u64,
-}
-
-/// The rows of a row group, by column.
-#[derive(Default)]
-struct Columns {
-    keys: Vec<i64>,
-    moves: Vec<i32>,
-    blacks: Vec<bool>,
-    wins: Vec<i64>,
-    draws: Vec<i64>,
-    losses: Vec<i64>,
-    identities: Vec<i64>,
 }
 
 impl<'a> PartWriter<'a> {
@@ -136,7 +126,7 @@ impl<'a> PartWriter<'a> {
             target,
             stop,
             with_identities,
-            rows: Columns::default(),
+            rows: Vec::new(),
             written: 0,
             plies: 0,
         })
@@ -144,18 +134,9 @@ impl<'a> PartWriter<'a> {
 
     /// Appends a row.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        let columns = &mut self.rows;
-        columns.keys.push(row.key.cast_signed());
-        columns.moves.push(i32::from(row.mv.0));
-        columns.blacks.push(row.turn.is_black());
-        columns.wins.push(row.stats.wins.cast_signed());
-        columns.draws.push(row.stats.draws.cast_signed());
-        columns.losses.push(row.stats.losses.cast_signed());
-        if self.with_identities {
-            columns.identities.push(row.identity.cast_signed());
-        }
         self.plies += row.stats.games();
-        if columns.keys.len() == ROWS_OF_GROUP {
+        self.rows.push(row);
+        if self.rows.len() == ROWS_OF_GROUP {
             self.write_group()?;
         }
         Ok(())
@@ -166,18 +147,22 @@ impl<'a> PartWriter<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        self.written += self.rows.keys.len() as u64;
+        self.written += self.rows.len() as u64;
         let (file, rows) = (&mut self.file, &self.rows);
         let mut write = || {
             let mut group = file.next_row_group()?;
-            write_column::<Int64Type>(&mut group, &rows.keys)?;
-            write_column::<Int32Type>(&mut group, &rows.moves)?;
-            write_column::<BoolType>(&mut group, &rows.blacks)?;
-            for numbers in [&rows.wins, &rows.draws, &rows.losses] {
-                write_column::<Int64Type>(&mut group, numbers)?;
-            }
+            let rows = || rows.iter();
+            let integers = |group: &mut _, value: fn(&Row) -> u64| {
+                write_column::<Int64Type>(group, rows().map(|row| value(row).cast_signed()))
+            };
+            integers(&mut group, |row| row.key)?;
+            write_column::<Int32Type>(&mut group, rows().map(|row| i32::from(row.mv.0)))?;
+            write_column::<BoolType>(&mut group, rows().map(|row| row.turn.is_black()))?;
+            integers(&mut group, |row| row.stats.wins)?;
+            integers(&mut group, |row| row.stats.draws)?;
+            integers(&mut group, |row| row.stats.losses)?;
             if self.with_identities {
-                write_column::<Int64Type>(&mut group, &rows.identities)?;
+                integers(&mut group, |row| row.identity)?;
             }
             group.close()
         };
@@ -188,7 +173,7 @@ impl<'a> PartWriter<'a> {
 
     /// Ends the part.
     pub(super) fn finish(mut self) -> Result<Listed> {
-        if !self.rows.keys.is_empty() {
+        if !self.rows.is_empty() {
             self.write_group()?;
         }
         self.file
@@ -201,24 +186,5 @@ impl<'a> PartWriter<'a> {
             plies: self.plies,
             crc32: Some(self.file.inner().crc32()),
         })
-    }
-}
-
-impl Columns {
-    fn clear(&mut self) {
-        let Columns {
-            keys,
-            moves,
-            blacks,
-            wins,
-            draws,
-            losses,
-            identities,
-        } = self;
-        for numbers in [keys, wins, draws, losses, identities] {
-            numbers.clear();
-        }
-        moves.clear();
-        blacks.clear();
     }
 }

@@ -208,7 +208,7 @@ impl Part {
                 let mut group = GroupReader::open(&columns, &file.pages(group)?)?;
                 while left > 0 {
                     let some = left.min(BATCH);
-                    rows.read(&mut group, some, read)?;
+                    group.read(some, read, &mut rows)?;
                     batch.clear();
                     for at in 0..some {
                         let row = rows.row(at)?;

@@ -3,7 +3,8 @@
 use crate::{
     counts::Row,
     error::Result,
-    tally::{Counts, Finder, Scratch, SharedKeys},
+    sort::Sealed,
+    tally::{Counts, Finder, KeyedIdentity, Scratch},
 };
 
 /// Counts and the keys of their positions.
@@ -13,7 +14,7 @@ pub(crate) enum Source<'a> {
     /// Variants: counts by the identities of positions, found by the keys that share them.
     Identities {
         finder: Finder<'a>,
-        keys: &'a SharedKeys,
+        keys: &'a Sealed<KeyedIdentity>,
     },
 }
 
@@ -59,7 +60,7 @@ impl Source<'_> {
 /// Looks the identities of each key up.
 fn rows_of_identities(
     finder: &Finder<'_>,
-    keys: &SharedKeys,
+    keys: &Sealed<KeyedIdentity>,
     shard: usize,
     mut f: impl FnMut(Row) -> Result<()>,
 ) -> Result<()> {
@@ -70,7 +71,8 @@ fn rows_of_identities(
         rows.sort_by_key(|row| (row.mv, row.identity));
         rows.drain(..).try_for_each(&mut f)
     };
-    keys.for_each(shard, |key, identity| {
+    keys.for_each(shard, |pair| {
+        let (key, identity) = (pair.key(), pair.identity());
         if result.is_err() {
             return;
         }

@@ -63,13 +63,11 @@ pub(super) fn write_starts(
         if epds.len() == ROWS_OF_GROUP || starts.peek().is_none() {
             let mut write = || {
                 let mut group = out.next_row_group()?;
-                write_column::<ByteArrayType>(&mut group, &epds)?;
-                write_column::<Int64Type>(&mut group, &games)?;
+                write_column::<ByteArrayType>(&mut group, epds.drain(..))?;
+                write_column::<Int64Type>(&mut group, games.drain(..))?;
                 group.close()
             };
             write().map_err(failed)?;
-            epds.clear();
-            games.clear();
         }
     }
     out.finish().map_err(failed)?;

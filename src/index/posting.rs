@@ -16,7 +16,7 @@ use shakmaty::Color;
 
 use crate::{
     position::BookMove,
-    sort::{Fold, Record},
+    sort::{Once, Record},
 };
 
 const LONGEST: u32 = 20;
@@ -105,7 +105,7 @@ impl Posting {
 }
 
 impl Record for Posting {
-    type Fold = DistinctPostings;
+    type Fold = Once<Posting>;
 
     #[inline]
     fn from_bits(bits: u128) -> Posting {
@@ -121,27 +121,6 @@ impl Record for Posting {
     fn rank(self) -> u64 {
         self.share_before()
     }
-}
-
-/// Keeps one of several equal postings.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct DistinctPostings {
-    last: Option<Posting>,
-}
-
-impl Fold for DistinctPostings {
-    type Record = Posting;
-
-    #[inline]
-    fn take(&mut self, posting: Posting, out: &mut impl FnMut(Posting)) {
-        if self.last != Some(posting) {
-            self.last = Some(posting);
-            out(posting);
-        }
-    }
-
-    #[inline]
-    fn finish(&mut self, _out: &mut impl FnMut(Posting)) {}
 }
 
 #[cfg(test)]

@@ -3,16 +3,13 @@
 //! The threads that replay games do not know which game is the first. So each hands over its games as candidates,
 //! and what they add to the counts waits until all batches before are complete.
 
-use std::{hash::Hasher, iter::repeat_n};
+use std::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::outcome::Outcome;
 use crate::{
-    error::Result,
-    pgn::{Condition, Date, GameResult, Tags, folded, tag_text},
+    pgn::{Date, GameResult, Tags, folded, tag_text},
     position::{BookMove, Keyed, PieceLetters, Rules},
-    sort::Seen,
 };
 
 /// The text after the moves of a game that count: two games may differ there.
@@ -119,52 +116,6 @@ fn date_text(tags: &Tags<'_>) -> Option<String> {
         .then_some(texts)
 }
 
-/// Takes the candidates of the next batch in order: the new ones count, the others are left out.
-pub(super) fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut Seen) -> Result<()> {
-    let candidates = std::mem::take(&mut outcome.candidates);
-    let mut is_new = Vec::with_capacity(candidates.len());
-    for candidate in &candidates {
-        is_new.push(match candidate.fingerprint {
-            Some(fingerprint) => seen.insert(fingerprint)?,
-            None => true,
-        });
-    }
-    let judged = || candidates.iter().zip(is_new.iter().copied());
-    let records = judged().map(|(candidate, keep)| (candidate.records, keep));
-    retain_stretches(&mut outcome.records, records);
-    let records = judged().map(|(candidate, keep)| (candidate.identity_records, keep));
-    retain_stretches(&mut outcome.identity_records, records);
-    let mut left_out = Vec::new();
-    for (candidate, is_new) in judged() {
-        if is_new {
-            outcome.totals += &candidate.totals;
-            continue;
-        }
-        left_out.push(candidate.number);
-        // A game whose beginning alone counts is among the rejected ones.
-        let games = candidate.totals.games.counted;
-        if games > 0 {
-            outcome.totals.games.filtered += games;
-            *outcome
-                .totals
-                .filtered_by
-                .entry(Condition::Duplicate)
-                .or_default() += games;
-        }
-    }
-    if !left_out.is_empty() {
-        let taken = outcome.taken.iter_mut();
-        taken.for_each(|taken| taken.leave_out(&left_out));
-    }
-    Ok(())
-}
-
-/// Keeps those stretches of a list that are to be kept.
-fn retain_stretches<T>(list: &mut Vec<T>, stretches: impl Iterator<Item = (usize, bool)>) {
-    let mut keep = stretches.flat_map(|(length, keep)| repeat_n(keep, length));
-    list.retain(|_| keep.next().expect("the stretches are the whole list"));
-}
-
 #[cfg(test)]
 mod tests {
     use shakmaty::Chess;
@@ -252,12 +203,5 @@ mod tests {
         assert_ne!(rest(&["Nf3", "d5"]).1, rest(&["Nf3", "d6"]).1);
         assert_ne!(rest(&["Ke4", "d5"]).1, rest(&["Ke5", "d5"]).1);
         assert_eq!(rest(&["Nf3", "", "d5"]).0, 1);
-    }
-
-    #[test]
-    fn stretches_are_kept_or_not() {
-        let mut list = vec![1, 2, 3, 4, 5, 6];
-        retain_stretches(&mut list, [(2, true), (3, false), (1, true)].into_iter());
-        assert_eq!(list, [1, 2, 6]);
     }
 }

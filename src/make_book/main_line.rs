@@ -2,7 +2,7 @@
 
 use shakmaty::Move;
 
-use super::{MakeBook, duplicates::Rest, sinks::Needs, variations::Variations};
+use super::{duplicates::Rest, needs::Needs, options::MakeBook, variations::Variations};
 use crate::{
     pgn::{GameEnd, GameReader, GameResult, Token},
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook, read_word},

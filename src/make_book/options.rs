@@ -309,15 +309,6 @@ impl MakeBook {
         Arc::clone(&self.progress)
     }
 
-    /// How much of the memory is for telling duplicates.
-    pub(super) fn duplicates_memory(&self) -> usize {
-        if self.drop_duplicates {
-            self.memory / 8
-        } else {
-            0
-        }
-    }
-
     /// Whether games of other variants than standard chess may count.
     pub(super) fn distinguishes_variants(&self) -> bool {
         !self.variant.is_standard()

@@ -6,9 +6,10 @@ use shakmaty::Color;
 
 use super::{
     main_line::MainLine,
+    needs::Needs,
     report::{FilteredVariant, Rejection, Totals},
-    sinks::{BatchSink, Needs},
-    variations::Variations,
+    sink::BatchSink,
+    variations::{Branch, Variations},
 };
 use crate::{
     pgn::GameResult,
@@ -115,21 +116,33 @@ impl Outcome<'_> {
     /// Counts those of its variations.
     pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
         let totals = &mut self.totals;
-        totals.plies += variations.plies();
+        totals.plies += variations.branches.len() as u64;
         totals.null_moves += variations.null_moves;
         totals.unplayable_variations += variations.unplayable;
-        if needs.left_out() {
-            totals.ambiguous_castling += variations.not_for_books();
-        }
-        if needs.keys {
-            self.records.extend(variations.records());
-        }
-        if needs.identities {
-            let records = variations.identity_records();
-            self.identity_records.extend(records);
-        }
-        if needs.shared_keys {
-            self.pairs.extend(variations.pairs());
+        for branch in &variations.branches {
+            let Branch {
+                key,
+                identity,
+                mv,
+                turn,
+                in_book,
+            } = *branch;
+            if needs.left_out() {
+                totals.ambiguous_castling += u64::from(!in_book);
+            }
+            // A variation has no result.
+            let stats = Stats::of_game(None, turn);
+            if needs.keys && in_book {
+                self.records.push(CountRecord::new(key, mv, turn, stats));
+            }
+            if needs.identities {
+                let record = CountRecord::new(identity, mv, turn, stats);
+                self.identity_records.push(record);
+            }
+            if needs.shared_keys {
+                let key = if in_book { key } else { 0 };
+                self.pairs.push(KeyedIdentity::new(key, identity));
+            }
         }
     }
 }

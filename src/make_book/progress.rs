@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use super::sinks::Sink;
 use crate::progress::Meter;
 
 /// The present step of a run.
@@ -55,13 +54,13 @@ impl Amounts {
         }
     }
 
-    pub(super) fn costs(&self, sinks: &[Box<dyn Sink + '_>]) -> Costs {
+    /// The costs of all phases, with those of writing the outputs.
+    pub(super) fn costs(&self, writing: impl Iterator<Item = (Phase, f64)>) -> Costs {
         let mut costs = Costs::default();
         let counting = [
             (Phase::Reading, self.plies),
             (Phase::Sorting, self.plies / 10.0),
         ];
-        let writing = sinks.iter().filter_map(|sink| sink.cost(self));
         for (phase, cost) in counting.into_iter().chain(writing) {
             costs[phase as usize] += cost as u64;
         }

@@ -5,19 +5,21 @@ use std::{collections::HashMap, path::Path};
 use shakmaty::Chess;
 
 use super::{
-    MakeBook,
     duplicates::fingerprint,
     main_line::{MainLine, Problem},
-    options::Unfinished,
+    needs::Needs,
+    options::{MakeBook, Unfinished},
     outcome::{Candidate, Outcome},
-    read::BATCH_SIZE,
     report::{FilteredVariant, Rejection, Report},
-    sinks::{CountedGame, Needs, Sink},
+    sink::{CountedGame, Sink},
 };
 use crate::{
     pgn::{Condition, GameReader, GameResult, Tags},
     position::{Keyed, LineError, Rules, Variant, VariantChoice, epd_of, game_start},
 };
+
+/// About how many bytes of PGN are replayed at once.
+pub(super) const BATCH_SIZE: usize = 1 << 19;
 
 /// Replays the games of one batch.
 pub(super) struct Replayer<'a> {

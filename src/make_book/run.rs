@@ -2,21 +2,25 @@
 
 use std::sync::{Condvar, Mutex, PoisonError, atomic::AtomicU64};
 
+use rayon::Scope;
+
 use super::{
-    MakeBook, Phase,
-    inputs::Inputs,
-    merging::Merging,
+    budget::Budget,
+    counted::SealedCounts,
+    needs::Needs,
+    options::MakeBook,
     outcome::Outcome,
-    read::Place,
-    sequence::{Sequenced, Sequencer},
-    sinks::{Needs, Sink},
+    progress::Phase,
+    replay::Replayer,
+    sequence::{Place, Sequenced, Sequencer},
+    sink::Sink,
     space::TemporarySpace,
-    write::SealedCounts,
 };
 use crate::{
     error::Result,
-    sort::Memory,
-    tally::{CountRecord, Counts, IdentityTally, Tally},
+    pgn::Batch,
+    sort::{Partition, Shards},
+    tally::{CountRecord, Counts, KeyedIdentity, Tally},
     task::{self, Failure},
 };
 
@@ -25,12 +29,11 @@ pub(super) struct Run<'a> {
     pub options: &'a MakeBook,
     pub needs: &'a Needs,
     pub sinks: &'a [Box<dyn Sink + 'a>],
-    pub inputs: &'a Inputs<'a>,
     pub tally: Option<Tally>,
     pub identities: Option<Tally>,
-    pub pairs: Option<IdentityTally>,
-    /// How counts that are in order are added up, `None` if the tallies take them.
-    pub merging: Option<Merging>,
+    pub pairs: Option<Shards<KeyedIdentity>>,
+    /// Whether counts that are in order are merged with the tally when all else is read.
+    pub merges_ordered: bool,
     /// The merged tally by keys and ordered counts.
     pub merged: Option<Counts>,
     space: TemporarySpace,
@@ -45,29 +48,25 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of this many `threads`, in which each tally gets a `share` of the memory.
     pub(super) fn new(
         options: &'a MakeBook,
         needs: &'a Needs,
         sinks: &'a [Box<dyn Sink + 'a>],
-        inputs: &'a Inputs<'a>,
-        share: Memory,
-        threads: usize,
+        budget: &Budget,
     ) -> Run<'a> {
-        let (share, merging) = Merging::plan(options, needs, inputs, share, threads);
-        let tally = || Tally::new(share.clone());
+        let tally = || Tally::new(budget.tally.clone());
+        let pairs = || Shards::new(budget.tally.clone());
         Run {
             options,
             needs,
             sinks,
-            inputs,
             tally: needs.keys.then(tally),
-            merging,
+            merges_ordered: budget.merging.is_some(),
             merged: None,
             identities: needs.identities.then(tally),
-            pairs: needs.shared_keys.then(|| IdentityTally::new(share.clone())),
+            pairs: needs.shared_keys.then(pairs),
             space: TemporarySpace::new(options.temp_dir.clone()),
-            sequencer: Mutex::new(Sequencer::new(options, sinks)),
+            sequencer: Mutex::new(Sequencer::new(options, sinks, budget)),
             placed: Condvar::new(),
             failure: Failure::default(),
             counted_plies: AtomicU64::new(0),
@@ -89,7 +88,7 @@ impl<'a> Run<'a> {
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
-        let pairs = self.pairs.as_ref().map_or(0, IdentityTally::spilled_bytes);
+        let pairs = self.pairs.as_ref().map_or(0, Shards::spilled_bytes);
         let sinks: u64 = self.sinks.iter().map(|sink| sink.spilled_bytes()).sum();
         let read = self.options.progress.phase_fraction();
         self.space.check(counts + pairs + sinks + merged, read)
@@ -132,6 +131,26 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Counts the games of a batch.
+    pub(super) fn replay(&self, batch: &Batch, place: Place) -> Result<()> {
+        if self.failure.is_set() {
+            return Ok(());
+        }
+        task::fault("replay");
+        let input = self.options.inputs[place.input].path();
+        let replayer = Replayer::new(self.options, self.needs, input, batch.offset);
+        let mut outcome = replayer.replay(&batch.text, self.sinks);
+        if !self.options.drop_duplicates {
+            // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
+            let records = std::mem::take(&mut outcome.records);
+            self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
+        }
+        if let Some(pairs) = &self.pairs {
+            pairs.append(&Partition::new(&std::mem::take(&mut outcome.pairs)))?;
+        }
+        self.submit(place, outcome)
+    }
+
     /// Ends the run when all threads are done. Works on all threads of the rayon pool that it is called in.
     pub(super) fn finish(self) -> Result<(SealedCounts, Sequenced)> {
         self.options.refuse_if_stopped()?;
@@ -143,10 +162,36 @@ impl<'a> Run<'a> {
                 None => self.merged,
             },
             by_identity: self.identities.map(Tally::seal).transpose()?,
-            shared_keys: self.pairs.map(IdentityTally::seal).transpose()?,
+            shared_keys: self.pairs.map(Shards::seal).transpose()?,
         };
         let mut games = task::unlocked(self.sequencer).finish()?;
         games.report.totals.plies += self.plies_without_sidecar.into_inner();
         Ok((counts, games))
+    }
+}
+
+/// The batches of all inputs, on their way to the threads.
+pub(super) struct Batches<'s, 'scope, 'run> {
+    pub run: &'scope Run<'run>,
+    pub scope: &'s Scope<'scope>,
+    pub next: Place,
+    /// The most batches before the first of them is in order.
+    pub in_flight: u64,
+}
+
+impl<'run> Batches<'_, '_, 'run> {
+    /// The place of another batch of the present input. Waits until few batches before it are not in order, or the run
+    /// failed.
+    pub(super) fn next_place(&mut self) -> Place {
+        let place = self.next;
+        self.next.number += 1;
+        self.run.wait_for_place(place.number, self.in_flight);
+        place
+    }
+
+    /// Hands over the outcome of another batch of the present input.
+    pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
+        let place = self.next_place();
+        self.run.submit(place, outcome)
     }
 }

@@ -3,25 +3,34 @@
 //! Batches are completed in any order. Data that depends on their order (the numbers of games, which games are
 //! the first rejected) is kept here until all batches before are complete too.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
-    MakeBook,
-    duplicates::leave_out_duplicates,
+    budget::Budget,
+    options::MakeBook,
     outcome::Outcome,
-    read::Place,
     report::{FilteredVariant, Rejection, Report, stray_text},
-    sinks::Sink,
+    sink::Sink,
     starts::Starts,
 };
 use crate::{
     error::{Error, Result},
-    sort::{Memory, Seen},
+    pgn::Condition,
+    sort::Seen,
     task,
 };
 
 /// How many names of filtered variants are counted apart.
 const NAMED_VARIANTS: usize = 20;
+
+/// The place of a batch in a run.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Place {
+    /// Counts all batches of the run.
+    pub number: u64,
+    /// Which input it comes from.
+    pub input: usize,
+}
 
 /// Collects the outcomes of batches.
 pub(super) struct Sequencer<'a> {
@@ -49,7 +58,11 @@ struct InputState {
 }
 
 impl<'a> Sequencer<'a> {
-    pub(super) fn new(options: &'a MakeBook, sinks: &'a [Box<dyn Sink + 'a>]) -> Sequencer<'a> {
+    pub(super) fn new(
+        options: &'a MakeBook,
+        sinks: &'a [Box<dyn Sink + 'a>],
+        budget: &Budget,
+    ) -> Sequencer<'a> {
         Sequencer {
             options,
             sinks,
@@ -57,14 +70,11 @@ impl<'a> Sequencer<'a> {
             early: BTreeMap::new(),
             inputs: vec![InputState::default(); options.inputs.len()],
             report: Report::default(),
-            starts: Starts::new(options.memory / 16, options.temp_dir.clone()),
+            starts: Starts::new(&budget.starts),
             filtered_variants: BTreeMap::new(),
-            seen: options.drop_duplicates.then(|| {
-                Seen::new(Memory {
-                    bytes: options.duplicates_memory(),
-                    temp_dir: options.temp_dir.clone(),
-                })
-            }),
+            seen: options
+                .drop_duplicates
+                .then(|| Seen::new(budget.duplicates.clone())),
         }
     }
 
@@ -189,6 +199,52 @@ pub(super) struct Sequenced {
     pub starts: Starts,
 }
 
+/// Takes the candidates of the next batch in order: the new ones count, the others are left out.
+fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut Seen) -> Result<()> {
+    let candidates = std::mem::take(&mut outcome.candidates);
+    let mut is_new = Vec::with_capacity(candidates.len());
+    for candidate in &candidates {
+        is_new.push(match candidate.fingerprint {
+            Some(fingerprint) => seen.insert(fingerprint)?,
+            None => true,
+        });
+    }
+    let judged = || candidates.iter().zip(is_new.iter().copied());
+    let records = judged().map(|(candidate, keep)| (candidate.records, keep));
+    retain_stretches(&mut outcome.records, records);
+    let records = judged().map(|(candidate, keep)| (candidate.identity_records, keep));
+    retain_stretches(&mut outcome.identity_records, records);
+    let mut left_out = Vec::new();
+    for (candidate, is_new) in judged() {
+        if is_new {
+            outcome.totals += &candidate.totals;
+            continue;
+        }
+        left_out.push(candidate.number);
+        // A game whose beginning alone counts is among the rejected ones.
+        let games = candidate.totals.games.counted;
+        if games > 0 {
+            outcome.totals.games.filtered += games;
+            *outcome
+                .totals
+                .filtered_by
+                .entry(Condition::Duplicate)
+                .or_default() += games;
+        }
+    }
+    if !left_out.is_empty() {
+        let taken = outcome.taken.iter_mut();
+        taken.for_each(|taken| taken.leave_out(&left_out));
+    }
+    Ok(())
+}
+
+/// Keeps those stretches of a list that are to be kept.
+fn retain_stretches<T>(list: &mut Vec<T>, stretches: impl Iterator<Item = (usize, bool)>) {
+    let mut keep = stretches.flat_map(|(length, keep)| repeat_n(keep, length));
+    list.retain(|_| keep.next().expect("the stretches are the whole list"));
+}
+
 #[cfg(test)]
 mod tests {
     use std::{path::Path, sync::Mutex};
@@ -197,7 +253,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        make_book::sinks::{BatchSink, CountedGame},
+        make_book::sink::{BatchSink, CountedGame},
         pgn::Input,
         provenance::Games,
     };
@@ -263,7 +319,7 @@ mod tests {
     fn sequenced(games: &[u64], order: &[u64]) -> (Sequenced, Vec<u64>) {
         let options = options();
         let turns = Mutex::default();
-        let mut sequencer = Sequencer::new(&options, &[]);
+        let mut sequencer = Sequencer::new(&options, &[], &Budget::default());
         let mut handed_back = 0;
         for number in order {
             let games = games[*number as usize];
@@ -305,7 +361,7 @@ mod tests {
     #[test]
     fn a_strict_run_ends_with_the_first_rejected_game() {
         let options = options().strict(true);
-        let mut sequencer = Sequencer::new(&options, &[]);
+        let mut sequencer = Sequencer::new(&options, &[], &Budget::default());
         // The later batch is complete first, and does not decide.
         assert!(sequencer.submit(place(1, 0), outcome(3, &[0])).is_ok());
         let err = sequencer
@@ -318,7 +374,7 @@ mod tests {
     #[test]
     fn an_input_without_games_is_an_error() {
         let options = options();
-        let mut sequencer = Sequencer::new(&options, &[]);
+        let mut sequencer = Sequencer::new(&options, &[], &Budget::default());
         let text = Outcome {
             has_text: true,
             ..Outcome::default()
@@ -332,5 +388,12 @@ mod tests {
                 .to_string()
                 .contains("b.pgn")
         );
+    }
+
+    #[test]
+    fn stretches_are_kept_or_not() {
+        let mut list = vec![1, 2, 3, 4, 5, 6];
+        retain_stretches(&mut list, [(2, true), (3, false), (1, true)].into_iter());
+        assert_eq!(list, [1, 2, 6]);
     }
 }

@@ -1,10 +1,13 @@
 //! The positions in which games started.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::collections::HashMap;
 
 use siphasher::sip128::SipHasher13;
 
-use crate::{error::Result, sort::ByteRun};
+use crate::{
+    error::Result,
+    sort::{ByteRun, Memory},
+};
 
 /// How many positions are remembered so that they are not kept twice. Twice does no harm.
 const REMEMBERED: usize = 1 << 18;
@@ -21,10 +24,10 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    /// Keeps at most `memory` bytes of them in memory.
-    pub(super) fn new(memory: usize, temp_dir: PathBuf) -> Starts {
+    /// None yet; `memory` is for all that will come.
+    pub(super) fn new(memory: &Memory) -> Starts {
         Starts {
-            epds: ByteRun::new(memory, temp_dir),
+            epds: ByteRun::new(memory.bytes, memory.temp_dir.clone()),
             kept: 0,
             seen: HashMap::new(),
             more: Vec::new(),
@@ -72,7 +75,10 @@ mod tests {
 
     #[test]
     fn games_of_one_start_add_up() {
-        let mut starts = Starts::new(16, std::env::temp_dir());
+        let mut starts = Starts::new(&Memory {
+            bytes: 16,
+            ..Memory::default()
+        });
         for epd in ["a", "b", "a", "c", "a"] {
             starts.add(epd.as_bytes(), 2).unwrap();
         }

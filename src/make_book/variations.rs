@@ -2,11 +2,10 @@
 
 use shakmaty::Color;
 
-use super::MakeBook;
+use super::options::MakeBook;
 use crate::{
     pgn::{GameReader, Token},
     position::{BookMove, Keyed, PieceLetters, Rules, has_inner_castling_rook},
-    tally::{CountRecord, KeyedIdentity, Stats},
 };
 
 /// How deep variations may be nested. Deeper ones are passed over.
@@ -15,7 +14,7 @@ const DEEPEST: usize = 64;
 /// The half-moves in the variations of the current game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
-    branches: Vec<Branch>,
+    pub branches: Vec<Branch>,
     /// Variations with a move that cannot be played, which count up to there.
     pub unplayable: u64,
     /// Variations with a null move, which count up to there.
@@ -24,14 +23,14 @@ pub(super) struct Variations {
 
 /// A half-move of a variation.
 #[derive(Copy, Clone, Debug)]
-struct Branch {
+pub(super) struct Branch {
     /// The key and the identity of the position before it.
-    key: u64,
-    identity: u64,
-    mv: BookMove,
-    turn: Color,
+    pub key: u64,
+    pub identity: u64,
+    pub mv: BookMove,
+    pub turn: Color,
     /// Whether the position before it is for books.
-    in_book: bool,
+    pub in_book: bool,
 }
 
 /// A line that is being played: the main line, or a variation.
@@ -128,46 +127,5 @@ impl Variations {
         pos.play(mv);
         line.now = Some(pos);
         line.plies += 1;
-    }
-
-    /// How many half-moves they have.
-    pub(super) fn plies(&self) -> u64 {
-        self.branches.len() as u64
-    }
-
-    /// How many of them are not for books.
-    pub(super) fn not_for_books(&self) -> u64 {
-        let inner = self.branches.iter().filter(|branch| !branch.in_book);
-        inner.count() as u64
-    }
-
-    /// The records of the half-moves that are for books, by the keys of positions.
-    pub(super) fn records(&self) -> impl Iterator<Item = CountRecord> {
-        let for_books = self.branches.iter().filter(|branch| branch.in_book);
-        for_books.map(|branch| branch.record(branch.key))
-    }
-
-    /// The keys and identities of the positions before all half-moves.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = KeyedIdentity> {
-        self.branches.iter().map(Branch::pair)
-    }
-
-    /// The records of all half-moves, by the identities of positions.
-    pub(super) fn identity_records(&self) -> impl Iterator<Item = CountRecord> {
-        let branches = self.branches.iter();
-        branches.map(|branch| branch.record(branch.identity))
-    }
-}
-
-impl Branch {
-    /// The key and the identity of the position before it.
-    fn pair(&self) -> KeyedIdentity {
-        let key = if self.in_book { self.key } else { 0 };
-        KeyedIdentity::new(key, self.identity)
-    }
-
-    /// A variation has no result.
-    fn record(&self, key: u64) -> CountRecord {
-        CountRecord::new(key, self.mv, self.turn, Stats::of_game(None, self.turn))
     }
 }

@@ -1,11 +1,7 @@
 //! Records in blocks of equal size, which are reused instead of being given back to the system: fresh pages
 //! take as long as sorting.
 
-use std::{
-    iter::{Copied, Flatten},
-    slice,
-    sync::Mutex,
-};
+use std::sync::Mutex;
 
 use crate::task;
 
@@ -31,6 +27,11 @@ impl<R: Copy> Pool<R> {
         }
     }
 
+    /// How many records a block has.
+    pub(super) fn block(&self) -> usize {
+        self.block
+    }
+
     /// An empty block.
     pub(super) fn take(&self) -> Vec<R> {
         let reused = task::lock(&self.empty).pop();
@@ -52,9 +53,6 @@ impl<R: Copy> Pool<R> {
 pub(super) struct Blocks<R> {
     blocks: Vec<Vec<R>>,
 }
-
-/// The records of [`Blocks`] in order.
-pub(super) type Records<'a, R> = Copied<Flatten<slice::Iter<'a, Vec<R>>>>;
 
 impl<R> Default for Blocks<R> {
     fn default() -> Blocks<R> {
@@ -80,7 +78,7 @@ impl<R: Copy> Blocks<R> {
         self.blocks.iter().map(Vec::as_slice)
     }
 
-    pub(super) fn iter(&self) -> Records<'_, R> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = R> + '_ {
         self.blocks.iter().flatten().copied()
     }
 
@@ -108,34 +106,19 @@ impl<R: Copy> Blocks<R> {
         }
     }
 
+    /// Whether there is no room for another record without another block.
+    #[inline]
+    pub(super) fn are_full(&self) -> bool {
+        let is_full = |last: &Vec<R>| last.len() == last.capacity();
+        self.blocks.last().is_none_or(is_full)
+    }
+
     /// The last block, or a new one of the pool if that is full.
     pub(super) fn last_with_room(&mut self, pool: &Pool<R>) -> &mut Vec<R> {
-        let is_full = |last: &Vec<R>| last.len() == last.capacity();
-        if self.blocks.last().is_none_or(is_full) {
+        if self.are_full() {
             self.blocks.push(pool.take());
         }
         self.blocks.last_mut().expect("a block was pushed")
-    }
-
-    /// Records in these blocks, and further ones of the pool. Blocks that are left go there.
-    pub(super) fn filled(
-        mut blocks: Vec<Vec<R>>,
-        mut records: impl ExactSizeIterator<Item = R>,
-        pool: &Pool<R>,
-    ) -> Blocks<R> {
-        let mut filled = 0;
-        while records.len() > 0 {
-            if filled == blocks.len() {
-                blocks.push(pool.take());
-            }
-            let block = &mut blocks[filled];
-            block.clear();
-            let room = block.capacity();
-            block.extend(records.by_ref().take(room));
-            filled += 1;
-        }
-        pool.give_back(blocks.drain(filled..));
-        Blocks { blocks }
     }
 
     /// Appends a record, in a block of `empty` or else of the pool.

@@ -1,11 +1,15 @@
-//! Merging sorted sequences.
+//! Merging and folding sorted sequences.
 
 use std::{
     cmp::Ordering,
     collections::{BinaryHeap, binary_heap::PeekMut},
 };
 
+use super::record::{Fold, Record};
 use crate::error::{Error, Result};
+
+/// Sorted records from anywhere.
+pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
 /// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
 ///
@@ -94,6 +98,31 @@ impl<I: Iterator<Item = Result<T>>, T: Ord> Iterator for Merge<I, T> {
             None => Some(Ok(PeekMut::pop(head).item)),
         }
     }
+}
+
+/// Folds sorted records.
+pub(super) fn fold_into<R: Record>(
+    records: impl Iterator<Item = Result<R>>,
+    mut push: impl FnMut(R) -> Result<()>,
+) -> Result<()> {
+    let mut fold = R::Fold::default();
+    let mut pushed = Ok(());
+    for record in records {
+        fold.take(record?, &mut |folded| {
+            if pushed.is_ok() {
+                pushed = push(folded);
+            }
+        });
+        if pushed.is_err() {
+            return pushed;
+        }
+    }
+    fold.finish(&mut |folded| {
+        if pushed.is_ok() {
+            pushed = push(folded);
+        }
+    });
+    pushed
 }
 
 #[cfg(test)]

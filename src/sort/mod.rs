@@ -21,14 +21,13 @@
 //! shard, which waits for memory at each count; and a sorted run is just what a spill needs.
 
 mod blocks;
-mod compact;
 mod merge;
-mod ordered;
-mod packed;
 mod record;
 mod run;
+mod seal;
 mod sealed;
 mod seen;
+mod shard;
 mod shards;
 mod texts;
 mod unsorted;
@@ -39,9 +38,9 @@ use std::path::PathBuf;
 pub(crate) use self::record::SHORT;
 pub(crate) use self::{
     merge::Merge,
-    ordered::{Ascending, Choice, merge_ordered},
-    record::{Fold, Record, SHARDS},
+    record::{Fold, Once, Record, SHARDS},
     run::{ByteReader, ByteRun},
+    seal::{Ordered, merge_ordered},
     sealed::Sealed,
     seen::Seen,
     shards::{Partition, Shards, Sorter},

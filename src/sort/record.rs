@@ -66,6 +66,30 @@ pub(crate) trait Fold: Default {
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
+/// Keeps one of equal records.
+#[derive(Debug)]
+pub(crate) struct Once<R>(Option<R>);
+
+impl<R> Default for Once<R> {
+    fn default() -> Once<R> {
+        Once(None)
+    }
+}
+
+impl<R: Copy + PartialEq> Fold for Once<R> {
+    type Record = R;
+
+    #[inline]
+    fn take(&mut self, record: R, out: &mut impl FnMut(R)) {
+        if self.0.replace(record) != Some(record) {
+            out(record);
+        }
+    }
+
+    #[inline]
+    fn finish(&mut self, _out: &mut impl FnMut(R)) {}
+}
+
 /// A record of any meaning whose high bits are a key.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Plain(pub(super) u128);

@@ -7,7 +7,6 @@
 use std::{
     fs::File,
     io,
-    marker::PhantomData,
     ops::Range,
     path::{Path, PathBuf},
     sync::{
@@ -16,20 +15,14 @@ use std::{
     },
 };
 
-use super::{
-    packed::{LONGEST, Packing, Unpacking},
-    record::Record,
-};
+use super::record::Record;
 use crate::{
     error::{At, Error, Result},
     positioned::{read_exact_at, write_all_at},
 };
 
-/// Bytes of a record in a run that is not packed.
+/// Bytes of a record in a run.
 const RECORD: usize = size_of::<u128>();
-
-/// About how many bytes a packed record has.
-const PACKED: usize = 9;
 
 /// Bytes that have a checksum.
 pub(super) const BLOCK: usize = 1 << 12;
@@ -50,7 +43,7 @@ fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file of runs. Several threads may append runs at the same time.
+/// A temporary file of runs, of which one at a time is written.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: File,
@@ -126,41 +119,16 @@ impl RunFile {
         Error::damaged(&self.temp_dir, problem)
     }
 
-    /// Appends `len` sorted records as a run, packed if some have short forms.
+    /// Appends sorted records as a run, while nothing else is appended.
     pub(super) fn append<R: Record>(
         self: &Arc<RunFile>,
-        len: usize,
         records: impl IntoIterator<Item = R>,
     ) -> Result<Run> {
-        let run = |start, bytes| Run {
-            file: Arc::clone(self),
-            start,
-            bytes,
-            len: len as u64,
-            is_packed: R::HAS_SHORT,
-        };
-        if R::HAS_SHORT {
-            let mut bytes = Vec::with_capacity(len * PACKED + LONGEST);
-            let mut packing = Packing::default();
-            for record in records {
-                packing.push(record, &mut bytes);
-            }
-            let start = self.reserve(bytes.len() as u64);
-            self.write(start, 0, &bytes)?;
-            return Ok(run(start, bytes.len() as u64));
-        }
-        let run = run(self.reserve((len * RECORD) as u64), (len * RECORD) as u64);
-        let (mut buffer, mut written) = (Vec::with_capacity(BUFFER), 0);
-        for record in records {
-            buffer.extend_from_slice(&record.to_bits().to_le_bytes());
-            if buffer.len() == BUFFER {
-                self.write(run.start, written, &buffer)?;
-                written += BUFFER as u64;
-                buffer.clear();
-            }
-        }
-        self.write(run.start, written, &buffer)?;
-        Ok(run)
+        let mut run = self.start_run();
+        records
+            .into_iter()
+            .try_for_each(|record| run.push(record))?;
+        run.finish()
     }
 
     /// Writes a run whose length is not known yet. Nothing else is appended to the file until it is finished.
@@ -186,16 +154,12 @@ pub(super) struct Run {
     /// Its first byte, and how many it has without the checksums.
     start: u64,
     bytes: u64,
-    /// How many records it has, unless it has texts.
-    len: u64,
-    /// Whether they are packed.
-    is_packed: bool,
 }
 
 impl Run {
-    /// How many records it has.
+    /// How many records it has, unless it has texts.
     pub(super) fn len(&self) -> u64 {
-        self.len
+        self.bytes / RECORD as u64
     }
 
     /// The file, to which further runs may be appended.
@@ -214,17 +178,16 @@ impl Run {
         std::iter::from_fn(move || reader.read_text().transpose())
     }
 
-    pub(super) fn reader<R: Record>(&self) -> RunReader<'_, R> {
-        RunReader {
-            bytes: ByteReader::new(Some(&self.file), self.start, self.bytes, &[]),
-            unpacking: self.is_packed.then(Unpacking::default),
-            kind: PhantomData,
-        }
+    pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
+        let mut reader = ByteReader::new(Some(&self.file), self.start, self.bytes, &[]);
+        std::iter::from_fn(move || {
+            let bits = reader.read_bits().transpose()?;
+            Some(bits.map(R::from_bits))
+        })
     }
 
-    /// Replaces `out` with some records of a run that is not packed.
+    /// Replaces `out` with some records of a run.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
-        debug_assert!(!self.is_packed);
         let (start, end) = (range.start * RECORD, range.end * RECORD);
         let before = start / BLOCK * BLOCK;
         let whole = (end.next_multiple_of(BLOCK)).min(self.bytes as usize);
@@ -239,46 +202,6 @@ impl Run {
                 .map(|record| R::from_bits(u128::from_le_bytes(*record))),
         );
         Ok(())
-    }
-}
-
-/// Reads one run.
-#[derive(Debug)]
-pub(super) struct RunReader<'a, R> {
-    bytes: ByteReader<'a>,
-    /// Unpacks the records, if they are packed.
-    unpacking: Option<Unpacking>,
-    kind: PhantomData<R>,
-}
-
-impl<R: Record> Iterator for RunReader<'_, R> {
-    type Item = Result<R>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Result<R>> {
-        let bytes = &mut self.bytes;
-        // A whole record, whatever it takes.
-        if bytes.length - bytes.at < LONGEST
-            && bytes.next < bytes.filed
-            && let Err(err) = bytes.fill()
-        {
-            return Some(Err(err));
-        }
-        if bytes.at == bytes.length {
-            return None;
-        }
-        let first = bytes.buffer[bytes.at..]
-            .first_chunk::<LONGEST>()
-            .expect("there are more bytes after the last record");
-        let (record, length) = match &mut self.unpacking {
-            Some(unpacking) => unpacking.take(first),
-            None => {
-                let bits = *first.first_chunk().expect("it is longer");
-                (R::from_bits(u128::from_le_bytes(bits)), RECORD)
-            }
-        };
-        bytes.at += length;
-        Some(Ok(record))
     }
 }
 
@@ -353,7 +276,7 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Appends a record, not packed.
+    /// Appends a record.
     #[inline]
     pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
         self.append(&record.to_bits().to_le_bytes())
@@ -369,8 +292,6 @@ impl ByteRun {
             file,
             start: self.start,
             bytes,
-            len: bytes / RECORD as u64,
-            is_packed: false,
         })
     }
 
@@ -404,11 +325,9 @@ pub(crate) struct ByteReader<'a> {
     tail: &'a [u8],
     /// The next byte to read into the buffer.
     next: u64,
-    /// After its first `length` bytes it has [`LONGEST`] more, whatever they are.
     buffer: Vec<u8>,
     /// Where the rest of the buffer begins.
     at: usize,
-    length: usize,
 }
 
 impl<'a> ByteReader<'a> {
@@ -421,7 +340,6 @@ impl<'a> ByteReader<'a> {
             next: 0,
             buffer: Vec::new(),
             at: 0,
-            length: 0,
         }
     }
 
@@ -437,10 +355,10 @@ impl<'a> ByteReader<'a> {
     /// A temporary file that cannot be read or has changed, or fewer bytes than asked for.
     pub(crate) fn read_exact(&mut self, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
-            if self.at == self.length {
+            if self.at == self.buffer.len() {
                 self.fill()?;
             }
-            let some = out.len().min(self.length - self.at);
+            let some = out.len().min(self.buffer.len() - self.at);
             out[..some].copy_from_slice(&self.buffer[self.at..self.at + some]);
             out = &mut out[some..];
             self.at += some;
@@ -450,13 +368,32 @@ impl<'a> ByteReader<'a> {
 
     /// Passes over bytes.
     pub(crate) fn skip(&mut self, bytes: u64) {
-        let buffered = (self.length - self.at) as u64;
+        let buffered = (self.buffer.len() - self.at) as u64;
         if bytes <= buffered {
             self.at += bytes as usize;
         } else {
             self.next += bytes - buffered;
-            self.at = self.length;
+            self.at = self.buffer.len();
         }
+    }
+
+    /// The next record's bits; `None` after the last. Records have equal sizes, so none is in two buffers.
+    #[inline]
+    fn read_bits(&mut self) -> Result<Option<u128>> {
+        if self.is_at_end() {
+            return Ok(None);
+        }
+        if self.at == self.buffer.len() {
+            self.fill()?;
+        }
+        let bits = self.buffer[self.at..].first_chunk();
+        self.at += RECORD;
+        Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
+    }
+
+    #[inline]
+    fn is_at_end(&self) -> bool {
+        self.at == self.buffer.len() && self.unread() == 0
     }
 
     /// The next text; `None` after the last.
@@ -465,7 +402,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// A temporary file that cannot be read or has changed.
     pub(crate) fn read_text(&mut self) -> Result<Option<Vec<u8>>> {
-        if self.at == self.length && self.unread() == 0 {
+        if self.is_at_end() {
             return Ok(None);
         }
         let mut length = [0; 4];
@@ -475,11 +412,10 @@ impl<'a> ByteReader<'a> {
         Ok(Some(text))
     }
 
-    /// Reads on after the rest of the buffer.
+    /// Reads on, when all of the buffer was read.
     #[cold]
     fn fill(&mut self) -> Result<()> {
-        self.buffer.copy_within(self.at..self.length, 0);
-        self.buffer.truncate(self.length - self.at);
+        self.buffer.clear();
         self.at = 0;
         match self.file {
             Some(file) if self.next < self.filed => {
@@ -490,7 +426,7 @@ impl<'a> ByteReader<'a> {
                 let read = file.read(self.start, before, bytes as usize, &mut self.buffer);
                 if read.is_err() {
                     // Nothing of a block that is not what was written is read on.
-                    self.length = 0;
+                    self.buffer.clear();
                     self.next = self.filed;
                 }
                 read?;
@@ -508,8 +444,6 @@ impl<'a> ByteReader<'a> {
                 return Err(ended).at("temporary bytes", "read on in");
             }
         }
-        self.length = self.buffer.len();
-        self.buffer.resize(self.length + LONGEST, 0);
         Ok(())
     }
 }
@@ -519,7 +453,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::{packed::tests::Number, record::Plain};
+    use crate::sort::record::Plain;
 
     fn change_byte(file: &RunFile, place: u64, change: u8) {
         let mut byte = [0];
@@ -530,13 +464,13 @@ mod tests {
     #[test]
     fn blocks_that_the_disk_lost_or_put_elsewhere_are_an_error() {
         let file = RunFile::create(&std::env::temp_dir()).unwrap();
-        let run = file.append(2000, (0..2000).map(Plain)).unwrap();
+        let run = file.append((0..2000).map(Plain)).unwrap();
         let block = BLOCK + CHECKSUM;
         let mut second = vec![0; block];
         read_exact_at(&file.file, &mut second, block as u64).unwrap();
         for wrong in [second, vec![0; block]] {
             write_all_at(&file.file, &wrong, 0).unwrap();
-            let first = run.reader::<Plain>().next();
+            let first = run.records::<Plain>().next();
             assert!(matches!(first, Some(Err(Error::File { .. }))));
         }
     }
@@ -578,14 +512,14 @@ mod tests {
         fn records_of_a_run_come_back(len in 0..3000usize, cut in (0.0..1.0f64, 0.0..1.0f64)) {
             let file = RunFile::create(&std::env::temp_dir()).unwrap();
             let records: Vec<Plain> = (0..len as u128).map(|number| Plain(number << 77 | number)).collect();
-            let appended = file.append(len, records.iter().copied()).unwrap();
+            let appended = file.append(records.iter().copied()).unwrap();
             let mut writer = file.start_run();
             records.iter().for_each(|record| writer.push(*record).unwrap());
             let start = (cut.0 * len as f64) as usize;
             let end = start + (cut.1 * (len - start) as f64) as usize;
             for run in [appended, writer.finish().unwrap()] {
                 prop_assert_eq!(run.len(), len as u64);
-                let found: Vec<Plain> = run.reader().map(Result::unwrap).collect();
+                let found: Vec<Plain> = run.records().map(Result::unwrap).collect();
                 prop_assert_eq!(&found, &records);
                 let mut some = Vec::<Plain>::new();
                 run.read(start..end, &mut some).unwrap();
@@ -597,19 +531,13 @@ mod tests {
         fn a_changed_byte_is_an_error(at in 0.0..1.0f64, change in 1..=255u8) {
             let file = RunFile::create(&std::env::temp_dir()).unwrap();
             let numbers = (0..2000u128).map(|number| (number * 0x1234_5678_9abc) << 64);
-            let packed = file.append(2000, numbers.clone().map(Number)).unwrap();
-            let plain = file.append(2000, numbers.map(Plain)).unwrap();
+            let run = file.append(numbers.map(Plain)).unwrap();
             let mut bytes = ByteRun::new(0, std::env::temp_dir());
             bytes.append(&[7; 20_000]).unwrap();
             let is_changed = |read: Result<()>| matches!(read, Err(Error::File { problem, .. }) if problem.contains("has changed"));
-            let before = file.size();
-            let place = (before as f64 * at) as u64;
-            change_byte(&file, place, change);
-            let read_packed = packed.reader::<Number>().try_for_each(|record| record.map(drop));
-            let read_plain = plain.reader::<Plain>().try_for_each(|record| record.map(drop));
-            prop_assert_eq!(is_changed(read_packed), place < plain.start);
-            prop_assert_eq!(is_changed(read_plain), place >= plain.start);
-            prop_assert_eq!(is_changed(plain.read(0..2000, &mut Vec::<Plain>::new())), place >= plain.start);
+            change_byte(&file, (file.size() as f64 * at) as u64, change);
+            prop_assert!(is_changed(run.records::<Plain>().try_for_each(|record| record.map(drop))));
+            prop_assert!(is_changed(run.read(0..2000, &mut Vec::<Plain>::new())));
             let byte_file = bytes.file.as_ref().unwrap();
             change_byte(byte_file, (byte_file.size() as f64 * at) as u64, change);
             prop_assert!(is_changed(bytes.reader(0).read_exact(&mut [0; 20_000])));

@@ -93,7 +93,7 @@ impl Seen {
         sorted.sort_unstable();
         let mut newest = SeenRun::write(&self.memory, sorted.into_iter().map(Ok))?;
         while let Some(last) = self.runs.pop_if(|last| last.run.len() <= newest.run.len()) {
-            let readers = [&last, &newest].map(|run| run.run.reader::<Plain>());
+            let readers = [&last, &newest].map(|run| run.run.records::<Plain>());
             newest = SeenRun::write(&self.memory, Merge::new(readers))?;
         }
         self.runs.push(newest);

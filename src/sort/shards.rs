@@ -4,20 +4,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{
     Memory,
-    blocks::{Blocks, Pool},
-    compact::compact,
+    blocks::Pool,
     record::{Plain, Record, SHARDS},
-    run::{Run, RunFile},
-    sealed::{SHARDS_PER_FILE, Sealed, Sealing},
-    unsorted::Unsorted,
+    run::RunFile,
+    seal::{Room, SHARDS_PER_FILE, seal},
+    sealed::Sealed,
+    shard::Shard,
 };
 use crate::{error::Result, task};
 
 /// The records that a shard may hold however little memory there is.
 const SMALLEST_QUOTA: usize = 64;
-
-/// Records of one shard in a row that are worth a lock.
-const LONG_RUN: usize = 32;
 
 /// Records sorted into the order of their shards, ready to be [appended](Shards::append).
 #[derive(Debug)]
@@ -52,41 +49,6 @@ impl<R: Record> Partition<R> {
 
     fn shard(&self, shard: usize) -> &[R] {
         &self.records[self.starts[shard] as usize..self.starts[shard + 1] as usize]
-    }
-}
-
-/// Records in memory, and where others are.
-#[derive(Debug)]
-pub(super) struct Shard<R> {
-    pub new: Unsorted<R>,
-    pub sorted: Blocks<R>,
-    /// The runs that were spilled to the file of the shard.
-    pub runs: Vec<Run>,
-}
-
-impl<R> Default for Shard<R> {
-    fn default() -> Shard<R> {
-        Shard {
-            new: Unsorted::default(),
-            sorted: Blocks::default(),
-            runs: Vec::new(),
-        }
-    }
-}
-
-impl<R: Record> Shard<R> {
-    /// How many records are in memory.
-    pub(super) fn len(&self) -> usize {
-        self.new.len() + self.sorted.len()
-    }
-
-    /// Sorts the new records and merges them with those that are sorted.
-    pub(super) fn compact(&mut self, pool: &Pool<R>) {
-        let (new, sorted) = (
-            std::mem::take(&mut self.new),
-            std::mem::take(&mut self.sorted),
-        );
-        self.sorted = compact(new, sorted, pool);
     }
 }
 
@@ -140,24 +102,6 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Takes records that may be in order already: a run of one shard goes there as it is.
-    ///
-    /// # Errors
-    ///
-    /// A temporary file that cannot be written.
-    pub(crate) fn append_runs(&self, records: &[R]) -> Result<()> {
-        let runs = || records.chunk_by(|a, b| a.shard() == b.shard());
-        if runs().count() > records.len() / LONG_RUN {
-            return self.append(&Partition::new(records));
-        }
-        for run in runs() {
-            let number = run[0].shard();
-            let shard = task::lock(&self.shards[number]);
-            self.extend(number, shard, run)?;
-        }
-        Ok(())
-    }
-
     fn extend(
         &self,
         number: usize,
@@ -179,16 +123,15 @@ impl<R: Record> Shards<R> {
 
     /// Moves the sorted records of a shard to its file.
     fn spill(&self, number: usize, shard: &mut Shard<R>) -> Result<()> {
-        let file = {
-            let mut file = task::lock(&self.files[number / SHARDS_PER_FILE]);
-            match &*file {
-                Some(file) => Arc::clone(file),
-                None => Arc::clone(file.insert(RunFile::create(&self.memory.temp_dir)?)),
-            }
+        // Other shards of the file wait until the run is written.
+        let mut file = task::lock(&self.files[number / SHARDS_PER_FILE]);
+        let file = match &*file {
+            Some(file) => file,
+            None => file.insert(RunFile::create(&self.memory.temp_dir)?),
         };
         task::fault("spill");
         let sorted = std::mem::take(&mut shard.sorted);
-        shard.runs.push(file.append(sorted.len(), sorted.iter())?);
+        shard.runs.push(file.append(sorted.iter())?);
         self.pool.give_back(sorted.into_blocks());
         Ok(())
     }
@@ -209,14 +152,12 @@ impl<R: Record> Shards<R> {
     /// A temporary file that cannot be written or read.
     pub(crate) fn seal(mut self) -> Result<Sealed<R>> {
         let shards = std::mem::take(&mut self.shards).into_iter();
+        let shards: Vec<Shard<R>> = shards.map(task::unlocked).collect();
         // The runs hold their files.
         self.files.clear();
-        let sealing = Sealing {
-            pool: &self.pool,
-            most: self.quota * SHARDS,
-            temp_dir: &self.memory.temp_dir,
-        };
-        sealing.seal(shards.map(task::unlocked).collect())
+        let held: usize = shards.iter().map(Shard::len).sum();
+        let most = (self.quota * SHARDS).saturating_sub(held);
+        seal(shards, &Room::new(&self.pool, most, &self.memory.temp_dir))
     }
 }
 
@@ -324,17 +265,13 @@ mod tests {
         }
     }
 
-    fn sealed_records(
-        records: &[Sum],
-        bytes: usize,
-        append: impl Fn(&Shards<Sum>, &[Sum]) -> Result<()>,
-    ) -> (Vec<Sum>, bool) {
+    fn sealed_records(records: &[Sum], bytes: usize) -> (Vec<Sum>, bool) {
         let shards = Shards::new(Memory {
             bytes,
             ..Memory::default()
         });
         for batch in records.chunks(1000) {
-            append(&shards, batch).unwrap();
+            shards.append(&Partition::new(batch)).unwrap();
         }
         let sealed = shards.seal().unwrap();
         let mut found = Vec::new();
@@ -364,20 +301,14 @@ mod tests {
                 Sum(kind << 64 | (next() % 3) << 120 | 1)
             })
             .collect();
-        let append = |shards: &Shards<Sum>, batch: &[Sum]| shards.append(&Partition::new(batch));
-        let (roomy, spilled) = sealed_records(&records, 1 << 30, append);
+        let (roomy, spilled) = sealed_records(&records, 1 << 30);
         assert!(!spilled);
-        let (tight, spilled) = sealed_records(&records, 0, append);
+        let (tight, spilled) = sealed_records(&records, 0);
         assert!(spilled);
         assert!(roomy.is_sorted());
         assert_eq!(roomy, tight);
         let counted: u128 = roomy.iter().map(|record| record.0 & 0xffff).sum();
         assert_eq!(counted, 600_000);
-        let (in_any_order, _) = sealed_records(&records, 0, Shards::append_runs);
-        let mut ordered = records;
-        ordered.sort_unstable();
-        let (in_order, _) = sealed_records(&ordered, 0, Shards::append_runs);
-        assert!(in_any_order == roomy && in_order == roomy);
     }
 
     #[test]

@@ -14,10 +14,8 @@ const PLACES: usize = 2;
 pub(super) struct Unsorted<R> {
     /// Packed records, [`PLACES`] for [`TOGETHER`] of them.
     packed: Blocks<R>,
-    /// Those that have no short form, and those that came with them.
+    /// Those that have no short form, those that came with them, and the last of those that came together.
     plain: Blocks<R>,
-    /// Fewer than [`TOGETHER`].
-    rest: Vec<R>,
 }
 
 impl<R> Default for Unsorted<R> {
@@ -25,7 +23,6 @@ impl<R> Default for Unsorted<R> {
         Unsorted {
             packed: Blocks::default(),
             plain: Blocks::default(),
-            rest: Vec::new(),
         }
     }
 }
@@ -33,11 +30,11 @@ impl<R> Default for Unsorted<R> {
 impl<R: Record> Unsorted<R> {
     /// How many records there are.
     pub(super) fn len(&self) -> usize {
-        self.packed.len() / PLACES * TOGETHER + self.plain.len() + self.rest.len()
+        self.packed.len() / PLACES * TOGETHER + self.plain.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.packed.is_empty() && self.plain.is_empty() && self.rest.is_empty()
+        self.packed.is_empty() && self.plain.is_empty()
     }
 
     /// Appends records, in blocks of the pool.
@@ -46,20 +43,9 @@ impl<R: Record> Unsorted<R> {
             self.plain.extend(records, pool);
             return;
         }
-        let mut records = records;
-        if !self.rest.is_empty() {
-            let missing = (TOGETHER - self.rest.len()).min(records.len());
-            let (now, later) = records.split_at(missing);
-            self.rest.extend_from_slice(now);
-            records = later;
-            if let Some(three) = self.rest.first_chunk().copied() {
-                self.rest.clear();
-                self.pack(&[three], pool);
-            }
-        }
         let (threes, rest) = records.as_chunks();
         self.pack(threes, pool);
-        self.rest.extend_from_slice(rest);
+        self.plain.extend(rest, pool);
     }
 
     fn pack(&mut self, mut threes: &[[R; TOGETHER]], pool: &Pool<R>) {
@@ -90,8 +76,7 @@ impl<R: Record> Unsorted<R> {
                 f(third);
             }
         }
-        self.plain.iter().for_each(&mut f);
-        self.rest.iter().copied().for_each(&mut f);
+        self.plain.iter().for_each(f);
     }
 
     /// The blocks in which the records stood.
@@ -159,7 +144,38 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::packed::tests::Number;
+    use crate::sort::record::KeepAll;
+
+    /// A number that has a short form if the higher bits of its low half are 0.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    struct Number(u128);
+
+    impl Record for Number {
+        type Fold = KeepAll<Number>;
+
+        fn from_bits(bits: u128) -> Number {
+            Number(bits)
+        }
+
+        fn to_bits(self) -> u128 {
+            self.0
+        }
+
+        fn rank(self) -> u64 {
+            (self.0 >> 64) as u64
+        }
+
+        const HAS_SHORT: bool = true;
+
+        fn short(self) -> Option<u64> {
+            let low = self.0 as u64;
+            (low >> SHORT == 0).then_some(low)
+        }
+
+        fn from_short(high: u64, short: u64) -> Number {
+            Number(u128::from(high) << 64 | u128::from(short))
+        }
+    }
 
     fn number() -> impl Strategy<Value = Number> {
         let short = (any::<u64>(), 0..1u64 << SHORT)

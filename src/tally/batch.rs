@@ -38,11 +38,6 @@ impl CountBatch {
         }
     }
 
-    /// Adds records.
-    pub(crate) fn extend(&mut self, records: impl Iterator<Item = CountRecord>) {
-        self.records.extend(records);
-    }
-
     #[cold]
     fn push_many(&mut self, key: u64, mv: BookMove, turn: Color, stats: Stats) {
         if CountRecord::records_for(stats) <= MOST_RECORDS {

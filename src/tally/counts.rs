@@ -53,7 +53,7 @@ impl Tally {
         if !batch.large.is_empty() {
             task::lock(&self.large).extend(batch);
         }
-        self.shards.append_runs(&batch.records)
+        self.add_records(&batch.records)
     }
 
     /// Adds games of one position and move.
@@ -183,8 +183,8 @@ impl Counts {
         SHARDS
     }
 
-    /// Calls `f` with each position of a shard: its key, the side to move, and its moves in the order
-    /// of their numbers.
+    /// Calls `f` with each position of a shard: its key, the side to move, and its moves in the order of their numbers.
+    /// However many records a position has, only its moves are in memory.
     ///
     /// # Errors
     ///
@@ -194,52 +194,23 @@ impl Counts {
         shard: usize,
         mut f: impl FnMut(u64, Color, &[MoveCount]),
     ) -> Result<()> {
-        if !self.records.is_in_memory(shard) {
-            return self.for_each_position_in_file(shard, f);
-        }
         let mut moves: Vec<MoveCount> = Vec::new();
-        let same = |a: CountRecord, b: CountRecord| a.key() == b.key();
-        self.records.for_each_group(shard, same, |records| {
-            let first = records[0];
-            let one;
-            let moves = match *records {
-                // Most positions have one move.
-                [record] if self.large.is_empty() => {
-                    let (mv, stats) = (record.book_move(), record.stats());
-                    one = [MoveCount { mv, stats }];
-                    &one[..]
-                }
-                _ => {
-                    self.move_counts(records, &mut moves);
-                    &moves
-                }
-            };
-            f(first.key(), first.turn(), moves);
-        })
-    }
-
-    /// Does the same with a shard in a temporary file. However many records a position has, only its moves
-    /// are in memory.
-    fn for_each_position_in_file(
-        &self,
-        shard: usize,
-        mut f: impl FnMut(u64, Color, &[MoveCount]),
-    ) -> Result<()> {
-        let mut moves: Vec<MoveCount> = Vec::new();
-        let mut open: Option<(u64, Color)> = None;
+        let mut open: Option<CountRecord> = None;
+        let mut end = |of: CountRecord, moves: &mut Vec<MoveCount>| {
+            self.large.add_to(of.key(), moves);
+            f(of.key(), of.turn(), moves);
+            moves.clear();
+        };
         self.records.for_each(shard, |record| {
-            if let Some((key, turn)) = open.filter(|(key, _)| *key != record.key()) {
-                self.large.add_to(key, &mut moves);
-                f(key, turn, &moves);
-                moves.clear();
-                open = None;
+            let first = *open.get_or_insert(record);
+            if first.key() != record.key() {
+                end(first, &mut moves);
+                open = Some(record);
             }
-            open.get_or_insert((record.key(), record.turn()));
             count_move(record, &mut moves);
         })?;
-        if let Some((key, turn)) = open {
-            self.large.add_to(key, &mut moves);
-            f(key, turn, &moves);
+        if let Some(last) = open {
+            end(last, &mut moves);
         }
         Ok(())
     }
@@ -256,9 +227,7 @@ impl Counts {
 
     /// About how many bytes of memory the counts take.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
-        let in_memory = (0..SHARDS).filter(|shard| self.records.is_in_memory(*shard));
-        let records: u64 = in_memory.map(|shard| self.records.shard_len(shard)).sum();
-        records * size_of::<CountRecord>() as u64
+        self.records.bytes_in_memory()
     }
 
     pub(super) fn records(&self) -> &Sealed<CountRecord> {

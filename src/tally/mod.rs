@@ -41,6 +41,6 @@ pub(crate) use self::{
     find::{Finder, Part, Scratch},
     marks::Marks,
     ordered::OrderedCounts,
-    shared_keys::{IdentityTally, KeyedIdentity, SharedKeys},
+    shared_keys::KeyedIdentity,
 };
 pub use crate::sort::Memory;

@@ -1,6 +1,6 @@
 //! Counts that come in ascending order, as from files that are sorted: added up without sorting them again.
 
-use std::{ops::Range, path::Path, sync::Mutex};
+use std::{mem, ops::Range, path::Path, sync::Mutex};
 
 use super::{
     batch::{CountBatch, LargeCounts},
@@ -9,104 +9,90 @@ use super::{
 };
 use crate::{
     error::Result,
-    sort::{Ascending, Choice, Memory, SHARDS, merge_ordered},
+    sort::{Memory, Ordered, SHARDS, merge_ordered},
     task,
 };
 
-/// Counts of some shards of keys in the order of keys and moves.
-pub(crate) trait OrderedCounts {
-    /// Appends the next counts, some thousand of them, to an empty batch. If it appends none, there are no more.
-    ///
-    /// # Errors
-    ///
-    /// A source that cannot be read, or is not in order.
-    fn next(&mut self, batch: &mut CountBatch) -> Result<()>;
+/// How many records of those that were counted are merged at once.
+const AT_ONCE: usize = 1 << 11;
 
-    /// What was read last, for errors.
-    fn path(&self) -> &Path;
-}
+/// Appends the next counts of some shards of keys, in the order of keys and moves, to an empty batch, and returns the
+/// file that they are of; `None` if there are no more.
+pub(crate) type OrderedCounts<'a> =
+    Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
 /// The records of counts. Large numbers are kept apart.
-struct Records<'a> {
-    counts: Box<dyn OrderedCounts + 'a>,
-    batch: CountBatch,
-    large: &'a Mutex<LargeCounts>,
-}
-
-impl Ascending<CountRecord> for Records<'_> {
-    fn next(&mut self, out: &mut Vec<CountRecord>) -> Result<()> {
+fn records<'a: 'b, 'b>(
+    mut counts: OrderedCounts<'a>,
+    large: &'b Mutex<LargeCounts>,
+) -> Ordered<'b, CountRecord> {
+    let mut batch = CountBatch::default();
+    Box::new(move |out| {
         // They are filled in where they are wanted.
-        std::mem::swap(out, &mut self.batch.records);
-        let answer = self.counts.next(&mut self.batch);
-        std::mem::swap(out, &mut self.batch.records);
-        if !self.batch.large.is_empty() {
-            let mut large = task::lock(self.large);
-            large.extend(&self.batch);
-            self.batch.large.clear();
-            large.refuse_many(self.counts.path())?;
-        }
-        answer
-    }
+        mem::swap(out, &mut batch.records);
+        let read = counts(&mut batch);
+        mem::swap(out, &mut batch.records);
+        let Some(path) = read?.filter(|_| !batch.large.is_empty()) else {
+            return Ok(());
+        };
+        let mut large = task::lock(large);
+        large.extend(&batch);
+        batch.large.clear();
+        large.refuse_many(path)
+    })
 }
 
-/// Leaves out the positions in which no move was played in `fewest` games.
-struct Frequent(u64);
-
-impl Choice<CountRecord> for Frequent {
-    #[inline]
-    fn keeps(&self, records: &[CountRecord]) -> bool {
-        // A move that has several records, or large numbers that are kept apart, is frequent.
-        let is_frequent = |record: &CountRecord| {
-            let games = record.stats().games();
-            games == 0 || games >= self.0
-        };
-        let has_several = |two: &[CountRecord]| two[0].book_move() == two[1].book_move();
-        records.iter().any(is_frequent) || records.windows(2).any(has_several)
-    }
-
-    #[inline]
-    fn keeps_all(&self) -> bool {
-        self.0 <= 1
-    }
+/// Whether a move of a position was played in `fewest` games. One that has several records, or large numbers that are
+/// kept apart, was.
+fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
+    let is_frequent = |record: &CountRecord| {
+        let games = record.stats().games();
+        games == 0 || games >= fewest
+    };
+    let has_several = |two: &[CountRecord]| two[0].book_move() == two[1].book_move();
+    position.iter().any(is_frequent) || position.windows(2).any(has_several)
 }
 
 impl Tally {
-    /// Ends counting, and adds ordered counts: those that `open` answers for each of `ranges` equal ranges of shards.
+    /// Ends counting, and adds ordered counts: those that `open` returns for each of `ranges` equal ranges of shards.
     /// Positions in which no move was played in `fewest` games are not kept: [`Counts::rare`] is their number.
     /// `watch` is called now and then with the bytes in temporary files, and may end the work. `memory` is for the sum.
     /// Works on all threads of the rayon pool that it is called in.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read, what the counts answer, and what `watch` answers.
+    /// A temporary file that cannot be written or read, and the errors of the counts and of `watch`.
     pub(crate) fn seal_with<'a>(
         self,
         memory: &Memory,
         ranges: usize,
         fewest: u64,
-        open: impl Fn(Range<usize>) -> Vec<Box<dyn OrderedCounts + 'a>> + Sync,
+        open: impl Fn(Range<usize>) -> Vec<OrderedCounts<'a>> + Sync,
         watch: impl Fn(u64) -> Result<()> + Sync,
     ) -> Result<Counts> {
-        let Counts { records, large, .. } = self.seal()?;
+        let Counts {
+            records: counted,
+            large,
+            ..
+        } = self.seal()?;
         let large = Mutex::new(large);
         let open = |shards: Range<usize>| {
-            let mut sources: Vec<Box<dyn Ascending<CountRecord> + '_>> = Vec::new();
-            sources.push(Box::new(
-                shards.clone().flat_map(|shard| records.records(shard)),
-            ));
+            let mut own = shards.clone().flat_map(|shard| counted.records(shard));
+            let mut all: Vec<Ordered<'_, CountRecord>> = vec![Box::new(move |out| {
+                let next = own.by_ref().take(AT_ONCE);
+                next.into_iter()
+                    .try_for_each(|record| Ok(out.push(record?)))
+            })];
             for counts in open(shards) {
-                sources.push(Box::new(Records {
-                    counts,
-                    batch: CountBatch::default(),
-                    large: &large,
-                }));
+                all.push(records(counts, &large));
             }
-            Ok(sources)
+            all
         };
-        let choice = Frequent(fewest);
-        let (merged, rare) = merge_ordered(ranges.min(SHARDS), memory, open, &choice, watch)?;
+        let is_frequent = |position: &[CountRecord]| is_frequent(position, fewest);
+        let keeps = (fewest > 1).then_some(is_frequent);
+        let (records, rare) = merge_ordered(ranges.min(SHARDS), memory, open, keeps, watch)?;
         Ok(Counts {
-            records: merged,
+            records,
             large: task::unlocked(large),
             rare: RareCounts {
                 positions: rare.groups,

@@ -2,22 +2,20 @@
 
 use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
-use super::{CountedBefore, OrderedInput, RunInput};
 use crate::{
-    counts::{
-        About, CountsDirectory, CountsError, OrderedParts, OrderedRows, Part, Row, Start, is_counts,
-    },
+    counts::{About, CountsDirectory, CountsError, OrderedParts, Part, Row, Start, is_counts},
     error::{Error, Result},
     make_book::{
+        input::{CountedBefore, OrderedInput, RunInput},
+        needs::Needs,
         outcome::Outcome,
-        read::Batches,
         report::{Report, Totals},
-        run::Run,
-        sinks::Needs,
+        run::{Batches, Run},
     },
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},
     provenance::Provenance,
+    sort::Partition,
     tally::{CountBatch, KeyedIdentity, OrderedCounts, Tally},
     task,
 };
@@ -145,7 +143,7 @@ impl RunInput for CountsInput {
         };
         batches.submit(found)?;
         self.read_starts(batches)?;
-        if run.merging.is_some() && self.ordered.is_some() {
+        if run.merges_ordered && self.ordered.is_some() {
             // When all else is read.
             return Ok(());
         }
@@ -162,9 +160,17 @@ impl OrderedInput for OrderedParts {
         self.rows()
     }
 
-    fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> Box<dyn OrderedCounts + 'r> {
-        let rows = OrderedRows::new(self, shards);
-        Box::new(RowsInOrder { run, rows })
+    fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r> {
+        let mut rows = self.rows_of(shards);
+        Box::new(move |batch| {
+            task::fault("merge counts");
+            let step = rows.next(batch)?;
+            if let Some(step) = &step {
+                run.add_plies(step.games, step.path)?;
+                run.options.progress.add_bytes(step.bytes);
+            }
+            Ok(step.map(|step| step.path))
+        })
     }
 
     fn check_bytes(&self) -> Result<()> {
@@ -173,27 +179,6 @@ impl OrderedInput for OrderedParts {
 
     fn check_read(&self) -> Result<u64> {
         self.check_read()
-    }
-}
-
-/// Rows that are in order, on their way into a run.
-struct RowsInOrder<'a, 'run> {
-    run: &'a Run<'run>,
-    rows: OrderedRows<'a>,
-}
-
-impl OrderedCounts for RowsInOrder<'_, '_> {
-    fn next(&mut self, batch: &mut CountBatch) -> Result<()> {
-        task::fault("merge counts");
-        if let Some(step) = self.rows.next(batch)? {
-            self.run.add_plies(step.games, step.part.path())?;
-            self.run.options.progress.add_bytes(step.bytes);
-        }
-        Ok(())
-    }
-
-    fn path(&self) -> &Path {
-        self.rows.path()
     }
 }
 
@@ -222,7 +207,7 @@ impl Run<'_> {
             let found: Vec<KeyedIdentity> = rows
                 .map(|row| KeyedIdentity::new(row.key, row.identity))
                 .collect();
-            pairs.add(&found)?;
+            pairs.append(&Partition::new(&found))?;
         }
         Ok(())
     }

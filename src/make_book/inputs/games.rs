@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::RunInput;
 use crate::{
     error::Result,
-    make_book::read::{BATCH_SIZE, Batches},
+    make_book::{input::RunInput, replay::BATCH_SIZE, run::Batches},
     pgn::{Batch, Cutter, Input, Stream, StreamOptions},
     task,
 };

@@ -4,75 +4,21 @@
 mod counts;
 mod games;
 
-use std::{ops::Range, path::Path};
+use std::path::Path;
 
-use super::{MakeBook, read::Batches, run::Run, sinks::Plan};
+use super::{
+    budget::OrderedSize,
+    input::{CountedBefore, OrderedInput, RunInput},
+    options::MakeBook,
+    run::Batches,
+    sink::Plan,
+};
 use crate::{
     error::{Error, Result},
     pgn::Input,
     position::VariantChoice,
     provenance::{Games, Provenance},
-    tally::OrderedCounts,
 };
-
-/// An input of a run.
-pub(super) trait RunInput: Send + Sync {
-    /// Refuses an input that cannot be read, if that is known before it is read.
-    ///
-    /// # Errors
-    ///
-    /// A missing or unreadable file, or a directory.
-    fn check(&self) -> Result<()>;
-
-    /// Its size in bytes, `None` where that is not known.
-    fn size(&self) -> Option<u64>;
-
-    /// The facts about counts, `None` for games.
-    fn counted(&self) -> Option<CountedBefore<'_>> {
-        None
-    }
-
-    /// The counts that are in order, if it has such.
-    fn ordered(&self) -> Option<&dyn OrderedInput> {
-        None
-    }
-
-    /// Reads it, and hands its games or rows to the threads of the run.
-    ///
-    /// # Errors
-    ///
-    /// An input that cannot be read, and [`Error::Interrupted`].
-    fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()>;
-}
-
-/// Counts in the order of their keys. They need not be sorted: they are merged with all that was.
-pub(super) trait OrderedInput: Sync {
-    fn rows(&self) -> u64;
-
-    /// The rows of some shards of keys.
-    fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> Box<dyn OrderedCounts + 'r>;
-
-    /// Makes sure that the files are as they were written.
-    ///
-    /// # Errors
-    ///
-    /// A file that was altered.
-    fn check_bytes(&self) -> Result<()>;
-
-    /// Makes sure that all rows were read, and returns how many games they have in all.
-    ///
-    /// # Errors
-    ///
-    /// A file that was altered, or has other rows than it says.
-    fn check_read(&self) -> Result<u64>;
-}
-
-/// The facts about counts that are an input.
-pub(super) struct CountedBefore<'a> {
-    pub path: &'a Path,
-    /// Their inputs and their variant, if they state them.
-    pub origin: Option<&'a (Provenance, VariantChoice)>,
-}
 
 /// The inputs of a run, in their order.
 pub(super) struct Inputs<'a> {
@@ -115,6 +61,28 @@ impl<'a> Inputs<'a> {
     /// Those that are in order.
     pub(super) fn ordered(&self) -> impl Iterator<Item = &dyn OrderedInput> {
         self.all.iter().filter_map(|input| input.ordered())
+    }
+
+    /// The size of those that are in order, `None` if there are none.
+    pub(super) fn ordered_size(&self) -> Option<OrderedSize> {
+        let directories = self.ordered().count();
+        (directories > 0).then(|| OrderedSize {
+            directories,
+            rows: self.ordered().map(|counts| counts.rows()).sum(),
+            is_all: directories == self.all.len(),
+        })
+    }
+
+    /// Reads all inputs and hands their batches to the threads.
+    pub(super) fn read<'scope>(&'scope self, batches: &mut Batches<'_, 'scope, '_>) -> Result<()> {
+        for (number, input) in self.all.iter().enumerate() {
+            if batches.run.failure.is_set() {
+                break;
+            }
+            batches.next.input = number;
+            input.read(batches)?;
+        }
+        Ok(())
     }
 
     /// The size of all in bytes, `None` if that is not known.

@@ -2,11 +2,17 @@
 
 use std::path::Path;
 
-use super::{Needs, Plan, Sink};
 use crate::{
     book,
     error::{Error, Result},
-    make_book::{MakeBook, Phase, progress::Amounts, report::BookReport, write::Counted},
+    make_book::{
+        counted::Counted,
+        needs::Needs,
+        options::MakeBook,
+        progress::{Amounts, Phase},
+        report::BookReport,
+        sink::{Plan, Sink},
+    },
     output::{AtomicFile, Finished},
     position::{Variant, VariantChoice},
 };

@@ -2,11 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Needs, Plan, Sink};
 use crate::{
     counts::{About, CountsWriter, Source, Start},
     error::Result,
-    make_book::{MakeBook, Phase, progress::Amounts, report::CountsReport, write::Counted},
+    make_book::{
+        counted::Counted,
+        needs::Needs,
+        options::MakeBook,
+        progress::{Amounts, Phase},
+        report::CountsReport,
+        sink::{Plan, Sink},
+    },
     output::Finished,
     provenance::Rejection,
     sort::SHARDS,

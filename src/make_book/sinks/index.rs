@@ -2,7 +2,6 @@
 
 use std::{collections::HashSet, path::Path, sync::Mutex};
 
-use super::{BatchSink, CountedGame, Needs, Plan, Sink};
 use crate::{
     error::{At, Error, Result},
     index::{
@@ -11,7 +10,15 @@ use crate::{
         layout::{self, GamePlace, Subject},
         posting::Posting,
     },
-    make_book::{MakeBook, Phase, progress::Amounts, report::IndexReport, write::Counted},
+    make_book::{
+        budget::Budget,
+        counted::Counted,
+        needs::Needs,
+        options::MakeBook,
+        progress::{Amounts, Phase},
+        report::IndexReport,
+        sink::{BatchSink, CountedGame, Plan, Sink},
+    },
     output::Finished,
     pgn::GameReader,
     position::{self, BookMove},
@@ -39,20 +46,19 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
         path,
         of_games: Some("an index is made of games"),
         memory_shares: 1 + usize::from(options.explorer),
-        begin: Box::new(move |memory| Ok(Box::new(IndexSink::begin(options, path, &memory)?))),
+        begin: Box::new(move |budget| Ok(Box::new(IndexSink::begin(options, path, budget)?))),
     })
 }
 
 impl<'a> IndexSink<'a> {
-    fn begin(options: &'a MakeBook, path: &'a Path, memory: &Memory) -> Result<IndexSink<'a>> {
-        let share = memory.share(1 + usize::from(options.explorer));
+    fn begin(options: &'a MakeBook, path: &'a Path, budget: &Budget) -> Result<IndexSink<'a>> {
         Ok(IndexSink {
             options,
             path,
             writer: IndexWriter::create(path, options.index_stats, options.force)?,
-            games: Mutex::new(IndexedGames::new(options)),
-            postings: Shards::new(share.clone()),
-            played: options.explorer.then(|| Shards::new(share)),
+            games: Mutex::new(IndexedGames::new(options, &budget.games)),
+            postings: Shards::new(budget.share.clone()),
+            played: options.explorer.then(|| Shards::new(budget.share.clone())),
         })
     }
 
@@ -139,9 +145,9 @@ struct IndexedGames {
 }
 
 impl IndexedGames {
-    fn new(options: &MakeBook) -> IndexedGames {
-        let memory = options.memory / 8 / (1 + usize::from(options.explorer));
-        let temp_dir = || options.temp_dir.clone();
+    fn new(options: &MakeBook, memory: &Memory) -> IndexedGames {
+        let temp_dir = || memory.temp_dir.clone();
+        let memory = memory.bytes / (1 + usize::from(options.explorer));
         let explored = || ExploredGames::new(memory, temp_dir());
         IndexedGames {
             records: GameRecords::new(memory, temp_dir()),
@@ -329,7 +335,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("idx");
         let options = MakeBook::new([Input::file("games.pgn")]).leveldb(&path);
-        let sink = IndexSink::begin(&options, &path, &Memory::default()).unwrap();
+        let sink = IndexSink::begin(&options, &path, &Budget::default()).unwrap();
         let in_order = |last_key: u64| {
             let mut batch = sink.batch(0).unwrap();
             let mut games = GameReader::new(b"1. e4 *");

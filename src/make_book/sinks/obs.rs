@@ -4,10 +4,16 @@ use std::{collections::BTreeMap, iter::once, path::Path};
 
 use shakmaty::Chess;
 
-use super::{Needs, Plan, Sink, refuse_several_variants};
 use crate::{
     error::Result,
-    make_book::{MakeBook, Phase, progress::Amounts, report::ObsReport, write::Counted},
+    make_book::{
+        counted::Counted,
+        needs::Needs,
+        options::MakeBook,
+        progress::{Amounts, Phase},
+        report::ObsReport,
+        sink::{Plan, Sink, refuse_several_variants},
+    },
     obs::{Info, ObsWriter},
     output::Finished,
     position::{Keyed, Rules, Variant, parse_fen},

@@ -2,10 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{BatchSink, CountedGame, Needs, Plan, Sink, refuse_several_variants};
 use crate::{
     error::{Error, Result},
-    make_book::{MakeBook, options::SuiteOutput, report::SuiteReport, write::Counted},
+    make_book::{
+        counted::Counted,
+        needs::Needs,
+        options::{MakeBook, SuiteOutput},
+        report::SuiteReport,
+        sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},
+    },
     output::{AtomicFile, Finished},
     position::{Keyed, Variant, stored},
     suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
@@ -31,14 +36,14 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
         path: &output.path,
         of_games: Some("a suite is made of the lines of games"),
         memory_shares: 1,
-        begin: Box::new(move |memory| {
+        begin: Box::new(move |budget| {
             refuse_long(options, output)?;
             let starts = output.suite.starts.iter();
             Ok(Box::new(SuiteSink {
                 options,
                 output,
                 file: suite::begin(&output.path, output.format)?,
-                lines: GameLines::new(&memory),
+                lines: GameLines::new(&budget.share),
                 // Of positions that differ in their counters of moves alone, the first stays.
                 wanted: starts
                     .rev()

@@ -1,0 +1,119 @@
+//! All that a run collected, as its outputs take it.
+
+use super::{options::MakeBook, report::Report, starts::Starts};
+use crate::{
+    book::BookMaker,
+    error::{Error, Result},
+    provenance::Provenance,
+    sort::Sealed,
+    tally::{Counts, KeyedIdentity, MoveFilter},
+};
+
+/// The counts of a run, sorted.
+pub(super) struct SealedCounts {
+    /// Those by the keys of positions, if the run needs them.
+    pub by_key: Option<Counts>,
+    /// Those by the identities of positions, if the run needs them.
+    pub by_identity: Option<Counts>,
+    /// Which identities share a key, if the run needs to know.
+    pub shared_keys: Option<Sealed<KeyedIdentity>>,
+}
+
+impl SealedCounts {
+    /// The counts by identity, which separate positions with equal keys. In standard chess they are the counts by key.
+    pub(super) fn by_position(&self) -> &Counts {
+        let counts = self.by_identity.as_ref().or(self.by_key.as_ref());
+        counts.expect("the output needs counts")
+    }
+
+    /// The counts that moves are weighed by, if there are any: those by keys, which a book has.
+    pub(super) fn weighable(&self) -> Option<&Counts> {
+        self.by_key.as_ref().or(self.by_identity.as_ref())
+    }
+
+    pub(super) fn bytes_in_memory(&self) -> u64 {
+        let tables = self.by_key.iter().chain(&self.by_identity);
+        let keys = self.shared_keys.as_ref();
+        tables.map(Counts::bytes_in_memory).sum::<u64>() + keys.map_or(0, Sealed::bytes_in_memory)
+    }
+}
+
+/// The data of the outputs.
+pub(super) struct Counted<'a> {
+    pub counts: &'a SealedCounts,
+    /// The moves that a book keeps of them, if an output [needs](Needs::weights) to know.
+    pub weighed: Option<BookMaker<'a>>,
+    /// The inputs of the counts.
+    pub provenance: Provenance,
+    /// Where games started.
+    pub starts: Starts,
+    /// The number of the first game of each input.
+    pub first_games: Vec<u64>,
+    /// About how much memory the outputs hold that are still to be written.
+    pub held_bytes: usize,
+    pub report: Report,
+}
+
+impl<'a> Counted<'a> {
+    /// The moves that a book keeps.
+    pub(super) fn weighed(&self) -> &BookMaker<'a> {
+        self.weighed.as_ref().expect("the output needs weights")
+    }
+
+    /// Refuses an output without any move left. Some keep those of weight 0.
+    pub(super) fn refuse_without_moves(
+        &self,
+        options: &MakeBook,
+        keeps_weightless: bool,
+    ) -> Result<()> {
+        if options.allow_empty || self.weighed().summary().entries > 0 {
+            return Ok(());
+        }
+        let counts = self.counts.weighable().expect("some were weighed");
+        let filter = &options.move_filter;
+        let of_side = MoveFilter {
+            min_game: 0,
+            min_score: 0.0,
+            ..filter.clone()
+        };
+        // By the first filter that rejected each.
+        let (mut rare, mut other, mut bad, mut weightless) = (counts.rare().moves, 0, 0, 0);
+        for position in counts.positions() {
+            let position = position?;
+            for count in position.moves {
+                let number = if count.stats.games() < filter.min_game {
+                    &mut rare
+                } else if !of_side.selects(position.turn, count.stats) {
+                    &mut other
+                } else if !filter.selects(position.turn, count.stats) {
+                    &mut bad
+                } else {
+                    &mut weightless
+                };
+                *number += 1;
+            }
+        }
+        if keeps_weightless && weightless > 0 {
+            return Ok(());
+        }
+        let reasons = [
+            (
+                rare,
+                format!(
+                    "played fewer than {} times: --min-game 1 keeps them",
+                    filter.min_game
+                ),
+            ),
+            (other, "of the other side".to_owned()),
+            (bad, "of too low a score".to_owned()),
+            (weightless, "of weight 0".to_owned()),
+        ];
+        let named = reasons.iter().filter(|(moves, _)| *moves > 0);
+        let named: Vec<String> = named.map(|(moves, why)| format!("{moves} {why}")).collect();
+        let reason = match reasons.iter().map(|(moves, _)| moves).sum::<u64>() {
+            0 => "there is no move".to_owned(),
+            all => format!("none of {all} moves is kept ({})", named.join(", ")),
+        };
+        Err(Error::Empty { reason })
+    }
+}

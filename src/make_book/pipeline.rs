@@ -1,0 +1,315 @@
+//! A run, from its inputs to the outputs in place.
+
+use std::{ops::Range, path::Path, sync::atomic::Ordering};
+
+use rayon::ThreadPool;
+
+use super::{
+    budget::{Budget, Merging},
+    counted::{Counted, SealedCounts},
+    inputs::Inputs,
+    needs::Needs,
+    options::MakeBook,
+    progress::{Amounts, Phase},
+    report::Report,
+    run::{Batches, Run},
+    sequence::{Place, Sequenced},
+    sink::{Plan, Sink},
+    sinks,
+};
+use crate::{
+    book::BookMaker,
+    error::{Error, Result},
+    output::{Finished, commit_all, refuse_clashes, repeated},
+    pgn::Input,
+    task,
+};
+
+impl MakeBook {
+    /// Reads the games and makes the outputs. Each run begins anew.
+    ///
+    /// # Errors
+    ///
+    /// An input that cannot be read or is neither PGN nor counts, an output that cannot be written, the first
+    /// rejected game if the run is [strict](MakeBook::strict), or [`Error::Interrupted`]. No output is
+    /// changed then, unless an output could not be put in place after another was, which the error says.
+    pub fn run(&self) -> Result<Report> {
+        task::caught(|| {
+            let inputs = Inputs::open(self)?;
+            let mut options = self.clone();
+            options.variant = inputs.variant;
+            options.run_with(&inputs)
+        })
+    }
+
+    /// Runs with opened inputs, whose variant the options have.
+    fn run_with(&self, inputs: &Inputs<'_>) -> Result<Report> {
+        let (plans, needs) = sinks::plans(self);
+        inputs.refuse_for(&plans)?;
+        self.check(inputs)?;
+        let repeated = self.repeated_inputs();
+        let pool = task::pool(self.threads)?;
+        let threads = pool.current_num_threads();
+        let of_outputs = plans.iter().map(|plan| plan.memory_shares);
+        let shares = needs.tallies() + of_outputs.sum::<usize>();
+        // Counts by identities have another order.
+        let ordered = match needs.keys && !needs.identities && !needs.shared_keys {
+            true => inputs.ordered_size(),
+            false => None,
+        };
+        let budget = Budget::divide(self, shares, ordered, threads);
+        let sinks = self.begin(plans, &budget)?;
+        let expected = Amounts::expected(self.move_filter.min_game);
+        let size = inputs.size();
+        self.progress
+            .begin(size, expected.costs(costs(&sinks, &expected)));
+        let run = Run::new(self, &needs, &sinks, &budget);
+        let collected = self.collect(&pool, run, inputs, &budget)?;
+        if !sinks.is_empty() {
+            self.refuse_without_games(&collected.1.report)?;
+        }
+        let written = pool.install(|| self.write_outputs(inputs, &needs, collected, sinks));
+        let (mut report, finished, counts) = written?;
+        self.refuse_if_stopped()?;
+        // The disk takes its time, and so does giving all that memory back.
+        let (committed, ()) = pool.join(|| commit_all(finished), || drop(counts));
+        committed?;
+        report.warnings.splice(0..0, repeated);
+        self.progress.end();
+        Ok(report)
+    }
+
+    /// Begins the outputs, so that one that cannot be written fails before games are read.
+    fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
+        let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
+        let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
+        refuse_clashes(&outputs, &inputs)?;
+        plans.into_iter().map(|plan| (plan.begin)(budget)).collect()
+    }
+
+    /// Refuses options that would fail after an hour of counting.
+    fn check(&self, inputs: &Inputs<'_>) -> Result<()> {
+        inputs.all.iter().try_for_each(|input| input.check())?;
+        if !self.temp_dir.is_dir() {
+            return Err(Error::file(
+                &self.temp_dir,
+                "no directory for temporary files: name another",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A warning for each input that was named before.
+    fn repeated_inputs(&self) -> Vec<String> {
+        let repeated = repeated(self.inputs.iter().map(Input::path));
+        repeated
+            .map(|path| {
+                let path = path.display();
+                format!("{path}: named twice, so its games count twice")
+            })
+            .collect()
+    }
+
+    pub(super) fn refuse_if_stopped(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        Ok(())
+    }
+
+    /// Reads all inputs and collects the data of the outputs.
+    fn collect(
+        &self,
+        pool: &ThreadPool,
+        mut run: Run<'_>,
+        inputs: &Inputs<'_>,
+        budget: &Budget,
+    ) -> Result<(SealedCounts, Sequenced)> {
+        let in_flight = 2 * pool.current_num_threads() as u64;
+        let read = pool.in_place_scope(|scope| {
+            let mut batches = Batches {
+                run: &run,
+                scope,
+                next: Place {
+                    number: 0,
+                    input: 0,
+                },
+                in_flight,
+            };
+            match task::caught(|| inputs.read(&mut batches)) {
+                // Whole parts of counts may wait to be read. Batches are few, and an earlier one may have an error.
+                Err(err) if inputs.has_counts() => {
+                    run.failure.set(err);
+                    Ok(())
+                }
+                read => read,
+            }
+        });
+        // If a job failed, that is why reading ended.
+        run.failure.take().and(read)?;
+        pool.install(|| {
+            if let Some(merging) = &budget.merging {
+                run.merge_ordered(inputs, merging)?;
+            }
+            run.finish()
+        })
+    }
+
+    /// Makes the outputs of the collected data. They are complete then, but not in place. The counts
+    /// are not needed any more.
+    fn write_outputs(
+        &self,
+        inputs: &Inputs<'_>,
+        needs: &Needs,
+        (sealed, games): (SealedCounts, Sequenced),
+        sinks: Vec<Box<dyn Sink + '_>>,
+    ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
+        let counts = sealed.weighable();
+        let weighed = counts
+            .filter(|_| needs.weights)
+            .map(|counts| BookMaker::new(counts, &self.move_filter, &self.weights))
+            .transpose()?;
+        let summary = weighed.as_ref().map(BookMaker::summary).unwrap_or_default();
+        let mut report = games.report;
+        let provenance = inputs.provenance(self, report.totals.games);
+        report.has_unknown_games = provenance.games.is_none();
+        (report.positions, report.pairs) = match (&weighed, counts) {
+            (None, Some(counts)) => counts.size()?,
+            _ => (summary.positions, summary.counted_entries),
+        };
+        let amounts = Amounts {
+            plies: report.totals.plies as f64,
+            positions: report.positions as f64,
+            kept: summary.entries as f64,
+        };
+        self.progress
+            .correct(amounts.costs(costs(&sinks, &amounts)));
+        let mut counted = Counted {
+            counts: &sealed,
+            weighed,
+            provenance,
+            starts: games.starts,
+            first_games: games.first_games,
+            held_bytes: 0,
+            report,
+        };
+        sinks.iter().try_for_each(|sink| sink.check(&counted))?;
+
+        let mut finished = Vec::new();
+        let mut sinks = sinks.into_iter();
+        while let Some(sink) = sinks.next() {
+            self.refuse_if_stopped()?;
+            let others = sinks.as_slice().iter();
+            counted.held_bytes = others.map(|sink| sink.held_bytes()).sum();
+            finished.push(sink.write(&mut counted)?);
+        }
+        Ok((counted.report, finished, sealed))
+    }
+
+    /// Refuses outputs of no games.
+    fn refuse_without_games(&self, report: &Report) -> Result<()> {
+        let totals = &report.totals;
+        // The moves before an illegal one count without their game.
+        let is_empty = totals.games.counted == 0 && totals.plies == 0;
+        if !is_empty || self.allow_empty {
+            return Ok(());
+        }
+        let mut reason = match totals.games.read {
+            0 => "there is no game".to_owned(),
+            games => format!(
+                "none of {games} games counts ({})",
+                totals.why_none_counts()
+            ),
+        };
+        if let Some(first) = report.rejected.first() {
+            reason.push_str(&format!("; rejected first: {first}"));
+        }
+        Err(Error::Empty { reason })
+    }
+}
+
+/// How long writing each output takes.
+fn costs(sinks: &[Box<dyn Sink + '_>], amounts: &Amounts) -> impl Iterator<Item = (Phase, f64)> {
+    sinks.iter().filter_map(|sink| sink.cost(amounts))
+}
+
+impl Run<'_> {
+    /// Adds the counts that are in order to the others. Works on all threads of the rayon pool that it is called in.
+    fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
+        let tally = self.tally.take().expect("only tallies by key are merged");
+        let run = &*self;
+        let open = |shards: Range<usize>| {
+            let counts = inputs.ordered();
+            counts
+                .map(|counts| counts.open(run, shards.clone()))
+                .collect()
+        };
+        let watch = |spilled| {
+            run.options.refuse_if_stopped()?;
+            run.check_space(spilled)
+        };
+        // In how many games a move of a position must have been played, so that the position is kept.
+        let fewest = match run.needs.rare_positions {
+            true => 0,
+            false => run.options.move_filter.min_game,
+        };
+        let merged = tally.seal_with(&merging.memory, merging.ranges, fewest, open, watch);
+        let merged = merged.map_err(|err| match err {
+            Error::Interrupted | Error::Io { .. } => err,
+            // If some were altered, that is the reason, and no other.
+            err => {
+                let mut counts = inputs.ordered();
+                let checked = counts.try_for_each(|counts| counts.check_bytes());
+                checked.err().unwrap_or(err)
+            }
+        })?;
+        for input in &inputs.all {
+            if let Some(counts) = input.ordered() {
+                let plies = counts.check_read()?;
+                if input
+                    .counted()
+                    .is_some_and(|counted| counted.origin.is_none())
+                {
+                    run.plies_without_sidecar
+                        .fetch_add(plies, Ordering::Relaxed);
+                }
+            }
+        }
+        self.merged = Some(merged);
+        Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::pgn::Input;
+
+    #[test]
+    fn counts_are_not_read_to_their_end_when_an_input_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let counting = MakeBook::new([Input::file("data/famous.pgn")]).counts(at("counts"));
+        counting.run().unwrap();
+        let files = fs::read_dir(at("counts")).unwrap();
+        let part = files
+            .map(|file| file.unwrap().path())
+            .find(|path| path.to_string_lossy().contains("part-"))
+            .unwrap();
+        fs::create_dir(at("parts")).unwrap();
+        for number in 0..300 {
+            fs::copy(&part, at("parts").join(format!("part-{number}.parquet"))).unwrap();
+        }
+        fs::write(at("games.pgn.gz"), b"\x1f\x8b\x08 cut off").unwrap();
+        let inputs = [at("parts"), at("games.pgn.gz")].map(Input::file);
+        let run = MakeBook::new(inputs).bin(at("book.bin")).threads(1);
+        let progress = run.progress();
+        let err = run.run().unwrap_err().to_string();
+        assert!(err.contains("games.pgn.gz"), "{err}");
+        let (read, _) = progress.bytes();
+        let all = 300 * fs::metadata(&part).unwrap().len();
+        assert!(read < all, "all {all} bytes are read after the failure");
+    }
+}
