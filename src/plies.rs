@@ -10,22 +10,21 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rayon::prelude::*;
-use shakmaty::Chess;
 
 use crate::{
     error::{Error, Result},
-    make_book::{Rejection, Unfinished},
-    pgn::{
-        Batch, Cutter, GameEnd, GameReader, GameResult, Input, Selection, Stream, StreamOptions,
-        Token,
-    },
-    position::{BookMove, Keyed, Variant, game_start, read_move},
+    make_book::{BatchSink, CountedGame, MakeBook, Rejection, Unfinished, replay_games},
+    pgn::{Batch, Cutter, GameResult, Input, Selection, Stream, StreamOptions},
+    provenance::Games,
     task,
 };
 
@@ -92,15 +91,6 @@ impl PlyBatch {
     }
 }
 
-/// What a thread made of its part.
-#[derive(Default)]
-struct Part {
-    plies: PlyBatch,
-    games: u64,
-    rejected: u64,
-    first_rejected: Option<Rejection>,
-}
-
 /// Reads the games of standard chess in a PGN, in memory that does not grow with the file. Works on all threads of the
 /// rayon pool that it is called in.
 #[derive(Debug)]
@@ -108,6 +98,9 @@ pub struct Plies {
     input: Input,
     cutter: Cutter<Stream>,
     options: PlyOptions,
+    /// The options that decide which games are played, and how far. Their results are looked at later, so that a game
+    /// that cannot be played is rejected whatever its result.
+    replayed: MakeBook,
     games: u64,
     rejected: u64,
 }
@@ -128,6 +121,12 @@ impl Plies {
         Ok(Plies {
             input,
             cutter: Cutter::new(stream, BATCH_SIZE),
+            replayed: MakeBook::new([])
+                .max_ply(options.max_ply)
+                .selection(Selection {
+                    results: Vec::new(),
+                    ..options.selection.clone()
+                }),
             options,
             games: 0,
             rejected: 0,
@@ -171,17 +170,19 @@ impl Plies {
             if batches.is_empty() {
                 return Ok(None);
             }
-            let part = |batch: &Batch| Reader::new(&self.input, &self.options, batch).read();
-            let parts: Vec<Part> = batches.par_iter().map(part).collect();
+            let (input, options, replayed) = (self.input.path(), &self.options, &self.replayed);
+            let read = |batch: &Batch| read_batch(input, options, replayed, batch);
+            let read = batches.par_iter().map(read);
             let mut plies = PlyBatch::default();
-            for part in parts {
-                if let (true, Some(mut rejection)) = (self.options.strict, part.first_rejected) {
+            for read in read.collect::<Vec<_>>() {
+                let (columns, games, first_rejected) = read?;
+                if let (true, Some(mut rejection)) = (self.options.strict, first_rejected) {
                     rejection.game += self.games;
                     return Err(Error::Rejected(Box::new(rejection)));
                 }
-                plies.append(part.plies, self.games);
-                self.games += part.games;
-                self.rejected += part.rejected;
+                plies.append(columns, self.games);
+                self.games += games.read;
+                self.rejected += games.rejected;
             }
             if !plies.is_empty() {
                 return Ok(Some(plies));
@@ -190,146 +191,62 @@ impl Plies {
     }
 }
 
-/// Reads the games of a batch.
-struct Reader<'a> {
-    input: &'a Input,
-    options: &'a PlyOptions,
-    batch: &'a Batch,
-    part: Part,
+/// The half-moves of a batch, what became of its games, and the first that was rejected.
+fn read_batch(
+    input: &Path,
+    options: &PlyOptions,
+    replayed: &MakeBook,
+    batch: &Batch,
+) -> Result<(PlyBatch, Games, Option<Rejection>)> {
+    task::fault("plies");
+    let read = Mutex::default();
+    let columns = Box::new(PlyColumns {
+        options,
+        plies: PlyBatch::default(),
+        read: &read,
+    });
+    let (games, rejected) = replay_games(replayed, input, batch, columns)?;
+    Ok((task::unlocked(read), games, rejected))
 }
 
-/// How the moves of a game ended: with a marker, or with what is wrong, where, and the move.
-type Ending = Result<Option<GameResult>, (usize, String, String)>;
+/// Takes the half-moves of a batch.
+struct PlyColumns<'a> {
+    options: &'a PlyOptions,
+    plies: PlyBatch,
+    read: &'a Mutex<PlyBatch>,
+}
 
-impl<'a> Reader<'a> {
-    fn new(input: &'a Input, options: &'a PlyOptions, batch: &'a Batch) -> Reader<'a> {
-        Reader {
-            input,
-            options,
-            batch,
-            part: Part::default(),
-        }
-    }
-
-    fn read(mut self) -> Part {
-        task::fault("plies");
-        let mut games = GameReader::new(&self.batch.text);
-        while games.next_game() {
-            self.game(&mut games);
-            self.part.games += 1;
-        }
-        self.part
-    }
-
-    fn game(&mut self, games: &mut GameReader<'_>) {
-        let tags = games.tags();
-        let is_standard = Variant::from_tag(tags.get(b"Variant")) == Ok(Variant::Standard);
-        if !is_standard || !self.options.selection.admits(tags) {
-            games.skip_moves();
+impl BatchSink for PlyColumns<'_> {
+    fn count(&mut self, game: &CountedGame<'_>) {
+        let is_unfinished = game.result == GameResult::Unknown;
+        if is_unfinished && self.options.unfinished == Unfinished::Skip
+            || !self.options.selection.admits_result(game.result)
+        {
             return;
         }
-        let tag_result = GameResult::of_tags(tags);
-        let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
-        let start = fen.map_or(Ok(Chess::default()), |fen| {
-            game_start(&String::from_utf8_lossy(fen)).map(|(start, _)| start)
-        });
-        let first = self.part.plies.len();
-        let (ending, plies) = match start {
-            Ok(start) => self.moves(games, start),
-            Err(err) => {
-                games.skip_moves();
-                (
-                    Err((games.game_offset(), String::new(), err.to_string())),
-                    0,
-                )
-            }
-        };
-        let kept = match ending {
-            Ok(marker) => {
-                let result = tag_result.or(marker).unwrap_or_default();
-                self.admits(result, plies).then_some(result)
-            }
-            Err(problem) => {
-                self.reject(problem, plies);
-                None
-            }
-        };
-        let last = if kept.is_some() {
-            self.part.plies.len()
-        } else {
-            first
-        };
-        self.part.plies.keys.truncate(last);
-        self.part.plies.moves.truncate(last);
-        let result = kept.and_then(GameResult::winner);
+        let plies = &mut self.plies;
+        plies.keys.extend(game.plies.iter().map(|ply| ply.key));
+        plies.moves.extend(game.plies.iter().map(|ply| ply.mv.0));
+        let result = game.result.winner();
         let result = result.map_or(0, |winner| winner.fold_wb(1, -1));
-        self.part.plies.results.resize(last, result);
-        self.part.plies.games.resize(last, self.part.games);
+        plies.results.resize(plies.keys.len(), result);
+        plies.games.resize(plies.keys.len(), game.number.into());
     }
 
-    fn admits(&self, result: GameResult, plies: usize) -> bool {
-        let is_unfinished = result == GameResult::Unknown;
-        !(is_unfinished && self.options.unfinished == Unfinished::Skip)
-            && self.options.selection.admits_result(result)
-            && plies >= self.options.selection.min_plies
+    fn leave_out(&mut self, _games: &[u32]) {
+        unreachable!("duplicates are not dropped");
     }
 
-    /// Plays the moves of a game; returns how it ends, and how many half-moves it has.
-    fn moves(&mut self, games: &mut GameReader<'_>, start: Chess) -> (Ending, usize) {
-        let mut pos = Keyed::new(start);
-        let mut plies = 0;
-        loop {
-            if plies == self.options.max_ply {
-                let (rest, end) = games.count_moves();
-                return (ended(end), plies + rest);
-            }
-            let (text, offset) = match games.next_token() {
-                Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
-                Token::NullMove { .. } => return (ended(games.skip_moves()), plies),
-                Token::End(end) => return (ended(end), plies),
-                Token::BeginVariation | Token::EndVariation => {
-                    unreachable!("variations are not asked for")
-                }
-            };
-            match read_move(pos.position(), text) {
-                Ok(mv) => {
-                    self.part.plies.keys.push(pos.key());
-                    self.part.plies.moves.push(BookMove::from(mv).0);
-                    pos.play(mv);
-                    plies += 1;
-                }
-                Err(err) => {
-                    let mv = String::from_utf8_lossy(text).chars().take(40).collect();
-                    games.skip_moves();
-                    return (Err((offset, mv, err.to_string())), plies);
-                }
-            }
-        }
-    }
-
-    fn reject(&mut self, (offset, mv, reason): (usize, String, String), ply: usize) {
-        self.part.rejected += 1;
-        self.part.first_rejected.get_or_insert_with(|| Rejection {
-            file: self.input.path().to_owned(),
-            game: self.part.games,
-            offset: self.batch.offset + offset as u64,
-            ply,
-            mv,
-            reason,
-        });
-    }
-}
-
-fn ended(end: GameEnd) -> Ending {
-    match end {
-        GameEnd::Complete(marker) => Ok(marker),
-        GameEnd::Broken(flaw) => Err((flaw.offset, String::new(), flaw.reason.to_owned())),
+    fn add(self: Box<Self>) -> Result<()> {
+        *task::lock(self.read) = self.plies;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::position::BookMove;
 
     fn batches(text: &str, options: PlyOptions) -> Result<(PlyBatch, u64, u64)> {
         let dir = tempfile::tempdir().unwrap();

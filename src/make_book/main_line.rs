@@ -24,7 +24,7 @@ pub(super) struct MainLine {
 
 /// A half-move.
 #[derive(Copy, Clone)]
-pub(super) struct Ply {
+pub(crate) struct Ply {
     /// The key of the position before it.
     pub key: u64,
     pub mv: BookMove,

@@ -30,3 +30,7 @@ pub use self::{
         BookReport, CountsReport, IndexReport, ObsReport, Rejection, Report, SuiteReport, Totals,
     },
 };
+pub(crate) use self::{
+    replay::replay_games,
+    sink::{BatchSink, CountedGame},
+};

@@ -11,11 +11,13 @@ use super::{
     options::{MakeBook, Unfinished},
     outcome::{Candidate, Outcome},
     report::{FilteredVariant, Rejection, Report},
-    sink::{CountedGame, Sink},
+    sink::{BatchSink, CountedGame},
 };
 use crate::{
-    pgn::{Condition, GameReader, GameResult, Tags},
+    error::Result,
+    pgn::{Batch, Condition, GameReader, GameResult, Tags},
     position::{Keyed, LineError, Rules, Variant, VariantChoice, epd_of, game_start},
+    provenance::Games,
 };
 
 /// About how many bytes of PGN are replayed at once.
@@ -37,6 +39,27 @@ pub(super) struct Replayer<'a> {
     outcome: Outcome<'a>,
 }
 
+/// Hands the moves of a batch's games to `taken`. Returns what became of the games, and the first that was rejected.
+///
+/// # Errors
+///
+/// Those of `taken`.
+pub(crate) fn replay_games(
+    options: &MakeBook,
+    input: &Path,
+    batch: &Batch,
+    taken: Box<dyn BatchSink + '_>,
+) -> Result<(Games, Option<Rejection>)> {
+    let needs = Needs::default();
+    let replayer = Replayer::new(options, &needs, input, batch.offset);
+    let outcome = replayer.replay(&batch.text, |_| vec![taken]);
+    outcome
+        .taken
+        .into_iter()
+        .try_for_each(|taken| taken.add())?;
+    Ok((outcome.totals.games, outcome.rejected.into_iter().next()))
+}
+
 impl<'a> Replayer<'a> {
     pub(super) fn new(
         options: &'a MakeBook,
@@ -56,7 +79,12 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    pub(super) fn replay(mut self, text: &[u8], sinks: &'a [Box<dyn Sink + 'a>]) -> Outcome<'a> {
+    /// Replays the games. `taken` says what takes their moves, which are about so many.
+    pub(super) fn replay(
+        mut self,
+        text: &[u8],
+        taken: impl FnOnce(usize) -> Vec<Box<dyn BatchSink + 'a>>,
+    ) -> Outcome<'a> {
         let mut games = GameReader::new(text).with_variations(self.options.variations);
         // A game has some sixty half-moves, in about eight bytes each with its tags. A batch that is larger
         // than most holds one odd game.
@@ -67,7 +95,7 @@ impl<'a> Replayer<'a> {
         if self.needs.identities {
             self.outcome.identity_records.reserve(plies);
         }
-        self.outcome.taken = sinks.iter().filter_map(|sink| sink.batch(plies)).collect();
+        self.outcome.taken = taken(plies);
         while games.next_game() {
             self.game(&mut games);
             self.outcome.totals.games.read += 1;

@@ -139,7 +139,11 @@ impl<'a> Run<'a> {
         task::fault("replay");
         let input = self.options.inputs[place.input].path();
         let replayer = Replayer::new(self.options, self.needs, input, batch.offset);
-        let mut outcome = replayer.replay(&batch.text, self.sinks);
+        let taken = |plies| {
+            let sinks = self.sinks.iter();
+            sinks.filter_map(|sink| sink.batch(plies)).collect()
+        };
+        let mut outcome = replayer.replay(&batch.text, taken);
         if !self.options.drop_duplicates {
             // Taken out: an outcome may have to wait for its turn, and should not hold them meanwhile.
             let records = std::mem::take(&mut outcome.records);

@@ -98,7 +98,7 @@ pub(super) trait Sink: Send + Sync {
 }
 
 /// The data that a sink takes of the games of one batch. Any thread may hold it.
-pub(super) trait BatchSink: Send {
+pub(crate) trait BatchSink: Send {
     /// Takes the next game; only its tags were read. The batch is at this offset of its input.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
@@ -127,7 +127,7 @@ pub(super) trait BatchSink: Send {
 }
 
 /// A game that counts.
-pub(super) struct CountedGame<'a> {
+pub(crate) struct CountedGame<'a> {
     /// Counts the games of the batch.
     pub number: u32,
     pub variant: Variant,
