@@ -16,13 +16,20 @@ pub(super) struct Column {
     place: usize,
 }
 
+/// The values that a column has to have.
+#[derive(Copy, Clone)]
+pub(super) enum Holds {
+    Integers,
+    Booleans,
+    Texts,
+}
+
 impl Column {
-    /// The column of this name, which has to be of one of these types.
-    fn find(
+    /// The column of this name, if there is one.
+    pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
-        wanted: &'static str,
-        is_wanted: impl FnOnce(&ColumnDescriptor) -> bool,
+        holds: Holds,
     ) -> Result<Option<Column>, CountsError> {
         let is_it =
             |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
@@ -30,10 +37,16 @@ impl Column {
             return Ok(None);
         };
         let column = &schema.columns()[place];
-        if column.max_rep_level() > 0 || !is_wanted(column) {
+        let of_type = column.physical_type();
+        let (wanted, is_wanted) = match holds {
+            Holds::Integers => ("a 64-bit or 32-bit integer", is_plain_integer(column)),
+            Holds::Booleans => ("a boolean", of_type == Type::BOOLEAN),
+            Holds::Texts => ("a text", of_type == Type::BYTE_ARRAY),
+        };
+        if column.max_rep_level() > 0 || !is_wanted {
             let found = match column.logical_type_ref() {
-                Some(logical) => format!("{} as {logical:?}", column.physical_type()),
-                None => column.physical_type().to_string(),
+                Some(logical) => format!("{of_type} as {logical:?}"),
+                None => of_type.to_string(),
             };
             return Err(CountsError::Type {
                 column: name,
@@ -44,34 +57,13 @@ impl Column {
         Ok(Some(Column { name, place }))
     }
 
-    /// A column of whole numbers, if there is one.
-    pub(super) fn integers(
+    /// The column of this name.
+    pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,
-    ) -> Result<Option<Column>, CountsError> {
-        Column::find(schema, name, "a 64-bit or 32-bit integer", |column| {
-            matches!(column.physical_type(), Type::INT32 | Type::INT64) && is_plain_integer(column)
-        })
-    }
-
-    /// A column of booleans, if there is one.
-    pub(super) fn booleans(
-        schema: &SchemaDescriptor,
-        name: &'static str,
-    ) -> Result<Option<Column>, CountsError> {
-        Column::find(schema, name, "a boolean", |column| {
-            column.physical_type() == Type::BOOLEAN
-        })
-    }
-
-    /// A column of texts, if there is one.
-    pub(super) fn texts(
-        schema: &SchemaDescriptor,
-        name: &'static str,
-    ) -> Result<Option<Column>, CountsError> {
-        Column::find(schema, name, "a text", |column| {
-            column.physical_type() == Type::BYTE_ARRAY
-        })
+        holds: Holds,
+    ) -> Result<Column, CountsError> {
+        Column::find(schema, name, holds)?.ok_or(CountsError::NoColumn(name))
     }
 
     /// The place among the columns of the file.
@@ -102,6 +94,7 @@ impl Column {
 /// Whether an integer is no date, no decimal number and no such thing.
 fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     use parquet::basic::ConvertedType;
+    let is_integer = matches!(column.physical_type(), Type::INT32 | Type::INT64);
     let is_plain = matches!(
         column.logical_type_ref(),
         None | Some(LogicalType::Integer(_))
@@ -115,7 +108,7 @@ fn is_plain_integer(column: &ColumnDescriptor) -> bool {
             | ConvertedType::TIMESTAMP_MILLIS
             | ConvertedType::TIMESTAMP_MICROS
     );
-    is_plain && !is_other
+    is_integer && is_plain && !is_other
 }
 
 /// The values of a column in a row group, read in order.

@@ -48,4 +48,4 @@ pub use self::{
     starts::Start,
     write::Written,
 };
-pub(crate) use self::{ordered::OrderedParts, source::Source, write::CountsWriter};
+pub(crate) use self::{ordered::OrderedParts, source::RowSource, write::CountsWriter};

@@ -304,15 +304,7 @@ impl<'a> OrderedRows<'a> {
             self.groups.clear();
             open.left = 0;
         }
-        let mut games = 0;
-        for at in start..end {
-            let row = self.rows.row(at)?;
-            batch.push(row.key, row.mv, row.turn, row.stats);
-            games += row.stats.games();
-            if games > MOST_GAMES {
-                return Err(CountsError::Overflow);
-            }
-        }
+        let games = self.rows.push_to(start..end, batch)?;
         let rows = (end - start) as u64;
         open.part.add_read(rows, games)?;
         Ok((rows, games))
@@ -327,7 +319,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{About, CountsDirectory, CountsWriter, Source},
+        counts::{About, CountsDirectory, CountsWriter, RowSource},
         output::commit_all,
         position::BookMove,
         progress::Meter,
@@ -353,7 +345,7 @@ mod tests {
             plies: (1..=rows).map(|row| row % 40_000 + 1).sum(),
             ..About::default()
         };
-        let (source, stop) = (Source::Keys(&counts), AtomicBool::new(false));
+        let (source, stop) = (RowSource::Keys(&counts), AtomicBool::new(false));
         let none = std::iter::empty();
         let (_, finished) = writer
             .write(&source, rows, none, about, &stop, &Meter::default())

@@ -1,21 +1,32 @@
 //! The rows of a part, from its columns.
 
+use std::ops::Range;
+
 use parquet::schema::types::SchemaDescriptor;
 use shakmaty::Color;
 
 use super::{
-    columns::{Column, Values},
+    columns::{Column, Holds, Values},
     error::CountsError,
     file::Pages,
     layout::{BLACK, DRAWS, IDENTITY, KEY, LOSSES, MOVE, Row, WINS},
 };
-use crate::{position::BookMove, tally::Stats};
+use crate::{
+    position::BookMove,
+    tally::{CountBatch, Stats},
+};
 
 /// How many rows are read at once.
 pub(super) const BATCH: usize = 1 << 11;
 
 /// The numbers of games stay below this, so that sums of them do not overflow.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
+
+/// Numbers of games below this are in nearly all rows.
+const SMALL: u64 = 1 << 15;
+
+/// The first number after all promotions.
+const NO_STEP: u64 = 6 << 12;
 
 /// Where the columns of a part are.
 #[derive(Copy, Clone)]
@@ -30,13 +41,13 @@ pub(super) struct PartColumns {
 
 impl PartColumns {
     pub(super) fn find(schema: &SchemaDescriptor) -> Result<PartColumns, CountsError> {
-        let integers = |name| Column::integers(schema, name)?.ok_or(CountsError::NoColumn(name));
+        let integers = |name| Column::required(schema, name, Holds::Integers);
         Ok(PartColumns {
             key: integers(KEY)?,
             mv: integers(MOVE)?,
             games: [integers(WINS)?, integers(DRAWS)?, integers(LOSSES)?],
-            black: Column::booleans(schema, BLACK)?.ok_or(CountsError::NoColumn(BLACK))?,
-            identity: Column::integers(schema, IDENTITY)?,
+            black: Column::required(schema, BLACK, Holds::Booleans)?,
+            identity: Column::find(schema, IDENTITY, Holds::Integers)?,
         })
     }
 }
@@ -101,6 +112,40 @@ impl GroupReader {
 }
 
 impl Rows {
+    /// Appends some rows to a batch, by their keys; returns the sum of their games.
+    pub(super) fn push_to(
+        &self,
+        range: Range<usize>,
+        batch: &mut CountBatch,
+    ) -> Result<u64, CountsError> {
+        let [wins, draws, losses] = self.games.each_ref().map(|games| &games[range.clone()]);
+        let games = wins.iter().zip(draws).zip(losses);
+        let moves = self.moves[range.clone()].iter();
+        let rows = self.keys[range.clone()].iter().zip(moves);
+        let rows = rows.zip(&self.blacks[range.clone()]).zip(games);
+        let mut sum = 0;
+        for (at, (((key, mv), black), ((wins, draws), losses))) in range.zip(rows) {
+            let is_move = (*mv as u64) < NO_STEP && (mv >> 6 ^ mv) & 0x3f != 0;
+            // Numbers below 0 are large.
+            let is_usual = *key != 0 && is_move && ((wins | draws | losses) as u64) < SMALL;
+            if !is_usual {
+                self.row(at)?;
+            }
+            let stats = Stats {
+                wins: wins.cast_unsigned(),
+                draws: draws.cast_unsigned(),
+                losses: losses.cast_unsigned(),
+            };
+            sum += stats.games();
+            if sum > MOST_GAMES {
+                return Err(CountsError::Overflow);
+            }
+            let turn = Color::from_white(!black);
+            batch.push(key.cast_unsigned(), BookMove(*mv as u16), turn, stats);
+        }
+        Ok(sum)
+    }
+
     /// A row by its place among these.
     #[inline]
     pub(super) fn row(&self, at: usize) -> Result<Row, CountsError> {

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Counts and the keys of their positions.
-pub(crate) enum Source<'a> {
+pub(crate) enum RowSource<'a> {
     /// Standard chess, where positions are told apart by their keys.
     Keys(&'a Counts),
     /// Variants: counts by the identities of positions, found by the keys that share them.
@@ -18,10 +18,10 @@ pub(crate) enum Source<'a> {
     },
 }
 
-impl Source<'_> {
+impl RowSource<'_> {
     /// Whether rows have an identity that is not their key.
     pub(super) fn has_identities(&self) -> bool {
-        matches!(self, Source::Identities { .. })
+        matches!(self, RowSource::Identities { .. })
     }
 
     /// Calls `f` with the rows of a shard of keys, by key, then by move, then by identity.
@@ -35,7 +35,7 @@ impl Source<'_> {
         mut f: impl FnMut(Row) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Source::Keys(counts) => {
+            RowSource::Keys(counts) => {
                 let mut result = Ok(());
                 counts.for_each_position(shard, |key, turn, moves| {
                     for count in moves {
@@ -52,7 +52,7 @@ impl Source<'_> {
                 })?;
                 result
             }
-            Source::Identities { finder, keys } => rows_of_identities(finder, keys, shard, f),
+            RowSource::Identities { finder, keys } => rows_of_identities(finder, keys, shard, f),
         }
     }
 }

@@ -11,7 +11,7 @@ use parquet::{
 
 use super::{
     about::Listed,
-    columns::Column,
+    columns::{Column, Holds},
     error::CountsError,
     file::ParquetFile,
     layout::{EPD, GAMES, ROWS_OF_GROUP, STARTS, STARTS_SCHEMA},
@@ -86,8 +86,8 @@ pub(super) fn read_starts(
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
 ) -> Result<Result<(u64, u64)>, CountsError> {
     let schema = file.schema();
-    let epds = Column::texts(schema, EPD)?.ok_or(CountsError::NoColumn(EPD))?;
-    let games = Column::integers(schema, GAMES)?.ok_or(CountsError::NoColumn(GAMES))?;
+    let epds = Column::required(schema, EPD, Holds::Texts)?;
+    let games = Column::required(schema, GAMES, Holds::Integers)?;
     let (mut texts, mut numbers) = (Vec::new(), Vec::new());
     let (mut row, mut sum) = (0, 0u64);
     for group in 0..file.groups().len() {

@@ -9,7 +9,7 @@ use super::{
     layout::{part_count, part_name, shards_of_part},
     part::PartWriter,
     replace::{check_replaceable, is_own_file},
-    source::Source,
+    source::RowSource,
     starts::{Start, write_starts},
 };
 use crate::{
@@ -53,7 +53,7 @@ impl CountsWriter {
     /// when `stop` is set.
     pub(crate) fn write(
         self,
-        source: &Source<'_>,
+        source: &RowSource<'_>,
         rows: u64,
         starts: impl Iterator<Item = Result<Start>>,
         about: About,

@@ -13,7 +13,7 @@ use super::{
     progress::{Amounts, Phase},
     report::Report,
     run::{Batches, Run},
-    sequence::{Place, Sequenced},
+    sequence::{BatchPlace, Sequenced},
     sink::{Plan, Sink},
     sinks,
 };
@@ -130,7 +130,7 @@ impl MakeBook {
             let mut batches = Batches {
                 run: &run,
                 scope,
-                next: Place {
+                next: BatchPlace {
                     number: 0,
                     input: 0,
                 },

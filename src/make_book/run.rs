@@ -12,7 +12,7 @@ use super::{
     outcome::Outcome,
     progress::Phase,
     replay::Replayer,
-    sequence::{Place, Sequenced, Sequencer},
+    sequence::{BatchPlace, Sequenced, Sequencer},
     sink::Sink,
     space::TemporarySpace,
 };
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
     }
 
     /// Hands the outcome of a batch to the sequencer, and counts the games that had to wait for it.
-    pub(super) fn submit(&self, place: Place, outcome: Outcome<'a>) -> Result<()> {
+    pub(super) fn submit(&self, place: BatchPlace, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(place, outcome)?;
         self.placed.notify_all();
@@ -132,7 +132,7 @@ impl<'a> Run<'a> {
     }
 
     /// Counts the games of a batch.
-    pub(super) fn replay(&self, batch: &Batch, place: Place) -> Result<()> {
+    pub(super) fn replay(&self, batch: &Batch, place: BatchPlace) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
 pub(super) struct Batches<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
-    pub next: Place,
+    pub next: BatchPlace,
     /// The most batches before the first of them is in order.
     pub in_flight: u64,
 }
@@ -186,7 +186,7 @@ pub(super) struct Batches<'s, 'scope, 'run> {
 impl<'run> Batches<'_, '_, 'run> {
     /// The place of another batch of the present input. Waits until few batches before it are not in order, or the run
     /// failed.
-    pub(super) fn next_place(&mut self) -> Place {
+    pub(super) fn next_place(&mut self) -> BatchPlace {
         let place = self.next;
         self.next.number += 1;
         self.run.wait_for_place(place.number, self.in_flight);

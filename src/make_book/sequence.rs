@@ -25,7 +25,7 @@ const NAMED_VARIANTS: usize = 20;
 
 /// The place of a batch in a run.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct BatchPlace {
     /// Counts all batches of the run.
     pub number: u64,
     /// Which input it comes from.
@@ -87,7 +87,7 @@ impl<'a> Sequencer<'a> {
     /// due then, so that other threads need not wait for that.
     pub(super) fn submit(
         &mut self,
-        place: Place,
+        place: BatchPlace,
         outcome: Outcome<'a>,
     ) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(place.number, (place.input, outcome));
@@ -306,8 +306,8 @@ mod tests {
         outcome
     }
 
-    fn place(number: u64, input: usize) -> Place {
-        Place { number, input }
+    fn place(number: u64, input: usize) -> BatchPlace {
+        BatchPlace { number, input }
     }
 
     fn options() -> MakeBook {

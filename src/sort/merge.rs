@@ -114,7 +114,7 @@ pub(super) fn fold_into<R: Record>(
             }
         });
         if pushed.is_err() {
-            return pushed;
+            break;
         }
     }
     fold.finish(&mut |folded| {

@@ -64,7 +64,7 @@ impl<'a, R: Record> Room<'a, R> {
 }
 
 /// Takes the records of shards in ascending order. Those that have no room in memory go to one file.
-struct Writer<'a, R: Record> {
+struct ShardWriter<'a, R: Record> {
     room: &'a Room<'a, R>,
     file: Option<Arc<RunFile>>,
     /// The records of the present shard in memory, and how many they have taken room for.
@@ -74,9 +74,9 @@ struct Writer<'a, R: Record> {
     run: Option<ByteRun>,
 }
 
-impl<'a, R: Record> Writer<'a, R> {
-    fn new(room: &'a Room<'a, R>) -> Writer<'a, R> {
-        Writer {
+impl<'a, R: Record> ShardWriter<'a, R> {
+    fn new(room: &'a Room<'a, R>) -> ShardWriter<'a, R> {
+        ShardWriter {
             room,
             file: None,
             blocks: Blocks::default(),
@@ -151,7 +151,7 @@ pub(super) fn seal<R: Record>(mut shards: Vec<Shard<R>>, room: &Room<'_, R>) -> 
         .map(|shards| {
             task::fault("seal");
             shards.iter_mut().for_each(|shard| shard.compact(room.pool));
-            let mut writer = Writer::new(room);
+            let mut writer = ShardWriter::new(room);
             let shards = shards.iter_mut().map(std::mem::take);
             shards
                 .map(|shard| merge_shard(shard, &mut writer))
@@ -162,7 +162,10 @@ pub(super) fn seal<R: Record>(mut shards: Vec<Shard<R>>, room: &Room<'_, R>) -> 
 }
 
 /// Merges all records of a shard, from its file and memory, in several rounds where the runs are many.
-fn merge_shard<R: Record>(shard: Shard<R>, writer: &mut Writer<'_, R>) -> Result<SealedShard<R>> {
+fn merge_shard<R: Record>(
+    shard: Shard<R>,
+    writer: &mut ShardWriter<'_, R>,
+) -> Result<SealedShard<R>> {
     let Shard {
         sorted, mut runs, ..
     } = shard;
@@ -233,7 +236,7 @@ pub(crate) fn merge_ordered<'a, R: Record>(
                 folded: Vec::new(),
                 judged: 0,
                 dropped: Dropped::default(),
-                writer: Writer::new(&room),
+                writer: ShardWriter::new(&room),
                 sealed: Vec::with_capacity(each),
             };
             let mut window = Vec::new();
@@ -299,18 +302,20 @@ struct Groups<'a, R: Record, K> {
     folded: Vec<R>,
     judged: usize,
     dropped: Dropped,
-    writer: Writer<'a, R>,
+    writer: ShardWriter<'a, R>,
     sealed: Vec<SealedShard<R>>,
 }
 
 impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
     fn take(&mut self, records: &[R]) -> Result<()> {
+        let Some(keeps) = self.keeps else {
+            return self.take_all(records);
+        };
         for (at, record) in records.iter().enumerate() {
             let rank = record.rank();
             // Most groups are of one record. A first or last one may have others in another window.
             let differs = |other: Option<&R>| other.is_some_and(|other| other.rank() != rank);
-            if let Some(keeps) = self.keeps
-                && at > 0
+            if at > 0
                 && differs(records.get(at - 1))
                 && differs(records.get(at + 1))
                 && !keeps(std::slice::from_ref(record))
@@ -321,14 +326,35 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
             }
             if self.rank.replace(rank) != Some(rank) {
                 self.end_group();
-                while self.shards.start < record.shard() {
-                    self.end_shard()?;
-                }
+                self.end_shards_before(record.shard())?;
             }
             let folded = &mut self.folded;
             self.fold.take(*record, &mut |record| folded.push(record));
         }
         self.flush()
+    }
+
+    /// Takes records that are all kept.
+    fn take_all(&mut self, records: &[R]) -> Result<()> {
+        for of_shard in records.chunk_by(|a, b| a.shard() == b.shard()) {
+            if of_shard[0].shard() > self.shards.start {
+                self.end_group();
+                self.end_shards_before(of_shard[0].shard())?;
+            }
+            let folded = &mut self.folded;
+            for record in of_shard {
+                self.fold.take(*record, &mut |record| folded.push(record));
+            }
+        }
+        self.judged = self.folded.len();
+        self.flush()
+    }
+
+    fn end_shards_before(&mut self, shard: usize) -> Result<()> {
+        while self.shards.start < shard {
+            self.end_shard()?;
+        }
+        Ok(())
     }
 
     /// Ends the present group, and drops it if it is not kept.

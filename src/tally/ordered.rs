@@ -79,9 +79,10 @@ impl Tally {
         let open = |shards: Range<usize>| {
             let mut own = shards.clone().flat_map(|shard| counted.records(shard));
             let mut all: Vec<Ordered<'_, CountRecord>> = vec![Box::new(move |out| {
-                let next = own.by_ref().take(AT_ONCE);
-                next.into_iter()
-                    .try_for_each(|record| Ok(out.push(record?)))
+                for record in own.by_ref().take(AT_ONCE) {
+                    out.push(record?);
+                }
+                Ok(())
             })];
             for counts in open(shards) {
                 all.push(records(counts, &large));

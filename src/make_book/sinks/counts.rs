@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    counts::{About, CountsWriter, Source, Start},
+    counts::{About, CountsWriter, RowSource, Start},
     error::Result,
     make_book::{
         counted::Counted,
@@ -52,9 +52,9 @@ impl Sink for CountsSink<'_> {
         let (source, rows) = match &counted.counts.shared_keys {
             Some(keys) => {
                 let finder = counts.finder()?;
-                (Source::Identities { finder, keys }, counts.size()?.1)
+                (RowSource::Identities { finder, keys }, counts.size()?.1)
             }
-            None => (Source::Keys(counts), counted.report.pairs),
+            None => (RowSource::Keys(counts), counted.report.pairs),
         };
         let starts = counted.starts.all().map(|start| {
             let (epd, games) = start?;
