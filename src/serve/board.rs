@@ -239,10 +239,9 @@ mod tests {
             "d4"
         );
         let problem = |text| Moves::of_text(Variant::Standard, text).problem.unwrap();
-        assert_eq!(
-            problem("good morning"),
-            format!("{NEITHER}: 1. good: not a move")
-        );
+        assert_eq!(problem("good morning"), NEITHER);
+        let illegal = format!("{NEITHER}: 1. e5: illegal move");
+        assert_eq!(problem("1. e5"), illegal);
         assert_eq!(problem("1. e4 Ke6"), "1... Ke6: illegal move");
         assert_eq!(problem(""), NEITHER);
         assert!(problem("8/8/8 w - -").starts_with("FEN \"8/8/8 w - -\": "));
