@@ -55,6 +55,13 @@ impl<'a> BookFile<'a> {
         })
     }
 
+    /// Writes records of which the checksum is known.
+    #[inline]
+    pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
+        self.sum = self.sum.plus(sum);
+        self.records.write_all(records)
+    }
+
     /// Writes what is left, and the checksum. The file is not [committed](AtomicFile::commit).
     pub(super) fn finish(self) -> Result<()> {
         let target = self.file.target().to_owned();
@@ -77,13 +84,20 @@ impl<'a> BookFile<'a> {
     }
 }
 
+/// The checksum of whole records.
+#[inline]
+pub(super) fn checksum_of(records: &[u8]) -> Checksum {
+    let mut sum = Checksum::default();
+    let (records, rest) = records.as_chunks::<{ Entry::SIZE }>();
+    debug_assert!(rest.is_empty(), "part of a record");
+    records.iter().for_each(|record| sum.add(record));
+    sum
+}
+
 /// Takes whole records.
 impl Write for BookFile<'_> {
     fn write(&mut self, records: &[u8]) -> io::Result<usize> {
-        let (whole, rest) = records.as_chunks::<{ Entry::SIZE }>();
-        debug_assert!(rest.is_empty(), "part of a record");
-        self.records.write_all(records)?;
-        whole.iter().for_each(|record| self.sum.add(record));
+        self.append(records, checksum_of(records))?;
         Ok(records.len())
     }
 

@@ -1,12 +1,12 @@
 //! Making a book from counts.
 
-use std::{cmp::Reverse, io::Write, path::Path};
+use std::{cmp::Reverse, path::Path};
 
 use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    file::BookFile,
+    file::{BookFile, checksum_of},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
     records::Entry,
     weight::{Scale, Scaling, Weights},
@@ -194,16 +194,18 @@ impl<'a> BookMaker<'a> {
         let mut shards = vec![Vec::new(); rayon::current_num_threads()];
         for first in (0..self.counts.shard_count()).step_by(shards.len()) {
             let numbers = first..self.counts.shard_count();
-            shards
+            let sums = shards
                 .par_iter_mut()
                 .zip(numbers)
-                .try_for_each(|(records, shard)| {
+                .map(|(records, shard)| {
                     task::fault("write book");
-                    self.records(shard, records)
-                })?;
-            for records in &mut shards {
-                file.write_all(records).at(&target, "write")?;
-                records.clear();
+                    records.clear();
+                    self.records(shard, records)?;
+                    Ok(checksum_of(records))
+                })
+                .collect::<Result<Vec<_>>>()?;
+            for (records, sum) in shards.iter().zip(sums) {
+                file.append(records, sum).at(&target, "write")?;
             }
         }
         file.finish()
@@ -220,6 +222,20 @@ impl<'a> BookMaker<'a> {
             return Ok(());
         }
         self.counts.for_each_position(shard, |key, turn, moves| {
+            // Most positions have one move. Whether it has a weight cannot be guessed, so it is written first.
+            if let ([count], Scale::Global) = (moves, self.weights.scale) {
+                let weight = self.weight(key, turn, count);
+                let entry = Entry {
+                    key,
+                    mv: count.mv,
+                    weight: global.apply(weight),
+                    learn: 0,
+                };
+                let length = bytes.len();
+                bytes.extend_from_slice(&entry.to_bytes());
+                bytes.truncate(length + Entry::SIZE * usize::from(weight > 0));
+                return;
+            }
             let weighed = moves.iter().map(|count| Kept {
                 key,
                 mv: count.mv,

@@ -330,6 +330,8 @@ fn a_panic_ends_one_answer_of_a_server() {
         child.kill().unwrap();
         let (_, errors) = ended(child, stage);
         assert_eq!(answers, [Some("503".to_owned()), Some("200".to_owned())]);
+        let (first, errors) = errors.split_once('\n').unwrap();
+        assert!(first.starts_with("open this address"), "{first}");
         let start = format!("polybook: internal error: a fault in {stage} (");
         assert!(errors.starts_with(&start), "{errors}");
         assert_eq!(errors.lines().count(), 1, "{errors}");
