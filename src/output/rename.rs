@@ -24,7 +24,11 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     }
     if from.is_file() {
         match fs::hard_link(from, to) {
-            Ok(()) => return fs::remove_file(from),
+            Ok(()) => {
+                // The new name is there, so the rename is done. The next run removes a temporary that is left.
+                let _ = fs::remove_file(from);
+                return Ok(());
+            }
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => return Err(err),
             // File systems such as exFAT have no hard links.
             Err(_) => {}
