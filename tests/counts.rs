@@ -873,6 +873,22 @@ fn options_of_books_are_not_for_counts_alone() {
     );
 }
 
+/// A move of more games than a record holds has several, the largest first.
+#[test]
+fn counts_of_a_move_of_very_many_games_are_added() {
+    let dir = temp();
+    fs::write(dir.path().join("0.pgn"), "1. e4 1-0\n").unwrap();
+    ok(dir.path(), "make-book -q 0.pgn --counts c0");
+    for i in 0..16 {
+        let line = format!("make-book -q c{i} c{i} --counts c{}", i + 1);
+        ok(dir.path(), &line);
+    }
+    let book = ok_json(dir.path(), "make-book c16 c16 --bin book.bin --json");
+    assert_eq!(book["book"]["largest_weight"], 1 << 18);
+    let games = ok_json(dir.path(), "make-book c16 --obs sum.obs.db3 --json");
+    assert_eq!(games["games"]["counted"], 1 << 16);
+}
+
 #[test]
 fn no_counts_come_of_no_games() {
     let dir = temp();

@@ -272,6 +272,8 @@ fn next_window<R: Record>(
     for (source, read) in sources.iter_mut() {
         if read.is_empty() {
             source(read)?;
+            // Records of one group may come in any order. What is taken below ends at the last record of a source.
+            read.sort();
         }
     }
     sources.retain(|(_, read)| !read.is_empty());
