@@ -885,6 +885,17 @@ fn counts_of_a_move_of_very_many_games_are_added() {
     }
     let book = ok_json(dir.path(), "make-book c16 c16 --bin book.bin --json");
     assert_eq!(book["book"]["largest_weight"], 1 << 18);
+    // Numbers that are kept apart make a position frequent, whatever other counts add to it.
+    for i in 16..20 {
+        let line = format!("make-book -q c{i} c{i} --counts c{}", i + 1);
+        ok(dir.path(), &line);
+    }
+    for memory in ["64KiB", "1GiB"] {
+        let line = format!(
+            "make-book c20 c0 --min-game 10 --memory {memory} --bin book.bin --force --json"
+        );
+        assert_eq!(ok_json(dir.path(), &line)["book"]["entries"], 1, "{memory}");
+    }
     let games = ok_json(dir.path(), "make-book c16 --obs sum.obs.db3 --json");
     assert_eq!(games["games"]["counted"], 1 << 16);
 }

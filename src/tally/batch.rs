@@ -79,6 +79,15 @@ impl LargeCounts {
         }
     }
 
+    /// Whether a move of these records has large numbers.
+    pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
+        let kind = |record: &CountRecord| (record.key(), record.book_move().0);
+        !self.is_empty()
+            && position
+                .iter()
+                .any(|record| self.0.contains_key(&kind(record)))
+    }
+
     /// Adds the large numbers of a position to its moves.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {

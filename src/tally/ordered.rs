@@ -1,6 +1,14 @@
 //! Counts that come in ascending order, as from files that are sorted: added up without sorting them again.
 
-use std::{mem, ops::Range, path::Path, sync::Mutex};
+use std::{
+    mem,
+    ops::Range,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use super::{
     batch::{CountBatch, LargeCounts},
@@ -25,6 +33,7 @@ pub(crate) type OrderedCounts<'a> =
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
+    has_large: &'b AtomicBool,
 ) -> Ordered<'b, CountRecord> {
     let mut batch = CountBatch::default();
     Box::new(move |out| {
@@ -35,6 +44,7 @@ fn records<'a: 'b, 'b>(
         let Some(path) = read?.filter(|_| !batch.large.is_empty()) else {
             return Ok(());
         };
+        has_large.store(true, Ordering::Relaxed);
         let mut large = task::lock(large);
         large.extend(&batch);
         batch.large.clear();
@@ -75,6 +85,7 @@ impl Tally {
             large,
             ..
         } = self.seal()?;
+        let has_large = AtomicBool::new(!large.is_empty());
         let large = Mutex::new(large);
         let open = |shards: Range<usize>| {
             let mut own = shards.clone().flat_map(|shard| counted.records(shard));
@@ -85,11 +96,15 @@ impl Tally {
                 Ok(())
             })];
             for counts in open(shards) {
-                all.push(records(counts, &large));
+                all.push(records(counts, &large, &has_large));
             }
             all
         };
-        let is_frequent = |position: &[CountRecord]| is_frequent(position, fewest);
+        // The record that stands for a large number may have been added to others.
+        let is_frequent = |position: &[CountRecord]| {
+            is_frequent(position, fewest)
+                || has_large.load(Ordering::Relaxed) && task::lock(&large).has_any(position)
+        };
         let keeps = (fewest > 1).then_some(is_frequent);
         let (records, rare) = merge_ordered(ranges.min(SHARDS), memory, open, keeps, watch)?;
         Ok(Counts {
