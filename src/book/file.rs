@@ -55,7 +55,7 @@ impl<'a> BookFile<'a> {
         })
     }
 
-    /// Writes records of which the checksum is known.
+    /// Writes records whose checksum is known.
     #[inline]
     pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
         self.sum = self.sum.plus(sum);

@@ -15,12 +15,24 @@ use super::{
     layout::{self, PositionStats},
     pieces::{Piece, scan_groups},
     posting::Posting,
-    waves::Made,
 };
 use crate::{error::Result, position::BookMove, sort::Sealed, task};
 
 /// The ids of a position are spilled past this many bytes.
 const LONGEST_HELD: usize = 4 << 20;
+
+/// Entries that were made together, in order.
+#[derive(Default, Debug)]
+pub(super) struct Made {
+    pub entries: Entries,
+    /// Statistics that may not come yet, the longest number last.
+    pub waiting: Vec<Waiting>,
+    /// How many positions they have, and how many games reached these in all.
+    pub positions: u64,
+    pub postings: u64,
+    /// How much of the work they are.
+    pub steps: u64,
+}
 
 /// Statistics of a position, kept until all numbers that begin with its key's digits have passed.
 #[derive(Clone, Default, Debug)]

@@ -15,8 +15,7 @@ use super::{
     entries::{Entries, Value},
     layout,
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
-    positions::Waiting,
-    waves::Made,
+    positions::{Made, Waiting},
 };
 
 /// How many bytes of keys and values end a table.

@@ -7,21 +7,8 @@ use std::{
 
 use rayon::prelude::*;
 
-use super::{entries::Entries, layout, positions::Waiting};
+use super::{entries::Entries, layout, positions::Made};
 use crate::{error::Result, position::VariantChoice};
-
-/// Entries that were made together, in order.
-#[derive(Default, Debug)]
-pub(super) struct Made {
-    pub entries: Entries,
-    /// Statistics that may not come yet, the longest number last.
-    pub waiting: Vec<Waiting>,
-    /// How many positions they have, and how many games reached these in all.
-    pub positions: u64,
-    pub postings: u64,
-    /// How much of the work they are.
-    pub steps: u64,
-}
 
 /// The next entries, in order.
 pub(super) type Wave = Vec<Made>;

@@ -18,11 +18,11 @@ use super::{
     layout::{self, Contents, played::Paging},
     leveldb::{TableFile, manifest},
     pieces::{Piece, pieces},
-    positions::position_entries,
+    positions::{Made, position_entries},
     posting::Posting,
     replace::{check_replaceable, is_own_file},
     tables::{TableCutter, TableEntries},
-    waves::{IndexedFile, ListTotals, Made, Wave, file_wave, filled, made_of},
+    waves::{IndexedFile, ListTotals, Wave, file_wave, filled, made_of},
 };
 use crate::{
     error::{At, Error, Result},

@@ -79,7 +79,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games. `taken` says what takes their moves, which are about so many.
+    /// Replays the games. `taken` is given about how many moves there are, and returns what takes them.
     pub(super) fn replay(
         mut self,
         text: &[u8],

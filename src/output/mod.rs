@@ -94,7 +94,7 @@ impl AtomicFile {
             target.refuse_read_only()?;
             target.refuse_if_held()?;
         }
-        let temporary = Temporary::beside(&target, None)?;
+        let temporary = Temporary::next_to(&target, None)?;
         if let Some(attributes) = attributes_of(&target)? {
             let given = attributes.give(temporary.file());
             given.at(&target.name, KEEP)?;
@@ -251,7 +251,7 @@ impl AtomicDir {
             target.enter_files(files)?;
             target.refuse_read_only()?;
         }
-        let temporary = Temporary::beside(&target, Some(is_own))?;
+        let temporary = Temporary::next_to(&target, Some(is_own))?;
         if let Some(attributes) = attributes_of(&target)? {
             let given = attributes.give_directory(temporary.path());
             given.at(&target.name, KEEP)?;

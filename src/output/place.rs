@@ -251,7 +251,7 @@ fn in_words(err: io::Error) -> io::Error {
     err
 }
 
-/// Keeps an output that could not be put in place, or an old one that could not be removed, beside its target; answers its
+/// Keeps an output that could not be put in place, or an old one that could not be removed, next to its target; answers its
 /// name. The last that is tried is the temporary name without its ending: the next run removes what has that.
 fn keep(made: &Path, target: &Path, ending: &str) -> Option<PathBuf> {
     let numbered = (0..100).map(|number| {

@@ -1,4 +1,4 @@
-//! Temporaries beside their targets, claimed by the run that makes them, and removed if a signal ends the program.
+//! Temporaries next to their targets, claimed by the run that makes them, and removed if a signal ends the program.
 
 use std::{
     collections::BTreeSet,
@@ -94,8 +94,8 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// A new file beside a target, or a directory if `is_own` knows the files that a killed run may have left in one.
-    pub(super) fn beside(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
+    /// A new file next to a target, or a directory if `is_own` knows the files that a killed run may have left in one.
+    pub(super) fn next_to(target: &Target, is_own: Option<IsOwnFile>) -> Result<Temporary> {
         loop {
             remove_abandoned(target, is_own)?;
             let made = Temporary::make(target, is_own.is_some())?;

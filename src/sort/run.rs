@@ -43,7 +43,7 @@ fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file of runs, of which one at a time is written.
+/// A temporary file of runs. One run at a time is written.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: File,

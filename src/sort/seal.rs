@@ -300,8 +300,9 @@ struct Groups<'a, R: Record, K> {
     fold: R::Fold,
     /// The rank of the present group.
     rank: Option<u64>,
-    /// Folded records; so many of them are kept.
+    /// Folded records.
     folded: Vec<R>,
+    /// How many of them are of groups that are kept.
     judged: usize,
     dropped: Dropped,
     writer: ShardWriter<'a, R>,

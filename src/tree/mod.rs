@@ -31,11 +31,11 @@ mod text;
 
 use std::path::Path;
 
-pub(crate) use self::pgn::{GameWriter, move_number};
 pub use self::{
     find::{FoundPositions, Wanted},
     source::Explored,
 };
+pub(crate) use self::{pgn::GameWriter, text::move_number};
 pub use crate::walk::{
     Branch, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
 };

@@ -7,7 +7,7 @@ use std::{
 
 use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
-use super::text::remark;
+use super::text::{move_number, remark};
 use crate::{
     error::{At, Result},
     walk::{Branch, Event, Order, Source, Tree},
@@ -197,12 +197,6 @@ impl<W: Write> GameWriter<W> {
         self.word.clear();
         Ok(())
     }
-}
-
-/// The number of a move as movetext has it: `12.`, or `12...` for a move of Black where it must be said.
-pub(crate) fn move_number(pos: &VariantPosition) -> String {
-    let dots = if pos.turn().is_white() { "." } else { "..." };
-    format!("{}{dots}", pos.fullmoves())
 }
 
 const CHESS960: &str = "Chess960";

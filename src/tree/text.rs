@@ -6,15 +6,20 @@ use std::{
 };
 
 use serde::Serialize;
-use shakmaty::{san::SanPlus, variant::VariantPosition};
+use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
-use super::pgn::move_number;
 use crate::{
     error::{At, Result},
     position::{Keyed, uci},
     tally::Stats,
     walk::{Branch, Event, Order, Source, Tree},
 };
+
+/// The number of a move as movetext has it: `12.`, or `12...` for a move of Black where it must be said.
+pub(crate) fn move_number(pos: &VariantPosition) -> String {
+    let dots = if pos.turn().is_white() { "." } else { "..." };
+    format!("{}{dots}", pos.fullmoves())
+}
 
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out`, which errors call `path`: a line for each move, two blanks further in for each

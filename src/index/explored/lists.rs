@@ -12,7 +12,7 @@ use crate::{
             played::{Apart, CHUNK, INLINE, ListBuilder, Paging},
         },
         pieces::{Piece, scan_groups},
-        waves::Made,
+        positions::Made,
     },
     sort::Sealed,
     task,

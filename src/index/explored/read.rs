@@ -248,7 +248,7 @@ pub(crate) struct StoredPart {
 }
 
 impl StoredPart {
-    /// The items, of which there are some.
+    /// The items; there is at least one.
     pub(crate) fn list(&self, index: &Index) -> Result<List<'_>> {
         List::parse(&self.value[self.start..])
             .filter(|list| list.len > 0)

@@ -51,7 +51,7 @@ impl Database {
         Ok(tables)
     }
 
-    /// Goes through the entries of tables that do not overlap and are in order, the first of which may have keys before
+    /// Goes through the entries of tables that do not overlap and are in order. Only the first table may have keys before
     /// `start`. Is at the first entry.
     pub(in crate::index) fn tables_cursor<'d>(
         &'d self,

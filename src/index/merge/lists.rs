@@ -12,7 +12,7 @@ use crate::{
         explored::{PageMaker, Played},
         layout::{Contents, Subject, list_subject, played::Paging, subject_start},
         leveldb::TableValue,
-        waves::Made,
+        positions::Made,
     },
     task,
 };

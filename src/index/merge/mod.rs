@@ -24,7 +24,8 @@ use self::{
 };
 use super::{
     GameRecords, Index, IndexedFile,
-    waves::{ListTotals, Made, Wave, file_wave, filled, made_of},
+    positions::Made,
+    waves::{ListTotals, Wave, file_wave, filled, made_of},
     write::{IndexSummary, IndexWriter},
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};

@@ -8,7 +8,7 @@ use crate::{
     index::{
         layout::{IdReader, joined_stats, write_id},
         leveldb::{TableValue, TablesCursor},
-        waves::Made,
+        positions::Made,
     },
     task,
 };
