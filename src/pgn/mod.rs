@@ -25,29 +25,24 @@
 //! assert!(!games.next_game());
 //! ```
 
-mod comment;
+mod class;
 mod cut;
 mod game;
-mod group;
 mod input;
 mod movetext;
-mod pace;
 mod result;
 mod select;
 mod skip;
 mod tags;
 mod visit;
-mod word;
 
-pub(crate) use self::select::rating;
-pub(crate) use self::select::{folded, tag_text};
+pub(crate) use self::select::{folded, rating, tag_text};
 pub use self::{
+    class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},
     cut::{Batch, Cutter, LONGEST_GAME},
     game::GameReader,
-    group::RatingGroup,
     input::{Input, Stream, StreamOptions},
     movetext::{Flaw, GameEnd, Token},
-    pace::{Mode, Speed, UnknownMode, UnknownSpeed},
     result::GameResult,
     select::{
         Condition, Date, EcoRange, NameMatch, Selection, SelectionError, TagText, TimeControlRange,

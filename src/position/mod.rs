@@ -23,16 +23,13 @@ mod letters;
 mod line;
 mod movement;
 mod notation;
-mod operations;
 mod quick;
 mod rules;
-mod spelling;
 #[cfg(test)]
 mod tests;
 mod variant;
 mod word;
 
-pub(crate) use self::key::en_passant_part;
 pub use self::{
     epd::{epd_of, fen_of, write_epd},
     key::{Keyed, has_inner_castling_rook, key},
@@ -46,5 +43,6 @@ pub use self::{
 };
 pub(crate) use self::{
     epd::{restored, stored},
+    key::en_passant_part,
     notation::san_of,
 };

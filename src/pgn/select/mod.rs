@@ -2,22 +2,19 @@
 
 mod condition;
 mod date;
-mod eco;
+mod ranges;
 mod text;
-mod time_control;
 
 use thiserror::Error;
 
-pub(super) use self::text::is_rated;
 pub(crate) use self::text::{folded, tag_text};
-pub(super) use self::time_control::estimated_seconds;
 pub use self::{
     condition::Condition,
     date::Date,
-    eco::EcoRange,
+    ranges::{EcoRange, TimeControlRange},
     text::{NameMatch, TagText},
-    time_control::TimeControlRange,
 };
+pub(super) use self::{ranges::estimated_seconds, text::is_rated};
 use super::{GameResult, Tags};
 
 /// Which games are used. The default is all of them.
