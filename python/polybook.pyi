@@ -77,7 +77,7 @@ class GameHeader(TypedDict):
     #: The game's offset in the unpacked PGN, in bytes; None for a game without tags.
     offset: Optional[int]
 
-class _Selection(TypedDict, total=False):
+class _GameFilter(TypedDict, total=False):
     """Which games count, under the names of the command line's options."""
 
     min_elo: Optional[int]
@@ -134,7 +134,7 @@ def make_book(
     threads: int = 0,
     memory: int = 1 << 30,
     temp_dir: Optional[_Path] = None,
-    **selection: Unpack[_Selection],
+    **game_filter: Unpack[_GameFilter],
 ) -> Mapping[str, Any]:
     """Makes outputs of PGN files and answers what `polybook make-book --json` prints.
 
@@ -245,7 +245,7 @@ def positions(
     max_ply: Optional[int] = None,
     unfinished: str = "skip",
     strict: bool = False,
-    **selection: Unpack[_Selection],
+    **game_filter: Unpack[_GameFilter],
 ) -> Positions:
     """The half-moves of the games of standard chess in a PGN, packed or not.
 

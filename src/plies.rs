@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use crate::{
     error::{Error, Result},
     make_book::{BatchSink, CountedGame, MakeBook, Rejection, Unfinished, replay_games},
-    pgn::{Batch, Cutter, GameResult, Input, Selection, Stream, StreamOptions},
+    pgn::{Batch, Cutter, GameFilter, GameResult, Input, Stream, StreamOptions},
     provenance::Games,
     task,
 };
@@ -37,7 +37,7 @@ pub struct PlyOptions {
     /// How many half-moves of each game. Default: all.
     pub max_ply: usize,
     /// Which games. Default: all.
-    pub selection: Selection,
+    pub game_filter: GameFilter,
     /// Games without a result. Default: left out, because they teach nothing; otherwise they count as draws.
     pub unfinished: Unfinished,
     /// Whether a game that cannot be replayed is an error. Default: it is left out.
@@ -50,7 +50,7 @@ impl Default for PlyOptions {
     fn default() -> PlyOptions {
         PlyOptions {
             max_ply: usize::MAX,
-            selection: Selection::default(),
+            game_filter: GameFilter::default(),
             unfinished: Unfinished::Skip,
             strict: false,
             stop: Arc::default(),
@@ -110,9 +110,9 @@ impl Plies {
     ///
     /// # Errors
     ///
-    /// As [`Input::open`], and a selection that no game can meet.
+    /// As [`Input::open`], and a filter that no game can meet.
     pub fn open(input: Input, options: PlyOptions) -> Result<Plies> {
-        let checked = options.selection.check();
+        let checked = options.game_filter.check();
         checked.map_err(|err| Error::format(input.path(), err))?;
         let stream = input.open(&StreamOptions {
             stop: Arc::clone(&options.stop),
@@ -123,9 +123,9 @@ impl Plies {
             cutter: Cutter::new(stream, BATCH_SIZE),
             replayed: MakeBook::new([])
                 .max_ply(options.max_ply)
-                .selection(Selection {
+                .game_filter(GameFilter {
                     results: Vec::new(),
-                    ..options.selection.clone()
+                    ..options.game_filter.clone()
                 }),
             options,
             games: 0,
@@ -220,7 +220,7 @@ impl BatchSink for PlyColumns<'_> {
     fn count(&mut self, game: &CountedGame<'_>) {
         let is_unfinished = game.result == GameResult::Unknown;
         if is_unfinished && self.options.unfinished == Unfinished::Skip
-            || !self.options.selection.admits_result(game.result)
+            || !self.options.game_filter.admits_result(game.result)
         {
             return;
         }
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(plies.games, [0, 1, 2, 3]);
         assert_eq!(plies.results, [1, -1, 0, -1]);
         let mut options = PlyOptions::default();
-        options.selection.results = vec![GameResult::Unknown];
+        options.game_filter.results = vec![GameResult::Unknown];
         assert!(batches(GAMES, options).unwrap().0.is_empty());
         let options = PlyOptions {
             strict: true,

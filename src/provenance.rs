@@ -94,7 +94,7 @@ pub struct Games {
     pub read: u64,
     /// Games whose moves count.
     pub counted: u64,
-    /// Games that the selection leaves out.
+    /// Games that the filter leaves out.
     pub filtered: u64,
     /// Games that could not be replayed to their end.
     pub rejected: u64,

@@ -38,7 +38,7 @@ pub fn make_book<'py>(
 /// A run with all options, which have the names and defaults that they have on the command line.
 fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook> {
     let mut run = MakeBook::new(inputs.into_iter().map(Input::file))
-        .selection(options.selection()?)
+        .game_filter(options.game_filter()?)
         .move_filter(move_filter(options)?)
         .weights(weights(options)?);
     if let Some(path) = options.take::<PathBuf>("bin")? {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use polybook::{
     make_book::Unfinished,
-    pgn::{GameResult, Selection},
+    pgn::{GameResult, GameFilter},
 };
 use pyo3::{
     exceptions::PyTypeError,
@@ -85,8 +85,8 @@ impl<'py> Options<'py> {
     }
 
     /// Which games count, under the names of the command line's options.
-    pub fn selection(&mut self) -> PyResult<Selection> {
-        let selection = Selection {
+    pub fn game_filter(&mut self) -> PyResult<GameFilter> {
+        let game_filter = GameFilter {
             min_elo: self.take("min_elo")?,
             max_elo: self.take("max_elo")?,
             require_elo: self.take("require_elo")?.unwrap_or_default(),
@@ -104,8 +104,8 @@ impl<'py> Options<'py> {
             rated: self.take("rated")?.unwrap_or_default(),
             time_control: self.parse("time_control")?,
         };
-        selection.check().map_err(value_error)?;
-        Ok(selection)
+        game_filter.check().map_err(value_error)?;
+        Ok(game_filter)
     }
 
     /// Refuses what nothing took.

@@ -114,7 +114,7 @@ pub fn positions<'py>(
     let defaults = PlyOptions::default();
     let wanted = PlyOptions {
         max_ply: options.take("max_ply")?.unwrap_or(defaults.max_ply),
-        selection: options.selection()?,
+        game_filter: options.game_filter()?,
         unfinished: options.unfinished()?.unwrap_or(defaults.unfinished),
         strict: options.take("strict")?.unwrap_or(defaults.strict),
         stop: defaults.stop,

@@ -249,7 +249,7 @@ fn default_filter(format: Format) -> MoveFilter {
 /// keep, a suite also the games of the others.
 fn missing(info: &Info, format: Format, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
-    let made_with = &info.selection;
+    let made_with = &info.move_filter;
     let has_one_filter = made_with.pruning_text().as_ref() == Some(&dropped);
     let keeps_no_more = has_one_filter
         && made_with.min_game <= kept.min_game

@@ -6,7 +6,7 @@ use clap::ArgGroup;
 use polybook::{
     explorer::{Explorer, Filters, NameMatch, Speed},
     index::Index,
-    pgn::{Date, EcoRange, GameResult, Selection, TagText, TimeControlRange},
+    pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange},
 };
 use shakmaty::Color;
 
@@ -92,9 +92,9 @@ fn result(text: &str) -> Result<GameResult, String> {
     GameResult::from_token(text.as_bytes()).ok_or_else(|| "write 1-0, 0-1, 1/2-1/2 or *".to_owned())
 }
 
-impl From<GameFilterArgs> for Selection {
-    fn from(args: GameFilterArgs) -> Selection {
-        Selection {
+impl From<GameFilterArgs> for GameFilter {
+    fn from(args: GameFilterArgs) -> GameFilter {
+        GameFilter {
             min_elo: args.min_elo,
             max_elo: args.max_elo,
             require_elo: args.require_elo,

@@ -22,7 +22,7 @@ use polybook::{
     MakeBook,
     make_book::Unfinished,
     output::refuse_clashes,
-    pgn::{Input, Selection},
+    pgn::{GameFilter, Input},
     position::{PieceLetters, VariantChoice},
     suite::SuiteFormat,
     tally::MoveFilter,
@@ -209,8 +209,8 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     check_book(&args)?;
     check_counts(&args)?;
     refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
-    let selection = Selection::from(args.filters);
-    selection.check().map_err(|err| Usage(err.to_string()))?;
+    let game_filter = GameFilter::from(args.filters);
+    game_filter.check().map_err(|err| Usage(err.to_string()))?;
     let inputs = inputs(args.pgn, args.inputs)?;
     let is_stdin = |input: &Input| input.path() == Path::new("-");
     if args.in_suite.reads_standard_input() && inputs.iter().any(is_stdin) {
@@ -224,7 +224,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .force(args.force)
         .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)
-        .selection(selection)
+        .game_filter(game_filter)
         .drop_duplicates(args.drop_duplicates)
         .unfinished(args.unfinished)
         .keep_prefix(args.keep_prefix)

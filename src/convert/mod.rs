@@ -279,7 +279,7 @@ impl Convert {
     /// What is kept of what the database has.
     fn narrowed(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
-        filter.narrowed_by(&self.obs.info().selection);
+        filter.narrowed_by(&self.obs.info().move_filter);
         filter
     }
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::line::Line;
 use crate::pgn::{
-    Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Selection, SelectionError, Speed,
+    Date, EcoRange, GameFilter, GameFilterError, GameResult, Mode, NameMatch, RatingGroup, Speed,
 };
 
 /// What an answer is for: which of its parts it has, and how its moves are rated.
@@ -90,7 +90,7 @@ impl Query {
 
 /// Which games count. The default is all of them; all conditions must be met.
 ///
-/// What a game does not say of itself is treated as [`Selection`](crate::pgn::Selection) does: unknown parts of a
+/// What a game does not say of itself is treated as [`GameFilter`](crate::pgn::GameFilter) does: unknown parts of a
 /// date and unknown ratings pass `since`, `until`, `min_elo` and `max_elo`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
@@ -133,16 +133,16 @@ impl Filters {
     ///
     /// # Errors
     ///
-    /// [`SelectionError::Dates`] and [`SelectionError::Ratings`].
-    pub fn check(&self) -> Result<(), SelectionError> {
-        let selection = Selection {
+    /// [`GameFilterError::Dates`] and [`GameFilterError::Ratings`].
+    pub fn check(&self) -> Result<(), GameFilterError> {
+        let game_filter = GameFilter {
             since: self.since,
             until: self.until,
             min_elo: self.min_elo,
             max_elo: self.max_elo,
-            ..Selection::default()
+            ..GameFilter::default()
         };
-        selection.check()
+        game_filter.check()
     }
 }
 

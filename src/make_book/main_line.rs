@@ -172,7 +172,7 @@ impl MainLine {
             let plies = rest.plies;
             self.rest = rest.into_bytes();
             (plies, end)
-        } else if options.selection.min_plies <= self.plies.len() && !needs.game_lengths {
+        } else if options.game_filter.min_plies <= self.plies.len() && !needs.game_lengths {
             (0, games.skip_moves())
         } else {
             let (plies, end) = games.count_moves();

@@ -8,7 +8,7 @@ use std::{
 use super::progress::Progress;
 use crate::{
     book::Weights,
-    pgn::{Input, Selection},
+    pgn::{GameFilter, Input},
     position::{PieceLetters, VariantChoice},
     sort::Memory,
     suite::{Suite, SuiteFormat},
@@ -63,7 +63,7 @@ pub struct MakeBook {
     pub(super) force: bool,
     pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
-    pub(super) selection: Selection,
+    pub(super) game_filter: GameFilter,
     pub(super) drop_duplicates: bool,
     pub(super) variant: VariantChoice,
     pub(super) unfinished: Unfinished,
@@ -100,7 +100,7 @@ impl MakeBook {
             force: false,
             allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
-            selection: Selection::default(),
+            game_filter: GameFilter::default(),
             drop_duplicates: false,
             variant: VariantChoice::default(),
             unfinished: Unfinished::default(),
@@ -199,8 +199,8 @@ impl MakeBook {
     }
 
     /// Which games are used. Default: all.
-    pub fn selection(mut self, selection: Selection) -> MakeBook {
-        self.selection = selection;
+    pub fn game_filter(mut self, game_filter: GameFilter) -> MakeBook {
+        self.game_filter = game_filter;
         self
     }
 
@@ -336,9 +336,9 @@ impl MakeBook {
         if !self.variant.is_standard() {
             options.push(format!("--variant {}", self.variant));
         }
-        let selection = self.selection.option_text();
-        if !selection.is_empty() {
-            options.push(selection);
+        let game_filter = self.game_filter.option_text();
+        if !game_filter.is_empty() {
+            options.push(game_filter);
         }
         if self.drop_duplicates {
             options.push("--drop-duplicates".to_owned());

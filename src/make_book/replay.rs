@@ -133,7 +133,7 @@ impl<'a> Replayer<'a> {
         tag_result: Option<GameResult>,
     ) -> Result<Variant, Condition> {
         let variant = self.variant(tags).ok_or(Condition::Variant)?;
-        match self.options.selection.unmet(tags) {
+        match self.options.game_filter.unmet(tags) {
             Some(condition) => Err(condition),
             None if tag_result.is_some_and(|result| !self.admits_result(result)) => {
                 Err(Condition::Result)
@@ -273,7 +273,7 @@ impl<'a> Replayer<'a> {
         let result = tag_result.or(ending.marker).unwrap_or_default();
         let unmet = if !self.admits_result(result) {
             Some(Condition::Result)
-        } else if ending.plies < self.options.selection.min_plies {
+        } else if ending.plies < self.options.game_filter.min_plies {
             Some(Condition::Length)
         } else {
             None
@@ -365,7 +365,7 @@ impl<'a> Replayer<'a> {
     fn admits_result(&self, result: GameResult) -> bool {
         let unfinished =
             result == GameResult::Unknown && self.options.unfinished == Unfinished::Skip;
-        !unfinished && self.options.selection.admits_result(result)
+        !unfinished && self.options.game_filter.admits_result(result)
     }
 
     fn reject(&mut self, problem: Problem) {

@@ -59,8 +59,8 @@ pub struct Info {
     /// Where the counts come from.
     pub provenance: Provenance,
     /// Selects every move that is there.
-    pub selection: MoveFilter,
-    /// The filters of merged databases, if they say more than the selection.
+    pub move_filter: MoveFilter,
+    /// The filters of merged databases, if they say more than the move_filter.
     pub(crate) dropped: Option<String>,
     /// Whether polybook wrote it, which gives EPDs the en passant square of a pawn that is pinned.
     pub(crate) is_own: bool,
@@ -68,14 +68,14 @@ pub struct Info {
 
 impl Info {
     /// For a new database.
-    pub fn new(variant: Variant, provenance: Provenance, selection: &MoveFilter) -> Info {
+    pub fn new(variant: Variant, provenance: Provenance, move_filter: &MoveFilter) -> Info {
         Info {
             variant: match variant {
                 Variant::Standard => STANDARD.to_owned(),
                 variant => variant.name().to_owned(),
             },
             provenance,
-            selection: selection.clone(),
+            move_filter: move_filter.clone(),
             dropped: None,
             is_own: true,
         }
@@ -90,7 +90,7 @@ impl Info {
     /// The options by which moves may be missing; `None` if every move is there.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
-        dropped.or_else(|| self.selection.pruning_text())
+        dropped.or_else(|| self.move_filter.pruning_text())
     }
 
     /// Writes the table of a database of this many rows with this checksum.
@@ -117,11 +117,11 @@ impl Info {
             say("Games", &games.to_string())?;
         }
         say("Options", &shortened(options, ROOM))?;
-        say("MinGame", &self.selection.min_game.to_string())?;
-        if self.selection.min_score > 0.0 {
-            say("MinScore", &self.selection.min_score.to_string())?;
+        say("MinGame", &self.move_filter.min_game.to_string())?;
+        if self.move_filter.min_score > 0.0 {
+            say("MinScore", &self.move_filter.min_score.to_string())?;
         }
-        match self.selection.only {
+        match self.move_filter.only {
             Some(Color::White) => say("Only", "white")?,
             Some(Color::Black) => say("Only", "black")?,
             None => 0,
@@ -149,7 +149,7 @@ impl Info {
                     inputs: vec![name.to_string_lossy().into_owned()],
                     ..Provenance::default()
                 },
-                selection: MoveFilter::every_move(),
+                move_filter: MoveFilter::every_move(),
                 dropped: None,
                 is_own: false,
             });
@@ -158,7 +158,7 @@ impl Info {
             Ok(Info {
                 variant,
                 provenance: rows.provenance()?,
-                selection: rows.selection()?,
+                move_filter: rows.move_filter()?,
                 dropped: rows.get("Dropped").map(str::to_owned),
                 is_own: true,
             })
@@ -193,8 +193,8 @@ impl Info {
                 dropped.push_str(filter);
             }
         }
-        self.selection.widened_by(&other.selection);
-        let says_more = self.selection.pruning_text().unwrap_or_default() != dropped;
+        self.move_filter.widened_by(&other.move_filter);
+        let says_more = self.move_filter.pruning_text().unwrap_or_default() != dropped;
         self.dropped = says_more.then_some(dropped);
     }
 }
@@ -262,24 +262,24 @@ impl Values {
     }
 
     /// Which moves are there.
-    fn selection(&self) -> Result<MoveFilter, ObsError> {
-        let mut selection = MoveFilter::every_move();
+    fn move_filter(&self) -> Result<MoveFilter, ObsError> {
+        let mut move_filter = MoveFilter::every_move();
         if let Some(min_game) = self.parsed("MinGame", |text| text.parse().ok())? {
-            selection.min_game = min_game;
+            move_filter.min_game = min_game;
         }
         let percent = |text: &str| {
             let percent = text.parse::<f64>().ok();
             percent.filter(|percent| (0.0..=100.0).contains(percent))
         };
         if let Some(min_score) = self.parsed("MinScore", percent)? {
-            selection.min_score = min_score;
+            move_filter.min_score = min_score;
         }
-        selection.only = self.parsed("Only", |text| match text {
+        move_filter.only = self.parsed("Only", |text| match text {
             "white" => Some(Color::White),
             "black" => Some(Color::Black),
             _ => None,
         })?;
-        Ok(selection)
+        Ok(move_filter)
     }
 }
 

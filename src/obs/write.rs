@@ -278,7 +278,7 @@ fn pack<'a, P: Rules>(
     info: &Info,
 ) -> Option<&'a [u8]> {
     let turn = pos.turn();
-    let selected = |count: &&LegalCount| info.selection.selects(turn, count.stats);
+    let selected = |count: &&LegalCount| info.move_filter.selects(turn, count.stats);
     if !moves.iter().any(|count| selected(&count)) {
         return None;
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{
     Tags,
-    select::{estimated_seconds, is_rated},
+    filter::{estimated_seconds, is_rated},
 };
 
 /// The speed of a game, by the seconds that a player may expect for 40 moves: the base time and 40 increments. A

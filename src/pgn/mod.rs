@@ -1,6 +1,6 @@
 //! Reading PGN: [opening inputs](Input), [cutting the stream](Cutter) at game boundaries,
 //! [reading one game](GameReader), also [for a visitor](GameReader::visit_game) of the crate `pgn-reader`,
-//! [choosing games](Selection).
+//! [choosing games](GameFilter).
 //!
 //! PGN is read as it is found. A game begins with its tags, or, if it has none, with its first move
 //! or move number; it ends with its termination marker, or where the next tags begin. Comments and
@@ -27,25 +27,26 @@
 
 mod class;
 mod cut;
+mod filter;
 mod game;
 mod input;
 mod movetext;
 mod result;
-mod select;
 mod skip;
 mod tags;
 mod visit;
 
-pub(crate) use self::select::{folded, rating, tag_text};
+pub(crate) use self::filter::{folded, rating, tag_text};
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},
     cut::{Batch, Cutter, LONGEST_GAME},
+    filter::{
+        Condition, Date, EcoRange, GameFilter, GameFilterError, NameMatch, TagText,
+        TimeControlRange,
+    },
     game::GameReader,
     input::{Input, Stream, StreamOptions},
     movetext::{Flaw, GameEnd, Token},
     result::GameResult,
-    select::{
-        Condition, Date, EcoRange, NameMatch, Selection, SelectionError, TagText, TimeControlRange,
-    },
     tags::{Tag, Tags},
 };

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::SelectionError;
+use super::GameFilterError;
 use crate::pgn::Tags;
 
 /// A year, a month or a day: the parts of a date that are known.
@@ -55,7 +55,7 @@ impl Date {
     /// ```
     /// use polybook::pgn::Date;
     /// assert_eq!(Date::new(1999, 12, 0), "1999.12".parse()?);
-    /// # Ok::<(), polybook::pgn::SelectionError>(())
+    /// # Ok::<(), polybook::pgn::GameFilterError>(())
     /// ```
     pub fn new(year: u16, month: u8, day: u8) -> Date {
         let mut date = Date {
@@ -129,10 +129,10 @@ impl fmt::Display for Date {
 
 /// `YYYY`, `YYYY.MM` or `YYYY.MM.DD`: a day that the calendar has, the year with four digits.
 impl FromStr for Date {
-    type Err = SelectionError;
+    type Err = GameFilterError;
 
-    fn from_str(text: &str) -> Result<Date, SelectionError> {
-        let malformed = |what| SelectionError::Malformed {
+    fn from_str(text: &str) -> Result<Date, GameFilterError> {
+        let malformed = |what| GameFilterError::Malformed {
             text: text.to_owned(),
             what,
         };

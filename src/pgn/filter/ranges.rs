@@ -1,8 +1,8 @@
-//! Ranges of ECO codes.
+//! Ranges of ECO codes and of time controls.
 
 use std::{fmt, str::FromStr};
 
-use super::SelectionError;
+use super::GameFilterError;
 
 /// A range of ECO codes: `B20-B99`, `C`, `A4`, `E60`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,10 +30,10 @@ impl fmt::Display for EcoRange {
 }
 
 impl FromStr for EcoRange {
-    type Err = SelectionError;
+    type Err = GameFilterError;
 
-    fn from_str(text: &str) -> Result<EcoRange, SelectionError> {
-        let error = || SelectionError::Malformed {
+    fn from_str(text: &str) -> Result<EcoRange, GameFilterError> {
+        let error = || GameFilterError::Malformed {
             text: text.to_owned(),
             what: "a range of ECO codes: write B20-B99, B2 for B20-B29, or B",
         };
@@ -87,10 +87,10 @@ impl fmt::Display for TimeControlRange {
 }
 
 impl FromStr for TimeControlRange {
-    type Err = SelectionError;
+    type Err = GameFilterError;
 
-    fn from_str(text: &str) -> Result<TimeControlRange, SelectionError> {
-        let error = || SelectionError::Malformed {
+    fn from_str(text: &str) -> Result<TimeControlRange, GameFilterError> {
+        let error = || GameFilterError::Malformed {
             text: text.to_owned(),
             what: "a range of seconds: write 180-480, 600- or -60",
         };

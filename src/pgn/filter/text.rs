@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::SelectionError;
+use super::GameFilterError;
 use crate::pgn::Tags;
 
 /// A text that a tag of this name has in it, in any case: `Event=blitz`. No text at all is in every value, so
@@ -17,7 +17,7 @@ use crate::pgn::Tags;
 /// games.next_game();
 /// let blitz: TagText = "Event=blitz".parse()?;
 /// assert!(blitz.is_in(games.tags()));
-/// # Ok::<(), polybook::pgn::SelectionError>(())
+/// # Ok::<(), polybook::pgn::GameFilterError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TagText {
@@ -43,10 +43,10 @@ impl fmt::Display for TagText {
 
 /// `NAME=TEXT`, a name without blanks.
 impl FromStr for TagText {
-    type Err = SelectionError;
+    type Err = GameFilterError;
 
-    fn from_str(text: &str) -> Result<TagText, SelectionError> {
-        let malformed = || SelectionError::Malformed {
+    fn from_str(text: &str) -> Result<TagText, GameFilterError> {
+        let malformed = || GameFilterError::Malformed {
             text: text.to_owned(),
             what: "a tag and a text: write NAME=TEXT, such as Event=blitz",
         };

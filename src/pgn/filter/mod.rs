@@ -23,34 +23,34 @@ use super::{GameResult, Tags};
 /// passes; a missing player, ECO code, time control or other tag does not match one that is asked for.
 ///
 /// ```
-/// use polybook::pgn::{GameReader, Selection};
+/// use polybook::pgn::{GameReader, GameFilter};
 ///
 /// let mut games = GameReader::new(b"[White \"Tal\"]\n[Date \"1960.05.??\"]\n\n1. e4 1-0");
 /// games.next_game();
-/// let mut selection = Selection::default();
-/// selection.players.push("tal".to_owned());
-/// selection.since = Some("1960.05.07".parse()?);
-/// assert!(selection.admits(games.tags()));
-/// selection.since = Some("1961".parse()?);
-/// assert!(!selection.admits(games.tags()));
-/// # Ok::<(), polybook::pgn::SelectionError>(())
+/// let mut game_filter = GameFilter::default();
+/// game_filter.players.push("tal".to_owned());
+/// game_filter.since = Some("1960.05.07".parse()?);
+/// assert!(game_filter.admits(games.tags()));
+/// game_filter.since = Some("1961".parse()?);
+/// assert!(!game_filter.admits(games.tags()));
+/// # Ok::<(), polybook::pgn::GameFilterError>(())
 /// ```
 #[derive(Clone, Default, Debug)]
-pub struct Selection {
+pub struct GameFilter {
     /// The lowest rating that each player may have.
     pub min_elo: Option<u32>,
     /// The highest.
     pub max_elo: Option<u32>,
     /// Whether both players must have a rating.
     pub require_elo: bool,
-    /// How many half-moves a game must at least have. [`admits`](Selection::admits) does not check this.
+    /// How many half-moves a game must at least have. [`admits`](GameFilter::admits) does not check this.
     pub min_plies: usize,
     /// The first day.
     pub since: Option<Date>,
     /// The last day.
     pub until: Option<Date>,
-    /// The results, none for any. [`admits`](Selection::admits) does not check this, because a game may state its result
-    /// after its moves only: call [`admits_result`](Selection::admits_result).
+    /// The results, none for any. [`admits`](GameFilter::admits) does not check this, because a game may state its result
+    /// after its moves only: call [`admits_result`](GameFilter::admits_result).
     pub results: Vec<GameResult>,
     /// Parts of names, in any case. Either player's name must have one of them; empty for any name.
     pub players: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Selection {
 /// Why games cannot be chosen as asked.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
-pub enum SelectionError {
+pub enum GameFilterError {
     /// A condition cannot be read.
     #[error("\"{text}\" is not {what}")]
     Malformed {
@@ -102,37 +102,37 @@ pub enum SelectionError {
     },
 }
 
-impl Selection {
+impl GameFilter {
     /// Makes sure that a game can meet all conditions.
     ///
     /// # Errors
     ///
-    /// [`SelectionError::Dates`] and [`SelectionError::Ratings`] where two conditions exclude each other,
-    /// [`SelectionError::Malformed`] for a name of blanks alone, which would be part of every name.
+    /// [`GameFilterError::Dates`] and [`GameFilterError::Ratings`] where two conditions exclude each other,
+    /// [`GameFilterError::Malformed`] for a name of blanks alone, which would be part of every name.
     ///
     /// ```
-    /// use polybook::pgn::Selection;
-    /// let mut selection = Selection { min_elo: Some(2000), ..Selection::default() };
-    /// assert!(selection.check().is_ok());
-    /// selection.max_elo = Some(1800);
-    /// assert!(selection.check().is_err());
+    /// use polybook::pgn::GameFilter;
+    /// let mut game_filter = GameFilter { min_elo: Some(2000), ..GameFilter::default() };
+    /// assert!(game_filter.check().is_ok());
+    /// game_filter.max_elo = Some(1800);
+    /// assert!(game_filter.check().is_err());
     /// ```
-    pub fn check(&self) -> Result<(), SelectionError> {
+    pub fn check(&self) -> Result<(), GameFilterError> {
         if let (Some(since), Some(until)) = (self.since, self.until)
             && until.is_before(since)
         {
-            return Err(SelectionError::Dates { since, until });
+            return Err(GameFilterError::Dates { since, until });
         }
         if let (Some(min), Some(max)) = (self.min_elo, self.max_elo)
             && max < min
         {
-            return Err(SelectionError::Ratings { min, max });
+            return Err(GameFilterError::Ratings { min, max });
         }
         let mut names = [&self.players, &self.white, &self.black]
             .into_iter()
             .flatten();
         match names.find(|name| folded(name).is_empty()) {
-            Some(name) => Err(SelectionError::Malformed {
+            Some(name) => Err(GameFilterError::Malformed {
                 text: name.clone(),
                 what: "a name: write at least one letter of it",
             }),
@@ -296,41 +296,41 @@ mod tests {
     use super::*;
     use crate::pgn::GameReader;
 
-    fn admits(selection: &Selection, tags: &str) -> bool {
+    fn admits(game_filter: &GameFilter, tags: &str) -> bool {
         let text = format!("{tags} *");
         let mut games = GameReader::new(text.as_bytes());
         assert!(games.next_game());
-        selection.admits(games.tags())
+        game_filter.admits(games.tags())
     }
 
     #[test]
     fn ratings() {
-        let mut selection = Selection {
+        let mut game_filter = GameFilter {
             min_elo: Some(2000),
             max_elo: Some(2500),
-            ..Selection::default()
+            ..GameFilter::default()
         };
         let both =
             |white: &str, black: &str| format!("[WhiteElo \"{white}\"][BlackElo \"{black}\"]");
-        assert!(admits(&selection, &both("2000", "2500")));
-        assert!(!admits(&selection, &both("1999", "2500")));
-        assert!(!admits(&selection, &both("2000", "2501")));
+        assert!(admits(&game_filter, &both("2000", "2500")));
+        assert!(!admits(&game_filter, &both("1999", "2500")));
+        assert!(!admits(&game_filter, &both("2000", "2501")));
         for unknown in ["", "?", "-", "0", "4001", "27000", "99999999999"] {
-            assert!(admits(&selection, &both("2100", unknown)));
-            assert!(!admits(&selection, &both("1000", unknown)));
+            assert!(admits(&game_filter, &both("2100", unknown)));
+            assert!(!admits(&game_filter, &both("1000", unknown)));
         }
-        assert!(admits(&selection, ""));
-        selection.require_elo = true;
-        assert!(!admits(&selection, &both("2100", "?")));
-        assert!(!admits(&selection, ""));
+        assert!(admits(&game_filter, ""));
+        game_filter.require_elo = true;
+        assert!(!admits(&game_filter, &both("2100", "?")));
+        assert!(!admits(&game_filter, ""));
     }
 
     #[test]
     fn dates() {
-        let between = |since: &str, until: &str| Selection {
+        let between = |since: &str, until: &str| GameFilter {
             since: Some(since.parse().unwrap()),
             until: Some(until.parse().unwrap()),
-            ..Selection::default()
+            ..GameFilter::default()
         };
         let of = |date: &str| format!("[Date \"{date}\"]");
         let year = between("1990", "1990");
@@ -386,12 +386,12 @@ mod tests {
             ("2024", "2023.12", false),
             ("2024.06.02", "2024.06.01", false),
         ] {
-            let selection = Selection {
+            let game_filter = GameFilter {
                 since: Some(since.parse().unwrap()),
                 until: Some(until.parse().unwrap()),
-                ..Selection::default()
+                ..GameFilter::default()
             };
-            assert_eq!(selection.check().is_ok(), possible, "{since} {until}");
+            assert_eq!(game_filter.check().is_ok(), possible, "{since} {until}");
         }
     }
 
@@ -399,30 +399,30 @@ mod tests {
     fn a_name_has_a_letter() {
         for (name, possible) in [("", false), (" \u{a0}\t", false), (" a", true)] {
             let of = |name: &str| vec!["Tal".to_owned(), name.to_owned()];
-            for selection in [
-                Selection {
+            for game_filter in [
+                GameFilter {
                     players: of(name),
-                    ..Selection::default()
+                    ..GameFilter::default()
                 },
-                Selection {
+                GameFilter {
                     white: of(name),
-                    ..Selection::default()
+                    ..GameFilter::default()
                 },
-                Selection {
+                GameFilter {
                     black: of(name),
-                    ..Selection::default()
+                    ..GameFilter::default()
                 },
             ] {
-                assert_eq!(selection.check().is_ok(), possible, "{name:?}");
+                assert_eq!(game_filter.check().is_ok(), possible, "{name:?}");
             }
         }
     }
 
     #[test]
     fn names_in_latin_1_and_over_lines() {
-        let player = |name: &str| Selection {
+        let player = |name: &str| GameFilter {
             players: vec![name.to_owned()],
-            ..Selection::default()
+            ..GameFilter::default()
         };
         let mut games = GameReader::new(b"[White \"M\xdcLLER,\r\nHans\"] *");
         assert!(games.next_game());
@@ -434,26 +434,26 @@ mod tests {
     #[test]
     fn names_openings_and_time_controls() {
         let tags = "[White \"Tal, M\"][Black \"Müller\"][ECO \"B87\"][TimeControl \"180+2\"]";
-        let player = |name: &str| Selection {
+        let player = |name: &str| GameFilter {
             players: vec![name.to_owned()],
-            ..Selection::default()
+            ..GameFilter::default()
         };
         assert!(admits(&player("tal"), tags) && admits(&player("MÜLLER"), tags));
         assert!(!admits(&player("Botvinnik"), tags) && !admits(&player("tal"), ""));
-        let white = Selection {
+        let white = GameFilter {
             white: vec!["müll".to_owned()],
-            ..Selection::default()
+            ..GameFilter::default()
         };
         assert!(!admits(&white, tags));
         for (range, expected) in [("B20-B99", true), ("B", true), ("b8", true), ("C-E", false)] {
-            let selection = Selection {
+            let game_filter = GameFilter {
                 eco: vec![range.parse().unwrap()],
-                ..Selection::default()
+                ..GameFilter::default()
             };
-            assert_eq!(admits(&selection, tags), expected, "{range}");
-            assert_eq!(admits(&selection, "[ECO \" B87 \"]"), expected, "{range}");
+            assert_eq!(admits(&game_filter, tags), expected, "{range}");
+            assert_eq!(admits(&game_filter, "[ECO \" B87 \"]"), expected, "{range}");
             for none in ["", "[ECO \"B8\"]", "[ECO \"B8x\"]"] {
-                assert!(!admits(&selection, none), "{none}");
+                assert!(!admits(&game_filter, none), "{none}");
             }
         }
         for (range, expected) in [
@@ -462,11 +462,11 @@ mod tests {
             ("-259", false),
             ("600-", false),
         ] {
-            let selection = Selection {
+            let game_filter = GameFilter {
                 time_control: Some(range.parse().unwrap()),
-                ..Selection::default()
+                ..GameFilter::default()
             };
-            assert_eq!(admits(&selection, tags), expected, "{range}");
+            assert_eq!(admits(&game_filter, tags), expected, "{range}");
             for unknown in [
                 "-",
                 "G/60",
@@ -479,7 +479,7 @@ mod tests {
                 "+5",
             ] {
                 assert!(
-                    !admits(&selection, &format!("[TimeControl \"{unknown}\"]")),
+                    !admits(&game_filter, &format!("[TimeControl \"{unknown}\"]")),
                     "{unknown}"
                 );
             }
@@ -498,9 +498,9 @@ mod tests {
         ] {
             assert_eq!(estimated_seconds(tag.as_bytes()), Some(seconds), "{tag}");
         }
-        let two = Selection {
+        let two = GameFilter {
             eco: vec!["A".parse().unwrap(), "B8".parse().unwrap()],
-            ..Selection::default()
+            ..GameFilter::default()
         };
         assert!(admits(&two, tags));
         for wrong in ["", "F00", "B99-B20", "B2x"] {
@@ -514,10 +514,10 @@ mod tests {
     #[test]
     fn one_of_several_names_is_enough_and_may_have_to_be_whole() {
         let tags = "[White \"Tal, M\"][Black \"Karpov\"]";
-        let names = |names: &[&str], exact| Selection {
+        let names = |names: &[&str], exact| GameFilter {
             players: names.iter().map(|name| (*name).to_owned()).collect(),
             exact,
-            ..Selection::default()
+            ..GameFilter::default()
         };
         assert!(admits(&names(&["Fischer", "tal"], false), tags));
         assert!(!admits(&names(&["Fischer", "tal"], true), tags));
@@ -530,11 +530,11 @@ mod tests {
         let tags = "[Event \"Rated Blitz game\"][Termination \"Time forfeit\"]";
         let texts = |tags: &[&str], not_tags: &[&str]| {
             let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-            Selection {
+            GameFilter {
                 tags: parsed(tags),
                 not_tags: parsed(not_tags),
                 rated: true,
-                ..Selection::default()
+                ..GameFilter::default()
             }
         };
         assert!(admits(&texts(&["Event=blitz", "Event=game"], &[]), tags));
