@@ -47,13 +47,10 @@ impl PositionEntries {
     }
 }
 
-/// The records of a book, the null ones aside, each after its key and the number of the book.
-type NumberedRecords<'a> = Box<dyn Iterator<Item = Result<(u64, usize, Entry)>> + 'a>;
-
 /// The positions of books whose records are read once from start to end. A move that several records of a
 /// position have gets the sum of their weights, and `learn` of the first.
 pub(super) struct Positions<'a> {
-    records: Peekable<Merge<NumberedRecords<'a>, (u64, usize, Entry)>>,
+    records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
     meter: &'a Meter,
     joined: Joined,
@@ -99,7 +96,7 @@ impl<'a> Positions<'a> {
                 let is_null = |record: &Result<(u64, usize, Entry)>| {
                     record.as_ref().is_ok_and(|(key, ..)| *key == 0)
                 };
-                Box::new(numbered.skip_while(is_null)) as NumberedRecords<'a>
+                numbered.skip_while(is_null)
             });
         Positions {
             records: Merge::new(numbered).peekable(),

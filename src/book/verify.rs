@@ -18,7 +18,7 @@ use crate::{
     checksum::Checksum,
     error::{At, Result},
     position::{BookMove, Variant},
-    sort::Sorter,
+    sort::TextSorter,
     tally::Memory,
 };
 
@@ -179,13 +179,13 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
 pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     let mut file = begin_book(out)?;
     let book = FaultyBook::open(path.as_ref())?;
-    let mut sorter = Sorter::new(memory);
+    let mut sorter: TextSorter = TextSorter::new(memory.clone(), None);
     let mut sum = Checksum::default();
     for record in book.records() {
         let (_, entry) = record?;
         sum.add(&entry.to_bytes());
         if entry.key != 0 && (book.is_move)(entry.mv) {
-            sorter.push(heaviest_first(entry))?;
+            sorter.push(&heaviest_first(entry).to_be_bytes())?;
         }
     }
     let text = book.null.text().ok();
@@ -196,16 +196,15 @@ pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     });
     let mut writer = BookFile::begin(&mut file, text, &memory.temp_dir)?;
     let mut position: Vec<Entry> = Vec::new();
-    sorter.for_each(|record| {
-        let entry = from_heaviest_first(record);
+    for record in sorter.sorted() {
+        let entry = from_heaviest_first(number(&record?));
         if position.first().is_some_and(|first| first.key != entry.key) {
             write_position(&mut position, &mut writer).at(out, "write")?;
         }
         if position.last().is_none_or(|last| last.mv != entry.mv) {
             position.push(entry);
         }
-        Ok(())
-    })?;
+    }
     write_position(&mut position, &mut writer).at(out, "write")?;
     writer.finish()?;
     file.commit()
@@ -376,21 +375,27 @@ impl MoveSet {
 
 /// The records that repeat a move of their position, anywhere in the book.
 fn repeated_anywhere(book: &FaultyBook<'_>, memory: &Memory) -> Result<FaultCount> {
-    let mut sorter = Sorter::new(memory);
+    let mut sorter: TextSorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {
         let (index, Entry { key, mv, .. }) = record?;
-        sorter.push(u128::from(key) << 64 | u128::from(mv.0) << 48 | u128::from(index))?;
+        let number = u128::from(key) << 64 | u128::from(mv.0) << 48 | u128::from(index);
+        sorter.push(&number.to_be_bytes())?;
     }
     let mut repeated = FaultCount::default();
     let mut last = None;
-    sorter.for_each(|record| {
+    for record in sorter.sorted() {
+        let record = number(&record?);
         let key_and_move = record >> 48;
         if last.replace(key_and_move) == Some(key_and_move) {
             repeated.note(record as u64 & INDEX);
         }
-        Ok(())
-    })?;
+    }
     Ok(repeated)
+}
+
+/// The number that a sorted text is.
+fn number(text: &[u8]) -> u128 {
+    u128::from_be_bytes(*text.first_chunk().expect("all texts are numbers"))
 }
 
 /// The bits of a record's number, which follow its key and move: enough for 4 petabytes.

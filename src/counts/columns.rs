@@ -7,7 +7,7 @@ use parquet::{
     schema::types::{ColumnDescriptor, SchemaDescriptor},
 };
 
-use super::{error::CountsError, file::Pages};
+use super::{error::CountsError, file::ParquetFile};
 
 /// The place of a column among those of a file.
 #[derive(Copy, Clone, Debug)]
@@ -80,11 +80,11 @@ impl Column {
     }
 
     /// Opens the column of a row group.
-    pub(super) fn open(&self, pages: &Pages<'_>) -> Result<Values, CountsError> {
+    pub(super) fn open(&self, file: &ParquetFile, group: usize) -> Result<Values, CountsError> {
         Ok(Values {
             column: self.name,
-            reader: pages.column(self.place)?,
-            is_unsigned: self.is_unsigned(pages.schema()),
+            reader: file.column(group, self.place)?,
+            is_unsigned: self.is_unsigned(file.schema()),
             narrow: Vec::new(),
             levels: Vec::new(),
         })

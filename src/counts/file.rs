@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use parquet::{
     column::reader::{ColumnReader, get_column_reader},
     errors::ParquetError,
@@ -28,9 +28,6 @@ const MOST_OF_PAGE: u64 = 4 << 20;
 /// The most bytes of a file's metadata. Those of a million rows of polybook's take some 10 KiB.
 const MOST_OF_METADATA: u64 = 16 << 20;
 
-/// The most bytes of a row group that is read at once.
-const MOST_AT_ONCE: u64 = 1 << 20;
-
 /// The bytes after the metadata: their length and four letters.
 const FOOTER: u64 = 8;
 
@@ -48,8 +45,6 @@ pub(super) struct ParquetFile {
     file: Arc<File>,
     size: u64,
     metadata: ParquetMetaData,
-    /// The row group that was read at once last. Its memory is used again.
-    held: Bytes,
 }
 
 impl ParquetFile {
@@ -72,7 +67,6 @@ impl ParquetFile {
             file: Arc::new(file),
             size,
             metadata,
-            held: Bytes::new(),
         })
     }
 
@@ -90,63 +84,17 @@ impl ParquetFile {
             .map_err(|_| CountsError::Damaged("a row group of negative length".to_owned()))
     }
 
-    /// The pages of a row group. A small one is read at once.
-    pub(super) fn pages(&mut self, group: usize) -> Result<Pages<'_>, CountsError> {
-        let columns = self.groups()[group].columns();
-        let ranges = || columns.iter().map(|column| column.byte_range());
-        let start = ranges().map(|(start, _)| start).min().unwrap_or(0);
-        let end = ranges().map(|(start, length)| start.saturating_add(length));
-        let length = end.max().unwrap_or(0).min(self.size).saturating_sub(start);
-        let held = std::mem::take(&mut self.held);
-        if length <= MOST_AT_ONCE {
-            let mut held = held.try_into_mut().unwrap_or_else(|_| BytesMut::new());
-            held.resize(length as usize, 0);
-            read_exact_at(&self.file, &mut held, start)?;
-            self.held = held.freeze();
-        }
+    /// Starts to read the values of a column of a row group.
+    pub(super) fn column(&self, group: usize, place: usize) -> Result<ColumnReader, CountsError> {
         let bytes = PageBytes {
             file: Arc::clone(&self.file),
             size: self.size,
-            held: self.held.clone(),
-            held_from: start,
         };
-        Ok(Pages {
-            file: self,
-            group,
-            bytes: Arc::new(bytes),
-        })
-    }
-}
-
-/// The pages of a row group.
-pub(super) struct Pages<'a> {
-    file: &'a ParquetFile,
-    group: usize,
-    bytes: Arc<PageBytes>,
-}
-
-impl Pages<'_> {
-    pub(super) fn schema(&self) -> &SchemaDescriptor {
-        self.file.schema()
-    }
-
-    /// The bytes of the file that were read at once, and where they are in it.
-    pub(super) fn read_at_once(&self) -> (u64, &[u8]) {
-        (self.bytes.held_from, &self.bytes.held)
-    }
-
-    /// Starts to read the values of a column.
-    pub(super) fn column(&self, place: usize) -> Result<ColumnReader, CountsError> {
-        let rows = self.file.rows(self.group)?;
-        let bytes = Arc::clone(&self.bytes);
-        let pages = {
-            let column = self.file.groups()[self.group].column(place);
-            SerializedPageReader::new(bytes, column, rows, None)?
-        };
-        Ok(get_column_reader(
-            self.schema().column(place),
-            Box::new(pages),
-        ))
+        let column = self.groups()[group].column(place);
+        let rows = self.rows(group)?;
+        let pages = SerializedPageReader::new(Arc::new(bytes), column, rows, None)?;
+        let column = self.schema().column(place);
+        Ok(get_column_reader(column, Box::new(pages)))
     }
 }
 
@@ -155,18 +103,10 @@ impl Pages<'_> {
 struct PageBytes {
     file: Arc<File>,
     size: u64,
-    /// The bytes of the file that were read already, and where they are in it.
-    held: Bytes,
-    held_from: u64,
 }
 
 impl PageBytes {
     fn read(&self, start: u64, length: usize) -> io::Result<Bytes> {
-        if let Some(from) = start.checked_sub(self.held_from)
-            && from + length as u64 <= self.held.len() as u64
-        {
-            return Ok(self.held.slice(from as usize..from as usize + length));
-        }
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, &mut bytes, start)?;
         Ok(Bytes::from(bytes))

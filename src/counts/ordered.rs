@@ -11,12 +11,13 @@ use std::{
 
 use parquet::file::{metadata::RowGroupMetaData, statistics::Statistics};
 
+use rayon::prelude::*;
+
 use super::{
     error::CountsError,
     file::{ParquetFile, caught},
     read::{CountsDirectory, Part},
-    rows::{BATCH, GroupReader, MOST_GAMES, PartColumns, Rows},
-    summed::RangeSums,
+    rows::{GroupReader, MOST_GAMES, PartColumns, Rows},
 };
 use crate::{error::Result, sort::SHARDS, tally::CountBatch};
 
@@ -32,8 +33,6 @@ pub(crate) struct OrderedParts(Vec<OrderedPart>);
 struct OrderedPart {
     part: Part,
     groups: Vec<Group>,
-    /// The checksums of the ranges that all threads have read of it.
-    sums: RangeSums,
     /// How much they have read.
     rows_read: AtomicU64,
     games_read: AtomicU64,
@@ -90,7 +89,6 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart {
             part: part.clone(),
             groups,
-            sums: RangeSums::default(),
             rows_read: AtomicU64::new(0),
             games_read: AtomicU64::new(0),
         }))
@@ -162,26 +160,23 @@ impl OrderedParts {
         }
     }
 
-    /// Makes sure that every part has the checksum that the sidecar lists.
-    ///
-    /// Checksums are computed while parts are read, so an altered part may first show as some other error, such as rows
-    /// that are out of order. After an error, call this to find out whether an altered part is the cause.
+    /// Makes sure that every part has the checksum that the sidecar lists. Works on all threads of the rayon pool that it
+    /// is called in.
     ///
     /// # Errors
     ///
     /// A part that was altered or cannot be read.
     pub(crate) fn check_bytes(&self) -> Result<()> {
-        let check = |part: &OrderedPart| part.part.check_bytes(&part.sums);
-        self.0.iter().try_for_each(check)
+        let parts = self.0.par_iter();
+        parts.map(|part| part.part.check_bytes()).collect()
     }
 
     /// Makes sure that every row of every part was read, and returns the sum of their games.
     ///
     /// # Errors
     ///
-    /// A part that was altered, or has other rows than it or the sidecar states.
+    /// A part that has other rows than it or the sidecar states.
     pub(crate) fn check_read(&self) -> Result<u64> {
-        self.check_bytes()?;
         let mut sum = 0;
         for part in &self.0 {
             let (rows, games) = (
@@ -217,9 +212,6 @@ struct OpenGroup<'a> {
     part: &'a OrderedPart,
     file: ParquetFile,
     reader: GroupReader,
-    /// The next row, counted from the beginning of the part.
-    row: u64,
-    left: usize,
 }
 
 /// The progress of reading a part.
@@ -235,11 +227,10 @@ impl<'a> OrderedRows<'a> {
     ///
     /// # Errors
     ///
-    /// A part that cannot be read, does not hold what it should, or is not in order. [`OrderedParts::check_bytes`] finds
-    /// altered bytes.
+    /// A part that cannot be read, does not hold what it should, or is not in order.
     pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
         loop {
-            if self.open.as_ref().is_none_or(|open| open.left == 0) && !self.open_next()? {
+            if self.open.as_ref().is_none_or(|open| open.reader.left == 0) && !self.open_next()? {
                 return Ok(None);
             }
             let part = self.open.as_ref().expect("a row group is open").part;
@@ -259,27 +250,15 @@ impl<'a> OrderedRows<'a> {
         let Some((part, number, row)) = self.groups.pop_front() else {
             return Ok(false);
         };
-        let mut file = match self.open.take() {
+        let file = match self.open.take() {
             Some(open) if std::ptr::eq(open.part, part) => open.file,
             _ => part.part.open()?,
         };
-        let begin = || {
-            let columns = PartColumns::find(file.schema())?;
-            let left = file.rows(number)?;
-            let pages = file.pages(number)?;
-            if part.part.has_checksum() {
-                let (start, bytes) = pages.read_at_once();
-                part.sums.add(start, bytes);
-            }
-            Ok((GroupReader::open(&columns, &pages)?, left))
-        };
-        let (reader, left) = part.part.named(caught(begin))?;
+        let reader = caught(|| GroupReader::open(&file, number, row));
         self.open = Some(OpenGroup {
+            reader: part.part.named(reader)?,
             part,
             file,
-            reader,
-            row,
-            left,
         });
         Ok(true)
     }
@@ -287,22 +266,21 @@ impl<'a> OrderedRows<'a> {
     /// Reads rows of the open row group, and appends those of the range; returns how many, and their games.
     fn read(&mut self, batch: &mut CountBatch) -> Result<(u64, u64), CountsError> {
         let open = self.open.as_mut().expect("a row group is open");
-        let read = open.left.min(BATCH);
-        open.reader.read(read, open.row, &mut self.rows)?;
-        let Rows { keys, moves, .. } = &self.rows;
-        for (row, kind) in (open.row..).zip(keys.iter().copied().zip(moves.iter().copied())) {
+        open.reader.read(&mut self.rows)?;
+        let Rows {
+            first, keys, moves, ..
+        } = &self.rows;
+        for (row, kind) in (*first..).zip(keys.iter().copied().zip(moves.iter().copied())) {
             if self.last.replace(kind) > Some(kind) {
                 return Err(CountsError::Order(row));
             }
         }
-        open.row += read as u64;
-        open.left -= read;
         let start = keys.partition_point(|key| key < self.keys.start());
         let end = keys.partition_point(|key| key <= self.keys.end());
-        if end < read {
+        if end < keys.len() {
             // The rest is for other ranges.
             self.groups.clear();
-            open.left = 0;
+            open.reader.left = 0;
         }
         let games = self.rows.push_to(start..end, batch)?;
         let rows = (end - start) as u64;

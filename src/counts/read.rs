@@ -10,9 +10,9 @@ use super::{
     error::CountsError,
     file::{ParquetFile, caught},
     layout::{ENDING, Row, STARTS},
-    rows::{BATCH, GroupReader, MOST_GAMES, PartColumns, Rows},
+    rows::{GroupReader, MOST_GAMES, PartColumns, Rows},
     starts::{Start, read_starts},
-    summed::RangeSums,
+    summed::crc32_of,
 };
 use crate::{
     error::{At, Error, Result},
@@ -200,17 +200,13 @@ impl Part {
         // A panic of the crate `parquet` is a damaged file, and one of `f` is not.
         let mut f = |rows: &[Row]| task::caught(|| f(rows));
         self.read_file(|file| {
-            let columns = PartColumns::find(file.schema())?;
             let (mut rows, mut batch) = (Rows::default(), Vec::new());
             let (mut read, mut games) = (0, 0);
             for group in 0..file.groups().len() {
-                let mut left = file.rows(group)?;
-                let mut group = GroupReader::open(&columns, &file.pages(group)?)?;
-                while left > 0 {
-                    let some = left.min(BATCH);
-                    group.read(some, read, &mut rows)?;
+                let mut group = GroupReader::open(file, group, read)?;
+                while group.read(&mut rows)? {
                     batch.clear();
-                    for at in 0..some {
+                    for at in 0..rows.keys.len() {
                         let row = rows.row(at)?;
                         games += row.stats.games();
                         if games > MOST_GAMES {
@@ -221,8 +217,7 @@ impl Part {
                     if let Err(err) = f(&batch) {
                         return Ok(Err(err));
                     }
-                    read += some as u64;
-                    left -= some;
+                    read += batch.len() as u64;
                 }
             }
             Ok(Ok((read, games)))
@@ -242,11 +237,11 @@ impl Part {
     /// Reads the file with `read`, which returns its rows and games, and compares them with the sidecar.
     fn read_file(
         &self,
-        read: impl FnOnce(&mut ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
+        read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
     ) -> Result<u64> {
-        let mut file = self.open()?;
-        self.check_bytes(&RangeSums::default())?;
-        let (rows, games) = self.named(caught(|| read(&mut file)))??;
+        let file = self.open()?;
+        self.check_bytes()?;
+        let (rows, games) = self.named(caught(|| read(&file)))??;
         self.check(rows, games)?;
         Ok(games)
     }
@@ -257,19 +252,13 @@ impl Part {
         self.named(caught(|| ParquetFile::open(file)))
     }
 
-    /// Whether the sidecar has a checksum.
-    pub(super) fn has_checksum(&self) -> bool {
-        let listed = self.listed.as_ref();
-        listed.is_some_and(|listed| listed.crc32.is_some())
-    }
-
-    /// Compares the bytes with the checksum in the sidecar. Those that were `read` already are not read again.
-    pub(super) fn check_bytes(&self, read: &RangeSums) -> Result<()> {
+    /// Compares the bytes with the checksum in the sidecar.
+    pub(super) fn check_bytes(&self) -> Result<()> {
         let Some(expected) = self.listed.as_ref().and_then(|listed| listed.crc32) else {
             return Ok(());
         };
-        let file = File::open(&self.path).at(&self.path, "open")?;
-        if read.crc32_of(&file).at(&self.path, "read")? == expected {
+        let mut file = File::open(&self.path).at(&self.path, "open")?;
+        if crc32_of(&mut file).at(&self.path, "read")? == expected {
             return Ok(());
         }
         self.named(Err(CountsError::Altered))

@@ -8,7 +8,7 @@ use shakmaty::Color;
 use super::{
     columns::{Column, Holds, Values},
     error::CountsError,
-    file::Pages,
+    file::ParquetFile,
     layout::{BLACK, DRAWS, IDENTITY, KEY, LOSSES, MOVE, Row, WINS},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How many rows are read at once.
-pub(super) const BATCH: usize = 1 << 11;
+const BATCH: usize = 1 << 11;
 
 /// The numbers of games stay below this, so that sums of them do not overflow.
 pub(super) const MOST_GAMES: u64 = i64::MAX as u64;
@@ -59,13 +59,16 @@ pub(super) struct GroupReader {
     black: Values,
     games: [Values; 3],
     identity: Option<Values>,
+    /// The next row, counted from the beginning of the part, and how many are left.
+    row: u64,
+    pub left: usize,
 }
 
 /// Some rows, by column.
 #[derive(Default)]
 pub(super) struct Rows {
     /// The first of them, counted from the beginning of the part.
-    first: u64,
+    pub first: u64,
     pub keys: Vec<i64>,
     pub moves: Vec<i64>,
     blacks: Vec<bool>,
@@ -75,27 +78,32 @@ pub(super) struct Rows {
 }
 
 impl GroupReader {
+    /// Opens a row group that begins with `row` of the part.
     pub(super) fn open(
-        columns: &PartColumns,
-        pages: &Pages<'_>,
+        file: &ParquetFile,
+        group: usize,
+        row: u64,
     ) -> Result<GroupReader, CountsError> {
+        let columns = PartColumns::find(file.schema())?;
+        let open = |column: Column| column.open(file, group);
         let [wins, draws, losses] = columns.games;
         Ok(GroupReader {
-            key: columns.key.open(pages)?,
-            mv: columns.mv.open(pages)?,
-            black: columns.black.open(pages)?,
-            games: [wins.open(pages)?, draws.open(pages)?, losses.open(pages)?],
-            identity: columns.identity.map(|c| c.open(pages)).transpose()?,
+            key: open(columns.key)?,
+            mv: open(columns.mv)?,
+            black: open(columns.black)?,
+            games: [open(wins)?, open(draws)?, open(losses)?],
+            identity: columns.identity.map(open).transpose()?,
+            row,
+            left: file.rows(group)?,
         })
     }
 
-    /// Replaces `out` with the next `rows`. The first is row `first` of the part.
-    pub(super) fn read(
-        &mut self,
-        rows: usize,
-        first: u64,
-        out: &mut Rows,
-    ) -> Result<(), CountsError> {
+    /// Replaces `out` with the next rows, some thousand of them; `false` at the end.
+    pub(super) fn read(&mut self, out: &mut Rows) -> Result<bool, CountsError> {
+        let (rows, first) = (self.left.min(BATCH), self.row);
+        if rows == 0 {
+            return Ok(false);
+        }
         out.first = first;
         self.key.integers(rows, first, &mut out.keys)?;
         self.mv.integers(rows, first, &mut out.moves)?;
@@ -107,7 +115,9 @@ impl GroupReader {
             Some(values) => values.integers(rows, first, &mut out.identities)?,
             None => out.identities.clear(),
         }
-        Ok(())
+        self.row += rows as u64;
+        self.left -= rows;
+        Ok(true)
     }
 }
 

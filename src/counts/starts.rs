@@ -82,7 +82,7 @@ pub(super) fn write_starts(
 
 /// Hands the starts of a file to `f`, some at a time. Returns how many rows and games they are.
 pub(super) fn read_starts(
-    file: &mut ParquetFile,
+    file: &ParquetFile,
     f: &mut dyn FnMut(Vec<Start>) -> Result<()>,
 ) -> Result<Result<(u64, u64)>, CountsError> {
     let schema = file.schema();
@@ -92,8 +92,7 @@ pub(super) fn read_starts(
     let (mut row, mut sum) = (0, 0u64);
     for group in 0..file.groups().len() {
         let mut left = file.rows(group)?;
-        let pages = file.pages(group)?;
-        let (mut epds, mut games) = (epds.open(&pages)?, games.open(&pages)?);
+        let (mut epds, mut games) = (epds.open(file, group)?, games.open(file, group)?);
         while left > 0 {
             let rows = left.min(BATCH);
             epds.texts(rows, row, &mut texts)?;

@@ -1,15 +1,11 @@
 //! Files and the checksums of their bytes.
 
 use std::{
-    collections::BTreeMap,
     fs::File,
-    io::{self, Write},
-    sync::Mutex,
+    io::{self, Read, Write},
 };
 
 use crc32fast::Hasher;
-
-use crate::{positioned::read_exact_at, task};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 18;
@@ -45,46 +41,16 @@ impl Write for SummedFile {
     }
 }
 
-/// The checksums of those ranges of a file that were read.
-#[derive(Debug, Default)]
-pub(super) struct RangeSums(Mutex<BTreeMap<u64, Hasher>>);
-
-impl RangeSums {
-    /// Sums up bytes that begin at `start`. A range that is there already stays as it was.
-    pub(super) fn add(&self, start: u64, bytes: &[u8]) {
-        if bytes.is_empty() || task::lock(&self.0).contains_key(&start) {
-            return;
+/// The CRC-32 of a file.
+pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
+    let mut sum = Hasher::new();
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(sum.finalize()),
+            read => sum.update(&buffer[..read]),
         }
-        let mut sum = Hasher::new();
-        sum.update(bytes);
-        task::lock(&self.0).entry(start).or_insert(sum);
     }
-
-    /// The CRC-32 of all bytes of the file. Only those are read that were not.
-    pub(super) fn crc32_of(&self, file: &File) -> io::Result<u32> {
-        let mut all = Hasher::new();
-        for (&start, sum) in &*task::lock(&self.0) {
-            // A range that begins in the one before is read again.
-            if start >= all.total_len() {
-                update(&mut all, file, start)?;
-                all.combine(sum);
-            }
-        }
-        update(&mut all, file, file.metadata()?.len())?;
-        Ok(all.finalize())
-    }
-}
-
-/// Sums up the bytes of a file that follow those summed up, to an end.
-fn update(sum: &mut Hasher, file: &File, end: u64) -> io::Result<()> {
-    let mut buffer = Vec::new();
-    while sum.total_len() < end {
-        let left = end - sum.total_len();
-        buffer.resize(left.min(BUFFER as u64) as usize, 0);
-        read_exact_at(file, &mut buffer, sum.total_len())?;
-        sum.update(&buffer);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -99,19 +65,10 @@ mod tests {
         for _ in 0..BUFFER {
             file.write_all(b"123456789").unwrap();
         }
-        let written = File::open(&path).unwrap();
-        let sum = |sums: &RangeSums| sums.crc32_of(&written).unwrap();
-        assert_eq!(sum(&RangeSums::default()), file.crc32());
-
-        // Two ranges, the second in two halves; one in the other; and one that was read with other bytes.
-        let bytes = std::fs::read(&path).unwrap();
-        let sums = RangeSums::default();
-        for range in [4..1000, 5000..5001, 5001..7000, 500..2000, 4..9, 0..0] {
-            sums.add(range.start as u64, &bytes[range]);
-        }
-        assert_eq!(sum(&sums), file.crc32());
-        sums.add(9000, b"other");
-        assert_ne!(sum(&sums), file.crc32());
+        assert_eq!(
+            crc32_of(&mut File::open(&path).unwrap()).unwrap(),
+            file.crc32()
+        );
         let mut check = SummedFile::new(File::create(&path).unwrap());
         check.write_all(b"123456789").unwrap();
         // The check value of the catalogue of CRCs.

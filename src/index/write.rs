@@ -211,7 +211,7 @@ mod tests {
     use crate::{
         index::Index,
         position::BookMove,
-        sort::{Memory, Partition, Shards},
+        sort::{Memory, Shards},
     };
 
     /// An index of postings given as key and id, and of as many games as there are ids.
@@ -228,11 +228,11 @@ mod tests {
             games = games.max(u64::from(id) + 1);
             records.push(Posting::new(key, id, BookMove(7), Some(Color::White)));
             if records.len() == 100_000 {
-                shards.append(&Partition::new(&records)).unwrap();
+                shards.append(&records).unwrap();
                 records.clear();
             }
         }
-        shards.append(&Partition::new(&records)).unwrap();
+        shards.append(&records).unwrap();
         let mut games_ = GameRecords::new(1 << 20, std::env::temp_dir());
         let record = b"A|B";
         for _ in 0..games.min(10) {

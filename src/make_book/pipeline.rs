@@ -253,16 +253,11 @@ impl Run<'_> {
             true => 0,
             false => run.options.move_filter.min_game,
         };
-        let merged = tally.seal_with(&merging.memory, merging.ranges, fewest, open, watch);
-        let merged = merged.map_err(|err| match err {
-            Error::Interrupted | Error::Io { .. } => err,
-            // If some were altered, that is the reason, and no other.
-            err => {
-                let mut counts = inputs.ordered();
-                let checked = counts.try_for_each(|counts| counts.check_bytes());
-                checked.err().unwrap_or(err)
-            }
-        })?;
+        // If some were altered, that is the reason for any other error.
+        inputs
+            .ordered()
+            .try_for_each(|counts| counts.check_bytes())?;
+        let merged = tally.seal_with(&merging.memory, merging.ranges, fewest, open, watch)?;
         for input in &inputs.all {
             if let Some(counts) = input.ordered() {
                 let plies = counts.check_read()?;

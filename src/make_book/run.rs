@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::Result,
     pgn::Batch,
-    sort::{Partition, Shards},
+    sort::Shards,
     tally::{CountRecord, Counts, KeyedIdentity, Tally},
     task::{self, Failure},
 };
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
             self.add_records(&records, &std::mem::take(&mut outcome.identity_records))?;
         }
         if let Some(pairs) = &self.pairs {
-            pairs.append(&Partition::new(&std::mem::take(&mut outcome.pairs)))?;
+            pairs.append(&std::mem::take(&mut outcome.pairs))?;
         }
         self.submit(place, outcome)
     }

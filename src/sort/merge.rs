@@ -1,102 +1,105 @@
 //! Merging and folding sorted sequences.
 
-use std::{
-    cmp::Ordering,
-    collections::{BinaryHeap, binary_heap::PeekMut},
-};
+use std::{cmp::Ordering, collections::VecDeque};
 
 use super::record::{Fold, Record};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Sorted records from anywhere.
 pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
+/// Appends the next items of a sorted sequence. If it appends none, there are no more.
+pub(crate) type Source<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
+
+/// How many items of a sequence are read at once.
+const AT_ONCE: usize = 1 << 8;
+
 /// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
 ///
+/// It reads some items of each sequence, and sorts those that no unread item precedes: the sort of the standard library
+/// finds runs that are in order, and merges them. That takes two thirds of the time of a heap.
+///
 /// After an error the merge is at its end.
-pub(crate) struct Merge<I: Iterator<Item = Result<T>>, T: Ord> {
-    sequences: Vec<I>,
-    /// The next item of each sequence that has one.
-    heads: BinaryHeap<Head<T>>,
-    /// The error that a sequence began with.
-    failed: Option<Error>,
+pub(crate) struct Merge<'a, T> {
+    /// The sequences, and the items of each that were read and are not ready.
+    sources: Vec<(Source<'a, T>, Vec<T>)>,
+    /// The next items, in order.
+    ready: VecDeque<T>,
 }
 
-/// The next item of a sequence. It compares the other way round, because a heap has the greatest on top.
-struct Head<T> {
-    item: T,
-    /// Which sequence it is.
-    which: usize,
-}
-
-impl<T: Ord> Ord for Head<T> {
-    // Pairs of the standard library compare in calls of functions, which took a third of a merge.
-    #[inline(always)]
-    fn cmp(&self, other: &Head<T>) -> Ordering {
-        let items = other.item.cmp(&self.item);
-        items.then_with(|| other.which.cmp(&self.which))
-    }
-}
-
-impl<T: Ord> PartialOrd for Head<T> {
-    #[inline(always)]
-    fn partial_cmp(&self, other: &Head<T>) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T: Ord> PartialEq for Head<T> {
-    fn eq(&self, other: &Head<T>) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<T: Ord> Eq for Head<T> {}
-
-impl<I: Iterator<Item = Result<T>>, T: Ord> Merge<I, T> {
-    /// Merges `sequences`, reading the first item of each at once.
-    pub(crate) fn new(sequences: impl IntoIterator<Item = I>) -> Merge<I, T> {
-        let mut merge = Merge {
-            sequences: sequences.into_iter().collect(),
-            heads: BinaryHeap::new(),
-            failed: None,
-        };
-        for (which, sequence) in merge.sequences.iter_mut().enumerate() {
-            match sequence.next() {
-                Some(Ok(item)) => merge.heads.push(Head { item, which }),
-                Some(Err(err)) => {
-                    merge.failed.get_or_insert(err);
+impl<'a, T: Ord + 'a> Merge<'a, T> {
+    pub(crate) fn new<I: Iterator<Item = Result<T>> + 'a>(
+        sequences: impl IntoIterator<Item = I>,
+    ) -> Merge<'a, T> {
+        let source = |sequence: I| -> Source<'a, T> {
+            let mut sequence = sequence.fuse();
+            Box::new(move |out| {
+                for item in sequence.by_ref().take(AT_ONCE) {
+                    out.push(item?);
                 }
-                None => {}
+                Ok(())
+            })
+        };
+        Merge::of_sources(sequences.into_iter().map(source))
+    }
+
+    pub(super) fn of_sources(sources: impl IntoIterator<Item = Source<'a, T>>) -> Merge<'a, T> {
+        let sources = sources.into_iter();
+        Merge {
+            sources: sources.map(|source| (source, Vec::new())).collect(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The next items, some thousand of them; none at the end.
+    pub(super) fn window(&mut self) -> Result<&[T]> {
+        if let Err(err) = self.read_on() {
+            self.sources.clear();
+            return Err(err);
+        }
+        Ok(self.ready.as_slices().0)
+    }
+
+    fn read_on(&mut self) -> Result<()> {
+        self.ready.clear();
+        for (source, read) in &mut self.sources {
+            if read.is_empty() {
+                source(read)?;
             }
         }
-        merge
+        self.sources.retain(|(_, read)| !read.is_empty());
+        // The sequence whose last item is the smallest may have more before those of the others.
+        let lasts = self.sources.iter().map(|(_, read)| read.last());
+        let Some((first, _)) = lasts.enumerate().min_by(|a, b| a.1.cmp(&b.1)) else {
+            return Ok(());
+        };
+        let last = self.sources[first].1.pop().expect("it has a last item");
+        for (number, (_, read)) in self.sources.iter_mut().enumerate() {
+            let is_ready = |item: &T| match item.cmp(&last) {
+                Ordering::Less => true,
+                Ordering::Equal => number <= first,
+                Ordering::Greater => false,
+            };
+            let end = read.partition_point(is_ready);
+            self.ready.extend(read.drain(..end));
+        }
+        self.ready.push_back(last);
+        self.ready.make_contiguous().sort();
+        Ok(())
     }
 }
 
-impl<I: Iterator<Item = Result<T>>, T: Ord> Iterator for Merge<I, T> {
+impl<'a, T: Ord + 'a> Iterator for Merge<'a, T> {
     type Item = Result<T>;
 
     #[inline]
     fn next(&mut self) -> Option<Result<T>> {
-        if let Some(err) = self.failed.take() {
-            self.heads.clear();
+        if self.ready.is_empty()
+            && let Err(err) = self.window()
+        {
             return Some(Err(err));
         }
-        let mut head = self.heads.peek_mut()?;
-        let which = head.which;
-        match self.sequences[which].next() {
-            Some(Ok(next)) => {
-                let before = std::mem::replace(&mut *head, Head { item: next, which });
-                Some(Ok(before.item))
-            }
-            Some(Err(err)) => {
-                drop(head);
-                self.heads.clear();
-                Some(Err(err))
-            }
-            None => Some(Ok(PeekMut::pop(head).item)),
-        }
+        self.ready.pop_front().map(Ok)
     }
 }
 
@@ -130,6 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::Error;
 
     proptest! {
         #[test]
@@ -143,6 +147,38 @@ mod tests {
             expected.sort_unstable();
             let readers = sequences.iter().map(|sequence| sequence.iter().map(|item| Ok(*item)));
             let found: Vec<u32> = Merge::new(readers).map(Result::unwrap).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn equal_items_come_in_the_order_of_their_sequences(mut sequences in proptest::collection::vec(
+            proptest::collection::vec(0..4u32, 0..900), 0..5,
+        )) {
+            /// Compares by the first number.
+            #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+            struct Numbered(u32, usize, usize);
+
+            impl Ord for Numbered {
+                fn cmp(&self, other: &Numbered) -> Ordering {
+                    self.0.cmp(&other.0)
+                }
+            }
+
+            impl PartialOrd for Numbered {
+                fn partial_cmp(&self, other: &Numbered) -> Option<Ordering> {
+                    Some(self.cmp(other))
+                }
+            }
+
+            sequences.iter_mut().for_each(|sequence| sequence.sort_unstable());
+            let numbered: Vec<Vec<Numbered>> = sequences.iter().enumerate().map(|(which, sequence)| {
+                let items = sequence.iter().enumerate();
+                items.map(|(at, item)| Numbered(*item, which, at)).collect()
+            }).collect();
+            let mut expected = numbered.concat();
+            expected.sort_by_key(|item| (item.0, item.1, item.2));
+            let readers = numbered.iter().map(|sequence| sequence.iter().map(|item| Ok(*item)));
+            let found: Vec<Numbered> = Merge::new(readers).map(Result::unwrap).collect();
             prop_assert_eq!(found, expected);
         }
     }

@@ -8,14 +8,13 @@
 //! | texts of any length, by an [`Order`]; the first of them, or the first of each kind | [`TextSorter`] |
 //! | bytes that are read as they came | [`ByteRun`] |
 //!
-//! All of them write runs to the same kind of file, whose blocks have checksums, and merge them with [`Merge`].
+//! Every run is a [`ByteRun`], whose blocks have checksums, and every merge is [`Merge`].
 //!
 //! Records are spread over [`SHARDS`] shards that are themselves in order: every record of one is
-//! smaller than every record of the next. A shard collects records, three packed in two slots where they
-//! allow it, and is *compacted* when it reaches its quota: the new records are sorted, merged with those that are sorted
-//! already, and folded. If that leaves the shard more than half full, its sorted records go to a temporary file as a
-//! *run*. Sealing merges the runs of each shard with what it has in memory, into memory as far as there is room. One
-//! shard after the other is the whole in order, without a big sort.
+//! smaller than every record of the next. A shard collects records, packed where they allow it, and is *compacted* when
+//! it reaches its quota: the records are sorted and folded. If that leaves the shard more than half full, they go to a
+//! temporary file as a *run*. Sealing merges the runs of each shard with what it has in memory, into memory if the shard
+//! has room for that. One shard after the other is the whole in order, without a big sort.
 //!
 //! Sorting the few thousand records of a shard in the cache and folding neighbors beats a hash map per
 //! shard, which waits for memory at each count; and a sorted run is just what a spill needs.
@@ -24,26 +23,20 @@ mod blocks;
 mod merge;
 mod record;
 mod run;
-mod seal;
 mod sealed;
 mod seen;
-mod shard;
 mod shards;
 mod texts;
-mod unsorted;
 
 use std::path::PathBuf;
 
-#[cfg(test)]
-pub(crate) use self::record::SHORT;
 pub(crate) use self::{
-    merge::Merge,
-    record::{Fold, Once, Record, SHARDS},
+    merge::{Merge, Source},
+    record::{Fold, Once, PACKED, Record, SHARDS},
     run::{ByteReader, ByteRun},
-    seal::{Ordered, merge_ordered},
     sealed::Sealed,
     seen::Seen,
-    shards::{Partition, Shards, Sorter},
+    shards::{Shards, merge_ordered},
     texts::{MOST_SORTERS, Order, Place, TextSorter, merged, sort_places, wait_together},
 };
 

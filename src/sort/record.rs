@@ -1,12 +1,12 @@
 //! The traits of records that the sorter needs.
 
-use std::{fmt::Debug, marker::PhantomData};
+use std::fmt::Debug;
 
 /// How many shards there are.
 pub(crate) const SHARDS: usize = 256;
 
-/// Bits of the short form that the low half of a record may have.
-pub(crate) const SHORT: u32 = 19;
+/// Bytes of a packed record.
+pub(crate) const PACKED: usize = 10;
 
 /// A record of 128 bits. Records compare as their bits do.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
@@ -23,19 +23,17 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// when the record grows.
     fn rank(self) -> u64;
 
-    /// Whether there are short records at all.
-    const HAS_SHORT: bool = false;
-
-    /// The low half of the record in [`SHORT`] bits, if it has a short form.
+    /// The record in fewer bytes, for as long as it waits to be sorted, if it has such a form. They need not say
+    /// its shard.
     #[inline]
-    fn short(self) -> Option<u64> {
+    fn packed(self) -> Option<[u8; PACKED]> {
         None
     }
 
-    /// The record of this high half and this short form of the low one.
+    /// The record of a shard with this packed form.
     #[inline]
-    fn from_short(_high: u64, _short: u64) -> Self {
-        unreachable!("no record has a short form")
+    fn from_packed(_shard: usize, _packed: [u8; PACKED]) -> Self {
+        unreachable!("no record has a packed form")
     }
 
     /// The shard of the record, under [`SHARDS`].
@@ -90,42 +88,20 @@ impl<R: Copy + PartialEq> Fold for Once<R> {
     fn finish(&mut self, _out: &mut impl FnMut(R)) {}
 }
 
-/// A record of any meaning whose high bits are a key.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Plain(pub(super) u128);
+/// A record of any meaning whose high bits are a key, kept once.
+impl Record for u128 {
+    type Fold = Once<u128>;
 
-impl Record for Plain {
-    type Fold = KeepAll<Plain>;
-
-    fn from_bits(bits: u128) -> Plain {
-        Plain(bits)
+    fn from_bits(bits: u128) -> u128 {
+        bits
     }
 
     fn to_bits(self) -> u128 {
-        self.0
+        self
     }
 
     /// Keys are spread evenly.
     fn rank(self) -> u64 {
-        (self.0 >> 64) as u64
+        (self >> u64::BITS) as u64
     }
-}
-
-/// Joins no records, not even equal ones.
-pub(super) struct KeepAll<R>(PhantomData<R>);
-
-impl<R> Default for KeepAll<R> {
-    fn default() -> KeepAll<R> {
-        KeepAll(PhantomData)
-    }
-}
-
-impl<R> Fold for KeepAll<R> {
-    type Record = R;
-
-    fn take(&mut self, record: R, out: &mut impl FnMut(R)) {
-        out(record);
-    }
-
-    fn finish(&mut self, _out: &mut impl FnMut(R)) {}
 }

@@ -1,4 +1,4 @@
-//! Runs: sorted records, and other bytes that are read in order, in temporary files.
+//! Runs: records, texts and other bytes that are written once and read in order, in memory or in temporary files.
 //!
 //! A file has no name once it is open, so it is gone when the program ends, however it ends. Runs are written in blocks
 //! of [`BLOCK`] bytes, the last of them shorter, each with its CRC-32C after it. The checksum depends on the place in the
@@ -10,7 +10,7 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -26,7 +26,6 @@ const RECORD: usize = size_of::<u128>();
 
 /// Bytes that have a checksum.
 pub(super) const BLOCK: usize = 1 << 12;
-
 const CHECKSUM: usize = size_of::<u32>();
 
 /// Bytes that are read or written at once.
@@ -43,22 +42,22 @@ fn checksum(block: &[u8], place: u64) -> [u8; CHECKSUM] {
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file of runs. One run at a time is written.
+/// A temporary file of runs, which is there once something is written. One run at a time is written.
 #[derive(Debug)]
 pub(super) struct RunFile {
-    file: File,
+    file: OnceLock<File>,
     /// Bytes in the file.
     end: AtomicU64,
-    temp_dir: PathBuf,
+    pub(super) temp_dir: PathBuf,
 }
 
 impl RunFile {
-    pub(super) fn create(temp_dir: &Path) -> Result<Arc<RunFile>> {
-        Ok(Arc::new(RunFile {
-            file: tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?,
+    pub(super) fn new(temp_dir: &Path) -> Arc<RunFile> {
+        Arc::new(RunFile {
+            file: OnceLock::new(),
             end: AtomicU64::new(0),
             temp_dir: temp_dir.to_owned(),
-        }))
+        })
     }
 
     /// How many bytes the file has.
@@ -66,13 +65,17 @@ impl RunFile {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Takes the next place in the file for a run of this many bytes.
-    fn reserve(&self, bytes: u64) -> u64 {
-        self.end.fetch_add(with_checksums(bytes), Ordering::Relaxed)
+    fn file(&self) -> Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let made = tempfile::tempfile_in(&self.temp_dir);
+        let made = made.at(&self.temp_dir, "make a temporary file in")?;
+        Ok(self.file.get_or_init(|| made))
     }
 
-    /// Writes some bytes of the run that begins at `start`. Whole blocks of it are `before` them.
-    fn write(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
+    /// Appends bytes of the run that begins at `start`. Whole blocks of it are `before` them.
+    fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut place = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER + BUFFER / BLOCK * CHECKSUM);
         for some in bytes.chunks(BUFFER) {
@@ -82,19 +85,20 @@ impl RunFile {
                 stored.extend_from_slice(block);
                 stored.extend_from_slice(&sum);
             }
-            write_all_at(&self.file, &stored, place)
+            write_all_at(self.file()?, &stored, place)
                 .at(&self.temp_dir, "write a temporary file in")?;
             place += stored.len() as u64;
         }
+        self.end.store(place, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Appends this many bytes of the run that begins at `start`, with whole blocks of it `before` them.
+    /// Appends this many bytes of the run that begins at `start` to `out`, with whole blocks of it `before` them.
     fn read(&self, start: u64, before: u64, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
         let place = start + with_checksums(before);
         let first = out.len();
         out.resize(first + with_checksums(bytes as u64) as usize, 0);
-        read_exact_at(&self.file, &mut out[first..], place)
+        read_exact_at(self.file()?, &mut out[first..], place)
             .at(&self.temp_dir, "read a temporary file in")?;
         let (mut from, mut to) = (first, first);
         while from < out.len() {
@@ -118,27 +122,6 @@ impl RunFile {
             directory for temporary files";
         Error::damaged(&self.temp_dir, problem)
     }
-
-    /// Appends sorted records as a run, while nothing else is appended.
-    pub(super) fn append<R: Record>(
-        self: &Arc<RunFile>,
-        records: impl IntoIterator<Item = R>,
-    ) -> Result<Run> {
-        let mut run = self.start_run();
-        records
-            .into_iter()
-            .try_for_each(|record| run.push(record))?;
-        run.finish()
-    }
-
-    /// Writes a run whose length is not known yet. Nothing else is appended to the file until it is finished.
-    pub(super) fn start_run(self: &Arc<RunFile>) -> ByteRun {
-        ByteRun {
-            file: Some(Arc::clone(self)),
-            start: self.size(),
-            ..ByteRun::new(0, self.temp_dir.clone())
-        }
-    }
 }
 
 /// The length of a text as it is stored before it.
@@ -147,73 +130,15 @@ pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     length.to_le_bytes()
 }
 
-/// Sorted records or texts in a file.
-#[derive(Clone, Debug)]
-pub(super) struct Run {
-    file: Arc<RunFile>,
-    /// Its first byte, and how many it has without the checksums.
-    start: u64,
-    bytes: u64,
-}
-
-impl Run {
-    /// How many records it has, unless it has texts.
-    pub(super) fn len(&self) -> u64 {
-        self.bytes / RECORD as u64
-    }
-
-    /// The file, to which further runs may be appended.
-    pub(super) fn file(&self) -> &Arc<RunFile> {
-        &self.file
-    }
-
-    /// How many bytes it has.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// The texts, if it has texts.
-    pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
-        let mut reader = ByteReader::new(Some(&self.file), self.start, self.bytes, &[]);
-        std::iter::from_fn(move || reader.read_text().transpose())
-    }
-
-    pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
-        let mut reader = ByteReader::new(Some(&self.file), self.start, self.bytes, &[]);
-        std::iter::from_fn(move || {
-            let bits = reader.read_bits().transpose()?;
-            Some(bits.map(R::from_bits))
-        })
-    }
-
-    /// Replaces `out` with some records of a run.
-    pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
-        let (start, end) = (range.start * RECORD, range.end * RECORD);
-        let before = start / BLOCK * BLOCK;
-        let whole = (end.next_multiple_of(BLOCK)).min(self.bytes as usize);
-        let mut bytes = Vec::new();
-        self.file
-            .read(self.start, before as u64, whole - before, &mut bytes)?;
-        let (records, _) = bytes[start - before..end - before].as_chunks();
-        out.clear();
-        out.extend(
-            records
-                .iter()
-                .map(|record| R::from_bits(u128::from_le_bytes(*record))),
-        );
-        Ok(())
-    }
-}
-
 /// A sequence of bytes, written once and read in order. Past the memory it may take, it goes to a temporary file.
 #[derive(Debug)]
 pub(crate) struct ByteRun {
     memory: usize,
-    temp_dir: PathBuf,
-    file: Option<Arc<RunFile>>,
+    file: Arc<RunFile>,
+    is_spilled: bool,
     /// Where it begins in the file.
     start: u64,
-    /// How many bytes are in the file, whole blocks all of them.
+    /// How many bytes are in the file, whole blocks all of them until it is finished.
     filed: u64,
     /// Those after them.
     tail: Vec<u8>,
@@ -221,11 +146,16 @@ pub(crate) struct ByteRun {
 
 impl ByteRun {
     /// Keeps at most `memory` bytes in memory.
-    pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> ByteRun {
+    pub(crate) fn new(memory: usize, temp_dir: impl AsRef<Path>) -> ByteRun {
+        ByteRun::within(memory, &RunFile::new(temp_dir.as_ref()))
+    }
+
+    /// The same in a file that has other runs. Nothing else is appended to the file until this is finished.
+    pub(super) fn within(memory: usize, file: &Arc<RunFile>) -> ByteRun {
         ByteRun {
             memory,
-            temp_dir,
-            file: None,
+            file: Arc::clone(file),
+            is_spilled: false,
             start: 0,
             filed: 0,
             tail: Vec::new(),
@@ -234,12 +164,22 @@ impl ByteRun {
 
     /// The directory of its temporary file.
     pub(crate) fn temp_dir(&self) -> &Path {
-        &self.temp_dir
+        &self.file.temp_dir
+    }
+
+    /// The file, to which further runs may be appended.
+    pub(super) fn file(&self) -> &Arc<RunFile> {
+        &self.file
     }
 
     /// How many bytes there are.
     pub(crate) fn len(&self) -> u64 {
         self.filed + self.tail.len() as u64
+    }
+
+    /// How many records it has, if it has records.
+    pub(super) fn records_len(&self) -> u64 {
+        self.len() / RECORD as u64
     }
 
     /// Appends bytes.
@@ -250,49 +190,42 @@ impl ByteRun {
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.tail.extend_from_slice(bytes);
-        let most = match self.file {
-            Some(_) => BUFFER,
-            None => self.memory,
-        };
+        let most = if self.is_spilled { BUFFER } else { self.memory };
         match self.tail.len() <= most {
             true => Ok(()),
-            false => self.spill(),
+            false => self.spill(BLOCK),
         }
     }
 
-    /// Moves all whole blocks to the file.
+    /// Moves all whole blocks of this many bytes to the file.
     #[cold]
-    fn spill(&mut self) -> Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(RunFile::create(&self.temp_dir)?),
-        };
-        let whole = self.tail.len() / BLOCK * BLOCK;
-        file.reserve(whole as u64);
-        file.write(self.start, self.filed, &self.tail[..whole])?;
+    fn spill(&mut self, block: usize) -> Result<()> {
+        if !self.is_spilled {
+            self.is_spilled = true;
+            self.start = self.file.size();
+        }
+        let whole = self.tail.len() / block * block;
+        self.file
+            .append(self.start, self.filed, &self.tail[..whole])?;
         self.filed += whole as u64;
         self.tail.drain(..whole);
         self.tail.shrink_to(2 * BUFFER);
         Ok(())
     }
 
+    /// Ends the run, so that others may be appended to its file.
+    pub(super) fn finish(mut self) -> Result<ByteRun> {
+        if self.is_spilled {
+            self.spill(1)?;
+        }
+        self.tail.shrink_to_fit();
+        Ok(self)
+    }
+
     /// Appends a record.
     #[inline]
     pub(super) fn push(&mut self, record: impl Record) -> Result<()> {
         self.append(&record.to_bits().to_le_bytes())
-    }
-
-    /// Ends a run that was started in a file.
-    pub(super) fn finish(self) -> Result<Run> {
-        let bytes = self.len();
-        let file = self.file.expect("a run is started in a file");
-        file.reserve(self.tail.len() as u64);
-        file.write(self.start, self.filed, &self.tail)?;
-        Ok(Run {
-            file,
-            start: self.start,
-            bytes,
-        })
     }
 
     /// Appends a text with its length, for [`ByteReader::read_text`].
@@ -308,21 +241,53 @@ impl ByteRun {
     /// Reads from a place on.
     pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
         ByteReader {
+            run: self,
             next: start,
-            ..ByteReader::new(self.file.as_deref(), self.start, self.filed, &self.tail)
+            buffer: Vec::new(),
+            at: 0,
         }
+    }
+
+    /// The texts, if it has texts.
+    pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
+        let mut reader = self.reader(0);
+        std::iter::from_fn(move || reader.read_text().transpose())
+    }
+
+    /// The records, if it has records.
+    pub(super) fn records<R: Record>(&self) -> impl Iterator<Item = Result<R>> + use<'_, R> {
+        let mut reader = self.reader(0);
+        std::iter::from_fn(move || {
+            let bits = reader.read_bits().transpose()?;
+            Some(bits.map(R::from_bits))
+        })
+    }
+
+    /// Replaces `out` with some records of a run that is finished.
+    pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
+        let (start, end) = (range.start * RECORD, range.end * RECORD);
+        let mut read = Vec::new();
+        let bytes = if self.is_spilled {
+            let before = start / BLOCK * BLOCK;
+            let whole = (end.next_multiple_of(BLOCK)).min(self.filed as usize);
+            self.file
+                .read(self.start, before as u64, whole - before, &mut read)?;
+            &read[start - before..end - before]
+        } else {
+            &self.tail[start..end]
+        };
+        let (records, _) = bytes.as_chunks();
+        let records = records.iter().map(|bits| u128::from_le_bytes(*bits));
+        out.clear();
+        out.extend(records.map(R::from_bits));
+        Ok(())
     }
 }
 
-/// Reads bytes in order: those of a file, and those after them.
+/// Reads the bytes of a run in order.
 #[derive(Debug)]
 pub(crate) struct ByteReader<'a> {
-    file: Option<&'a RunFile>,
-    /// Where the bytes begin in the file, and how many of them are there.
-    start: u64,
-    filed: u64,
-    /// Those that are in memory.
-    tail: &'a [u8],
+    run: &'a ByteRun,
     /// The next byte to read into the buffer.
     next: u64,
     buffer: Vec<u8>,
@@ -330,24 +295,7 @@ pub(crate) struct ByteReader<'a> {
     at: usize,
 }
 
-impl<'a> ByteReader<'a> {
-    fn new(file: Option<&'a RunFile>, start: u64, filed: u64, tail: &'a [u8]) -> ByteReader<'a> {
-        ByteReader {
-            file,
-            start,
-            filed,
-            tail,
-            next: 0,
-            buffer: Vec::new(),
-            at: 0,
-        }
-    }
-
-    /// How many bytes are not in the buffer yet.
-    fn unread(&self) -> u64 {
-        (self.filed + self.tail.len() as u64).saturating_sub(self.next)
-    }
-
+impl ByteReader<'_> {
     /// Fills `out`.
     ///
     /// # Errors
@@ -380,10 +328,10 @@ impl<'a> ByteReader<'a> {
     /// The next record's bits; `None` after the last. Records have equal sizes, so none is in two buffers.
     #[inline]
     fn read_bits(&mut self) -> Result<Option<u128>> {
-        if self.is_at_end() {
-            return Ok(None);
-        }
         if self.at == self.buffer.len() {
+            if self.is_at_end() {
+                return Ok(None);
+            }
             self.fill()?;
         }
         let bits = self.buffer[self.at..].first_chunk();
@@ -391,9 +339,8 @@ impl<'a> ByteReader<'a> {
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
-    #[inline]
     fn is_at_end(&self) -> bool {
-        self.at == self.buffer.len() && self.unread() == 0
+        self.at == self.buffer.len() && self.next >= self.run.len()
     }
 
     /// The next text; `None` after the last.
@@ -417,32 +364,31 @@ impl<'a> ByteReader<'a> {
     fn fill(&mut self) -> Result<()> {
         self.buffer.clear();
         self.at = 0;
-        match self.file {
-            Some(file) if self.next < self.filed => {
-                // Only the first block, or one after skipped bytes, is not read from its beginning.
-                let passed = self.next % BLOCK as u64;
-                let before = self.next - passed;
-                let bytes = (self.filed - before).min(BUFFER as u64);
-                let read = file.read(self.start, before, bytes as usize, &mut self.buffer);
-                if read.is_err() {
-                    // Nothing of a block that is not what was written is read on.
-                    self.buffer.clear();
-                    self.next = self.filed;
-                }
-                read?;
-                self.next = before + bytes;
-                self.at = passed as usize;
+        let run = self.run;
+        if self.next < run.filed {
+            // Only the first block, or one after skipped bytes, is not read from its beginning.
+            let passed = self.next % BLOCK as u64;
+            let before = self.next - passed;
+            let bytes = (run.filed - before).min(BUFFER as u64);
+            let read = run
+                .file
+                .read(run.start, before, bytes as usize, &mut self.buffer);
+            if read.is_err() {
+                // Nothing is read on after a block that is not what was written.
+                self.buffer.clear();
+                self.next = run.len();
             }
-            _ if self.unread() > 0 => {
-                let tail = &self.tail[(self.next - self.filed) as usize..];
-                let some = tail.len().min(BUFFER);
-                self.buffer.extend_from_slice(&tail[..some]);
-                self.next += some as u64;
-            }
-            _ => {
-                let ended = io::Error::from(io::ErrorKind::UnexpectedEof);
-                return Err(ended).at("temporary bytes", "read on in");
-            }
+            read?;
+            self.next = before + bytes;
+            self.at = passed as usize;
+        } else if self.next < run.len() {
+            let tail = &run.tail[(self.next - run.filed) as usize..];
+            let some = tail.len().min(BUFFER);
+            self.buffer.extend_from_slice(&tail[..some]);
+            self.next += some as u64;
+        } else {
+            let ended = io::Error::from(io::ErrorKind::UnexpectedEof);
+            return Err(ended).at("temporary bytes", "read on in");
         }
         Ok(())
     }
@@ -453,24 +399,32 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::record::Plain;
 
     fn change_byte(file: &RunFile, place: u64, change: u8) {
         let mut byte = [0];
-        read_exact_at(&file.file, &mut byte, place).unwrap();
-        write_all_at(&file.file, &[byte[0] ^ change], place).unwrap();
+        let file = file.file().unwrap();
+        read_exact_at(file, &mut byte, place).unwrap();
+        write_all_at(file, &[byte[0] ^ change], place).unwrap();
+    }
+
+    /// A run of records in a file.
+    fn filed(file: &Arc<RunFile>, records: impl Iterator<Item = u128>) -> ByteRun {
+        let mut run = ByteRun::within(0, file);
+        records.for_each(|record| run.push(record).unwrap());
+        run.finish().unwrap()
     }
 
     #[test]
     fn blocks_that_the_disk_lost_or_put_elsewhere_are_an_error() {
-        let file = RunFile::create(&std::env::temp_dir()).unwrap();
-        let run = file.append((0..2000).map(Plain)).unwrap();
+        let file = RunFile::new(&std::env::temp_dir());
+        let run = filed(&file, 0..2000);
         let block = BLOCK + CHECKSUM;
         let mut second = vec![0; block];
-        read_exact_at(&file.file, &mut second, block as u64).unwrap();
+        let file = file.file().unwrap();
+        read_exact_at(file, &mut second, block as u64).unwrap();
         for wrong in [second, vec![0; block]] {
-            write_all_at(&file.file, &wrong, 0).unwrap();
-            let first = run.records::<Plain>().next();
+            write_all_at(file, &wrong, 0).unwrap();
+            let first = run.records::<u128>().next();
             assert!(matches!(first, Some(Err(Error::File { .. }))));
         }
     }
@@ -509,19 +463,25 @@ mod tests {
         }
 
         #[test]
-        fn records_of_a_run_come_back(len in 0..3000usize, cut in (0.0..1.0f64, 0.0..1.0f64)) {
-            let file = RunFile::create(&std::env::temp_dir()).unwrap();
-            let records: Vec<Plain> = (0..len as u128).map(|number| Plain(number << 77 | number)).collect();
-            let appended = file.append(records.iter().copied()).unwrap();
-            let mut writer = file.start_run();
-            records.iter().for_each(|record| writer.push(*record).unwrap());
+        fn records_of_a_run_come_back(
+            len in 0..3000usize,
+            memory in prop_oneof![Just(0), Just(1 << 20)],
+            cut in (0.0..1.0f64, 0.0..1.0f64),
+        ) {
+            let file = RunFile::new(&std::env::temp_dir());
+            let records: Vec<u128> = (0..len as u128).map(|number| number << 77 | number).collect();
             let start = (cut.0 * len as f64) as usize;
             let end = start + (cut.1 * (len - start) as f64) as usize;
-            for run in [appended, writer.finish().unwrap()] {
-                prop_assert_eq!(run.len(), len as u64);
-                let found: Vec<Plain> = run.records().map(Result::unwrap).collect();
+            // The second has its place in the file after the first.
+            for _ in 0..2 {
+                let mut run = ByteRun::within(memory, &file);
+                records.iter().for_each(|record| run.push(*record).unwrap());
+                let run = run.finish().unwrap();
+                prop_assert_eq!(run.is_spilled, memory == 0 && len > 0);
+                prop_assert_eq!(run.records_len(), len as u64);
+                let found: Vec<u128> = run.records().map(Result::unwrap).collect();
                 prop_assert_eq!(&found, &records);
-                let mut some = Vec::<Plain>::new();
+                let mut some = Vec::<u128>::new();
                 run.read(start..end, &mut some).unwrap();
                 prop_assert_eq!(&some[..], &records[start..end]);
             }
@@ -529,17 +489,15 @@ mod tests {
 
         #[test]
         fn a_changed_byte_is_an_error(at in 0.0..1.0f64, change in 1..=255u8) {
-            let file = RunFile::create(&std::env::temp_dir()).unwrap();
-            let numbers = (0..2000u128).map(|number| (number * 0x1234_5678_9abc) << 64);
-            let run = file.append(numbers.map(Plain)).unwrap();
+            let file = RunFile::new(&std::env::temp_dir());
+            let run = filed(&file, (0..2000u128).map(|number| (number * 0x1234_5678_9abc) << 64));
             let mut bytes = ByteRun::new(0, std::env::temp_dir());
             bytes.append(&[7; 20_000]).unwrap();
             let is_changed = |read: Result<()>| matches!(read, Err(Error::File { problem, .. }) if problem.contains("has changed"));
             change_byte(&file, (file.size() as f64 * at) as u64, change);
-            prop_assert!(is_changed(run.records::<Plain>().try_for_each(|record| record.map(drop))));
-            prop_assert!(is_changed(run.read(0..2000, &mut Vec::<Plain>::new())));
-            let byte_file = bytes.file.as_ref().unwrap();
-            change_byte(byte_file, (byte_file.size() as f64 * at) as u64, change);
+            prop_assert!(is_changed(run.records::<u128>().try_for_each(|record| record.map(drop))));
+            prop_assert!(is_changed(run.read(0..2000, &mut Vec::<u128>::new())));
+            change_byte(&bytes.file, (bytes.file.size() as f64 * at) as u64, change);
             prop_assert!(is_changed(bytes.reader(0).read_exact(&mut [0; 20_000])));
         }
 

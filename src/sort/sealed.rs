@@ -1,6 +1,8 @@
 //! Sorted records: one sequence for each shard.
 
-use super::{blocks::Blocks, merge::Records, record::Record, run::Run};
+use std::ops::Range;
+
+use super::{blocks::Blocks, merge::Records, record::Record, run::ByteRun};
 use crate::error::Result;
 
 /// All records, sorted and folded, shard by shard.
@@ -13,13 +15,16 @@ pub(crate) struct Sealed<R> {
 #[derive(Debug)]
 pub(super) enum SealedShard<R> {
     Memory(Blocks<R>),
-    /// A run of a file that neighbouring shards share.
-    File(Run),
+    /// A run of a file that neighboring shards share.
+    File(ByteRun),
 }
 
 impl<R: Record> Sealed<R> {
-    pub(super) fn new(shards: Vec<SealedShard<R>>) -> Sealed<R> {
-        Sealed { shards }
+    /// The records of all shards, in groups of shards.
+    pub(super) fn new(groups: Vec<Vec<SealedShard<R>>>) -> Sealed<R> {
+        Sealed {
+            shards: groups.into_iter().flatten().collect(),
+        }
     }
 
     /// Calls `f` with the records of a shard in ascending order.
@@ -49,29 +54,34 @@ impl<R: Record> Sealed<R> {
     pub(crate) fn shard_len(&self, shard: usize) -> u64 {
         match &self.shards[shard] {
             SealedShard::Memory(records) => records.len() as u64,
-            SealedShard::File(run) => run.len(),
+            SealedShard::File(run) => run.records_len(),
+        }
+    }
+
+    /// The records of a shard that is in memory.
+    fn in_blocks(&self, shard: usize) -> Option<&Blocks<R>> {
+        match &self.shards[shard] {
+            SealedShard::Memory(records) => Some(records),
+            SealedShard::File(_) => None,
         }
     }
 
     /// Whether a shard is in memory.
     pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
-        matches!(self.shards[shard], SealedShard::Memory(_))
+        self.in_blocks(shard).is_some()
     }
 
     /// A record of a shard by its number, if the shard is in memory and has it.
     #[inline]
     pub(crate) fn in_memory(&self, shard: usize, number: usize) -> Option<&R> {
-        match &self.shards[shard] {
-            SealedShard::Memory(records) => records.get(number),
-            SealedShard::File(..) => None,
-        }
+        self.in_blocks(shard)?.get(number)
     }
 
     /// Some records of a shard, read into `buffer` if they are not in one place in memory.
     pub(crate) fn range<'a>(
         &'a self,
         shard: usize,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
         buffer: &'a mut Vec<R>,
     ) -> Result<&'a [R]> {
         match &self.shards[shard] {
@@ -85,17 +95,12 @@ impl<R: Record> Sealed<R> {
 
     /// About how many bytes of memory the records take.
     pub(crate) fn bytes_in_memory(&self) -> u64 {
-        let in_memory = self.shards.iter().map(|shard| match shard {
-            SealedShard::Memory(records) => records.len(),
-            SealedShard::File(_) => 0,
-        });
-        (in_memory.sum::<usize>() * size_of::<R>()) as u64
+        let in_memory = (0..self.shards.len()).filter_map(|shard| self.in_blocks(shard));
+        (in_memory.map(Blocks::len).sum::<usize>() * size_of::<R>()) as u64
     }
 
     /// Whether any shard is in a temporary file.
     pub(crate) fn is_spilled(&self) -> bool {
-        self.shards
-            .iter()
-            .any(|shard| matches!(shard, SealedShard::File(..)))
+        (0..self.shards.len()).any(|shard| !self.is_in_memory(shard))
     }
 }

@@ -5,8 +5,7 @@ use rustc_hash::FxHashSet;
 use super::{
     Memory,
     merge::Merge,
-    record::Plain,
-    run::{BLOCK, Run, RunFile},
+    run::{BLOCK, ByteRun},
 };
 use crate::error::Result;
 
@@ -37,7 +36,7 @@ pub(crate) struct Seen {
 /// A sorted run in a file of its own, which is gone with it.
 #[derive(Debug)]
 struct SeenRun {
-    run: Run,
+    run: ByteRun,
     /// The high bits of every [`STRIDE`]th fingerprint.
     firsts: Vec<u64>,
     /// Those of the last.
@@ -89,11 +88,11 @@ impl Seen {
     }
 
     fn spill(&mut self) -> Result<()> {
-        let mut sorted: Vec<Plain> = self.recent.drain().map(Plain).collect();
+        let mut sorted: Vec<u128> = self.recent.drain().collect();
         sorted.sort_unstable();
         let mut newest = SeenRun::write(&self.memory, sorted.into_iter().map(Ok))?;
         while let Some(last) = self.runs.pop_if(|last| last.run.len() <= newest.run.len()) {
-            let readers = [&last, &newest].map(|run| run.run.records::<Plain>());
+            let readers = [&last, &newest].map(|run| run.run.records::<u128>());
             newest = SeenRun::write(&self.memory, Merge::new(readers))?;
         }
         self.runs.push(newest);
@@ -102,16 +101,16 @@ impl Seen {
 }
 
 impl SeenRun {
-    fn write(memory: &Memory, sorted: impl Iterator<Item = Result<Plain>>) -> Result<SeenRun> {
+    fn write(memory: &Memory, sorted: impl Iterator<Item = Result<u128>>) -> Result<SeenRun> {
         let mut firsts = Vec::new();
         let mut last = 0;
-        let mut writer = RunFile::create(&memory.temp_dir)?.start_run();
+        let mut writer = ByteRun::new(0, &memory.temp_dir);
         for (place, fingerprint) in sorted.enumerate() {
             let fingerprint = fingerprint?;
             if place.is_multiple_of(STRIDE) {
-                firsts.push(high_bits(fingerprint.0));
+                firsts.push(high_bits(fingerprint));
             }
-            last = high_bits(fingerprint.0);
+            last = high_bits(fingerprint);
             writer.push(fingerprint)?;
         }
         Ok(SeenRun {
@@ -131,10 +130,10 @@ impl SeenRun {
         let first = self.firsts.partition_point(|first| *first < high);
         let end = self.firsts.partition_point(|first| *first <= high);
         let start = first.saturating_sub(1) * STRIDE;
-        let end = (end * STRIDE).min(self.run.len() as usize);
-        let mut records: Vec<Plain> = Vec::new();
+        let end = (end * STRIDE).min(self.run.records_len() as usize);
+        let mut records: Vec<u128> = Vec::new();
         self.run.read(start..end, &mut records)?;
-        Ok(records.binary_search(&Plain(fingerprint)).is_ok())
+        Ok(records.binary_search(&fingerprint).is_ok())
     }
 }
 
@@ -191,7 +190,7 @@ mod tests {
         let sizes: Vec<u64> = seen
             .runs
             .iter()
-            .map(|run| run.run.len() / FEWEST as u64)
+            .map(|run| run.run.records_len() / FEWEST as u64)
             .collect();
         assert_eq!(sizes, [16, 8, 4, 2, 1]);
         for number in 0..(FEWEST as u64 * 31) {

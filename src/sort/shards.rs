@@ -1,24 +1,50 @@
-//! Collecting records in shards.
+//! Collecting records in shards, and sealing them: every shard becomes one sorted sequence.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    cell::RefCell,
+    mem,
+    ops::Range,
+    slice,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rayon::prelude::*;
 
 use super::{
     Memory,
-    blocks::Pool,
-    record::{Plain, Record, SHARDS},
-    run::RunFile,
-    seal::{Room, SHARDS_PER_FILE, seal},
-    sealed::Sealed,
-    shard::Shard,
+    blocks::Blocks,
+    merge::{Merge, Records, Source, fold_into},
+    record::{Fold, PACKED, Record, SHARDS},
+    run::{ByteRun, RunFile},
+    sealed::{Sealed, SealedShard},
 };
 use crate::{error::Result, task};
 
 /// The records that a shard may hold however little memory there is.
 const SMALLEST_QUOTA: usize = 64;
 
-/// Records sorted into the order of their shards, ready to be [appended](Shards::append).
-#[derive(Debug)]
-pub(crate) struct Partition<R> {
+/// How many neighboring shards share a temporary file, so that few files are open however much spills.
+const SHARDS_PER_FILE: usize = 8;
+
+/// How many runs are merged at once; more are merged in several rounds.
+const FAN_IN: usize = 64;
+
+/// About how many records a bucket should have: few enough to be sorted in the nearest cache.
+const PER_BUCKET: usize = 4;
+
+/// More buckets than this would fall out of the cache while records are distributed.
+const MOST_BUCKET_BITS: u32 = 11;
+
+thread_local! {
+    /// Where the bits of records are sorted.
+    static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Records sorted into the order of their shards.
+struct Partition<R> {
     records: Vec<R>,
     /// Where the records of each shard begin, and the end.
     starts: Vec<u32>,
@@ -26,7 +52,7 @@ pub(crate) struct Partition<R> {
 
 impl<R: Record> Partition<R> {
     /// Sorts `records` by shard; at most 2^32 of them.
-    pub(crate) fn new(records: &[R]) -> Partition<R> {
+    fn new(records: &[R]) -> Partition<R> {
         let mut starts = vec![0u32; SHARDS + 1];
         for record in records {
             starts[record.shard() + 1] += 1;
@@ -52,96 +78,186 @@ impl<R: Record> Partition<R> {
     }
 }
 
+/// Records in memory, in any order, and where others are.
+#[derive(Debug)]
+struct Shard<R> {
+    /// Records that have a packed form.
+    packed: Blocks<[u8; PACKED]>,
+    records: Blocks<R>,
+    /// The sorted runs that were spilled.
+    runs: Vec<ByteRun>,
+}
+
+impl<R> Default for Shard<R> {
+    fn default() -> Shard<R> {
+        Shard {
+            packed: Blocks::default(),
+            records: Blocks::default(),
+            runs: Vec::new(),
+        }
+    }
+}
+
+impl<R: Record> Shard<R> {
+    /// How many records are in memory.
+    fn len(&self) -> usize {
+        self.packed.len() + self.records.len()
+    }
+
+    fn extend(&mut self, records: &[R]) {
+        for record in records {
+            match record.packed() {
+                Some(packed) => self.packed.push(packed),
+                None => self.records.push(*record),
+            }
+        }
+    }
+
+    /// Takes the records in memory, sorts and folds them; they are the bits in `scratch` then.
+    fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
+        let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
+        let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
+        let len = packed.len() + records.len();
+        let bits = sort_into(scratch, len, unpacked.chain(records.iter()));
+        let mut fold = R::Fold::default();
+        let mut kept = 0;
+        for at in 0..bits.len() {
+            fold.take(R::from_bits(bits[at]), &mut |folded| {
+                bits[kept] = folded.to_bits();
+                kept += 1;
+            });
+        }
+        fold.finish(&mut |folded| {
+            bits[kept] = folded.to_bits();
+            kept += 1;
+        });
+        &bits[..kept]
+    }
+}
+
+/// The sorted bits of `len` records, in `scratch`. The records are distributed over buckets first, so that only
+/// short parts are left to sort.
+fn sort_into<R: Record>(
+    scratch: &mut Vec<u128>,
+    len: usize,
+    records: impl Iterator<Item = R> + Clone,
+) -> &mut [u128] {
+    let bits = (len / PER_BUCKET).max(1).ilog2().min(MOST_BUCKET_BITS);
+    let mut ends = vec![0usize; 1 << bits];
+    records
+        .clone()
+        .for_each(|record| ends[record.bucket(bits)] += 1);
+    let mut places = Vec::with_capacity(ends.len());
+    let mut total = 0;
+    for end in &mut ends {
+        places.push(total);
+        total += *end;
+        *end = total;
+    }
+    if scratch.len() < total {
+        scratch.resize(total, 0);
+    }
+    let scratch = &mut scratch[..total];
+    records.for_each(|record| {
+        let place = &mut places[record.bucket(bits)];
+        scratch[*place] = record.to_bits();
+        *place += 1;
+    });
+    let mut start = 0;
+    for end in ends {
+        scratch[start..end].sort_unstable();
+        start = end;
+    }
+    scratch
+}
+
 /// Records being collected. Any number of threads may append at the same time.
 #[derive(Debug)]
 pub(crate) struct Shards<R> {
     shards: Vec<Mutex<Shard<R>>>,
-    pool: Pool<R>,
-    files: Vec<Mutex<Option<Arc<RunFile>>>>,
+    files: Vec<Mutex<Arc<RunFile>>>,
     /// How many records a shard may hold.
     quota: usize,
     memory: Memory,
 }
 
+/// How many records a shard may hold. A quarter of the memory is left for what a compaction needs.
+fn quota(memory: &Memory) -> usize {
+    (memory.bytes / size_of::<u128>() / 4 * 3 / SHARDS).max(SMALLEST_QUOTA)
+}
+
 impl<R: Record> Shards<R> {
     /// No records yet.
     pub(crate) fn new(memory: Memory) -> Shards<R> {
-        // A quarter is left for the unused ends of blocks and for what a compaction needs meanwhile.
-        let records = memory.bytes / size_of::<R>() / 4 * 3;
-        let quota = (records / SHARDS).max(SMALLEST_QUOTA);
+        let files = 0..SHARDS / SHARDS_PER_FILE;
         Shards {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            pool: Pool::new(quota),
-            files: (0..SHARDS / SHARDS_PER_FILE)
-                .map(|_| Mutex::default())
+            files: files
+                .map(|_| Mutex::new(RunFile::new(&memory.temp_dir)))
                 .collect(),
-            quota,
+            quota: quota(&memory),
             memory,
         }
     }
 
-    /// Takes records, each into its shard.
+    /// Takes records, each into its shard; at most 2^32 of them.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written.
-    pub(crate) fn append(&self, partition: &Partition<R>) -> Result<()> {
+    pub(crate) fn append(&self, records: &[R]) -> Result<()> {
+        let partition = Partition::new(records);
         // A shard that another thread holds is left for later rather than waited for.
         let mut busy = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
             match shard.try_lock() {
-                Ok(shard) => self.extend(number, shard, partition.shard(number))?,
+                Ok(mut shard) => self.extend(number, &mut shard, partition.shard(number))?,
                 // Or its holder panicked.
                 Err(_) => busy.push(number),
             }
         }
         for number in busy {
-            let shard = task::lock(&self.shards[number]);
-            self.extend(number, shard, partition.shard(number))?;
+            let mut shard = task::lock(&self.shards[number]);
+            self.extend(number, &mut shard, partition.shard(number))?;
         }
         Ok(())
     }
 
-    fn extend(
-        &self,
-        number: usize,
-        mut shard: MutexGuard<'_, Shard<R>>,
-        records: &[R],
-    ) -> Result<()> {
+    fn extend(&self, number: usize, shard: &mut Shard<R>, mut records: &[R]) -> Result<()> {
         task::fault("tally");
-        for chunk in records.chunks(self.quota / 2) {
-            shard.new.extend(chunk, &self.pool);
-            if shard.len() >= self.quota {
-                shard.compact(&self.pool);
-                if shard.sorted.len() > self.quota / 2 {
-                    self.spill(number, &mut shard)?;
-                }
+        while !records.is_empty() {
+            let room = self.quota - shard.len();
+            let (now, later) = records.split_at(room.min(records.len()));
+            shard.extend(now);
+            if shard.len() == self.quota {
+                SCRATCH.with_borrow_mut(|scratch| self.compact(number, shard, scratch))?;
             }
+            records = later;
         }
         Ok(())
     }
 
-    /// Moves the sorted records of a shard to its file.
-    fn spill(&self, number: usize, shard: &mut Shard<R>) -> Result<()> {
+    /// Sorts and folds the records of a shard. If it is still more than half full, they go to its file.
+    fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
+        let sorted = shard.take_sorted(number, scratch);
+        if sorted.len() <= self.quota / 2 {
+            shard.records = Blocks::of_bits(sorted);
+            return Ok(());
+        }
         // Other shards of the file wait until the run is written.
-        let mut file = task::lock(&self.files[number / SHARDS_PER_FILE]);
-        let file = match &*file {
-            Some(file) => file,
-            None => file.insert(RunFile::create(&self.memory.temp_dir)?),
-        };
+        let file = task::lock(&self.files[number / SHARDS_PER_FILE]);
         task::fault("spill");
-        let sorted = std::mem::take(&mut shard.sorted);
-        shard.runs.push(file.append(sorted.iter())?);
-        self.pool.give_back(sorted.into_blocks());
+        let mut run = ByteRun::within(0, &file);
+        for bits in sorted {
+            run.append(&bits.to_le_bytes())?;
+        }
+        shard.runs.push(run.finish()?);
         Ok(())
     }
 
     /// How many bytes are in temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
-        let size = |file: &Mutex<Option<Arc<RunFile>>>| {
-            task::lock(file).as_ref().map_or(0, |file| file.size())
-        };
-        self.files.iter().map(size).sum()
+        self.files.iter().map(|file| task::lock(file).size()).sum()
     }
 
     /// Ends collecting: every shard becomes one sorted sequence. Works on all threads of the rayon
@@ -150,70 +266,242 @@ impl<R: Record> Shards<R> {
     /// # Errors
     ///
     /// A temporary file that cannot be written or read.
-    pub(crate) fn seal(mut self) -> Result<Sealed<R>> {
-        let shards = std::mem::take(&mut self.shards).into_iter();
-        let shards: Vec<Shard<R>> = shards.map(task::unlocked).collect();
+    pub(crate) fn seal(self) -> Result<Sealed<R>> {
+        let Shards {
+            shards,
+            files,
+            memory,
+            ..
+        } = self;
         // The runs hold their files.
-        self.files.clear();
-        let held: usize = shards.iter().map(Shard::len).sum();
-        let most = (self.quota * SHARDS).saturating_sub(held);
-        seal(shards, &Room::new(&self.pool, most, &self.memory.temp_dir))
+        drop(files);
+        let mut shards: Vec<_> = shards.into_iter().map(task::unlocked).enumerate().collect();
+        let sealed = shards.par_chunks_mut(SHARDS_PER_FILE).map(|shards| {
+            task::fault("seal");
+            let mut writer = SealedWriter::new(&memory);
+            let mut seal = |(number, shard): &mut (usize, Shard<R>)| {
+                let shard = mem::take(shard);
+                SCRATCH.with_borrow_mut(|scratch| seal_shard(*number, shard, scratch, &mut writer))
+            };
+            shards.iter_mut().map(&mut seal).collect::<Result<_>>()
+        });
+        let sealed: Vec<Vec<SealedShard<R>>> = sealed.collect::<Result<_>>()?;
+        Ok(Sealed::new(sealed))
     }
 }
 
-/// Records that are handed to the shards at once.
-const BATCH: usize = 1 << 14;
-
-/// Collects 128-bit records and gives them back in order, repeated ones as often as they came.
-pub(crate) struct Sorter {
-    shards: Shards<Plain>,
-    batch: Vec<Plain>,
+/// Merges all records of a shard, in several rounds where the runs are many.
+fn seal_shard<R: Record>(
+    number: usize,
+    mut shard: Shard<R>,
+    scratch: &mut Vec<u128>,
+    writer: &mut SealedWriter<R>,
+) -> Result<SealedShard<R>> {
+    let sorted = shard.take_sorted(number, scratch);
+    let mut runs = shard.runs;
+    if runs.is_empty() {
+        return Ok(SealedShard::Memory(Blocks::of_bits(sorted)));
+    }
+    while runs.len() >= FAN_IN {
+        let round = RunFile::new(&writer.file.temp_dir);
+        let merge = |runs: &[ByteRun]| {
+            let mut merged = ByteRun::within(0, &round);
+            let records = Merge::new(runs.iter().map(ByteRun::records::<R>));
+            fold_into(records, |record| merged.push(record))?;
+            merged.finish()
+        };
+        runs = runs.chunks(FAN_IN).map(merge).collect::<Result<_>>()?;
+    }
+    let in_memory: Records<'_, R> = Box::new(sorted.iter().map(|bits| Ok(R::from_bits(*bits))));
+    let sequences = runs
+        .iter()
+        .map(|run| -> Records<'_, R> { Box::new(run.records()) });
+    let records = Merge::new(sequences.chain([in_memory]));
+    fold_into(records, |record| writer.push(record))?;
+    writer.end_shard()
 }
 
-impl Sorter {
-    /// No records yet; `memory` is for all that will come.
-    pub(crate) fn new(memory: &Memory) -> Sorter {
-        Sorter {
-            shards: Shards::new(memory.clone()),
-            batch: Vec::with_capacity(BATCH),
+/// Takes the records of shards in ascending order. Those of a shard that is too large for memory go to a file.
+struct SealedWriter<R> {
+    quota: usize,
+    file: Arc<RunFile>,
+    /// The records of the present shard in memory, and how many these are.
+    records: Blocks<R>,
+    held: usize,
+    /// Its records in the file: if there are some, these are all.
+    run: Option<ByteRun>,
+}
+
+impl<R: Record> SealedWriter<R> {
+    fn new(memory: &Memory) -> SealedWriter<R> {
+        SealedWriter {
+            quota: quota(memory),
+            file: RunFile::new(&memory.temp_dir),
+            records: Blocks::default(),
+            held: 0,
+            run: None,
         }
     }
 
-    /// Adds a record.
-    ///
-    /// # Errors
-    ///
-    /// A temporary file that cannot be written.
-    pub(crate) fn push(&mut self, record: u128) -> Result<()> {
-        self.batch.push(Plain(record));
-        if self.batch.len() == BATCH {
-            self.append()?;
+    #[inline]
+    fn push(&mut self, record: R) -> Result<()> {
+        if let Some(run) = &mut self.run {
+            return run.push(record);
         }
-        Ok(())
+        self.records.push(record);
+        self.held += 1;
+        if self.held <= self.quota {
+            return Ok(());
+        }
+        let records = mem::take(&mut self.records);
+        let run = self.run.insert(ByteRun::within(0, &self.file));
+        records.iter().try_for_each(|record| run.push(record))
     }
 
-    fn append(&mut self) -> Result<()> {
-        self.shards.append(&Partition::new(&self.batch))?;
-        self.batch.clear();
-        Ok(())
+    /// Ends the present shard.
+    fn end_shard(&mut self) -> Result<SealedShard<R>> {
+        self.held = 0;
+        Ok(match self.run.take() {
+            Some(run) => SealedShard::File(run.finish()?),
+            None => SealedShard::Memory(mem::take(&mut self.records)),
+        })
     }
+}
 
-    /// Calls `f` with all records in order, until it answers an error.
-    ///
-    /// # Errors
-    ///
-    /// A temporary file that cannot be written or read, or the errors of `f`.
-    pub(crate) fn for_each(mut self, mut f: impl FnMut(u128) -> Result<()>) -> Result<()> {
-        self.append()?;
-        // A pool of its own: the one that is shared panics if its threads cannot be started.
-        let shards = self.shards;
-        let sealed = task::pool(0)?.install(|| shards.seal())?;
-        for shard in 0..SHARDS {
-            for record in sealed.records(shard) {
-                f(record?.0)?;
+/// Merges the records in order that `open` returns for each of this many equal `ranges` of shards, and keeps the groups
+/// that `keeps` says; a group is all records of a [rank](Record::rank). Returns also how many groups and records it did
+/// not keep. `watch` is called now and then with the bytes in temporary files, and may end the merge. Works on all
+/// threads of the rayon pool that it is called in.
+///
+/// # Errors
+///
+/// A temporary file that cannot be written, and the errors of the records and of `watch`.
+pub(crate) fn merge_ordered<'a, R: Record>(
+    ranges: usize,
+    memory: &Memory,
+    open: impl Fn(Range<usize>) -> Vec<Source<'a, R>> + Sync,
+    keeps: impl Fn(&[R]) -> bool + Sync,
+    watch: impl Fn(u64) -> Result<()> + Sync,
+) -> Result<(Sealed<R>, Dropped)> {
+    let spilled = AtomicU64::new(0);
+    let each = SHARDS / ranges;
+    let merged = (0..ranges).into_par_iter().map(|range| {
+        let shards = range * each..(range + 1) * each;
+        let mut merge = Merge::of_sources(open(shards.clone()));
+        let mut groups = Groups {
+            keeps: &keeps,
+            shards,
+            rank: None,
+            fold: R::Fold::default(),
+            group: Vec::new(),
+            dropped: Dropped::default(),
+            writer: SealedWriter::new(memory),
+            sealed: Vec::with_capacity(each),
+        };
+        loop {
+            let window = merge.window()?;
+            if window.is_empty() {
+                break;
+            }
+            groups.take(window)?;
+            watch(spilled.load(Ordering::Relaxed) + groups.writer.file.size())?;
+        }
+        spilled.fetch_add(groups.writer.file.size(), Ordering::Relaxed);
+        groups.finish()
+    });
+    let merged: Vec<(Vec<SealedShard<R>>, Dropped)> = merged.collect::<Result<_>>()?;
+    let (sealed, dropped): (Vec<_>, Vec<Dropped>) = merged.into_iter().unzip();
+    let dropped = Dropped {
+        groups: dropped.iter().map(|dropped| dropped.groups).sum(),
+        records: dropped.iter().map(|dropped| dropped.records).sum(),
+    };
+    Ok((Sealed::new(sealed), dropped))
+}
+
+/// The groups and records that were not kept.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Dropped {
+    pub groups: u64,
+    pub records: u64,
+}
+
+/// Folds the records of some shards in ascending order, and keeps some groups.
+struct Groups<'a, R: Record, K> {
+    keeps: &'a K,
+    /// The present shard, and those after it.
+    shards: Range<usize>,
+    /// The rank of the group that is being folded, if there is one, and its folded records so far.
+    rank: Option<u64>,
+    fold: R::Fold,
+    group: Vec<R>,
+    dropped: Dropped,
+    writer: SealedWriter<R>,
+    sealed: Vec<SealedShard<R>>,
+}
+
+impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
+    fn take(&mut self, records: &[R]) -> Result<()> {
+        let mut groups = records.chunk_by(|a, b| a.rank() == b.rank()).peekable();
+        while let Some(group) = groups.next() {
+            let rank = group[0].rank();
+            if self.rank != Some(rank) {
+                self.end_group()?;
+                // Most groups are of one record. The last may have others in the next window.
+                if let [only] = group
+                    && groups.peek().is_some()
+                {
+                    self.judge(slice::from_ref(only))?;
+                    continue;
+                }
+            }
+            self.rank = Some(rank);
+            for record in group {
+                let folded = &mut self.group;
+                self.fold.take(*record, &mut |record| folded.push(record));
             }
         }
         Ok(())
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        if self.rank.take().is_none() {
+            return Ok(());
+        }
+        let mut group = mem::take(&mut self.group);
+        self.fold.finish(&mut |record| group.push(record));
+        self.judge(&group)?;
+        group.clear();
+        self.group = group;
+        Ok(())
+    }
+
+    /// Writes a group if it is kept.
+    fn judge(&mut self, group: &[R]) -> Result<()> {
+        if !(self.keeps)(group) {
+            self.dropped.groups += 1;
+            self.dropped.records += group.len() as u64;
+            return Ok(());
+        }
+        while self.shards.start < group[0].shard() {
+            self.end_shard()?;
+        }
+        group
+            .iter()
+            .try_for_each(|record| self.writer.push(*record))
+    }
+
+    fn end_shard(&mut self) -> Result<()> {
+        self.sealed.push(self.writer.end_shard()?);
+        self.shards.start += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Vec<SealedShard<R>>, Dropped)> {
+        self.end_group()?;
+        while !self.shards.is_empty() {
+            self.end_shard()?;
+        }
+        Ok((self.sealed, self.dropped))
     }
 }
 
@@ -222,7 +510,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::Fold;
+    use crate::{error::Error, sort::Once};
 
     /// A record whose low 16 bits are added up.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -271,7 +559,7 @@ mod tests {
             ..Memory::default()
         });
         for batch in records.chunks(1000) {
-            shards.append(&Partition::new(batch)).unwrap();
+            shards.append(batch).unwrap();
         }
         let sealed = shards.seal().unwrap();
         let mut found = Vec::new();
@@ -318,7 +606,7 @@ mod tests {
             temp_dir: "/nonexistent/directory".into(),
         });
         let records: Vec<Sum> = (0..10_000u128).map(|i| Sum(i << 64 | 1)).collect();
-        let err = shards.append(&Partition::new(&records)).unwrap_err();
+        let err = shards.append(&records).unwrap_err();
         assert!(err.to_string().contains("/nonexistent/directory"), "{err}");
     }
 
@@ -332,5 +620,141 @@ mod tests {
             records.sort_unstable();
             prop_assert_eq!(found, records);
         }
+    }
+
+    /// A record that is kept once. It has a packed form if the higher bits of its low half are 0.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    struct Number(u128);
+
+    impl Record for Number {
+        type Fold = Once<Number>;
+
+        fn from_bits(bits: u128) -> Number {
+            Number(bits)
+        }
+
+        fn to_bits(self) -> u128 {
+            self.0
+        }
+
+        fn rank(self) -> u64 {
+            (self.0 >> 64) as u64
+        }
+
+        fn packed(self) -> Option<[u8; PACKED]> {
+            let low = self.0 as u64;
+            let packed = (self.0 >> 48 & (1 << 72) - 1 | u128::from(low)).to_le_bytes();
+            packed.first_chunk().copied().filter(|_| low < 1 << 16)
+        }
+
+        fn from_packed(shard: usize, packed: [u8; PACKED]) -> Number {
+            let mut bytes = [0; 16];
+            bytes[..PACKED].copy_from_slice(&packed);
+            let bits = u128::from_le_bytes(bytes);
+            Number((shard as u128) << 120 | bits >> 16 << 64 | bits & 0xffff)
+        }
+    }
+
+    fn number() -> impl Strategy<Value = Number> {
+        let packed = (any::<u64>(), 0..9u64).prop_map(|(high, low)| (high % 400, low));
+        let bits = prop_oneof![9 => packed, 1 => any::<(u64, u64)>()];
+        bits.prop_map(|(high, low)| {
+            let high = high.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
+            Number(u128::from(high) << 64 | u128::from(low))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn records_of_a_shard_are_sorted_and_folded(
+            rounds in proptest::collection::vec(proptest::collection::vec(number(), 0..700), 1..8),
+        ) {
+            let (mut shard, mut scratch) = (Shard::default(), Vec::new());
+            let mut expected = std::collections::BTreeSet::new();
+            for new in rounds {
+                expected.extend(&new);
+                shard.extend(&new);
+                let sorted: Vec<Number> = shard.take_sorted(0, &mut scratch).iter().copied().map(Number).collect();
+                prop_assert!(sorted.iter().eq(&expected));
+                prop_assert_eq!(shard.len(), 0);
+                shard.extend(&sorted);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ordered_sources_are_one_sequence(
+            sources in proptest::collection::vec(proptest::collection::vec((any::<u64>(), any::<u64>()), 0..3000), 0..9),
+            ranks in prop_oneof![Just(1u64), Just(20), Just(20_000), Just(u64::MAX)],
+            // Groups of some sizes are kept: those that leave the second number when they are divided by the first.
+            (divisor, rest) in prop_oneof![Just((1, 0)), Just((2, 0)), Just((2, 1)), Just((3, 2))],
+            ranges in prop_oneof![Just(1usize), Just(4), Just(256)],
+            bytes in prop_oneof![Just(0usize), Just(1 << 16), Just(1 << 24)],
+        ) {
+            let sources: Vec<Vec<u128>> = sources
+                .into_iter()
+                .map(|source| {
+                    let record = |(rank, low): (u64, u64)| {
+                        // Ranks near one another, and far from one another.
+                        let rank = if low & 1 == 0 { rank % ranks } else { (rank % ranks).rotate_right(11) };
+                        u128::from(rank) << 64 | u128::from(low)
+                    };
+                    let mut source: Vec<u128> = source.into_iter().map(record).collect();
+                    source.sort();
+                    source
+                })
+                .collect();
+            let memory = Memory { bytes, ..Memory::default() };
+            let open = |shards: Range<usize>| {
+                let of_shards = |source: &Vec<u128>| {
+                    let within = source.iter().copied().filter(|record| shards.contains(&record.shard()));
+                    let mut within = within.collect::<Vec<u128>>().into_iter();
+                    let source: Source<'_, u128> = Box::new(move |out| {
+                        out.extend(within.by_ref().take(2000));
+                        Ok(())
+                    });
+                    source
+                };
+                sources.iter().map(of_shards).collect()
+            };
+            let keeps = |group: &[u128]| group.len() % divisor == rest;
+            let (merged, dropped) = merge_ordered(ranges, &memory, open, keeps, |_| Ok(())).unwrap();
+            let mut all = sources.concat();
+            all.sort();
+            all.dedup();
+            let same = |a: &u128, b: &u128| a.rank() == b.rank();
+            let (chosen, other): (Vec<&[u128]>, Vec<&[u128]>) = all.chunk_by(same).partition(|group| keeps(group));
+            let expected = chosen.concat();
+            let records = (all.len() - expected.len()) as u64;
+            prop_assert_eq!(dropped, Dropped { groups: other.len() as u64, records });
+            let of_shards = expected.chunk_by(|a, b| a.shard() == b.shard());
+            let is_large = of_shards.map(<[u128]>::len).max() > Some(quota(&memory));
+            prop_assert_eq!(merged.is_spilled(), is_large);
+            let mut found = Vec::new();
+            for shard in 0..SHARDS {
+                merged.for_each(shard, |record| found.push(record)).unwrap();
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_merge_ends_with_the_first_error() {
+        let (all, memory) = (|_: &[u128]| true, Memory::default());
+        let open = |_: Range<usize>| -> Vec<Source<'_, u128>> {
+            vec![Box::new(|_| Err(Error::Interrupted))]
+        };
+        let merged = merge_ordered(1, &memory, open, all, |_| Ok(()));
+        assert!(matches!(merged, Err(Error::Interrupted)));
+        let open = |_: Range<usize>| -> Vec<Source<'_, u128>> {
+            vec![Box::new(|out| {
+                out.push(1);
+                Ok(())
+            })]
+        };
+        let stop = |_| Err(Error::Interrupted);
+        let merged = merge_ordered(1, &memory, open, all, stop);
+        assert!(matches!(merged, Err(Error::Interrupted)));
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, cmp::Ordering, hint::black_box, marker::PhantomData, mem,
 use super::{
     Memory,
     merge::Merge,
-    run::{Run, RunFile, length_of},
+    run::{ByteRun, RunFile, length_of},
 };
 use crate::error::Result;
 
@@ -104,7 +104,7 @@ pub(crate) struct TextSorter<O = Whole> {
     bytes: Vec<u8>,
     places: Vec<Place>,
     /// Runs, those of spilled texts first, those of merged runs next, and so on. Each level has a file.
-    levels: Vec<Vec<Run>>,
+    levels: Vec<Vec<ByteRun>>,
     order: PhantomData<fn() -> O>,
 }
 
@@ -124,7 +124,7 @@ impl<O: Order> TextSorter<O> {
 
     /// How many bytes are in temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
-        self.levels.iter().flatten().map(Run::bytes).sum()
+        self.levels.iter().flatten().map(ByteRun::len).sum()
     }
 
     /// How many bytes the texts have, in memory and in files.
@@ -220,13 +220,13 @@ impl<O: Order> TextSorter<O> {
         &self,
         level: usize,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
-    ) -> Result<Run> {
+    ) -> Result<ByteRun> {
         let before = self.levels.get(level).and_then(|runs| runs.first());
         let file = match before {
             Some(run) => Arc::clone(run.file()),
-            None => RunFile::create(&self.memory.temp_dir)?,
+            None => RunFile::new(&self.memory.temp_dir),
         };
-        let mut writer = file.start_run();
+        let mut writer = ByteRun::within(0, &file);
         for text in sorted {
             writer.append_text(&text?)?;
         }
@@ -339,7 +339,7 @@ impl<'a, O: Order> Text<'a, O> {
         Text(text, PhantomData)
     }
 
-    fn of_run(run: &Run) -> impl Iterator<Item = Result<Text<'a, O>>> + use<'_, 'a, O> {
+    fn of_run(run: &ByteRun) -> impl Iterator<Item = Result<Text<'a, O>>> + use<'_, 'a, O> {
         run.texts().map(|text| Ok(Text::new(Cow::Owned(text?))))
     }
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::Result,
     position::BookMove,
-    sort::{Memory, Partition, SHARDS, Sealed, Shards},
+    sort::{Memory, SHARDS, Sealed, Shards},
     task,
 };
 
@@ -41,7 +41,7 @@ impl Tally {
     ///
     /// A temporary file that cannot be written.
     pub fn add_records(&self, records: &[CountRecord]) -> Result<()> {
-        self.shards.append(&Partition::new(records))
+        self.shards.append(records)
     }
 
     /// Adds a batch of counts of any numbers of games.

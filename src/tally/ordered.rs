@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    sort::{Memory, Ordered, SHARDS, merge_ordered},
+    sort::{Memory, SHARDS, Source, merge_ordered},
     task,
 };
 
@@ -34,13 +34,15 @@ fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
     has_large: &'b AtomicBool,
-) -> Ordered<'b, CountRecord> {
+) -> Source<'b, CountRecord> {
     let mut batch = CountBatch::default();
     Box::new(move |out| {
         // They are filled in where they are wanted.
         mem::swap(out, &mut batch.records);
         let read = counts(&mut batch);
         mem::swap(out, &mut batch.records);
+        // The records of a number that takes several come in any order.
+        out.sort();
         let Some(path) = read?.filter(|_| !batch.large.is_empty()) else {
             return Ok(());
         };
@@ -89,23 +91,22 @@ impl Tally {
         let large = Mutex::new(large);
         let open = |shards: Range<usize>| {
             let mut own = shards.clone().flat_map(|shard| counted.records(shard));
-            let mut all: Vec<Ordered<'_, CountRecord>> = vec![Box::new(move |out| {
+            let own: Source<'_, CountRecord> = Box::new(move |out| {
                 for record in own.by_ref().take(AT_ONCE) {
                     out.push(record?);
                 }
                 Ok(())
-            })];
-            for counts in open(shards) {
-                all.push(records(counts, &large, &has_large));
-            }
-            all
+            });
+            let others = open(shards).into_iter();
+            let others = others.map(|counts| records(counts, &large, &has_large));
+            others.chain([own]).collect()
         };
         // The record that stands for a large number may have been added to others.
         let is_frequent = |position: &[CountRecord]| {
             is_frequent(position, fewest)
                 || has_large.load(Ordering::Relaxed) && task::lock(&large).has_any(position)
         };
-        let keeps = (fewest > 1).then_some(is_frequent);
+        let keeps = |position: &[CountRecord]| fewest <= 1 || is_frequent(position);
         let (records, rare) = merge_ordered(ranges.min(SHARDS), memory, open, keeps, watch)?;
         Ok(Counts {
             records,

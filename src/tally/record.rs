@@ -17,7 +17,7 @@ use shakmaty::Color;
 use super::stats::Stats;
 use crate::{
     position::BookMove,
-    sort::{Fold, Record},
+    sort::{Fold, PACKED, Record, SHARDS},
 };
 
 const MAX_WINS: u64 = (1 << 15) - 1;
@@ -28,6 +28,9 @@ const KIND: u128 = !0 << 47;
 
 /// Bits of the numbers.
 const NUMBERS: u32 = 47;
+
+/// Bits of the key after those that say its shard.
+const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 
 /// Games of one position and move. Records compare by key, then by move.
 ///
@@ -149,21 +152,28 @@ impl Record for CountRecord {
         self.key()
     }
 
-    const HAS_SHORT: bool = true;
-
-    /// Records of one game each have one: the move, the side to move, and the result, 0 a loss, 1 a draw, 2 a win.
+    /// Records of one game each have a packed form: the key without its first byte, the result, 0 a loss, 1 a draw, 2 a
+    /// win, the side to move, and the move.
     #[inline]
-    fn short(self) -> Option<u64> {
+    fn packed(self) -> Option<[u8; PACKED]> {
         let low = self.0 as u64;
         let numbers = low & ((1 << NUMBERS) - 1);
         let is_of_one = numbers & (1 << 32 | 1 << 16 | 1) == numbers && numbers.is_power_of_two();
-        is_of_one.then(|| low >> NUMBERS << 2 | u64::from(low.trailing_zeros() / 16))
+        let short = low >> NUMBERS << 2 | u64::from(low.trailing_zeros() / 16);
+        let bits = u128::from(self.key()) & (1 << KEY_BITS) - 1 | u128::from(short) << KEY_BITS;
+        let packed = bits.to_le_bytes().first_chunk().copied();
+        packed.filter(|_| is_of_one)
     }
 
     #[inline]
-    fn from_short(high: u64, short: u64) -> CountRecord {
+    fn from_packed(shard: usize, packed: [u8; PACKED]) -> CountRecord {
+        let mut bytes = [0; size_of::<u128>()];
+        bytes[..PACKED].copy_from_slice(&packed);
+        let bits = u128::from_le_bytes(bytes);
+        let key = bits & (1 << KEY_BITS) - 1 | (shard as u128) << KEY_BITS;
+        let short = (bits >> KEY_BITS) as u64;
         let low = short >> 2 << NUMBERS | 1 << (16 * (short & 3));
-        CountRecord(u128::from(high) << 64 | u128::from(low))
+        CountRecord(key << 64 | u128::from(low))
     }
 }
 
@@ -212,7 +222,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sort::SHORT;
 
     proptest! {
         #[test]
@@ -229,14 +238,12 @@ mod tests {
         }
 
         #[test]
-        fn records_of_one_game_have_a_short_form(key: u64, low: u64, result in 0..4u32) {
+        fn records_of_one_game_have_a_packed_form(key: u64, low: u64, result in 0..4u32) {
             let low = if result < 3 { low >> NUMBERS << NUMBERS | 1 << (16 * result) } else { low };
             let record = CountRecord::from_bits(u128::from(key) << 64 | u128::from(low));
-            let short = record.short();
-            prop_assert_eq!(short.is_some(), record.stats().games() == 1);
-            if let Some(short) = short {
-                prop_assert!(short >> SHORT == 0);
-                prop_assert_eq!(CountRecord::from_short(key, short), record);
+            prop_assert_eq!(record.packed().is_some(), record.stats().games() == 1);
+            if let Some(packed) = record.packed() {
+                prop_assert_eq!(CountRecord::from_packed(record.shard(), packed), record);
             }
         }
 

@@ -44,7 +44,7 @@ impl Record for KeyedIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sort::{Memory, Partition, SHARDS, Shards};
+    use crate::sort::{Memory, SHARDS, Shards};
 
     #[test]
     fn each_pair_is_kept_once_in_order() {
@@ -57,8 +57,8 @@ mod tests {
                 .map(|i| i * 7 % 29_989)
                 .map(|i| KeyedIdentity::new((i % 100) << 57, i))
                 .collect();
-            tally.append(&Partition::new(&pairs)).unwrap();
-            tally.append(&Partition::new(&pairs)).unwrap();
+            tally.append(&pairs).unwrap();
+            tally.append(&pairs).unwrap();
             assert_eq!(tally.spilled_bytes() > 0, bytes == 0);
             let keys = tally.seal().unwrap();
             let mut found = Vec::new();

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::{
         index::entries::{Entries, Value},
-        sort::{Memory, Partition, Record, Shards},
+        sort::{Memory, Record, Shards},
     };
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let shards = Shards::new(Memory::default());
         let all: Vec<Played> = (0..GAMES).map(|id| Played::listed(subject, id)).collect();
         for records in all.chunks(100_000) {
-            shards.append(&Partition::new(records)).unwrap();
+            shards.append(records).unwrap();
         }
         let records = shards.seal().unwrap();
         let games = ExploredGames::new(0, dir.path().to_owned());

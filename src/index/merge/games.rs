@@ -10,7 +10,7 @@ use crate::{
         explored::{ExploredGames, NameReader, Played},
         layout::{Contents, Subject, append_start, game_id, rows::ROWS, rows_key, start_id},
     },
-    sort::{ByteRun, Memory, Partition, Record, SHARDS, Sealed, Shards},
+    sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
 
 /// The keys of game records.
@@ -112,12 +112,12 @@ impl ExploredMerge {
                     lists.clear();
                 }
                 if lists.len() > NAMES {
-                    shards.append(&Partition::new(&lists))?;
+                    shards.append(&lists)?;
                     lists.clear();
                 }
             }
         }
-        shards.append(&Partition::new(&lists))?;
+        shards.append(&lists)?;
         Ok(ExploredMerge {
             games,
             names: shards.seal()?,

@@ -15,7 +15,6 @@ use crate::{
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},
     provenance::Provenance,
-    sort::Partition,
     tally::{CountBatch, KeyedIdentity, OrderedCounts, Tally},
     task,
 };
@@ -207,7 +206,7 @@ impl Run<'_> {
             let found: Vec<KeyedIdentity> = rows
                 .map(|row| KeyedIdentity::new(row.key, row.identity))
                 .collect();
-            pairs.append(&Partition::new(&found))?;
+            pairs.append(&found)?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use crate::{
     output::Finished,
     pgn::GameReader,
     position::{self, BookMove},
-    sort::{Memory, Partition, Shards},
+    sort::{Memory, Shards},
     task,
 };
 
@@ -309,7 +309,7 @@ impl BatchSink for IndexBatch<'_> {
         for posting in &mut postings {
             *posting = posting.shifted_by(self.first_id);
         }
-        self.sink.postings.append(&Partition::new(&postings))?;
+        self.sink.postings.append(&postings)?;
         let Some(shards) = &self.sink.played else {
             return Ok(());
         };
@@ -318,7 +318,7 @@ impl BatchSink for IndexBatch<'_> {
             *record = record.shifted_by(self.first_id);
         }
         played.append(&mut lists);
-        shards.append(&Partition::new(&played))
+        shards.append(&played)
     }
 }
 
