@@ -121,15 +121,6 @@ impl Entries {
         Ok(())
     }
 
-    /// Adds an entry that says it has a spilled value of some length.
-    #[cfg(test)]
-    pub(super) fn claim_spilled(&mut self, key: &[u8], len: u64) {
-        self.spilled
-            .push((self.len(), SpilledValue { place: 0, len }));
-        self.begin(key);
-        self.end(key.len());
-    }
-
     /// Where the value of the last entry ends.
     fn value_end(&self) -> usize {
         self.ends.last().map_or(0, |ends| ends.1)
@@ -191,6 +182,16 @@ impl Entries {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Entries {
+        /// Adds an entry that says it has a spilled value of some length.
+        pub(in crate::index) fn claim_spilled(&mut self, key: &[u8], len: u64) {
+            self.spilled
+                .push((self.len(), SpilledValue { place: 0, len }));
+            self.begin(key);
+            self.end(key.len());
+        }
+    }
 
     #[test]
     fn entries_come_back() {

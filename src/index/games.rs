@@ -4,7 +4,10 @@
 //! before `game_1_data`. Ids with the same number of digits are in order already, so leaving means
 //! merging at most ten sequences, and only the places where these begin need be known.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use super::{entries::Entries, layout};
 use crate::{
@@ -58,71 +61,43 @@ impl GameRecords {
 
     /// The records in the order of the index.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
-        let sequence = |(digits, start): (usize, &u64)| {
-            let (first, after) = match digits {
-                0 => (0, 10),
-                _ => (10_u64.pow(digits as u32), 10_u64.pow(digits as u32 + 1)),
-            };
-            let mut sequence = Sequence {
-                id: first,
-                end: self.count.min(after),
-                key: Vec::new(),
-                reader: self.run.reader(*start),
-            };
-            sequence.name();
-            sequence
+        let sequence = |(digits, start): (u32, &u64)| {
+            let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };
+            let end = self.count.min(10_u64.pow(digits + 1));
+            (first..end, self.run.reader(*start))
         };
         GameWalk {
-            sequences: self.starts.iter().enumerate().map(sequence).collect(),
-            start_key: Vec::new(),
+            sequences: (0..).zip(&self.starts).map(sequence).collect(),
         }
     }
 }
 
 /// The records of games in the order of the index.
 pub(crate) struct GameWalk<'a> {
-    sequences: Vec<Sequence<'a>>,
-    start_key: Vec<u8>,
+    /// The ids with the same number of digits that are left, and their records.
+    sequences: Vec<(Range<u64>, ByteReader<'a>)>,
 }
 
 impl GameWalk<'_> {
     /// Appends entries until they have `size` bytes or all records have come.
     pub(super) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
-        // At most ten sequences: looking at all of them is as good as anything.
-        while entries.held() < size
-            && let Some(first) = self
-                .sequences
-                .iter_mut()
-                .filter(|sequence| sequence.id < sequence.end)
-                .min_by(|a, b| a.key.cmp(&b.key))
-        {
-            let value = first.reader.read_text()?.unwrap_or_default();
+        while entries.held() < size {
+            // At most ten sequences: looking at all of them is as good as anything.
+            let some = self.sequences.iter_mut().filter(|(ids, _)| !ids.is_empty());
+            let first = some.min_by_key(|(ids, _)| layout::game_key(ids.start as u32));
+            let Some((ids, reader)) = first else {
+                break;
+            };
+            let id = ids.start as u32;
+            ids.start += 1;
+            let value = reader.read_text()?.unwrap_or_default();
             let (record, start) = layout::split_start(&value);
-            entries.push(&first.key, record);
+            entries.push(&layout::game_key(id), record);
             if let Some(start) = start {
-                self.start_key.clear();
-                layout::put_start_key(&mut self.start_key, first.id as u32);
-                entries.push(&self.start_key, start);
+                entries.push(&layout::start_key(id), start);
             }
-            first.id += 1;
-            first.name();
         }
         Ok(())
-    }
-}
-
-/// The records of ids with the same number of digits.
-struct Sequence<'a> {
-    id: u64,
-    end: u64,
-    key: Vec<u8>,
-    reader: ByteReader<'a>,
-}
-
-impl Sequence<'_> {
-    fn name(&mut self) {
-        self.key.clear();
-        layout::put_game_key(&mut self.key, self.id as u32);
     }
 }
 

@@ -25,7 +25,6 @@ mod games;
 pub mod layout;
 mod leveldb;
 mod merge;
-mod pieces;
 mod positions;
 pub(crate) mod posting;
 mod read;
@@ -45,8 +44,9 @@ pub(crate) use self::{
 };
 pub use self::{
     layout::{GameHeader, GameIds, PositionStats},
-    merge::{MergeIndexes, MergedIndex},
+    merge::MergeIndexes,
     read::Index,
     replace::is_index,
     verify::{Fault, VerifiedIndex, verify},
+    write::MergedIndex,
 };

@@ -13,8 +13,8 @@ use shakmaty::Color;
 use super::{
     entries::Entries,
     layout::{self, PositionStats},
-    pieces::{Piece, scan_groups},
     posting::Posting,
+    waves::{Piece, scan_groups},
 };
 use crate::{error::Result, position::BookMove, sort::Sealed, task};
 
@@ -37,44 +37,23 @@ pub(super) struct Made {
 /// Statistics of a position, kept until all numbers that begin with its key's digits have passed.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Waiting {
-    number: Number,
+    key: u64,
     stats: PositionStats,
 }
 
-impl Waiting {
-    /// Whether these statistics come before the entry of a key.
-    pub(super) fn is_due_before(&self, key: &[u8]) -> bool {
-        layout::ends_before(self.number.digits(), key)
+/// Writes the last of some statistics if they come before the entry of a key. Returns whether they do.
+pub(super) fn write_due(waiting: &mut Vec<Waiting>, next: &[u8], out: &mut Entries) -> bool {
+    let Some(last) = waiting.last() else {
+        return false;
+    };
+    let mut number = itoa::Buffer::new();
+    let number = number.format(last.key).as_bytes();
+    let is_due = layout::ends_before(number, next);
+    if is_due {
+        last.stats.write(number, out);
+        waiting.pop();
     }
-
-    /// Writes the statistics.
-    pub(super) fn write(&self, out: &mut Entries) {
-        self.stats.write(self.number.digits(), out);
-    }
-}
-
-/// A key in decimal.
-#[derive(Copy, Clone, Default, Debug)]
-struct Number {
-    bytes: [u8; 20],
-    len: u8,
-}
-
-impl Number {
-    fn new(key: u64) -> Number {
-        let mut buffer = itoa::Buffer::new();
-        let digits = buffer.format(key).as_bytes();
-        let mut bytes = [0; 20];
-        bytes[..digits.len()].copy_from_slice(digits);
-        Number {
-            bytes,
-            len: digits.len() as u8,
-        }
-    }
-
-    fn digits(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
-    }
+    is_due
 }
 
 /// Makes the entries of the positions whose first posting lies in a piece.
@@ -102,10 +81,10 @@ struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
     made: Made,
-    has_begun: bool,
-    /// The position whose postings are coming.
-    position: u128,
-    number: Number,
+    /// The position whose postings are coming, its key, and that in decimal.
+    position: Option<u128>,
+    key: u64,
+    digits: Vec<u8>,
     stats: PositionStats,
     last_id: Option<u32>,
     /// Where its value begins.
@@ -118,9 +97,9 @@ impl EntryMaker<'_> {
             with_stats,
             temp_dir,
             made: Made::default(),
-            has_begun: false,
-            position: 0,
-            number: Number::default(),
+            position: None,
+            key: 0,
+            digits: Vec::new(),
             stats: PositionStats::default(),
             last_id: None,
             value_start: 0,
@@ -130,28 +109,22 @@ impl EntryMaker<'_> {
     /// Whether a posting is of the present position.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
-        self.has_begun && self.position == posting.position()
+        self.position == Some(posting.position())
     }
 
     /// Begins the position of a posting.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
-        self.has_begun = true;
-        self.position = posting.position();
-        self.number = Number::new(posting.key());
-        self.release();
+        self.position = Some(posting.position());
+        self.key = posting.key();
+        self.digits.clear();
+        layout::put_number(&mut self.digits, self.key);
+        let made = &mut self.made;
+        while write_due(&mut made.waiting, &self.digits, &mut made.entries) {}
         self.last_id = None;
-        let bytes = self.made.entries.begin(self.number.digits());
+        let bytes = self.made.entries.begin(&self.digits);
         self.value_start = bytes.len();
         Ok(())
-    }
-
-    /// Writes the statistics that are due before the present number.
-    fn release(&mut self) {
-        let due = |waiting: &mut Waiting| waiting.is_due_before(self.number.digits());
-        while let Some(waiting) = self.made.waiting.pop_if(due) {
-            waiting.write(&mut self.made.entries);
-        }
     }
 
     #[inline]
@@ -182,26 +155,25 @@ impl EntryMaker<'_> {
         let bytes = self.made.entries.open_bytes();
         layout::write_id(bytes, id);
         if bytes.len() - self.value_start > LONGEST_HELD {
-            let key_len = self.number.digits().len();
-            return self.made.entries.spill(key_len, self.temp_dir);
+            return self.made.entries.spill(self.digits.len(), self.temp_dir);
         }
         Ok(())
     }
 
     /// Ends the present position.
     fn end(&mut self) -> Result<()> {
-        if !self.has_begun {
+        if self.position.is_none() {
             return Ok(());
         }
         self.made.positions += 1;
         self.made.postings += self.stats.games;
-        let key_len = self.number.digits().len();
-        self.made.entries.end_long(key_len, self.temp_dir)?;
+        let entries = &mut self.made.entries;
+        entries.end_long(self.digits.len(), self.temp_dir)?;
         let mut stats = std::mem::take(&mut self.stats);
         if self.with_stats {
             stats.moves.sort_unstable();
             self.made.waiting.push(Waiting {
-                number: self.number,
+                key: self.key,
                 stats,
             });
         }

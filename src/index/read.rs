@@ -1,7 +1,6 @@
 //! Opening an index and asking it.
 
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::Mutex,
 };
@@ -28,6 +27,7 @@ use crate::{
 ///
 /// Everything read is covered by checksums, which are verified. A damaged index is an error, never an
 /// answer that leaves something out.
+#[derive(Debug)]
 pub struct Index {
     path: PathBuf,
     database: Database,
@@ -36,15 +36,6 @@ pub struct Index {
     inputs: Vec<IndexedFile>,
     /// The entry of rows that was last read for results, and the results in it.
     last_results: Mutex<(Option<u64>, Vec<GameResult>)>,
-}
-
-impl fmt::Debug for Index {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Index")
-            .field("path", &self.path)
-            .field("games", &self.games)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Index {
@@ -150,17 +141,6 @@ impl Index {
     /// The inputs as the index names them, also those without games.
     pub(super) fn inputs(&self) -> &[IndexedFile] {
         &self.inputs
-    }
-
-    /// Whether positions have statistics, `None` if there are no positions.
-    pub(super) fn has_stats(&self) -> Result<Option<bool>> {
-        let mut positions = self.database.entries(b"0", Some(b":"), 0)?;
-        if !positions.advance()? {
-            return Ok(None);
-        }
-        let key = positions.key();
-        let key = layout::parse_number(key).ok_or_else(|| self.malformed(key))?;
-        Ok(Some(self.stats(key)?.is_some()))
     }
 
     /// The games that reached a position, by its [key](crate::position::key).

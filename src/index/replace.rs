@@ -1,10 +1,6 @@
 //! Telling an index from anything else at its target, before it is replaced.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fs,
-    path::Path,
-};
+use std::{ffi::OsString, fs, path::Path};
 
 use super::{
     layout,
@@ -35,11 +31,6 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
         }
     };
     Err(Error::foreign(path, problem))
-}
-
-/// Whether a run that made an index may have left this file.
-pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
-    is_file_of_database(name)
 }
 
 pub(super) fn is_empty_directory(path: &Path) -> bool {

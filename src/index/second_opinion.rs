@@ -12,7 +12,6 @@ use rusty_leveldb::{
     env::{Env, FileLock, Logger, RandomAccess},
 };
 
-use super::leveldb::TableValue;
 use crate::error::{Error, Result};
 
 /// How many tables it has open, ten of them for itself.
@@ -57,29 +56,13 @@ impl SecondOpinion {
         self.entries.current().map(|(key, _)| key.to_vec())
     }
 
-    /// Whether the present entry is this one, whose long value `read_long` hands over in parts. Goes to the next.
-    pub(super) fn agrees(
-        &mut self,
-        key: &[u8],
-        value: TableValue<'_>,
-        read_long: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
-    ) -> Result<bool> {
-        let Some((other_key, other)) = self.entries.current() else {
-            return Ok(false);
-        };
-        let is_same = match value {
-            TableValue::Held(value) => other == value,
-            TableValue::Long(_) => {
-                let mut rest = Some(&other[..]);
-                read_long(&mut |part| {
-                    rest = rest.and_then(|rest| rest.strip_prefix(part));
-                    Ok(())
-                })?;
-                rest.is_some_and(<[u8]>::is_empty)
-            }
+    /// Whether the present entry is this one. Goes to the next.
+    pub(super) fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let Some(present) = self.entries.current() else {
+            return false;
         };
         self.entries.advance();
-        Ok(is_same && other_key == key)
+        (&present.0[..], &present.1[..]) == (key, value)
     }
 }
 

@@ -15,14 +15,11 @@ use super::{
     entries::{Entries, Value},
     layout,
     leveldb::{FIRST_TABLE, TableBuilder, TableFile},
-    positions::{Made, Waiting},
+    positions::{Made, Waiting, write_due},
 };
 
 /// How many bytes of keys and values end a table.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
-
-/// The longest spilled value that is held when it is written.
-const LONGEST_HELD: u64 = 256 << 10;
 
 /// Entries in order, as parts of others.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
@@ -62,12 +59,8 @@ impl TableCutter {
         let entries = Arc::new(made.entries);
         let mut part = 0..entries.len();
         // The statistics of earlier pieces come before the first entry after their numbers.
-        while !part.is_empty()
-            && let Some(last) = self.waiting.last()
-        {
-            if last.is_due_before(entries.key(part.start)) {
-                self.release();
-            } else {
+        while !part.is_empty() && !self.waiting.is_empty() {
+            if !self.release(entries.key(part.start)) {
                 self.push_part(&entries, part.start..part.start + 1);
                 part.start += 1;
             }
@@ -76,14 +69,13 @@ impl TableCutter {
         self.waiting.extend(made.waiting);
     }
 
-    /// Writes the statistics that are due first.
-    fn release(&mut self) {
-        if let Some(waiting) = self.waiting.pop() {
-            let mut stats = Entries::default();
-            waiting.write(&mut stats);
-            let all = 0..stats.len();
-            self.push_part(&Arc::new(stats), all);
-        }
+    /// Writes the statistics that are due first, if they come before the entry of a key.
+    fn release(&mut self, next: &[u8]) -> bool {
+        let mut stats = Entries::default();
+        let is_due = write_due(&mut self.waiting, next, &mut stats);
+        let all = 0..stats.len();
+        self.push_part(&Arc::new(stats), all);
+        is_due
     }
 
     /// Takes some of the next entries, when no statistics wait.
@@ -125,9 +117,7 @@ impl TableCutter {
 
     /// Completes the last table, when all entries have come.
     pub(super) fn finish(&mut self) {
-        while !self.waiting.is_empty() {
-            self.release();
-        }
+        while self.release(b"") {}
         self.end_table();
     }
 }
@@ -146,18 +136,10 @@ impl TableEntries {
                     Value::Spilled(value) if value.len > layout::LONGEST => {
                         return Err(io::Error::other(layout::TOO_LONG));
                     }
-                    Value::Spilled(value) if value.len > LONGEST_HELD => {
+                    Value::Spilled(value) => {
                         table.add_long(key, value.len as usize, |out| {
                             entries.read_spilled(value, out)
                         })?;
-                    }
-                    Value::Spilled(value) => {
-                        let mut held = Vec::new();
-                        entries.read_spilled(value, |part| {
-                            held.extend_from_slice(part);
-                            Ok(())
-                        })?;
-                        table.add(key, &held)?;
                     }
                 }
             }

@@ -7,9 +7,9 @@ use super::{
     layout::{
         self, Contents, GameHeader, IdReader, ListKey, PositionStats, Subject, list_key,
         names::NAMES,
-        played::{Apart, CHUNK, List},
+        played::{Apart, List},
         rows::ROWS,
-        sums::{ClassSums, MoveSum, Period},
+        sums::{Period, total},
     },
     leveldb::TableValue,
     read::Index,
@@ -140,14 +140,11 @@ fn compare(
     found: &mut VerifiedIndex,
     meter: &Meter,
 ) -> Result<()> {
-    let mut entries = index.database().entries(b"", None, LONGEST_HELD)?;
+    // Values that rusty-leveldb holds several times may be held once more.
+    let mut entries = index.database().entries(usize::MAX)?;
     let mut passed = 0;
     while entries.advance()? {
-        let read_long = |out: &mut dyn FnMut(&[u8]) -> Result<()>| match entries.value() {
-            TableValue::Long(value) => index.database().read_long(&value, out),
-            TableValue::Held(_) => Ok(()),
-        };
-        if !second.agrees(entries.key(), entries.value(), read_long)? {
+        if !second.agrees(entries.key(), entries.value().held()) {
             found.fault("is another entry for rusty-leveldb", entries.key());
             return Ok(());
         }
@@ -175,7 +172,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
         apart: 0,
         files: 0,
     };
-    let mut entries = index.database().entries(b"", None, LONGEST_HELD)?;
+    let mut entries = index.database().entries(LONGEST_HELD)?;
     let mut passed = 0;
     while entries.advance()? {
         check.entry(entries.key(), entries.value())?;
@@ -219,18 +216,14 @@ impl Check<'_> {
         self.found.entries += 1;
         self.close_positions(key);
         let digits = key.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let value = match (digits, value) {
-            (_, TableValue::Held(value)) => value,
-            (1.., long) if digits == key.len() => return self.position(key, long),
-            _ => {
-                self.found.fault("has a value that is too long", key);
-                return Ok(());
-            }
-        };
-        if digits == key.len() {
-            return self.position(key, TableValue::Held(value));
-        }
         let (number, name) = key.split_at(digits);
+        if name.is_empty() {
+            return self.position(key, value);
+        }
+        let TableValue::Held(value) = value else {
+            self.found.fault("has a value that is too long", key);
+            return Ok(());
+        };
         if digits > 0 {
             self.statistic(key, number, name, value);
             return Ok(());
@@ -432,19 +425,15 @@ impl Check<'_> {
 
     /// Checks a list that is not in its page. Returns how many entries it has.
     fn list_apart(&mut self, subject: Subject, apart: Apart, contents: Contents) -> Result<u64> {
-        let (mut entries, mut least, mut left) = (0, 0, apart.items);
-        while left > 0 {
-            let key = layout::chunk_key(subject, entries as u32);
-            let chunk = self.index.chunk(subject, entries as u32, left)?;
-            match self.items(&chunk.list(self.index)?, least, contents) {
-                Some(next) => least = next,
-                None => {
-                    self.found.fault("is malformed", &key);
-                    return Ok(entries + 1);
-                }
-            }
-            left -= left.min(CHUNK as u64);
+        let (mut entries, mut least) = (0, 0);
+        for chunk in self.index.chunks(subject, apart) {
+            let chunk = chunk?;
             entries += 1;
+            let Some(next) = self.items(&chunk.list(self.index)?, least, contents) else {
+                self.found.fault("is malformed", &chunk.key);
+                return Ok(entries);
+            };
+            least = next;
         }
         if !apart.has_sums {
             return Ok(entries);
@@ -473,66 +462,54 @@ impl Check<'_> {
         self.close_positions(b"x");
         self.close_game();
         let (games, positions) = (self.found.games, self.found.positions);
-        let mut compare = |is_same: bool, problem: &str, key: &[u8]| {
-            if !is_same {
-                self.found.fault(problem, key);
-            }
-        };
-        compare(
-            games == self.index.game_count(),
-            "is not the number of games",
-            layout::TOTAL_GAMES,
-        );
-        compare(
-            self.with_stats == 0 || self.with_stats == positions,
-            "is not a key of all positions",
-            b"_freq",
-        );
         let files = self.index.inputs();
-        compare(
-            games == 0 || self.index.value(layout::FILE_NAME)?.is_some(),
-            "is missing",
-            layout::FILE_NAME,
-        );
         let numbered = if files.len() > 1 { files.len() } else { 0 };
-        compare(
-            self.files == numbered as u64,
-            "is not the number of inputs",
-            layout::FILE_COUNT,
-        );
         let in_order = files.is_sorted_by_key(|file| file.first_id)
-            && files.first().is_none_or(|file| file.first_id == 0);
-        let last = files.last().map_or(0, |file| file.first_id);
-        compare(
-            in_order && last <= games,
-            "names inputs whose games are not in order",
-            layout::FILE_NAME,
-        );
-        match self.contents {
+            && files.first().is_none_or(|file| file.first_id == 0)
+            && files.last().map_or(0, |file| file.first_id) <= games;
+        let (is_complete, problem) = match self.contents {
             Some(contents) => {
                 let is_complete = self.rows == games.div_ceil(ROWS)
                     && self.names == contents.names.div_ceil(NAMES)
-                    && self.apart == 0;
-                compare(
-                    is_complete && (positions, self.items) == (contents.positions, contents.items),
-                    "does not say what there is",
-                    layout::CONTENTS,
-                );
+                    && self.apart == 0
+                    && (positions, self.items) == (contents.positions, contents.items);
+                (is_complete, "does not say what there is")
             }
-            None => compare(
-                self.rows == 0 && self.names == 0,
-                "is missing",
-                layout::CONTENTS,
+            None => (self.rows == 0 && self.names == 0, "is missing"),
+        };
+        let checks: [(bool, &str, &[u8]); 6] = [
+            (
+                games == self.index.game_count(),
+                "is not the number of games",
+                layout::TOTAL_GAMES,
             ),
+            (
+                self.with_stats == 0 || self.with_stats == positions,
+                "is not a key of all positions",
+                b"_freq",
+            ),
+            (
+                games == 0 || self.index.value(layout::FILE_NAME)?.is_some(),
+                "is missing",
+                layout::FILE_NAME,
+            ),
+            (
+                self.files == numbered as u64,
+                "is not the number of inputs",
+                layout::FILE_COUNT,
+            ),
+            (
+                in_order,
+                "names inputs whose games are not in order",
+                layout::FILE_NAME,
+            ),
+            (is_complete, problem, layout::CONTENTS),
+        ];
+        for (_, problem, key) in checks.iter().filter(|(is_right, ..)| !is_right) {
+            self.found.fault(problem, key);
         }
         Ok(())
     }
-}
-
-/// How many games some sums have.
-fn total(classes: &[ClassSums]) -> u64 {
-    let sums = classes.iter().flat_map(|class| &class.moves);
-    sums.map(MoveSum::total).sum()
 }
 
 #[cfg(test)]

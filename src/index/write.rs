@@ -5,6 +5,7 @@
 //! depend neither on the threads nor on the size of a wave.
 
 use std::{
+    ffi::OsStr,
     io, iter,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -16,13 +17,12 @@ use super::{
     GameRecords,
     explored::{ExploredGames, Played, list_entries},
     layout::{self, Contents, played::Paging},
-    leveldb::{TableFile, manifest},
-    pieces::{Piece, pieces},
+    leveldb::{TableFile, is_file_of_database, manifest},
     positions::{Made, position_entries},
     posting::Posting,
-    replace::{check_replaceable, is_own_file},
+    replace::check_replaceable,
     tables::{TableCutter, TableEntries},
-    waves::{IndexedFile, ListTotals, Wave, file_wave, filled, made_of},
+    waves::{IndexedFile, ListTotals, Piece, Wave, file_wave, filled, made_of, pieces},
 };
 use crate::{
     error::{At, Error, Result},
@@ -64,11 +64,14 @@ pub(crate) struct ExploredData<'a> {
     pub games: &'a ExploredGames,
 }
 
-/// The size of an index.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct IndexSummary {
+/// The size of a merged index.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct MergedIndex {
+    /// Games of all inputs.
     pub games: u64,
+    /// Positions that a game reached.
     pub positions: u64,
+    /// Postings: pairs of a position and a game that reached it.
     pub postings: u64,
 }
 
@@ -76,6 +79,7 @@ impl IndexWriter {
     /// Starts an index for `target`.
     /// An index that exists is replaced with `force` only.
     pub(crate) fn create(target: &Path, with_stats: bool, force: bool) -> Result<IndexWriter> {
+        let is_own_file = |_: &Path, name: &OsStr| is_file_of_database(name);
         let may_replace = |old: &Path| check_replaceable(old, force);
         Ok(IndexWriter {
             directory: AtomicDir::create_over(target, is_own_file, may_replace)?,
@@ -95,7 +99,7 @@ impl IndexWriter {
         from: IndexSource<'_>,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(IndexSummary, Finished)> {
+    ) -> Result<(MergedIndex, Finished)> {
         meter.add_total(record_count(from.postings));
         meter.add_total(from.games.len());
         let lists = from.explored.map(|data| ListTotals {
@@ -115,10 +119,10 @@ impl IndexWriter {
         games: u64,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(IndexSummary, Finished)> {
-        let mut summary = IndexSummary {
+    ) -> Result<(MergedIndex, Finished)> {
+        let mut summary = MergedIndex {
             games,
-            ..IndexSummary::default()
+            ..MergedIndex::default()
         };
         let mut cutter = TableCutter::new();
         let mut written = Vec::new();

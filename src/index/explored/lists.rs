@@ -9,16 +9,17 @@ use crate::{
     index::{
         layout::{
             ListKey, Subject, chunk_key, list_key, page_key,
-            played::{Apart, CHUNK, INLINE, ListBuilder, Paging},
+            played::{Apart, CHUNK, INLINE, Item, Paging, write_list},
         },
-        pieces::{Piece, scan_groups},
+        leveldb::BLOCK_SIZE,
         positions::Made,
+        waves::{Piece, scan_groups},
     },
     sort::Sealed,
     task,
 };
 
-/// How many bytes of the chunks of a page are in memory. Those after them are spilled.
+/// How many bytes of the chunks of a page are in memory. Those after them are spilled, but for small ones.
 const MOST_HELD: usize = 256 << 10;
 
 /// Makes the entries of the pages whose first record lies in a piece.
@@ -47,11 +48,10 @@ pub(in crate::index) struct PageMaker<'a> {
     /// The present list.
     subject: Subject,
     white_to_move: bool,
-    list: ListBuilder,
+    list: Vec<Item>,
     /// How many chunks of it are made, and how many bytes those of the page have.
     chunks: u32,
     bytes_before: usize,
-    chunk: Vec<u8>,
     /// The sums of the items of the complete chunks.
     sums: ListSums<'a>,
 }
@@ -66,10 +66,9 @@ impl<'a> PageMaker<'a> {
             lists: Vec::new(),
             subject: Subject(0),
             white_to_move: false,
-            list: ListBuilder::default(),
+            list: Vec::new(),
             chunks: 0,
             bytes_before: 0,
-            chunk: Vec::new(),
             sums: ListSums::default(),
         }
     }
@@ -113,7 +112,8 @@ impl<'a> PageMaker<'a> {
         }
         self.paging.put_subject(self.subject, &mut self.lists);
         if self.chunks == 0 && self.list.len() <= INLINE {
-            self.list.write(self.white_to_move, &mut self.lists);
+            write_list(&self.list, self.white_to_move, &mut self.lists);
+            self.list.clear();
             return Ok(());
         }
         let items = u64::from(self.chunks) * CHUNK as u64 + self.list.len() as u64;
@@ -126,24 +126,20 @@ impl<'a> PageMaker<'a> {
     }
 
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
-        self.sums
-            .add(self.list.items(), self.white_to_move, self.games)?;
-        self.chunk.clear();
-        self.chunk.push(u8::from(another_follows));
-        self.list.write(self.white_to_move, &mut self.chunk);
+        self.sums.add(&self.list, self.white_to_move, self.games)?;
+        let mut chunk = vec![u8::from(another_follows)];
+        write_list(&self.list, self.white_to_move, &mut chunk);
+        self.list.clear();
         let key = chunk_key(self.subject, self.chunks);
         self.chunks += 1;
-        let chunk = std::mem::take(&mut self.chunk);
-        self.push(&key, &chunk)?;
-        self.chunk = chunk;
-        Ok(())
+        self.push(&key, &chunk)
     }
 
     /// Adds an entry that comes before its page.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.made.entries;
-        if self.bytes_before > MOST_HELD {
+        if self.bytes_before > MOST_HELD && value.len() > BLOCK_SIZE {
             return entries.push_spilled(key, value, self.games.temp_dir());
         }
         entries.push(key, value);

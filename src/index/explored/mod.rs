@@ -3,7 +3,6 @@
 mod best;
 mod games;
 mod lists;
-mod namer;
 mod read;
 mod record;
 mod sums;

@@ -15,7 +15,7 @@ use crate::{
             page_key,
             played::{Apart, CHUNK, List, Paging},
             rows::{ROW, ROWS},
-            sums::{ClassSums, MoveSum, Period, YearMonths, parse_sums, take_years},
+            sums::{ClassSums, Period, YearMonths, parse_sums, take_years, total},
             sums_key,
         },
     },
@@ -80,7 +80,7 @@ impl Index {
     pub(crate) fn list(&self, subject: Subject, place: ListPlace) -> Result<Vec<StoredPart>> {
         match place {
             ListPlace::InPage(list) => Ok(list.into_iter().collect()),
-            ListPlace::Apart(apart) => self.chunks(subject, apart),
+            ListPlace::Apart(apart) => self.chunks(subject, apart).collect(),
         }
     }
 
@@ -107,25 +107,20 @@ impl Index {
         })))
     }
 
-    /// A list in chunks.
-    fn chunks(&self, subject: Subject, apart: Apart) -> Result<Vec<StoredPart>> {
-        let chunks = apart.items.div_ceil(CHUNK as u64);
-        let chunks = u32::try_from(chunks).map_err(|_| self.malformed(&chunk_key(subject, 0)))?;
-        (0..chunks)
-            .map(|number| {
-                let items = apart.items - u64::from(number) * CHUNK as u64;
-                self.chunk(subject, number, items)
-            })
-            .collect()
+    /// The chunks of a list.
+    pub(in crate::index) fn chunks(
+        &self,
+        subject: Subject,
+        apart: Apart,
+    ) -> impl Iterator<Item = Result<StoredPart>> {
+        (0..apart.chunks()).map(move |number| {
+            let items = apart.items - number * CHUNK as u64;
+            self.chunk(subject, number as u32, items)
+        })
     }
 
     /// A chunk of a list, if it and those after it have this many items.
-    pub(in crate::index) fn chunk(
-        &self,
-        subject: Subject,
-        number: u32,
-        items: u64,
-    ) -> Result<StoredPart> {
+    fn chunk(&self, subject: Subject, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
         let another_follows = u8::from(items > CHUNK as u64);
@@ -151,9 +146,7 @@ impl Index {
         let parse = |mut rest: &[u8]| {
             let years = take_years(&mut rest)?;
             let classes = parse_sums(rest)?;
-            let sums = classes.iter().flat_map(|class| &class.moves);
-            let games: u64 = sums.map(MoveSum::total).sum();
-            (games == apart.items).then_some((years, classes))
+            (total(&classes) == apart.items).then_some((years, classes))
         };
         parse(&value).ok_or_else(|| self.malformed(&key))
     }

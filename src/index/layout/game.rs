@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{parse_number, put_number};
-use crate::pgn::{GameReader, GameResult, Tags};
+use crate::pgn::{GameReader, GameResult, Tags, tag_text};
 
 /// The tenth field of a game that has no tags.
 const NO_OFFSET: i64 = -1;
@@ -161,16 +161,7 @@ impl GameHeader {
 
     /// A field as text: UTF-8, else taken to be Latin-1.
     fn text(&self, number: usize) -> Cow<'_, str> {
-        let bytes = self.field(number);
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => bytes
-                .iter()
-                .copied()
-                .map(char::from)
-                .collect::<String>()
-                .into(),
-        }
+        tag_text(self.field(number))
     }
 
     /// White's name.

@@ -46,10 +46,8 @@ pub use self::{
 };
 pub(super) use stats::joined_stats;
 
-use integer_encoding::VarInt;
-
 use self::sums::Period;
-use super::leveldb::put_varint;
+use super::leveldb::{put_varint, take_size, take_varint};
 
 /// How many games the input has.
 pub const TOTAL_GAMES: &[u8] = b"total_game_count";
@@ -77,29 +75,17 @@ pub fn names_key(number: u32) -> Vec<u8> {
 
 /// The key of a page, by the last subject that it may have.
 pub fn page_key(last: Subject) -> Vec<u8> {
-    [b"xp", &last.0.to_be_bytes()[..], &[0xff]].concat()
+    [&subject_start(last)[..], &[0xff]].concat()
 }
 
 /// The key of a chunk of a list, by its number from 0.
 pub fn chunk_key(subject: Subject, number: u32) -> Vec<u8> {
-    [
-        b"xp",
-        &subject.0.to_be_bytes()[..],
-        &[0],
-        &number.to_be_bytes()[..],
-    ]
-    .concat()
+    [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
 }
 
 /// The key of the sums of a period.
 pub fn sums_key(subject: Subject, period: Period) -> Vec<u8> {
-    [
-        b"xp",
-        &subject.0.to_be_bytes()[..],
-        &[1],
-        &period.key_bytes(),
-    ]
-    .concat()
+    [&subject_start(subject)[..], &[1], &period.key_bytes()].concat()
 }
 
 /// What a key of the explorer's lists is of.
@@ -144,16 +130,7 @@ pub(super) fn game_id(key: &[u8]) -> Option<u32> {
 
 /// The key of a game record.
 pub fn game_key(id: u32) -> Vec<u8> {
-    let mut key = Vec::new();
-    put_game_key(&mut key, id);
-    key
-}
-
-/// Appends the key of a game record.
-pub(super) fn put_game_key(out: &mut Vec<u8>, id: u32) {
-    out.extend_from_slice(b"game_");
-    put_number(out, id);
-    out.extend_from_slice(b"_data");
+    format!("game_{id}_data").into_bytes()
 }
 
 /// The id in the key of the place where a game without tags begins.
@@ -164,16 +141,7 @@ pub(super) fn start_id(key: &[u8]) -> Option<u32> {
 /// The key of the place where a game without tags begins. It follows that of the game record, and only an index with
 /// the explorer's data has it.
 pub fn start_key(id: u32) -> Vec<u8> {
-    let mut key = Vec::new();
-    put_start_key(&mut key, id);
-    key
-}
-
-/// Appends the key of the place where a game without tags begins.
-pub(super) fn put_start_key(out: &mut Vec<u8>, id: u32) {
-    out.extend_from_slice(b"game_");
-    put_number(out, id);
-    out.extend_from_slice(b"_start");
+    format!("game_{id}_start").into_bytes()
 }
 
 /// The key of a position's game ids, from the position's Polyglot key.
@@ -206,16 +174,8 @@ pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
 
 /// Appends a decimal number.
 #[inline]
-fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
+pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
-/// Takes a number off the front that [`put_varint`] put there.
-#[inline]
-fn take_varint(rest: &mut &[u8]) -> Option<u64> {
-    let (number, len) = u64::decode_var(rest)?;
-    *rest = &rest[len..];
-    Some(number)
 }
 
 /// Whether everything that begins with the digits `number` has been passed when `next` comes.

@@ -3,7 +3,7 @@
 //! Games name them by numbers, given in the order in which they first come up. An entry has [`NAMES`] names, the
 //! last those that are left; each is its length as a varint and its text in UTF-8.
 
-use super::{put_varint, take_varint};
+use super::{put_varint, take_size};
 
 /// How many names an entry has.
 pub const NAMES: u32 = 64;
@@ -22,10 +22,9 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut rest = value;
     while !rest.is_empty() {
-        let len = usize::try_from(take_varint(&mut rest)?).ok()?;
-        let (name, after) = rest.split_at_checked(len)?;
+        let len = take_size(&mut rest)?;
+        let name = rest.split_off(..len)?;
         names.push(str::from_utf8(name).ok()?.into());
-        rest = after;
     }
     Some(names)
 }

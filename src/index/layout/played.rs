@@ -19,7 +19,7 @@
 
 use std::ops::Range;
 
-use super::{Subject, put_varint, take_varint};
+use super::{Subject, put_varint, take_size, take_varint};
 use crate::position::BookMove;
 
 /// The longest list that is in a page.
@@ -31,65 +31,31 @@ pub const CHUNK: usize = 1 << 14;
 /// A game and the move that it played.
 pub type Item = (u32, BookMove);
 
-/// A list whose bytes are being made, its items in ascending order of their ids.
-#[derive(Clone, Default, Debug)]
-pub struct ListBuilder {
-    items: Vec<Item>,
-    moves: Vec<BookMove>,
-}
-
-impl ListBuilder {
-    /// How many items there are.
-    pub fn len(&self) -> usize {
-        self.items.len()
+/// Appends a list of items in ascending order of their ids.
+pub fn write_list(items: &[Item], white_to_move: bool, out: &mut Vec<u8>) {
+    put_varint(out, (items.len() as u64) << 1 | u64::from(white_to_move));
+    if let [(id, mv)] = items {
+        out.extend_from_slice(&mv.0.to_le_bytes());
+        put_varint(out, u64::from(*id));
+        return;
     }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+    let mut moves = Vec::new();
+    for (_, mv) in items {
+        if !moves.contains(mv) {
+            moves.push(*mv);
+        }
     }
-
-    /// The items so far.
-    pub fn items(&self) -> &[Item] {
-        &self.items
+    put_varint(out, moves.len() as u64);
+    for mv in &moves {
+        out.extend_from_slice(&mv.0.to_le_bytes());
     }
-
-    /// Adds an item whose id is larger than all before.
-    #[inline]
-    pub fn push(&mut self, item: Item) {
-        self.items.push(item);
-    }
-
-    /// Appends the list, and begins another.
-    pub fn write(&mut self, white_to_move: bool, out: &mut Vec<u8>) {
-        put_varint(
-            out,
-            (self.items.len() as u64) << 1 | u64::from(white_to_move),
-        );
-        if let [(id, mv)] = self.items[..] {
-            out.extend_from_slice(&mv.0.to_le_bytes());
-            put_varint(out, u64::from(id));
-            self.items.clear();
-            return;
-        }
-        self.moves.clear();
-        for (_, mv) in &self.items {
-            if !self.moves.contains(mv) {
-                self.moves.push(*mv);
-            }
-        }
-        put_varint(out, self.moves.len() as u64);
-        for mv in &self.moves {
-            out.extend_from_slice(&mv.0.to_le_bytes());
-        }
-        let bits = bits_for(self.moves.len());
-        let mut next = 0;
-        for (id, mv) in self.items.drain(..) {
-            let number = self.moves.iter().position(|known| *known == mv);
-            let number = number.expect("all moves were collected") as u64;
-            put_varint(out, u64::from(id - next) << bits | number);
-            next = id.wrapping_add(1);
-        }
+    let bits = bits_for(moves.len());
+    let mut next = 0;
+    for (id, mv) in items {
+        let number = moves.iter().position(|known| known == mv);
+        let number = number.expect("all moves were collected") as u64;
+        put_varint(out, u64::from(id - next) << bits | number);
+        next = id.wrapping_add(1);
     }
 }
 
@@ -107,6 +73,11 @@ impl Apart {
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         put_varint(out, self.items << 1 | u64::from(self.has_sums));
+    }
+
+    /// How many chunks it has.
+    pub fn chunks(self) -> u64 {
+        self.items.div_ceil(CHUNK as u64)
     }
 
     fn take(rest: &mut &[u8]) -> Option<Apart> {
@@ -156,7 +127,7 @@ impl<'a> List<'a> {
             1 => 1,
             // Each item has a byte at least.
             _ if len > rest.len() => return None,
-            _ => usize::try_from(take_varint(&mut rest)?).ok()?,
+            _ => take_size(&mut rest)?,
         };
         let (moves, rest) = rest.split_at_checked(moves.checked_mul(2)?)?;
         (len == 0 || !moves.is_empty()).then_some(List {
@@ -290,21 +261,12 @@ impl Paging {
 
     /// The list of a subject in its page: `Some(None)` if the page has none, `None` if it is malformed.
     pub fn find(self, page: &[u8], subject: Subject) -> Option<Option<List<'_>>> {
-        let bytes = subject.0.to_be_bytes();
-        let wanted = &bytes[bytes.len() - self.stored()..];
-        let mut rest = page;
-        while !rest.is_empty() {
-            let (stored, list) = rest.split_at_checked(wanted.len())?;
-            let list = List::parse(list)?;
-            if stored == wanted {
-                return Some(Some(list));
-            }
-            if stored > wanted {
-                break;
-            }
-            rest = list.for_each(|_, _| ())?;
-        }
-        Some(None)
+        let mut found = None;
+        self.for_each_list(page, subject, |other, list, _| {
+            found = found.or((other == subject).then_some(list));
+            Some(())
+        })?;
+        Some(found)
     }
 
     /// Calls `f` with each subject of a page, its list, and where this is; `None` if the page is malformed or `f`
@@ -352,11 +314,8 @@ mod tests {
     }
 
     fn written(items: &[Item], white_to_move: bool) -> Vec<u8> {
-        let mut builder = ListBuilder::default();
-        items.iter().for_each(|item| builder.push(*item));
         let mut out = Vec::new();
-        builder.write(white_to_move, &mut out);
-        assert_eq!(builder.len(), 0);
+        write_list(items, white_to_move, &mut out);
         out
     }
 

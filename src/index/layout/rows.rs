@@ -166,17 +166,17 @@ impl EcoNumber {
 
     /// The number of a code, by its first three characters; that of none if it is no code.
     pub fn of_tag(value: &[u8]) -> EcoNumber {
-        match value.trim_ascii() {
-            [letter, tens @ b'0'..=b'9', units @ b'0'..=b'9', ..] => {
-                let letter = letter.to_ascii_uppercase();
-                let digits = u16::from(tens - b'0') * 10 + u16::from(units - b'0');
-                match letter {
-                    b'A'..=b'E' => EcoNumber(u16::from(letter - b'A') * 100 + digits + 1),
-                    _ => EcoNumber(0),
-                }
-            }
-            _ => EcoNumber(0),
-        }
+        let [
+            letter @ (b'A'..=b'E' | b'a'..=b'e'),
+            tens @ b'0'..=b'9',
+            units @ b'0'..=b'9',
+            ..,
+        ] = value.trim_ascii()
+        else {
+            return EcoNumber(0);
+        };
+        let letter = u16::from(letter.to_ascii_uppercase() - b'A');
+        EcoNumber(letter * 100 + u16::from(tens - b'0') * 10 + u16::from(units - b'0') + 1)
     }
 
     /// The code, `None` if there is none.

@@ -70,24 +70,18 @@ impl PositionStats {
 
     /// Writes the entries of the position whose key has the digits `number`, in their order.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
-        let key_len = |name: &[u8]| number.len() + name.len();
-        put_number(begin(out, number, DRAWS), self.draws);
-        out.end(key_len(DRAWS));
-        put_number(begin(out, number, FREQ), self.games);
-        out.end(key_len(FREQ));
-        let value = begin(out, number, MOVES);
-        put_moves(value, &self.moves);
-        out.end(key_len(MOVES));
-        put_number(begin(out, number, WHITE_SCORE), self.white_score);
-        out.end(key_len(WHITE_SCORE));
+        for name in PositionStats::NAMES {
+            out.begin(number);
+            let value = out.begin(name);
+            match name {
+                DRAWS => put_number(value, self.draws),
+                FREQ => put_number(value, self.games),
+                MOVES => put_moves(value, &self.moves),
+                _ => put_number(value, self.white_score),
+            }
+            out.end(number.len() + name.len());
+        }
     }
-}
-
-/// Begins an entry whose key has two parts.
-#[inline]
-fn begin<'a>(out: &'a mut Entries, number: &[u8], name: &[u8]) -> &'a mut Vec<u8> {
-    out.begin(number);
-    out.begin(name)
 }
 
 fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {

@@ -16,7 +16,7 @@
 //! for games that end in the position. The games of a class are those among which the [`TOP`] with the highest ratings
 //! and the [`RECENT`] newest of the class are; none of them ends there. Numbers of two bytes are little-endian.
 
-use super::{played::bits_for, put_varint, take_varint};
+use super::{played::bits_for, put_varint, take_size, take_varint};
 use crate::{
     pgn::{RatingGroup, Speed},
     position::BookMove,
@@ -159,13 +159,12 @@ impl MoveSum {
     }
 
     fn take(rest: &mut &[u8]) -> Option<MoveSum> {
-        let (mv, after) = rest.split_first_chunk()?;
-        let (present, after) = after.split_first()?;
-        *rest = after;
+        let mv = rest.split_off(..2)?.try_into().ok()?;
+        let present = rest.split_off_first()?;
         if !(1..1 << 4).contains(present) {
             return None;
         }
-        let mut sum = MoveSum::new(BookMove(u16::from_le_bytes(*mv)));
+        let mut sum = MoveSum::new(BookMove(u16::from_le_bytes(mv)));
         for (result, games) in sum.games.iter_mut().enumerate() {
             if present >> result & 1 == 1 {
                 *games = u32::try_from(take_varint(rest)?)
@@ -215,8 +214,7 @@ impl ClassSums {
     }
 
     fn take(rest: &mut &[u8]) -> Option<ClassSums> {
-        let (class, after) = rest.split_first()?;
-        *rest = after;
+        let class = rest.split_off_first()?;
         let mut sums = ClassSums {
             class: Class::of_number(*class)?,
             moves: Vec::new(),
@@ -246,6 +244,12 @@ impl ClassSums {
     }
 }
 
+/// How many games the classes have.
+pub fn total(classes: &[ClassSums]) -> u64 {
+    let sums = classes.iter().flat_map(|class| &class.moves);
+    sums.map(MoveSum::total).sum()
+}
+
 /// Appends the years that begin the entry of all games.
 pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     put_varint(out, years.len() as u64);
@@ -257,10 +261,8 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
 
 /// Takes these years off the front; `None` if they are malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
-    let len = usize::try_from(take_varint(rest)?).ok()?;
-    let (years, after) = rest.split_at_checked(len.checked_mul(4)?)?;
-    *rest = after;
-    let (years, _) = years.as_chunks::<4>();
+    let len = take_size(rest)?.checked_mul(4)?;
+    let (years, _) = rest.split_off(..len)?.as_chunks::<4>();
     let years: Vec<YearMonths> = years
         .iter()
         .map(|[a, b, c, d]| YearMonths {

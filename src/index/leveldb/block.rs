@@ -4,13 +4,14 @@
 //! (varints), the bytes that are not shared, the value. Every sixteenth key is whole. The end of
 //! the block says where these restarts are and how many, so that a key is found by halving.
 
-use std::ops::Range;
+use std::{ops::Range, path::Path, sync::Arc};
 
 use super::{
     Damage,
-    coding::{Fields, put_varint},
+    coding::{put_varint, take_array, take_size},
     key::{self, EntryKind},
 };
+use crate::error::{Error, Result};
 
 /// How many entries there are from one whole key to the next.
 const RESTART_INTERVAL: usize = 16;
@@ -47,28 +48,10 @@ impl BlockBuilder {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Adds an entry after all others, from the user's key and the sequence number.
+    /// Adds an entry after all others up to its value, which is to be appended to [`value`](BlockBuilder::value). Its
+    /// key has two parts.
     #[inline]
-    pub(super) fn add(&mut self, key: &[u8], sequence: u64, value: &[u8]) {
-        self.add_key(key, sequence, value.len());
-        self.buffer.extend_from_slice(value);
-    }
-
-    /// Adds an entry up to its value.
-    #[inline]
-    pub(super) fn add_key(&mut self, key: &[u8], sequence: u64, value_len: usize) {
-        self.add_parts(key, &key::trailer(sequence), value_len);
-    }
-
-    /// Adds an entry whose key is not an internal key, or one that was made as a whole.
-    pub(super) fn add_whole(&mut self, key: &[u8], value: &[u8]) {
-        self.add_parts(key, &[], value.len());
-        self.buffer.extend_from_slice(value);
-    }
-
-    /// Adds an entry whose key has two parts, up to its value.
-    #[inline]
-    fn add_parts(&mut self, key: &[u8], trailer: &[u8], value_len: usize) {
+    pub(super) fn add_key(&mut self, key: &[u8], trailer: &[u8], value_len: usize) {
         let shared = if self.since_restart < RESTART_INTERVAL {
             match common_prefix(&self.last_key, key) {
                 all if all == key.len() => all + common_prefix(&self.last_key[all..], trailer),
@@ -95,6 +78,12 @@ impl BlockBuilder {
             }
         }
         self.buffer.extend_from_slice(&self.last_key[shared..]);
+    }
+
+    /// Where the bytes of a value go.
+    #[inline]
+    pub(super) fn value(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
     }
 
     /// The bytes of the entries.
@@ -124,40 +113,36 @@ impl BlockBuilder {
     }
 }
 
-/// How many bytes two strings begin with in common, eight at a time.
+/// How many bytes two strings begin with in common.
 #[inline]
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
-    let mut same = 0;
-    for (a, b) in words {
-        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-        if differing != 0 {
-            return same + differing.trailing_zeros() as usize / 8;
-        }
-        same += 8;
-    }
-    let rest = a[same..].iter().zip(&b[same..]);
-    same + rest.take_while(|(a, b)| a == b).count()
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// A block that has been read.
+/// A block that has been read, or the first part of one whose last value is too long to be held.
 #[derive(Debug)]
 pub(super) struct Block {
     bytes: Vec<u8>,
-    /// Where the entries end and the restarts begin.
+    /// Where the entries end that are held.
     entries_end: usize,
     restarts: usize,
-    /// Where the block is in its file.
+    /// How many bytes the block has, held or not.
+    len: usize,
+    /// Where the block is.
     offset: u64,
+    path: Arc<Path>,
 }
 
 /// An entry of a block, and where the next one begins.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EntryState {
     next: usize,
+    /// How many entries came before that.
+    passed: usize,
     /// The internal key.
     pub key: Vec<u8>,
-    value: Range<usize>,
+    /// Where the value is in the block.
+    pub value: Range<usize>,
 }
 
 impl EntryState {
@@ -170,92 +155,94 @@ impl EntryState {
     }
 }
 
-/// Reads an entry up to its value: makes its key of the one before, and returns how long the value is.
-#[inline]
-pub(super) fn read_key(fields: &mut Fields<'_>, key: &mut Vec<u8>) -> Option<usize> {
-    let (shared, unshared, value_len) = (fields.size()?, fields.size()?, fields.size()?);
-    if shared > key.len() {
-        return None;
-    }
-    key.truncate(shared);
-    key.extend_from_slice(fields.bytes(unshared)?);
-    Some(value_len)
-}
-
 impl Block {
-    /// Takes the bytes of the block that begins at `offset` of its file.
-    pub(super) fn new(bytes: Vec<u8>, offset: u64) -> Result<Block, Damage> {
-        let damage = Damage {
-            offset,
-            problem: "a block has no restarts",
+    /// Takes the bytes of the block that begins at `offset` of a file.
+    pub(super) fn new(bytes: Vec<u8>, offset: u64, path: &Arc<Path>) -> Result<Block> {
+        let mut block = Block::of_first_part(bytes, 0, offset, path);
+        block.len = block.bytes.len();
+        let restarts = || {
+            let (rest, count) = block.bytes.split_last_chunk()?;
+            let restarts = u32::from_le_bytes(*count) as usize;
+            let entries_end = rest.len().checked_sub(restarts.checked_mul(4)?)?;
+            (restarts > 0).then_some((restarts, entries_end))
         };
-        let (rest, count) = bytes.split_last_chunk().ok_or(damage)?;
-        let restarts = u32::from_le_bytes(*count) as usize;
-        let entries_end = restarts
-            .checked_mul(4)
-            .and_then(|size| rest.len().checked_sub(size))
-            .filter(|_| restarts > 0)
-            .ok_or(damage)?;
-        Ok(Block {
-            bytes,
-            entries_end,
-            restarts,
-            offset,
-        })
+        let restarts = restarts().ok_or_else(|| block.damaged("a block has no restarts"));
+        (block.restarts, block.entries_end) = restarts?;
+        Ok(block)
     }
 
-    fn damage(&self, problem: &'static str) -> Damage {
-        Damage {
-            offset: self.offset,
-            problem,
-        }
-    }
-
-    /// The entries at the start of a block that is not read as a whole, up to `end`.
-    pub(super) fn of_first_entries(bytes: Vec<u8>, end: usize, offset: u64) -> Block {
+    /// Takes the first bytes of a block of `len` bytes, whose last value is not among them.
+    pub(super) fn of_first_part(
+        bytes: Vec<u8>,
+        len: usize,
+        offset: u64,
+        path: &Arc<Path>,
+    ) -> Block {
         Block {
-            bytes,
-            entries_end: end,
+            entries_end: bytes.len(),
             restarts: 0,
+            len,
+            bytes,
             offset,
+            path: Arc::clone(path),
         }
+    }
+
+    fn damaged(&self, problem: &'static str) -> Error {
+        let offset = self.offset;
+        Damage { offset, problem }.of(&self.path)
     }
 
     /// Goes to the next entry, first to the first; false after the last.
     #[inline]
-    pub(super) fn advance(&self, place: &mut EntryState) -> Result<bool, Damage> {
+    pub(super) fn advance(&self, place: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
-        let mut fields = Fields::new(&entries[place.next..]);
-        if fields.is_empty() {
+        let mut rest = entries.get(place.next..).unwrap_or_default();
+        if rest.is_empty() {
             return Ok(false);
         }
-        let malformed = self.damage("an entry of a block is malformed");
-        let value_len = read_key(&mut fields, &mut place.key).ok_or(malformed)?;
-        let start = entries.len() - fields.rest().len();
-        fields.bytes(value_len).ok_or(malformed)?;
-        place.next = start + value_len;
-        place.value = start..place.next;
+        let value = self.take_entry(&mut rest, place);
+        place.value = value.ok_or_else(|| self.damaged("an entry of a block is malformed"))?;
+        place.next = place.value.end;
+        place.passed += 1;
         Ok(true)
+    }
+
+    /// Takes an entry off the front: makes its key of the one before, and returns where its value is.
+    #[inline]
+    fn take_entry(&self, rest: &mut &[u8], place: &mut EntryState) -> Option<Range<usize>> {
+        let (shared, unshared, value_len) = (take_size(rest)?, take_size(rest)?, take_size(rest)?);
+        if shared > place.key.len() {
+            return None;
+        }
+        place.key.truncate(shared);
+        place.key.extend_from_slice(rest.split_off(..unshared)?);
+        let start = self.entries_end - rest.len();
+        let end = start.checked_add(value_len)?;
+        if end > self.entries_end {
+            // Only the restarts follow a value that is not held.
+            let restarts = place.passed / RESTART_INTERVAL + 1;
+            let is_last = self.len.checked_sub(end)? == 4 * (restarts + 1);
+            return (self.restarts == 0 && is_last).then_some(start..end);
+        }
+        Some(start..end)
     }
 
     /// The entry's key as the user gave it, its sequence number and kind.
     #[inline]
-    pub(super) fn parts<'p>(
-        &self,
-        place: &'p EntryState,
-    ) -> Result<(&'p [u8], u64, EntryKind), Damage> {
-        key::parse(&place.key).ok_or_else(|| self.damage("a key of a block is malformed"))
+    pub(super) fn parts<'p>(&self, place: &'p EntryState) -> Result<(&'p [u8], u64, EntryKind)> {
+        key::parse(&place.key).ok_or_else(|| self.damaged("a key of a block is malformed"))
     }
 
     /// The first entry whose user's key is not less than `key`: the newest of that key.
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<EntryState>, Damage> {
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<EntryState>> {
         // The last restart whose key is less, or the first one.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low.midpoint(high);
             let mut place = EntryState::before(self.restart(middle)?);
             if !self.advance(&mut place)? {
-                return Err(self.damage("a restart of a block has no entry"));
+                return Err(self.damaged("a restart of a block has no entry"));
             }
             if self.parts(&place)?.0 < key {
                 low = middle;
@@ -272,26 +259,20 @@ impl Block {
         Ok(None)
     }
 
-    fn restart(&self, number: usize) -> Result<usize, Damage> {
+    fn restart(&self, number: usize) -> Result<usize> {
         let at = self.entries_end + 4 * number;
-        let place = Fields::new(&self.bytes[at..])
-            .u32()
-            .expect("the restarts lie within the block");
-        if place as usize > self.entries_end {
-            return Err(self.damage("a restart lies outside of its block"));
+        let place = take_array(&mut &self.bytes[at..]).expect("the restarts lie within the block");
+        let place = u32::from_le_bytes(place) as usize;
+        if place > self.entries_end {
+            return Err(self.damaged("a restart lies outside of its block"));
         }
-        Ok(place as usize)
+        Ok(place)
     }
 
-    /// The value of an entry.
+    /// The value of an entry, `None` if it is not held.
     #[inline]
-    pub(super) fn value(&self, place: &EntryState) -> &[u8] {
-        &self.bytes[place.value.clone()]
-    }
-
-    /// The room of the block, for another one.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub(super) fn value(&self, place: &EntryState) -> Option<&[u8]> {
+        self.bytes.get(place.value.clone())
     }
 
     /// The same as [`value`](Block::value) without a copy, because values may be large.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use integer_encoding::VarInt;
 use snap::raw::{Encoder, max_compress_len};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 };
 
 /// A block ends before the entry that comes when it has more bytes than this.
-const BLOCK_SIZE: usize = 4 << 10;
+pub(in crate::index) const BLOCK_SIZE: usize = 4 << 10;
 
 /// The last bytes of every table.
 pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
@@ -58,12 +59,7 @@ impl<W: Write> TableBuilder<W> {
     /// Begins a table that goes to `out`.
     pub(in crate::index) fn new(out: W) -> TableBuilder<W> {
         TableBuilder {
-            file: BlockWriter {
-                out,
-                offset: 0,
-                encoder: Encoder::new(),
-                compressed: Vec::new(),
-            },
+            file: BlockWriter::new(out),
             block: BlockBuilder::new(),
             index: BlockBuilder::new(),
             written: None,
@@ -74,12 +70,12 @@ impl<W: Write> TableBuilder<W> {
 
     /// Adds an entry, whose key must come after all others.
     pub(in crate::index) fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
-        self.begin_entry(key)?;
-        self.block.add(key, self.entries, value);
+        self.begin_entry(key, value.len())?;
+        self.block.value().extend_from_slice(value);
         Ok(())
     }
 
-    /// Adds an entry whose value is not in memory: `put_value` hands its `len` bytes to the function it
+    /// Adds an entry whose value has more than [`BLOCK_SIZE`] bytes and is not in memory: `put_value` hands its `len` bytes to the function it
     /// is given, in parts.
     pub(in crate::index) fn add_long(
         &mut self,
@@ -87,21 +83,20 @@ impl<W: Write> TableBuilder<W> {
         len: usize,
         put_value: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
     ) -> io::Result<()> {
-        self.begin_entry(key)?;
-        self.block.add_key(key, self.entries, len);
+        self.begin_entry(key, len)?;
         // The next entry would begin a new block anyway.
         let (entries, restarts) = (self.block.entries(), self.block.restarts());
-        let mut block = CompressedBlock::new(&mut self.file, entries.len() + len + restarts.len())?;
-        block.put(entries)?;
-        put_value(&mut |part| block.put(part))?;
-        block.put(&restarts)?;
-        let handle = block.finish()?;
+        self.file.begin(entries.len() + len + restarts.len())?;
+        self.file.put(entries)?;
+        put_value(&mut |part| self.file.put(part))?;
+        self.file.put(&restarts)?;
+        let handle = self.file.finish()?;
         self.end_block(handle);
         Ok(())
     }
 
-    /// Counts the next entry, and ends the block before it if that is full.
-    fn begin_entry(&mut self, key: &[u8]) -> io::Result<()> {
+    /// Adds an entry up to its value. Ends the block before it if that is full.
+    fn begin_entry(&mut self, key: &[u8], value_len: usize) -> io::Result<()> {
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
         }
@@ -112,11 +107,13 @@ impl<W: Write> TableBuilder<W> {
         if let Some((last, handle)) = self.written.take() {
             self.index_block(&key::separator(&last, key), handle);
         }
+        self.block
+            .add_key(key, &key::trailer(self.entries), value_len);
         Ok(())
     }
 
     fn write_block(&mut self) -> io::Result<()> {
-        let handle = self.file.write_compressed(self.block.finish())?;
+        let handle = self.file.write_block(self.block.finish())?;
         self.end_block(handle);
         Ok(())
     }
@@ -130,7 +127,8 @@ impl<W: Write> TableBuilder<W> {
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);
-        self.index.add_whole(separator, &place);
+        self.index.add_key(separator, &[], place.len());
+        self.index.value().extend_from_slice(&place);
     }
 
     /// Writes the rest of the table, which is to have the number `number`.
@@ -145,12 +143,8 @@ impl<W: Write> TableBuilder<W> {
         }
         // The metaindex is empty: a table has no filters, which LevelDB reads only if a program asks for them.
         let mut footer = Vec::with_capacity(FOOTER);
-        self.file
-            .write_compressed(self.block.finish())?
-            .put(&mut footer);
-        self.file
-            .write_compressed(self.index.finish())?
-            .put(&mut footer);
+        self.file.write_block(self.block.finish())?.put(&mut footer);
+        self.file.write_block(self.index.finish())?.put(&mut footer);
         footer.resize(FOOTER - MAGIC.len(), 0);
         footer.extend_from_slice(&MAGIC);
         self.file.out.write_all(&footer)?;
@@ -166,78 +160,55 @@ impl<W: Write> TableBuilder<W> {
     }
 }
 
-/// Writes blocks with their checksums.
+/// Writes blocks with their checksums. A block may come in parts, and is never in memory as a whole.
+///
+/// Snappy writes the length of all, then stretches of 64 KiB, each compressed by itself. So the result is
+/// that of compressing the whole.
 struct BlockWriter<W> {
     out: W,
     offset: u64,
     encoder: Encoder,
     compressed: Vec<u8>,
-}
-
-impl<W: Write> BlockWriter<W> {
-    fn write_compressed(&mut self, block: &[u8]) -> io::Result<Handle> {
-        let mut compressed = std::mem::take(&mut self.compressed);
-        let room = max_compress_len(block.len());
-        if compressed.len() < room {
-            compressed.resize(room, 0);
-        }
-        // The length of a block must fit into 32 bits.
-        let len = self.encoder.compress(block, &mut compressed)?;
-        let handle = Handle {
-            offset: self.offset,
-            size: len as u64,
-        };
-        self.out.write_all(&compressed[..len])?;
-        self.offset += handle.size;
-        self.write_trailer(crc32c::crc32c(&compressed[..len]))?;
-        self.compressed = compressed;
-        Ok(handle)
-    }
-
-    /// Writes the trailer of a block, from the checksum of its bytes.
-    fn write_trailer(&mut self, checksum: u32) -> io::Result<()> {
-        let checksum = crc32c::crc32c_append(checksum, &[SNAPPY]);
-        self.out.write_all(&[SNAPPY])?;
-        self.out.write_all(&masked(checksum).to_le_bytes())?;
-        self.offset += BLOCK_TRAILER as u64;
-        Ok(())
-    }
-}
-
-/// Compresses and writes a block that is never in memory as a whole.
-///
-/// Snappy writes the length of all, then stretches of 64 KiB, each compressed by itself. So the result is
-/// that of compressing the whole.
-struct CompressedBlock<'a, W> {
-    file: &'a mut BlockWriter<W>,
-    /// Bytes that have come and are not yet written, and how many have yet to come.
+    /// Where the present block begins, and the checksum of what is written of it.
+    start: u64,
+    checksum: u32,
+    /// Its bytes that have come and are not yet written, and how many have yet to come.
     stretch: Vec<u8>,
     missing: usize,
-    checksum: u32,
-    start: u64,
 }
 
 /// The bytes that Snappy compresses at a time.
 pub(super) const STRETCH: usize = 1 << 16;
 
-impl<'a, W: Write> CompressedBlock<'a, W> {
+impl<W: Write> BlockWriter<W> {
+    fn new(out: W) -> BlockWriter<W> {
+        BlockWriter {
+            out,
+            offset: 0,
+            encoder: Encoder::new(),
+            compressed: Vec::new(),
+            start: 0,
+            checksum: 0,
+            stretch: Vec::new(),
+            missing: 0,
+        }
+    }
+
+    fn write_block(&mut self, block: &[u8]) -> io::Result<Handle> {
+        self.begin(block.len())?;
+        self.put(block)?;
+        self.finish()
+    }
+
     /// Begins a block of `len` bytes.
-    fn new(file: &'a mut BlockWriter<W>, len: usize) -> io::Result<CompressedBlock<'a, W>> {
+    fn begin(&mut self, len: usize) -> io::Result<()> {
         if u32::try_from(len).is_err() {
             return Err(io::Error::other("an entry has more than 4 GiB"));
         }
-        let start = file.offset;
-        let mut block = CompressedBlock {
-            file,
-            stretch: Vec::with_capacity(STRETCH),
-            missing: len,
-            checksum: 0,
-            start,
-        };
+        (self.start, self.checksum, self.missing) = (self.offset, 0, len);
         let mut header = Vec::new();
         put_varint(&mut header, len as u64);
-        block.write(&header)?;
-        Ok(block)
+        self.write(&header)
     }
 
     /// Takes the next bytes of the block.
@@ -257,32 +228,35 @@ impl<'a, W: Write> CompressedBlock<'a, W> {
     }
 
     fn write_stretch(&mut self) -> io::Result<()> {
-        let mut header = Vec::new();
-        put_varint(&mut header, self.stretch.len() as u64);
-        let compressed = self.file.encoder.compress_vec(&self.stretch)?;
+        let mut compressed = std::mem::take(&mut self.compressed);
+        let room = max_compress_len(self.stretch.len());
+        compressed.resize(room.max(compressed.len()), 0);
+        let len = self.encoder.compress(&self.stretch, &mut compressed)?;
+        let header = self.stretch.len().required_space();
         self.stretch.clear();
-        self.write(&compressed[header.len()..])
+        self.write(&compressed[header..len])?;
+        self.compressed = compressed;
+        Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.checksum = crc32c::crc32c_append(self.checksum, bytes);
-        self.file.offset += bytes.len() as u64;
-        self.file.out.write_all(bytes)
+        self.offset += bytes.len() as u64;
+        self.out.write_all(bytes)
     }
 
     /// Ends the block when all its bytes have come.
-    fn finish(mut self) -> io::Result<Handle> {
+    fn finish(&mut self) -> io::Result<Handle> {
         if self.missing > 0 {
             return Err(io::Error::other("a value is shorter than it was"));
         }
         if !self.stretch.is_empty() {
             self.write_stretch()?;
         }
-        let size = self.file.offset - self.start;
-        self.file.write_trailer(self.checksum)?;
-        Ok(Handle {
-            offset: self.start,
-            size,
-        })
+        let (offset, size) = (self.start, self.offset - self.start);
+        self.write(&[SNAPPY])?;
+        let checksum = masked(self.checksum).to_le_bytes();
+        self.write(&checksum)?;
+        Ok(Handle { offset, size })
     }
 }

@@ -28,69 +28,29 @@ pub(super) fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Reads fields one after the other. Each is `None` when the rest is too short for it.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Fields<'a> {
-    rest: &'a [u8],
+/// Takes a number off the front that [`put_varint`] put there; `None` if the rest is too short, here and below.
+#[inline]
+pub(in crate::index) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let (number, len) = u64::decode_var(rest)?;
+    *rest = &rest[len..];
+    Some(number)
 }
 
-impl<'a> Fields<'a> {
-    #[inline]
-    pub(super) fn new(bytes: &'a [u8]) -> Fields<'a> {
-        Fields { rest: bytes }
-    }
+/// Takes a varint that is a length or a level.
+#[inline]
+pub(in crate::index) fn take_size(rest: &mut &[u8]) -> Option<usize> {
+    take_varint(rest)?.try_into().ok()
+}
 
-    #[inline]
-    pub(super) fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
+/// Takes a string that [`put_string`] put there.
+pub(super) fn take_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = take_size(rest)?;
+    rest.split_off(..len)
+}
 
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    #[inline]
-    pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (bytes, rest) = self.rest.split_at_checked(len)?;
-        self.rest = rest;
-        Some(bytes)
-    }
-
-    #[inline]
-    pub(super) fn byte(&mut self) -> Option<u8> {
-        Some(self.bytes(1)?[0])
-    }
-
-    pub(super) fn u32(&mut self) -> Option<u32> {
-        let (bytes, rest) = self.rest.split_first_chunk()?;
-        self.rest = rest;
-        Some(u32::from_le_bytes(*bytes))
-    }
-
-    pub(super) fn u64(&mut self) -> Option<u64> {
-        let (bytes, rest) = self.rest.split_first_chunk()?;
-        self.rest = rest;
-        Some(u64::from_le_bytes(*bytes))
-    }
-
-    #[inline]
-    pub(super) fn varint(&mut self) -> Option<u64> {
-        let (number, len) = u64::decode_var(self.rest)?;
-        self.rest = &self.rest[len..];
-        Some(number)
-    }
-
-    /// A varint that is a length or a level.
-    #[inline]
-    pub(super) fn size(&mut self) -> Option<usize> {
-        self.varint()?.try_into().ok()
-    }
-
-    pub(super) fn string(&mut self) -> Option<&'a [u8]> {
-        let len = self.size()?;
-        self.bytes(len)
-    }
+/// Takes the bytes of a number of fixed length.
+pub(super) fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    rest.split_off(..N)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -105,20 +65,20 @@ mod tests {
             let mut out = Vec::new();
             numbers.iter().for_each(|number| put_varint(&mut out, *number));
             put_string(&mut out, &string);
-            let mut fields = Fields::new(&out);
+            let mut rest = &out[..];
             for number in numbers {
-                prop_assert_eq!(fields.varint(), Some(number));
+                prop_assert_eq!(take_varint(&mut rest), Some(number));
             }
-            prop_assert_eq!(fields.string(), Some(&string[..]));
-            prop_assert!(fields.is_empty());
-            prop_assert_eq!(fields.varint(), None);
+            prop_assert_eq!(take_string(&mut rest), Some(&string[..]));
+            prop_assert!(rest.is_empty());
+            prop_assert_eq!(take_varint(&mut rest), None);
         }
 
         #[test]
         fn any_bytes_are_read(bytes: Vec<u8>) {
-            let mut fields = Fields::new(&bytes);
-            while fields.varint().is_some() {}
-            while fields.string().is_some() {}
+            let mut rest = &bytes[..];
+            while take_varint(&mut rest).is_some() {}
+            while take_string(&mut rest).is_some() {}
         }
     }
 

@@ -4,11 +4,12 @@ use std::{cmp::Reverse, collections::btree_map, iter::Peekable, sync::Arc, vec};
 
 use super::{
     block::{Block, EntryState},
+    builder::Handle,
     database::Database,
     key::{self, EntryKind},
+    log::Logged,
     long::StoredValue,
     manifest::TableFile,
-    memtable::Logged,
     table::Table,
 };
 use crate::error::{Error, Result};
@@ -71,29 +72,19 @@ impl Database {
         Ok(cursor)
     }
 
-    /// Begins to go through all entries whose keys are from `start` on and before `end`, if there is one: each key with
-    /// its newest value. Values in blocks of more than `longest` bytes are not held, if they are long themselves.
-    pub(in crate::index) fn entries(
-        &self,
-        start: &[u8],
-        end: Option<&[u8]>,
-        longest: usize,
-    ) -> Result<DatabaseCursor<'_>> {
+    /// Begins to go through all entries: each key with its newest value. Values in blocks of more than `longest` bytes
+    /// are not held, if they are long themselves.
+    pub(in crate::index) fn entries(&self, longest: usize) -> Result<DatabaseCursor<'_>> {
         let [first, others @ ..] = &self.version.levels;
         // Only the tables of the first level overlap.
         let levels = first.chunks(1).chain(others.iter().map(Vec::as_slice));
-        let levels = levels.filter(|tables| !tables.is_empty()).map(|tables| {
-            let before = tables.partition_point(|table| table.last_key[..] < *start);
-            self.tables_cursor(tables[before..].iter().collect(), start, longest)
-        });
+        let levels = levels.map(|tables| self.tables_cursor(tables.iter().collect(), b"", longest));
         Ok(DatabaseCursor {
             levels: levels.collect::<Result<_>>()?,
-            logged: self.memtable.entries_from(start).peekable(),
+            logged: self.memtable.entries().peekable(),
             present: None,
             logged_value: &[],
             last: None,
-            start: start.to_vec(),
-            end: end.map(<[u8]>::to_vec),
         })
     }
 }
@@ -109,15 +100,11 @@ pub(in crate::index) struct TableCursor {
     in_index: EntryState,
     /// The first block to be read, if it is not that of the table.
     first: Option<EntryState>,
-    /// Where the next block may begin.
-    next_block: u64,
     block: Block,
-    /// The present entry, whether its value is held or not.
+    /// Where it is in the file.
+    handle: Handle,
+    /// The present entry.
     place: EntryState,
-    /// The entry after those of the block, whose value is not held.
-    long: Option<(Vec<u8>, StoredValue)>,
-    /// The value of the present entry, if it is not held.
-    long_value: Option<StoredValue>,
     sequence: u64,
     kind: EntryKind,
     /// The internal key that the next one comes after.
@@ -131,8 +118,7 @@ impl TableCursor {
         let index = table.read_index()?;
         let (mut first, mut place) = (None, EntryState::default());
         if start > &table.known.first_key[..] {
-            let found = index.find(start).map_err(|damage| table.of(damage))?;
-            first = Some(found.ok_or_else(|| out_of_order(&table))?);
+            first = Some(index.find(start)?.ok_or_else(|| out_of_order(&table))?);
             key::put(&mut place.key, &table.known.first_key, key::MAX_SEQUENCE);
         }
         Ok(TableCursor {
@@ -141,11 +127,9 @@ impl TableCursor {
             index,
             in_index: EntryState::default(),
             first,
-            next_block: 0,
-            block: Block::of_first_entries(Vec::new(), 0, 0),
+            block: Block::of_first_part(Vec::new(), 0, 0, &table.path),
+            handle: Handle { offset: 0, size: 0 },
             place,
-            long: None,
-            long_value: None,
             sequence: 0,
             kind: EntryKind::Deletion,
             last: Vec::new(),
@@ -158,13 +142,7 @@ impl TableCursor {
     pub(super) fn advance(&mut self) -> Result<bool> {
         self.last.clear();
         self.last.extend_from_slice(&self.place.key);
-        self.long_value = None;
-        while !self.advance_in_block()? {
-            if let Some((key, value)) = self.long.take() {
-                self.place.key = key;
-                self.long_value = Some(value);
-                break;
-            }
+        while !self.block.advance(&mut self.place)? {
             if !self.next_block()? {
                 let last = key::parse(&self.last);
                 return match last.is_some_and(|last| last.0 == self.table.known.last_key) {
@@ -173,8 +151,7 @@ impl TableCursor {
                 };
             }
         }
-        let parts = self.block.parts(&self.place);
-        let (key, sequence, kind) = parts.map_err(|damage| self.table.of(damage))?;
+        let (key, sequence, kind) = self.block.parts(&self.place)?;
         let is_in_order = match key::parse(&self.last) {
             Some((last, before, _)) => (key, Reverse(sequence)) > (last, Reverse(before)),
             None => key == self.table.known.first_key,
@@ -186,12 +163,6 @@ impl TableCursor {
         Ok(true)
     }
 
-    #[inline]
-    fn advance_in_block(&mut self) -> Result<bool> {
-        let advanced = self.block.advance(&mut self.place);
-        advanced.map_err(|damage| self.table.of(damage))
-    }
-
     /// Reads the next block; false when there is none. The place of a block comes after its keys and before those of the
     /// next block.
     fn next_block(&mut self) -> Result<bool> {
@@ -201,33 +172,27 @@ impl TableCursor {
                 return Err(out_of_order(&self.table));
             }
         }
-        let in_file = |damage| self.table.of(damage);
         if let Some(first) = self.first.take() {
             self.in_index = first;
         } else {
             let separator = self.in_index.key.clone();
-            if !self.index.advance(&mut self.in_index).map_err(in_file)? {
+            if !self.index.advance(&mut self.in_index)? {
                 return Ok(false);
             }
             self.last = separator;
         }
-        self.index.parts(&self.in_index).map_err(in_file)?;
-        let handle = self.table.handle(self.index.value(&self.in_index))?;
+        self.index.parts(&self.in_index)?;
+        let handle = self.table.handle(&self.index, &self.in_index)?;
         // So no block is read twice.
-        if handle.offset < self.next_block {
+        if handle.offset < self.handle.offset.saturating_add(self.handle.size) {
             return Err(self.table.damaged(handle.offset, "blocks overlap"));
         }
-        self.next_block = handle.offset.saturating_add(handle.size);
+        self.handle = handle;
         self.place = EntryState::default();
-        if let Some(long) = self.table.long_block(handle, self.longest)? {
-            self.block = long.first;
-            self.long = Some((long.key, long.value));
-            return Ok(true);
-        }
-        let room = std::mem::replace(&mut self.block, Block::of_first_entries(Vec::new(), 0, 0));
-        self.block = match &self.file {
-            Some(file) => self.table.block_of(file, handle, room.into_bytes())?,
-            None => self.table.block(handle)?,
+        self.block = match (self.table.long_block(handle, self.longest)?, &self.file) {
+            (Some(long), _) => long,
+            (None, Some(file)) => self.table.block_of(file, handle)?,
+            (None, None) => self.table.block(handle)?,
         };
         Ok(true)
     }
@@ -247,9 +212,13 @@ impl TableCursor {
     /// The value of the present entry.
     #[inline]
     pub(super) fn value(&self) -> TableValue<'_> {
-        match &self.long_value {
-            Some(value) => TableValue::Long(value.clone()),
-            None => TableValue::Held(self.block.value(&self.place)),
+        match self.block.value(&self.place) {
+            Some(value) => TableValue::Held(value),
+            None => TableValue::Long(StoredValue {
+                table: self.table.known.number,
+                block: self.handle,
+                place: self.place.value.clone(),
+            }),
         }
     }
 }
@@ -299,7 +268,7 @@ impl TablesCursor<'_> {
     }
 
     /// Goes on to an entry that has a value.
-    fn pass_deleted(&mut self) -> Result<()> {
+    pub(in crate::index) fn pass_deleted(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(TableCursor::is_deleted) {
             self.step()?;
         }
@@ -330,14 +299,12 @@ impl TablesCursor<'_> {
 #[derive(Debug)]
 pub(in crate::index) struct DatabaseCursor<'d> {
     levels: Vec<TablesCursor<'d>>,
-    logged: Peekable<btree_map::Range<'d, Vec<u8>, Logged>>,
+    logged: Peekable<btree_map::Iter<'d, Vec<u8>, Logged>>,
     /// The level that has the present entry, or how many there are if a log has it.
     present: Option<usize>,
     logged_value: &'d [u8],
     /// The key of the present entry.
     last: Option<Vec<u8>>,
-    start: Vec<u8>,
-    end: Option<Vec<u8>>,
 }
 
 impl DatabaseCursor<'_> {
@@ -364,22 +331,18 @@ impl DatabaseCursor<'_> {
                 self.logged_value = value.as_deref().unwrap_or_default();
                 (&key[..], Reverse(*sequence), log, value.is_none())
             });
-            let newest = tables.chain(logged).min();
-            let newest =
-                newest.filter(|newest| self.end.as_ref().is_none_or(|end| newest.0 < &end[..]));
-            let Some((key, _, source, is_deleted)) = newest else {
+            let Some((key, _, source, is_deleted)) = tables.chain(logged).min() else {
                 return Ok(false);
             };
             self.present = Some(source);
             if self.last.as_deref() == Some(key) {
                 continue;
             }
-            let is_wanted = key >= &self.start[..] && !is_deleted;
             let mut last = self.last.take().unwrap_or_default();
             last.clear();
             last.extend_from_slice(key);
             self.last = Some(last);
-            if is_wanted {
+            if !is_deleted {
                 return Ok(true);
             }
         }

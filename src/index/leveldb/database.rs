@@ -10,8 +10,8 @@ use std::{
 use super::{
     Damage,
     files::Tables,
+    log::Memtable,
     manifest::{self, TableFile, Version},
-    memtable::Memtable,
 };
 use crate::error::{At, Error, Result};
 

@@ -7,24 +7,17 @@
 //! it before it opens a database.
 
 use std::{
-    collections::VecDeque,
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::SystemTime,
 };
 
 use super::{manifest::TableFile, table::Table};
-use crate::{
-    error::{At, Error, Result},
-    task,
-};
-
-/// How many tables are kept open of those that are opened when they are asked for.
-const RECENT: usize = 16;
+use crate::error::{At, Error, Result};
 
 /// How many tables all databases of this process hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -33,11 +26,15 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
-    held: Vec<(u64, Arc<Table>)>,
-    /// The others, as they were when the database was opened, by number.
-    others: Vec<(TableFile, Stamp)>,
-    /// Those of the others that were asked for last.
-    recent: Mutex<VecDeque<(u64, Arc<Table>)>>,
+    tables: Vec<KnownTable>,
+}
+
+/// A table as it was when the database was opened.
+#[derive(Debug)]
+struct KnownTable {
+    file: TableFile,
+    stamp: Stamp,
+    held: Option<Arc<Table>>,
 }
 
 impl Tables {
@@ -54,18 +51,15 @@ impl Tables {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
             directory: directory.to_owned(),
-            held: Vec::new(),
-            others: Vec::new(),
-            recent: Mutex::default(),
+            tables: Vec::new(),
         };
         for file in files {
             let table = Table::open(directory, file)?;
-            if hold(limit) {
-                tables.held.push((file.number, Arc::new(table)));
-            } else {
-                let stamp = Stamp::of(&table).at(directory, "read")?;
-                tables.others.push((file.clone(), stamp));
-            }
+            tables.tables.push(KnownTable {
+                file: file.clone(),
+                stamp: Stamp::of(&table).at(directory, "read")?,
+                held: hold(limit).then(|| Arc::new(table)),
+            });
         }
         Ok(tables)
     }
@@ -75,25 +69,22 @@ impl Tables {
         &self.directory
     }
 
-    /// A table of the database.
-    pub(super) fn get(&self, number: u64) -> Result<Arc<Table>> {
-        let held = self.held.binary_search_by_key(&number, |held| held.0);
-        held.map_or_else(
-            |_| self.recent(number),
-            |at| Ok(Arc::clone(&self.held[at].1)),
-        )
+    /// How many tables are held.
+    fn held(&self) -> usize {
+        let tables = self.tables.iter();
+        tables.filter(|table| table.held.is_some()).count()
     }
 
-    fn recent(&self, number: u64) -> Result<Arc<Table>> {
-        let recent = || task::lock(&self.recent);
-        if let Some((_, table)) = recent().iter().find(|(other, _)| *other == number) {
+    /// A table of the database.
+    pub(super) fn get(&self, number: u64) -> Result<Arc<Table>> {
+        let at = self
+            .tables
+            .binary_search_by_key(&number, |table| table.file.number)
+            .expect("the manifest names the table");
+        let KnownTable { file, stamp, held } = &self.tables[at];
+        if let Some(table) = held {
             return Ok(Arc::clone(table));
         }
-        let at = self
-            .others
-            .binary_search_by_key(&number, |(file, _)| file.number)
-            .expect("the manifest names the table, so it is held or among the others");
-        let (file, stamp) = &self.others[at];
         let replaced = || {
             Error::changed(
                 &self.directory,
@@ -107,32 +98,21 @@ impl Tables {
         if Stamp::of(&table).at(&self.directory, "read")? != *stamp {
             return Err(replaced());
         }
-        let table = Arc::new(table);
-        let mut recent = recent();
-        if recent.len() == RECENT {
-            recent.pop_front();
-        }
-        recent.push_back((number, Arc::clone(&table)));
-        Ok(table)
+        Ok(Arc::new(table))
     }
 }
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.held.len(), Ordering::Relaxed);
+        HELD.fetch_sub(self.held(), Ordering::Relaxed);
     }
 }
 
 /// Takes one of the places for held tables, if there is one.
 fn hold(limit: usize) -> bool {
-    let mut held = HELD.load(Ordering::Relaxed);
-    while held < limit {
-        match HELD.compare_exchange_weak(held, held + 1, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return true,
-            Err(now) => held = now,
-        }
-    }
-    false
+    let one_more = |held| (held < limit).then_some(held + 1);
+    HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+        .is_ok()
 }
 
 /// How many tables all databases of the process may hold.
@@ -226,7 +206,7 @@ mod tests {
         let path = dir.path().join("idx");
         let files = tables_in(&path, b"value");
         let tables = Tables::open(&path, files.iter()).unwrap();
-        assert_eq!(tables.held.len() as u64, LIMIT / 2);
+        assert_eq!(tables.held() as u64, LIMIT / 2);
         for number in 0..TABLES {
             assert_eq!(value_in(&tables, number).unwrap(), b"value");
         }
@@ -239,15 +219,14 @@ mod tests {
         let path = dir.path().join("idx");
         let files = tables_in(&path, b"old");
         let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
-        assert_eq!(all.held.len(), TABLES as usize);
+        assert_eq!(all.held(), TABLES as usize);
         // No more may be held: each of these is opened when it is asked for.
         let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
-        assert_eq!(none.held.len(), 0);
+        assert_eq!(none.held(), 0);
         for number in (0..TABLES).chain([0, 0, TABLES - 1]) {
             assert_eq!(value_in(&all, number).unwrap(), b"old");
             assert_eq!(value_in(&none, number).unwrap(), b"old");
         }
-        assert_eq!(none.recent.lock().unwrap().len(), RECENT);
 
         fs::remove_dir_all(&path).unwrap();
         for files in [vec![], tables_in(&path, b"new")] {

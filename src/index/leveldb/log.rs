@@ -1,9 +1,11 @@
 //! Logs: records one after the other, in pieces that do not cross a block of 32 KiB, each with a
-//! checksum. Manifests are logs too.
+//! checksum. Manifests are logs too. Others have entries that LevelDB has not yet put into a table.
+
+use std::collections::{BTreeMap, btree_map};
 
 use super::{
     Damage,
-    coding::{Fields, masked},
+    coding::{masked, take_array, take_string},
 };
 
 const BLOCK: usize = 32 << 10;
@@ -47,6 +49,8 @@ fn checksum(kind: u8, piece: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), piece))
 }
 
+const TORN: &str = "the log ends in the middle of a record";
+
 /// The records of a log, each with the place where it begins.
 ///
 /// LevelDB takes a log that ends in the middle of a record for one whose writer was killed, and passes
@@ -55,12 +59,15 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut records = Vec::new();
     let mut open: Option<(u64, Vec<u8>)> = None;
     for (number, block) in log.chunks(BLOCK).enumerate() {
-        let mut fields = Fields::new(block);
-        while fields.rest().len() >= PIECE_HEADER {
-            let at = block.len() - fields.rest().len();
+        let mut rest = block;
+        while rest.len() >= PIECE_HEADER {
+            let at = block.len() - rest.len();
             let offset = (number * BLOCK + at) as u64;
             let damage = |problem| Damage { offset, problem };
-            let (kind, piece) = piece(&mut fields).map_err(damage)?;
+            let (expected, kind, piece) = take_piece(&mut rest).ok_or(damage(TORN))?;
+            if checksum(kind, piece) != expected {
+                return Err(damage("the checksum of a record does not match"));
+            }
             match (kind, &mut open) {
                 (FULL, None) => records.push((offset, piece.to_vec())),
                 (FIRST, None) => open = Some((offset, piece.to_vec())),
@@ -74,34 +81,85 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
             }
         }
         // Less than the header of a piece is filled with null bytes.
-        if fields.rest().iter().any(|byte| *byte != 0) {
+        if rest.iter().any(|byte| *byte != 0) {
             return Err(Damage {
-                offset: (number * BLOCK + block.len() - fields.rest().len()) as u64,
-                problem: "the log ends in the middle of a record",
+                offset: (number * BLOCK + block.len() - rest.len()) as u64,
+                problem: TORN,
             });
         }
     }
     match open {
         Some((offset, _)) => Err(Damage {
             offset,
-            problem: "the log ends in the middle of a record",
+            problem: TORN,
         }),
         None => Ok(records),
     }
 }
 
-fn piece<'a>(fields: &mut Fields<'a>) -> Result<(u8, &'a [u8]), &'static str> {
-    let torn = "the log ends in the middle of a record";
-    let expected = fields.u32().ok_or(torn)?;
-    let (low, high) = (fields.byte().ok_or(torn)?, fields.byte().ok_or(torn)?);
-    let kind = fields.byte().ok_or(torn)?;
-    let piece = fields
-        .bytes(usize::from(u16::from_le_bytes([low, high])))
-        .ok_or(torn)?;
-    if checksum(kind, piece) != expected {
-        return Err("the checksum of a record does not match");
+fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
+    let expected = u32::from_le_bytes(take_array(rest)?);
+    let len = u16::from_le_bytes(take_array(rest)?);
+    let kind = *rest.split_off_first()?;
+    Some((expected, kind, rest.split_off(..len.into())?))
+}
+
+/// What the logs say of a key: the sequence number, and the value if it is not deleted.
+pub(super) type Logged = (u64, Option<Vec<u8>>);
+
+/// What the logs say of all keys.
+#[derive(Default, Debug)]
+pub(super) struct Memtable {
+    entries: BTreeMap<Vec<u8>, Logged>,
+}
+
+impl Memtable {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
-    Ok((kind, piece))
+
+    /// Adds what a log says.
+    pub(super) fn read_log(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        for (offset, batch) in records(bytes)? {
+            self.read_batch(&batch).ok_or(Damage {
+                offset,
+                problem: "a batch of a log is malformed",
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A batch is the first sequence number, how many entries there are, and these.
+    fn read_batch(&mut self, batch: &[u8]) -> Option<()> {
+        let mut rest = batch;
+        let first = u64::from_le_bytes(take_array(&mut rest)?);
+        let count = u32::from_le_bytes(take_array(&mut rest)?);
+        for sequence in (first..).take(count as usize) {
+            let kind = *rest.split_off_first()?;
+            let key = take_string(&mut rest)?.to_vec();
+            let value = match kind {
+                0 => None,
+                1 => Some(take_string(&mut rest)?.to_vec()),
+                _ => return None,
+            };
+            let entry = self.entries.entry(key).or_default();
+            if sequence >= entry.0 {
+                *entry = (sequence, value);
+            }
+        }
+        rest.is_empty().then_some(())
+    }
+
+    /// All entries.
+    pub(super) fn entries(&self) -> btree_map::Iter<'_, Vec<u8>, Logged> {
+        self.entries.iter()
+    }
+
+    /// The value of a key, `Some(None)` if it is deleted, `None` if the logs do not say.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        let (_, value) = self.entries.get(key)?;
+        Some(value.as_deref())
+    }
 }
 
 #[cfg(test)]
@@ -122,12 +180,19 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let mut memtable = Memtable::default();
+            let _ = memtable.read_log(&bytes);
+            let _ = memtable.read_log(&of_record(&bytes));
+        }
+
+        #[test]
         fn records_come_back(record in proptest::collection::vec(any::<u8>(), 0..100_000)) {
             prop_assert_eq!(records(&of_record(&record)), Ok(vec![(0, record)]));
         }
 
         #[test]
-        fn any_bytes_are_read(mut bytes: Vec<u8>, kind in 0..6u8) {
+        fn any_bytes_are_records_or_an_error(mut bytes: Vec<u8>, kind in 0..6u8) {
             let _ = records(&bytes);
             // Also when the checksum is right.
             if bytes.len() >= PIECE_HEADER {

@@ -1,11 +1,13 @@
 //! Values that are too long to be held: where they are, and reading them some of it at a time.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 
 use super::{
-    block::{Block, read_key},
+    block::Block,
     builder::{BLOCK_TRAILER, Handle, SNAPPY, STRETCH, UNCOMPRESSED},
-    coding::{Fields, masked, put_varint},
+    coding::{masked, put_varint, take_size},
     database::Database,
     table::{MOST_EXPANSION, Table},
 };
@@ -17,12 +19,10 @@ const LONGEST_STRETCH: usize = STRETCH + STRETCH / 4;
 /// Where a table has a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::index) struct StoredValue {
-    table: u64,
-    block: Handle,
-    /// Where it begins in the block.
-    start: usize,
-    /// How many bytes it has.
-    pub len: usize,
+    pub(super) table: u64,
+    pub(super) block: Handle,
+    /// Where it is in the block.
+    pub(super) place: Range<usize>,
 }
 
 impl Database {
@@ -34,72 +34,36 @@ impl Database {
     ) -> Result<()> {
         let table = self.tables.get(value.table)?;
         let mut block = BlockStream::new(&table, value.block)?;
-        let (start, end) = (value.start, value.start + value.len);
         let mut at = 0;
         while let Some(part) = block.next_part()? {
             let within = |place: usize| place.clamp(at, at + part.len()) - at;
-            f(&part[within(start)..within(end)])?;
+            f(&part[within(value.place.start)..within(value.place.end)])?;
             at += part.len();
         }
         Ok(())
     }
 }
 
-/// A block that is too long to be held.
-pub(super) struct LongBlock {
-    /// The entries before the long one.
-    pub first: Block,
-    /// The internal key of the long one, which is the last: a block ends when it has a few kilobytes.
-    pub key: Vec<u8>,
-    pub value: StoredValue,
-}
-
 impl Table {
-    /// The block if it has more than `longest` bytes and two parts, `None` if it does not.
-    pub(super) fn long_block(&self, handle: Handle, longest: usize) -> Result<Option<LongBlock>> {
+    /// The first part of a block if it has more than `longest` bytes and two parts, `None` if it does not. Its last
+    /// value is the long one: a block ends when it has a few kilobytes.
+    pub(super) fn long_block(&self, handle: Handle, longest: usize) -> Result<Option<Block>> {
         let longest = longest.max(2 * STRETCH);
         if handle.size <= (longest / MOST_EXPANSION) as u64 {
             return Ok(None);
         }
         let mut block = BlockStream::new(self, handle)?;
-        let size = block.left;
-        if size <= longest {
+        let len = block.left;
+        if len <= longest {
             return Ok(None);
         }
-        let part = block.next_part()?.unwrap_or_default();
-        let mut fields = Fields::new(part);
-        let mut key = Vec::new();
-        let mut entries = 0;
-        let long = loop {
-            let before = part.len() - fields.rest().len();
-            let Some(len) = read_key(&mut fields, &mut key) else {
-                break None;
-            };
-            if fields.bytes(len).is_none() {
-                break Some((before, part.len() - fields.rest().len(), len));
-            }
-            entries += 1;
-        };
-        // Where every sixteenth entry is follows, and how many these are.
-        let is_last = |start: usize, len| {
-            let restarts = size.checked_sub(start)?.checked_sub(len)?;
-            (restarts == 4 * (entries / 16 + 2)).then_some(())
-        };
-        let Some((before, start, len)) =
-            long.filter(|(_, start, len)| is_last(*start, *len).is_some())
-        else {
-            return Err(self.damaged(handle.offset, "a long block is malformed"));
-        };
-        Ok(Some(LongBlock {
-            first: Block::of_first_entries(part.to_vec(), before, handle.offset),
-            key,
-            value: StoredValue {
-                table: self.known.number,
-                block: handle,
-                start,
-                len,
-            },
-        }))
+        let part = block.next_part()?.unwrap_or_default().to_vec();
+        Ok(Some(Block::of_first_part(
+            part,
+            len,
+            handle.offset,
+            &self.path,
+        )))
     }
 }
 
@@ -145,13 +109,13 @@ impl<'t> BlockStream<'t> {
             UNCOMPRESSED => {}
             SNAPPY => {
                 block.fill()?;
-                let mut header = Fields::new(&block.stored);
-                let len = header.size().filter(|len| {
+                let mut rest = &block.stored[..];
+                let len = take_size(&mut rest).filter(|len| {
                     // No more than there can be.
                     (len / MOST_EXPANSION) as u64 <= handle.size
                 });
                 block.left = len.ok_or_else(|| block.damaged("a block cannot be decompressed"))?;
-                block.at = block.stored.len() - header.rest().len();
+                block.at = block.stored.len() - rest.len();
             }
             _ => return Err(block.damaged("a block is compressed in an unknown way")),
         }
@@ -264,9 +228,9 @@ mod tests {
             // From bytes that are hard to compress to easy ones.
             let bytes: Vec<u8> = (0..len).map(|at| random.u64(..kinds) as u8 ^ (at % 7) as u8).collect();
             let stored = snap::raw::Encoder::new().compress_vec(&bytes).unwrap();
-            let mut rest = Fields::new(&stored);
-            prop_assert_eq!(rest.size(), Some(len));
-            let (mut rest, mut part) = (rest.rest(), Vec::new());
+            let mut rest = &stored[..];
+            prop_assert_eq!(take_size(&mut rest), Some(len));
+            let mut part = Vec::new();
             for expected in bytes.chunks(STRETCH) {
                 let taken = unpack(rest, expected.len(), &mut part).unwrap();
                 prop_assert!(part == expected);

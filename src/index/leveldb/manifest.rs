@@ -7,7 +7,7 @@ use std::{cmp::Reverse, fs, io, path::Path};
 
 use super::{
     Damage,
-    coding::{Fields, put_string, put_varint},
+    coding::{put_string, put_varint, take_size, take_string, take_varint},
     key, log,
 };
 use crate::error::{At, Error, Result};
@@ -153,35 +153,34 @@ impl Version {
     }
 
     fn apply(&mut self, edit: &[u8]) -> Result<(), &'static str> {
-        let mut fields = Fields::new(edit);
-        while !fields.is_empty() {
-            self.apply_field(&mut fields)
-                .ok_or("an edit is malformed")?;
+        let mut rest = edit;
+        while !rest.is_empty() {
+            self.apply_field(&mut rest).ok_or("an edit is malformed")?;
         }
         Ok(())
     }
 
-    fn apply_field(&mut self, fields: &mut Fields<'_>) -> Option<()> {
-        match fields.varint()? {
-            tag::COMPARATOR => self.comparator = Some(fields.string()?.to_vec()),
-            tag::LOG_NUMBER => self.log_number = Some(fields.varint()?),
-            tag::PREVIOUS_LOG_NUMBER => self.previous_log_number = fields.varint()?,
-            tag::NEXT_NUMBER => self.next_number = Some(fields.varint()?),
-            tag::LAST_SEQUENCE => self.last_sequence = Some(fields.varint()?),
+    fn apply_field(&mut self, rest: &mut &[u8]) -> Option<()> {
+        match take_varint(rest)? {
+            tag::COMPARATOR => self.comparator = Some(take_string(rest)?.to_vec()),
+            tag::LOG_NUMBER => self.log_number = Some(take_varint(rest)?),
+            tag::PREVIOUS_LOG_NUMBER => self.previous_log_number = take_varint(rest)?,
+            tag::NEXT_NUMBER => self.next_number = Some(take_varint(rest)?),
+            tag::LAST_SEQUENCE => self.last_sequence = Some(take_varint(rest)?),
             tag::COMPACTED_TO => {
-                self.levels.get(fields.size()?)?;
-                fields.string()?;
+                self.levels.get(take_size(rest)?)?;
+                take_string(rest)?;
             }
             tag::DELETED_TABLE => {
-                let level = self.levels.get_mut(fields.size()?)?;
-                let number = fields.varint()?;
+                let level = self.levels.get_mut(take_size(rest)?)?;
+                let number = take_varint(rest)?;
                 level.retain(|table| table.number != number);
             }
             tag::NEW_TABLE => {
-                let level = self.levels.get_mut(fields.size()?)?;
-                let (number, size) = (fields.varint()?, fields.varint()?);
-                let (first_key, first_sequence, _) = key::parse(fields.string()?)?;
-                let (last_key, last_sequence, _) = key::parse(fields.string()?)?;
+                let level = self.levels.get_mut(take_size(rest)?)?;
+                let (number, size) = (take_varint(rest)?, take_varint(rest)?);
+                let (first_key, first_sequence, _) = key::parse(take_string(rest)?)?;
+                let (last_key, last_sequence, _) = key::parse(take_string(rest)?)?;
                 level.push(TableFile {
                     number,
                     size,

@@ -18,14 +18,13 @@ mod key;
 mod log;
 mod long;
 pub(super) mod manifest;
-mod memtable;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub(super) use self::{
-    builder::TableBuilder,
-    coding::put_varint,
+    builder::{BLOCK_SIZE, TableBuilder},
+    coding::{put_varint, take_size, take_varint},
     cursor::{TableValue, TablesCursor},
     database::{Database, is_file_of_database},
     manifest::{FIRST_TABLE, TableFile},

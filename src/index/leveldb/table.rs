@@ -3,15 +3,15 @@
 use std::{
     fs::File,
     io,
-    path::{Path, PathBuf},
-    sync::OnceLock,
+    path::Path,
+    sync::{Arc, OnceLock},
 };
 
 use super::{
     Damage,
     block::{Block, EntryState},
     builder::{BLOCK_TRAILER, FOOTER, Handle, MAGIC, SNAPPY, UNCOMPRESSED},
-    coding::{Fields, masked},
+    coding::{masked, take_varint},
     key::EntryKind,
     manifest::TableFile,
 };
@@ -32,7 +32,7 @@ const MOST_AT_ONCE: u64 = 4 << 20;
 pub(super) struct Table {
     /// What the manifest says of it.
     pub known: TableFile,
-    path: PathBuf,
+    pub(super) path: Arc<Path>,
     file: File,
     /// The block that says where the others are, once it was asked for.
     index: OnceLock<Block>,
@@ -65,7 +65,7 @@ impl Table {
         }
         Ok(Table {
             known: table.clone(),
-            path,
+            path: path.into(),
             file,
             index: OnceLock::new(),
         })
@@ -79,16 +79,15 @@ impl Table {
     /// The newest entry of a key: its value, `Some(None)` if it says that the key is deleted, `None` if
     /// there is none.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
-        let in_file = |damage| self.of(damage);
         let index = self.index()?;
-        let Some(place) = index.find(key).map_err(in_file)? else {
+        let Some(place) = index.find(key)? else {
             return Ok(None);
         };
-        let block = self.block(self.handle(index.value(&place))?)?;
-        let Some(place) = block.find(key).map_err(in_file)? else {
+        let block = self.block(self.handle(index, &place)?)?;
+        let Some(place) = block.find(key)? else {
             return Ok(None);
         };
-        match block.parts(&place).map_err(in_file)? {
+        match block.parts(&place)? {
             (found, _, EntryKind::Value) if found == key => {
                 Ok(Some(Some(block.into_value(&place))))
             }
@@ -99,12 +98,7 @@ impl Table {
 
     /// A problem of the file.
     pub(super) fn problem(&self, problem: &str) -> Error {
-        Error::damaged(&self.path, problem)
-    }
-
-    /// What is wrong with the file, as an error.
-    pub(super) fn of(&self, damage: Damage) -> Error {
-        damage.of(&self.path)
+        Error::damaged(&*self.path, problem)
     }
 
     fn index(&self) -> Result<&Block> {
@@ -126,14 +120,9 @@ impl Table {
         let [metaindex, _] = self.footer()?;
         let metaindex = self.block(metaindex)?;
         let mut place = EntryState::default();
-        while metaindex
-            .advance(&mut place)
-            .map_err(|damage| self.of(damage))?
-        {
-            let handle = self.handle(metaindex.value(&place))?;
-            let mut stored = vec![0; self.stored_len(handle)?];
-            self.read_at(&mut stored, handle.offset)?;
-            self.checked(&stored, handle)?;
+        while metaindex.advance(&mut place)? {
+            let handle = self.handle(&metaindex, &place)?;
+            self.checked(&self.stored(handle)?, handle)?;
         }
         Ok(())
     }
@@ -148,24 +137,30 @@ impl Table {
         if magic != MAGIC {
             return Err(self.damaged(start, "it does not end as a table does"));
         }
-        let mut fields = Fields::new(handles);
+        let mut handles = handles;
         let mut handle = || {
-            let handle = read_handle(&mut fields);
+            let handle = take_handle(&mut handles);
             handle.ok_or_else(|| self.damaged(start, "the footer is malformed"))
         };
         Ok([handle()?, handle()?])
     }
 
-    pub(super) fn handle(&self, place: &[u8]) -> Result<Handle> {
-        read_handle(&mut Fields::new(place))
+    /// The place of a block that an entry of another has as its value.
+    pub(super) fn handle(&self, block: &Block, place: &EntryState) -> Result<Handle> {
+        take_handle(&mut block.value(place).unwrap_or_default())
             .ok_or_else(|| self.damaged(self.known.size, "the place of a block is malformed"))
     }
 
     /// Reads a block and verifies its checksum.
     pub(super) fn block(&self, handle: Handle) -> Result<Block> {
+        self.unpacked(&self.stored(handle)?, handle)
+    }
+
+    /// A block with its trailer.
+    fn stored(&self, handle: Handle) -> Result<Vec<u8>> {
         let mut stored = vec![0; self.stored_len(handle)?];
         self.read_at(&mut stored, handle.offset)?;
-        self.unpacked(&stored, handle, Vec::new())
+        Ok(stored)
     }
 
     /// Reads bytes of the file.
@@ -180,15 +175,15 @@ impl Table {
             return Ok(None);
         }
         let mut bytes = vec![0; self.known.size as usize];
-        read_exact_at(&self.file, &mut bytes, 0).at(&self.path, "read")?;
+        self.read_at(&mut bytes, 0)?;
         Ok(Some(bytes))
     }
 
-    /// The same as [`Table::block`] from the bytes of the file. Takes the room of another block.
-    pub(super) fn block_of(&self, file: &[u8], handle: Handle, room: Vec<u8>) -> Result<Block> {
+    /// The same as [`Table::block`] from the bytes of the file.
+    pub(super) fn block_of(&self, file: &[u8], handle: Handle) -> Result<Block> {
         let len = self.stored_len(handle)?;
         let start = handle.offset as usize;
-        self.unpacked(&file[start..start + len], handle, room)
+        self.unpacked(&file[start..start + len], handle)
     }
 
     /// How many bytes a block takes in the file; the file has all of them.
@@ -213,20 +208,18 @@ impl Table {
     }
 
     /// Verifies the checksum of a block with its trailer, and decompresses it.
-    fn unpacked(&self, stored: &[u8], handle: Handle, mut room: Vec<u8>) -> Result<Block> {
+    fn unpacked(&self, stored: &[u8], handle: Handle) -> Result<Block> {
         let damaged = |problem| self.damaged(handle.offset, problem);
         let stored = self.checked(stored, handle)?;
         let (compression, stored) = stored.split_last().expect("a block has a trailer");
-        match *compression {
-            UNCOMPRESSED => {
-                room.clear();
-                room.extend_from_slice(stored);
+        let bytes = match *compression {
+            UNCOMPRESSED => stored.to_vec(),
+            SNAPPY => {
+                decompress(stored).ok_or_else(|| damaged("a block cannot be decompressed"))?
             }
-            SNAPPY => decompress(stored, &mut room)
-                .ok_or_else(|| damaged("a block cannot be decompressed"))?,
             _ => return Err(damaged("a block is compressed in an unknown way")),
-        }
-        Block::new(room, handle.offset).map_err(|damage| damage.of(&self.path))
+        };
+        Block::new(bytes, handle.offset, &self.path)
     }
 
     pub(super) fn damaged(&self, offset: u64, problem: &'static str) -> Error {
@@ -234,19 +227,17 @@ impl Table {
     }
 }
 
-fn read_handle(fields: &mut Fields<'_>) -> Option<Handle> {
+fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     Some(Handle {
-        offset: fields.varint()?,
-        size: fields.varint()?,
+        offset: take_varint(rest)?,
+        size: take_varint(rest)?,
     })
 }
 
-fn decompress(stored: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     let len = snap::raw::decompress_len(stored).ok()?;
     if len / MOST_EXPANSION > stored.len() {
         return None;
     }
-    out.resize(len, 0);
-    let written = snap::raw::Decoder::new().decompress(stored, out).ok()?;
-    (written == len).then_some(())
+    snap::raw::Decoder::new().decompress_vec(stored).ok()
 }

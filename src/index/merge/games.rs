@@ -35,21 +35,16 @@ pub(super) fn merged_records(
         let share = memory.bytes / 4 / MOST_DIGITS;
         let run = || (ByteRun::new(share, memory.temp_dir.clone()), 0);
         let mut by_digits: Vec<(ByteRun, u64)> = (0..MOST_DIGITS).map(|_| run()).collect();
-        let mut entries = part
-            .index
-            .database()
-            .entries(START, Some(END), usize::MAX)?;
+        let mut entries = part.cursor(START, END, usize::MAX)?;
         let mut record = Vec::new();
-        let mut is_there = entries.advance()?;
-        while is_there {
-            let key = entries.key();
+        while let Some(key) = entries.key_before(END) {
             let id = game_id(key).ok_or_else(|| part.index.malformed(key))?;
             record.clear();
             record.extend_from_slice(entries.value().held());
-            is_there = entries.advance()?;
-            if is_there && start_id(entries.key()) == Some(id) {
+            entries.advance()?;
+            if entries.key().and_then(start_id) == Some(id) {
                 append_start(&mut record, entries.value().held());
-                is_there = entries.advance()?;
+                entries.advance()?;
             }
             let (records, count) = &mut by_digits[id.checked_ilog10().unwrap_or(0) as usize];
             records.append_text(&record)?;

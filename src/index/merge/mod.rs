@@ -6,7 +6,6 @@
 //! change their order, and so do values that are too long to be held.
 
 mod games;
-mod list_stream;
 mod lists;
 mod plan;
 mod positions;
@@ -26,7 +25,7 @@ use super::{
     GameRecords, Index, IndexedFile,
     positions::Made,
     waves::{ListTotals, Wave, file_wave, filled, made_of},
-    write::{IndexSummary, IndexWriter},
+    write::{IndexWriter, MergedIndex},
 };
 use crate::{error::Result, output::Finished, progress::Meter, sort::Memory, task};
 
@@ -55,17 +54,6 @@ pub struct MergeIndexes {
     memory: Memory,
     stop: Arc<AtomicBool>,
     meter: Arc<Meter>,
-}
-
-/// The size of a merged index.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
-pub struct MergedIndex {
-    /// Games of all inputs.
-    pub games: u64,
-    /// Positions that a game reached.
-    pub positions: u64,
-    /// Postings: pairs of a position and a game that reached it.
-    pub postings: u64,
 }
 
 impl MergeIndexes {
@@ -132,14 +120,10 @@ impl MergeIndexes {
         let pool = task::pool(self.threads)?;
         let (summary, finished) = pool.install(|| self.write(&plan, writer))?;
         finished.commit()?;
-        Ok(MergedIndex {
-            games: summary.games,
-            positions: summary.positions,
-            postings: summary.postings,
-        })
+        Ok(summary)
     }
 
-    fn write(&self, plan: &Plan<'_>, writer: IndexWriter) -> Result<(IndexSummary, Finished)> {
+    fn write(&self, plan: &Plan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let records = merged_records(plan, &self.memory, &self.stop)?;
         let explored = plan
             .contents

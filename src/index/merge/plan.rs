@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The longest value that is held.
-const LONGEST_HELD: usize = 256 << 10;
+pub(super) const LONGEST_HELD: usize = 256 << 10;
 
 /// How many tables begin in a range, of all inputs together: about one of each.
 const FEWEST_TABLES: usize = 2;
@@ -44,7 +44,13 @@ pub(super) struct MergeInput<'a> {
 
 impl<'a> MergeInput<'a> {
     /// Goes through the entries whose keys are from `start` on, at least those before `end`. The cursor is at the first.
-    pub(super) fn cursor(&self, start: &[u8], end: &[u8]) -> Result<TablesCursor<'a>> {
+    /// Values in blocks of more than `longest` bytes are not held, if they are long themselves.
+    pub(super) fn cursor(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        longest: usize,
+    ) -> Result<TablesCursor<'a>> {
         let first = self
             .tables
             .partition_point(|table| table.last_key[..] < *start);
@@ -54,7 +60,8 @@ impl<'a> MergeInput<'a> {
             .copied();
         let tables = tables.collect();
         let database = self.index.database();
-        let mut cursor = database.tables_cursor(tables, start, LONGEST_HELD)?;
+        let mut cursor = database.tables_cursor(tables, start, longest)?;
+        cursor.pass_deleted()?;
         while cursor.key_before(start).is_some() {
             cursor.advance()?;
         }
@@ -98,8 +105,12 @@ impl<'a> Plan<'a> {
             if index.variant() != plan.variant {
                 return Err(other("has games of another variant"));
             }
-            let tables = index.database().tables_in_order()?;
-            let has_stats = index.has_stats()?;
+            let input = MergeInput {
+                index,
+                first_id: plan.games as u32,
+                tables: index.database().tables_in_order()?,
+            };
+            let has_stats = input.has_stats()?;
             if has_stats.is_some_and(|has| stats.is_some_and(|others| has != others)) {
                 return Err(other("was made with another choice of --index-stats"));
             }
@@ -108,11 +119,7 @@ impl<'a> Plan<'a> {
             if plan.games == 0 {
                 plan.base = plan.inputs.len();
             }
-            plan.inputs.push(MergeInput {
-                index,
-                first_id: plan.games as u32,
-                tables,
-            });
+            plan.inputs.push(input);
             if !contents.is_empty() && contents.len() < plan.inputs.len() {
                 return Err(other("was made with another choice of --explorer"));
             }

@@ -2,11 +2,11 @@
 
 use std::{iter, path::Path};
 
-use super::plan::{KeyRange, MergeInput, Plan};
+use super::plan::{KeyRange, LONGEST_HELD, MergeInput, Plan};
 use crate::{
     error::Result,
     index::{
-        layout::{IdReader, joined_stats, write_id},
+        layout::{IdReader, joined_stats, parse_number, write_id},
         leveldb::{TableValue, TablesCursor},
         positions::Made,
     },
@@ -23,6 +23,16 @@ fn count(value: &[u8]) -> u64 {
 }
 
 impl MergeInput<'_> {
+    /// Whether positions have statistics, `None` if there are no positions.
+    pub(super) fn has_stats(&self) -> Result<Option<bool>> {
+        let positions = self.cursor(START, END, 0)?;
+        let Some(key) = positions.key_before(END) else {
+            return Ok(None);
+        };
+        let key = parse_number(key).ok_or_else(|| self.index.malformed(key))?;
+        Ok(Some(self.index.stats(key)?.is_some()))
+    }
+
     /// Appends some ids under their new numbers; `None` if they are malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
@@ -68,7 +78,7 @@ impl Plan<'_> {
     pub(super) fn positions_in(&self, range: &KeyRange) -> Result<Made> {
         task::fault("join positions");
         let inputs = self.inputs.iter();
-        let inputs = inputs.map(|input| input.cursor(&range.start, &range.end));
+        let inputs = inputs.map(|input| input.cursor(&range.start, &range.end, LONGEST_HELD));
         let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
         let mut made = Made {
             steps: range.size,
