@@ -281,7 +281,7 @@ fn sums_say_what_the_games_say() {
         path
     });
     let explorer = explorer_of(dir.path(), &[many, few], VariantChoice::default());
-    let speeds = |speeds: &[Speed]| Some(speeds.iter().copied().collect());
+    let speeds = |speeds: &[Speed]| Some(speeds.to_vec());
     let groups =
         |floors: &[u32]| Some(floors.iter().map(|floor| RatingGroup::of(*floor)).collect());
     let dates = |since: &str, until: &str| Filters {

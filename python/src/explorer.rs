@@ -98,9 +98,9 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
     let modes: Vec<_> = options.parse_all("modes")?;
     let ratings: Option<Vec<u32>> = options.take("ratings")?;
     Ok(Filters {
-        speeds: (!speeds.is_empty()).then(|| speeds.into_iter().collect()),
+        speeds: (!speeds.is_empty()).then_some(speeds),
         groups: ratings.map(|ratings| ratings.into_iter().map(RatingGroup::of).collect()),
-        modes: (!modes.is_empty()).then(|| modes.into_iter().collect()),
+        modes: (!modes.is_empty()).then_some(modes),
         since: options.parse("since")?,
         until: options.parse("until")?,
         min_elo: options.take("min_elo")?,

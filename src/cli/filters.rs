@@ -206,7 +206,7 @@ impl ExplorerFilterArgs {
 
     fn unchecked(&self) -> Filters {
         Filters {
-            speeds: (!self.speed.is_empty()).then(|| self.speed.iter().copied().collect()),
+            speeds: (!self.speed.is_empty()).then(|| self.speed.clone()),
             since: self.since,
             until: self.until,
             min_elo: self.min_elo,

@@ -1,7 +1,6 @@
 //! `polybook serve`: an opening explorer over one's own games, for browsers and programs.
 
 use std::{
-    collections::BTreeSet,
     io::Write,
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
@@ -14,7 +13,7 @@ use anyhow::Context as _;
 use polybook::{
     Error,
     explorer::Explorer,
-    serve::{BookFile, Cache, CachedIndex, Listening, Origin, Served, Server, Stop},
+    serve::{BookFile, Cache, CachedIndex, Listening, Log, Origin, Served, Server, Stop},
 };
 
 use super::{Context, counted, errors, input, progress::Bar, signals, terminal, usage::Usage};
@@ -77,8 +76,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let names = named(&args.sources)?;
-    let sources = Sources::of(args)?;
+    let all_indexes = args.sources.iter().all(|source| source.is_dir());
+    let cache = (!all_indexes).then(|| cache(args)).transpose()?;
+    let sources = sources(args, cache.as_ref())?;
     // Before anything that takes long.
     let listener = TcpListener::bind(args.listen);
     let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
@@ -87,109 +87,89 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         BookFile::open(path)
     });
     let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
-    let explorer = sources.open(&names, args, context)?;
-    let threads = args.threads.map_or(0, usize::from);
-    let mut server = Server::new(explorer).threads(threads);
-    for book in books {
-        server = server.book(book);
-    }
-    for host in &args.allow_host {
-        server = server.allow_host(host);
-    }
-    for origin in &args.allow_origin {
-        server = server.allow_origin(origin.clone());
-    }
-    if args.verbose {
-        server = server.log(print_served);
-    }
+    let explorer = open(&sources, args, context)?;
+    let server = Server {
+        explorer,
+        books,
+        hosts: args.allow_host.clone(),
+        origins: args.allow_origin.clone(),
+        threads: args.threads.map_or(0, usize::from),
+        log: args.verbose.then(|| Box::new(print_served) as Log),
+    };
     let listening = server.listen(listener)?;
     announce(args, context, listening.address())?;
     until_signal(listening)
 }
 
-/// The names of sources: those of their files without endings, each once.
-fn named(sources: &[PathBuf]) -> Result<Vec<String>, Usage> {
-    let mut seen = BTreeSet::new();
-    let mut names = Vec::new();
-    for path in sources {
+/// An index to serve.
+struct Source<'a> {
+    /// The name of its file without endings.
+    name: String,
+    path: &'a Path,
+    /// The index of a PGN file, which is made first.
+    cached: Option<CachedIndex>,
+}
+
+/// The indexes to serve, each of another name.
+fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Source<'a>>> {
+    let mut sources: Vec<Source<'a>> = Vec::new();
+    for path in &args.sources {
+        input::refuse_counts(path)?;
         let name = polybook::serve::source_name(path);
-        if !seen.insert(name.clone()) {
+        if sources.iter().any(|source| source.name == name) {
             let problem = format!("two sources are called \"{name}\": rename one of the files");
-            return Err(Usage(problem));
+            return Err(Usage(problem).into());
         }
-        names.push(name);
+        let cache = cache.filter(|_| !path.is_dir());
+        let cached = cache.map(|cache| cache.of(path)).transpose()?;
+        sources.push(Source { name, path, cached });
     }
-    Ok(names)
+    Ok(sources)
 }
 
-/// The indexes to serve.
-struct Sources {
-    indexes: Vec<PathBuf>,
-    /// Those that are made first, of PGN files.
-    cached: Vec<(PathBuf, CachedIndex)>,
-    /// Where these are.
-    _cache: Option<Cache>,
-}
-
-impl Sources {
-    fn of(args: &Args) -> anyhow::Result<Sources> {
-        let stdin = Path::new("-");
-        if args.sources.iter().any(|source| source == stdin) {
-            let usage = "games from standard input are not kept: write them to a file, or make an index with make-book";
-            return Err(Usage(usage.to_owned()).into());
-        }
-        let all_indexes = args.sources.iter().all(|source| source.is_dir());
-        let cache = (!all_indexes).then(|| cache(args.no_cache)).transpose()?;
-        let (mut indexes, mut cached) = (Vec::new(), Vec::new());
-        for source in &args.sources {
-            input::refuse_counts(source)?;
-            match &cache {
-                Some(cache) if !source.is_dir() => {
-                    let index = cache.of(source)?;
-                    indexes.push(index.path().to_owned());
-                    cached.push((source.clone(), index));
-                }
-                _ => indexes.push(source.clone()),
-            }
-        }
-        Ok(Sources {
-            indexes,
-            cached,
-            _cache: cache,
-        })
+/// Opens all indexes. Those of PGN files are made first, and made again if they are damaged.
+fn open(sources: &[Source<'_>], args: &Args, context: Context) -> anyhow::Result<Explorer> {
+    let cached = || {
+        let sources = sources.iter();
+        sources.filter_map(|source| Some((source.path, source.cached.as_ref()?)))
+    };
+    for (pgn, index) in cached() {
+        make(pgn, index, args, context)?;
     }
-
-    /// Opens all indexes. Those of PGN files are made first, and made again if they are damaged.
-    fn open(&self, names: &[String], args: &Args, context: Context) -> anyhow::Result<Explorer> {
-        for (pgn, index) in &self.cached {
+    let open = || {
+        Explorer::open(sources.iter().map(|source| {
+            let index = source
+                .cached
+                .as_ref()
+                .map_or(source.path, CachedIndex::path);
+            (source.name.clone(), index.to_owned())
+        }))
+    };
+    if let Ok(opened) = open() {
+        return Ok(opened);
+    }
+    for (pgn, index) in cached() {
+        let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
+        if !is_sound() {
+            let name = pgn.display();
+            context.say(&format!(
+                "the index of {name} is damaged: making it again\n"
+            ));
+            index.remove_unless(is_sound)?;
             make(pgn, index, args, context)?;
         }
-        let open = || {
-            let names = names.iter().cloned();
-            Explorer::open(names.zip(self.indexes.iter().cloned()))
-        };
-        let opened = open();
-        if opened.is_ok() {
-            return Ok(opened?);
-        }
-        for (pgn, index) in &self.cached {
-            let is_sound = || Explorer::open([(String::new(), index.path().to_owned())]).is_ok();
-            if !is_sound() {
-                let name = pgn.display();
-                context.say(&format!(
-                    "the index of {name} is damaged: making it again\n"
-                ));
-                index.remove_unless(is_sound)?;
-                make(pgn, index, args, context)?;
-            }
-        }
-        Ok(open()?)
     }
+    Ok(open()?)
 }
 
 /// Where indexes of PGN files are kept, or a temporary place.
-fn cache(is_temporary: bool) -> anyhow::Result<Cache> {
-    if is_temporary {
+fn cache(args: &Args) -> anyhow::Result<Cache> {
+    let stdin = Path::new("-");
+    if args.sources.iter().any(|source| source == stdin) {
+        let usage = "games from standard input are not kept: write them to a file, or make an index with make-book";
+        return Err(Usage(usage.to_owned()).into());
+    }
+    if args.no_cache {
         let cache = Cache::temporary()?;
         signals::remove_at_end(cache.path());
         return Ok(cache);

@@ -11,7 +11,7 @@ use super::{
     line::Line,
     performance::performance,
     query::{Page, Query, View},
-    ranked::Ranked,
+    ranked::ranked,
     source_filter::SourceFilters,
     sources::Explorer,
     tally::{MoveTally, Results},
@@ -33,16 +33,14 @@ impl Explorer {
         self.check(&query.filters)?;
         let filters = SourceFilters::new(&self.sources, &query.filters)?;
         let is_long = query.transpositions && filters.ask_long(subject_of(&query.line))?;
-        let mut counted = PositionTally::new(&filters, query)?;
+        let counted = PositionTally::new(&filters, query)?;
         let mut totals = Results::default();
-        for (_, tally) in &counted.moves {
+        let mut moves = Vec::from_iter(counted.moves);
+        for (_, tally) in &moves {
             totals += tally.results;
         }
-        counted
-            .moves
-            .sort_by_cached_key(|(mv, tally)| (u64::MAX - tally.results.games(), mv.to_string()));
-        counted.moves.truncate(query.moves.unwrap_or(usize::MAX));
-        let moves = &counted.moves;
+        moves.sort_by_cached_key(|(mv, tally)| (u64::MAX - tally.results.games(), mv.to_string()));
+        moves.truncate(query.moves.unwrap_or(usize::MAX));
         let after = |(mv, _): &(BookMove, MoveTally)| subject_after(&query.line, *mv);
         let reached = |played| count_games(&filters, after(played)).map(Some);
         let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
@@ -55,10 +53,10 @@ impl Explorer {
             .zip(reached)
             .map(|((mv, tally), reached)| self.played_move(query, *mv, tally, reached))
             .collect::<Result<_>>()?;
-        let ranked = |(_, number, mv): Rank| (number, mv);
-        let top = counted.top.into_sorted().into_iter().map(ranked);
+        let game = |(_, number, mv): Rank| (number, mv);
+        let top = counted.top.into_sorted().into_iter().map(game);
         let top = self.games_of(query, top)?;
-        let recent = counted.recent.into_sorted().into_iter().map(ranked);
+        let recent = counted.recent.into_sorted().into_iter().map(game);
         let recent = self.games_of(query, recent.take(query.recent_limit(top.len())))?;
         Ok(Answer {
             white: totals.white(),
@@ -81,9 +79,8 @@ impl Explorer {
     ///
     /// A damaged index, or a source that does not exist.
     pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
-        let ranked = self.ranked(query, page)?;
-        let total = ranked.total;
-        let games = ranked.collect::<Result<Vec<_>>>()?;
+        let (total, games) = self.ranked(query, page)?;
+        let games = games.collect::<Result<Vec<_>>>()?;
         Ok(GameList {
             total,
             games: self.games_of(query, games)?,
@@ -101,15 +98,21 @@ impl Explorer {
         query: &'a Query,
         page: &Page,
     ) -> Result<(u64, impl Iterator<Item = Result<u64>> + use<'a>)> {
-        let ranked = self.ranked(query, page)?;
-        let total = ranked.total;
-        Ok((total, ranked.map(|game| game.map(|(number, _)| number))))
+        let (total, games) = self.ranked(query, page)?;
+        Ok((total, games.map(|game| Ok(game?.0))))
     }
 
-    fn ranked<'a>(&'a self, query: &'a Query, page: &Page) -> Result<Ranked<'a>> {
+    fn ranked<'a>(
+        &'a self,
+        query: &'a Query,
+        page: &Page,
+    ) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
         self.check(&query.filters)?;
-        let filters = SourceFilters::new(&self.sources, &query.filters)?;
-        Ranked::new(filters, query, page)
+        ranked(
+            SourceFilters::new(&self.sources, &query.filters)?,
+            query,
+            page,
+        )
     }
 
     fn played_move(
@@ -131,7 +134,7 @@ impl Explorer {
         Ok(PlayedMove {
             uci: mv.to_string(),
             san: mv.san(pos).unwrap_or_default(),
-            average_rating: (!of_player).then(|| tally.ratings.mean()),
+            average_rating: (!of_player).then(|| tally.mean_rating()),
             player: of_player.then(|| player_score(tally, player)),
             white: results.white(),
             draws: results.draws(),
@@ -187,7 +190,7 @@ fn subject_after(line: &Line, mv: BookMove) -> Subject {
 
 /// The name of the last position of a line that has one.
 fn opening_of(line: &Line) -> Option<openings::Opening> {
-    line.positions_from_end().iter().find_map(openings::name_of)
+    line.positions().iter().rev().find_map(openings::name_of)
 }
 
 /// All months from the first to the last, by years and months as one number.

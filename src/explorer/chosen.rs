@@ -1,7 +1,5 @@
 //! The games of a list that pass filters, a part of the list at a time.
 
-use std::ops::Range;
-
 use rayon::prelude::*;
 
 use super::{source::Source, source_filter::SourceFilter};
@@ -95,60 +93,40 @@ impl Room {
         if self.games.len() < part.len {
             self.games.resize(part.len, (0, 0));
         }
-        let chosen = match span > SPARSE * part.len {
-            true => self.ask_each(filter, part, end)?,
-            false => self.look_up(filter, part, first as usize..end)?,
+        let (passes, games) = (&mut self.passes, &mut self.games[..]);
+        let chosen = if span > SPARSE * part.len {
+            choose(part, games, |id| (id < end).then(|| filter.admits(id)))?
+        } else {
+            // All games of the stretch are asked first, which goes from one to the next in memory.
+            let first = first as usize;
+            let passes = match filter.asked(first..end) {
+                Some(asked) => asked,
+                None if filter.mark(first..end, passes) => passes,
+                None => return Some(&[]),
+            };
+            choose(part, games, |id| passes.get(id - first).copied())?
         };
         Some(&self.games[..chosen])
     }
+}
 
-    /// Asks each game by itself.
-    fn ask_each(
-        &mut self,
-        filter: &SourceFilter<'_>,
-        part: &List<'_>,
-        end: usize,
-    ) -> Option<usize> {
-        let mut chosen = 0;
-        let mut are_known = true;
-        part.for_each(|id, number| match (id as usize) < end {
-            true => {
-                self.games[chosen] = (id, number as u32);
-                chosen += usize::from(filter.admits(id as usize));
-            }
-            false => are_known = false,
-        })?;
-        are_known.then_some(chosen)
-    }
-
-    /// Asks all games of the stretch first, which goes from one to the next in memory, and looks up those of the list.
-    fn look_up(
-        &mut self,
-        filter: &SourceFilter<'_>,
-        part: &List<'_>,
-        stretch: Range<usize>,
-    ) -> Option<usize> {
-        let first = stretch.start;
-        let passes = match filter.asked(stretch.clone()) {
-            Some(asked) => asked,
-            None => {
-                if !filter.mark(stretch, &mut self.passes) {
-                    return Some(0);
-                }
-                &self.passes
-            }
-        };
-        let games = &mut self.games[..];
-        let mut chosen = 0;
-        let mut are_known = true;
-        // Games differ from one to the next, so the processor would guess wrongly at a branch.
-        part.for_each(|id, number| match passes.get(id as usize - first) {
-            Some(passes) => {
-                games[chosen] = (id, number as u32);
-                chosen += usize::from(*passes);
-            }
-            None => are_known = false,
-        })?;
-        are_known.then_some(chosen)
-    }
+/// Puts the games of a part that pass to the front of `games`, and returns how many they are; `None` if the part is
+/// malformed, or names a game of which `passes` knows nothing.
+#[inline(always)]
+fn choose(
+    part: &List<'_>,
+    games: &mut [(u32, u32)],
+    passes: impl Fn(usize) -> Option<bool>,
+) -> Option<usize> {
+    let mut chosen = 0;
+    let mut are_known = true;
+    // Games differ from one to the next, so the processor would guess wrongly at a branch.
+    part.for_each(|id, number| match passes(id as usize) {
+        Some(passes) => {
+            games[chosen] = (id, number as u32);
+            chosen += usize::from(passes);
+        }
+        None => are_known = false,
+    })?;
+    are_known.then_some(chosen)
 }

@@ -41,9 +41,7 @@ pub(super) fn by_date(hot: &Hot, number: u64, mv: BookMove) -> Rank {
 
 /// What was counted for a question.
 pub(super) struct PositionTally {
-    pub moves: Vec<(BookMove, MoveTally)>,
-    /// The place of each move among them.
-    places: FxHashMap<BookMove, usize>,
+    pub moves: FxHashMap<BookMove, MoveTally>,
     pub top: Best<Rank>,
     pub recent: Best<Rank>,
     /// By years and months as one number, as [`Hot::month`].
@@ -62,7 +60,7 @@ impl PositionTally {
             .class_filter
             .as_ref()
             .filter(|_| color == pos.turn());
-        for (source, filter) in filters.iter() {
+        for (source, filter) in &filters.of_sources {
             match (source.place(subject)?, class_filter) {
                 (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                     filter.for_each_class(
@@ -86,15 +84,14 @@ impl PositionTally {
         // What is not legal here belongs to another position with the same hash.
         counted
             .moves
-            .retain(|(mv, tally)| tally.results.games() > 0 && mv.to_move(pos).is_some());
+            .retain(|mv, tally| tally.results.games() > 0 && mv.to_move(pos).is_some());
         Ok(counted)
     }
 
     /// Of no games.
     fn empty(query: &Query) -> PositionTally {
         PositionTally {
-            moves: Vec::new(),
-            places: FxHashMap::default(),
+            moves: FxHashMap::default(),
             top: Best::new(query.top_limit()),
             recent: Best::new(query.recent_limit(0)),
             months: query.history.then(FxHashMap::default),
@@ -104,8 +101,7 @@ impl PositionTally {
     /// Adds what was counted of other games.
     fn join(&mut self, other: PositionTally) {
         for (mv, tally) in other.moves {
-            let place = self.place_of(mv);
-            self.moves[place].1 += tally;
+            *self.moves.entry(mv).or_default() += tally;
         }
         self.top.join(&other.top);
         self.recent.join(&other.recent);
@@ -115,20 +111,12 @@ impl PositionTally {
         }
     }
 
-    /// The place of a move, which is new or not.
-    fn place_of(&mut self, mv: BookMove) -> usize {
-        *self.places.entry(mv).or_insert_with(|| {
-            self.moves.push((mv, MoveTally::default()));
-            self.moves.len() - 1
-        })
-    }
-
     /// Adds a class of a period; `None` if it names games that there are not.
     fn add_class(&mut self, source: &Source, period: Period, class: &ClassSums) -> Option<()> {
         for sum in class.moves.iter().filter(|sum| sum.mv != BookMove::NONE) {
             source.rows.get(sum.game)?;
-            let place = self.place_of(sum.mv);
-            self.moves[place].1.add_sum(sum, source.first);
+            let tally = self.moves.entry(sum.mv).or_default();
+            tally.add_sum(sum, source.first);
             if let Some(months) = &mut self.months
                 && let Period::Month(year, month) = period
             {
@@ -147,25 +135,24 @@ impl PositionTally {
 
     /// Adds games of a source one by one.
     fn add_chosen(&mut self, source: &Source, chosen: &Chosen<'_>, color: Color) {
-        let places: Vec<Option<usize>> = chosen
-            .moves
-            .iter()
-            .map(|mv| (*mv != BookMove::NONE).then(|| self.place_of(*mv)))
-            .collect();
+        let mut tallies = vec![MoveTally::default(); chosen.moves.len()];
         // The last game first: in many collections it is the newest.
         for (id, number) in chosen.games.iter().rev() {
-            let Some(place) = places[*number as usize] else {
+            let mv = chosen.moves[*number as usize];
+            if mv == BookMove::NONE {
                 continue;
-            };
+            }
             let hot = source.rows.get(*id).expect("only known games are chosen");
             let game = source.first + u64::from(*id);
-            let (mv, tally) = &mut self.moves[place];
-            tally.add(&hot, hot.elo_of(color), game);
-            self.top.offer(by_rating(&hot, game, *mv));
-            self.recent.offer(by_date(&hot, game, *mv));
+            tallies[*number as usize].add(&hot, hot.elo_of(color), game);
+            self.top.offer(by_rating(&hot, game, mv));
+            self.recent.offer(by_date(&hot, game, mv));
             if let Some(months) = &mut self.months {
                 months.entry(hot.month()).or_default().add(hot.result());
             }
+        }
+        for (mv, tally) in chosen.moves.iter().zip(tallies) {
+            *self.moves.entry(*mv).or_default() += tally;
         }
     }
 }
@@ -186,7 +173,7 @@ pub(super) fn first_games(
 ) -> Result<(u64, Vec<Rank>)> {
     let subject = subject_of(&query.line);
     let (mut total, mut best) = (0, Best::new(wanted));
-    for (source, filter) in filters.iter() {
+    for (source, filter) in &filters.of_sources {
         let list = source.list(subject, source.place(subject)?)?;
         let add = |(total, best): &mut (u64, Best<Rank>), chosen: Chosen<'_>| {
             *total += chosen.games.len() as u64;
@@ -221,7 +208,7 @@ pub(super) fn first_games(
 /// How many games of a list pass, those that end there too.
 pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Result<u64> {
     let mut games = 0;
-    for (source, filter) in filters.iter() {
+    for (source, filter) in &filters.of_sources {
         match (source.place(subject)?, &filters.class_filter) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                 filter.for_each_class(source, subject, apart, false, |_, class| {

@@ -185,13 +185,8 @@ impl Games {
 
     /// The first and the last year, of the games whose year is known.
     pub(super) fn years(&self) -> Option<[u16; 2]> {
-        let years = self
-            .dates
-            .iter()
-            .filter_map(|date| date_of_number(*date).year());
-        years.fold(None, |range: Option<[u16; 2]>, year| {
-            let [first, last] = range.unwrap_or([year; 2]);
-            Some([first.min(year), last.max(year)])
-        })
+        let dates = self.dates.iter();
+        let years = dates.filter_map(|date| date_of_number(*date).year());
+        Some([years.clone().min()?, years.max()?])
     }
 }

@@ -8,9 +8,9 @@ use crate::position::{LineError, MoveError, Variant, read_move};
 #[derive(Clone, Debug)]
 pub struct Line {
     variant: Variant,
-    start: VariantPosition,
+    /// The start, and the position after each move.
+    positions: Vec<VariantPosition>,
     moves: Vec<Move>,
-    end: VariantPosition,
 }
 
 impl Line {
@@ -23,8 +23,7 @@ impl Line {
     pub fn at(variant: Variant, pos: VariantPosition) -> Line {
         Line {
             variant,
-            end: pos.clone(),
-            start: pos,
+            positions: vec![pos],
             moves: Vec::new(),
         }
     }
@@ -54,24 +53,18 @@ impl Line {
         let mut line = Line::at(variant, start);
         let words = play.split(|c: char| c == ',' || c.is_whitespace());
         for (index, word) in words.filter(|word| !word.is_empty()).enumerate() {
-            let mv = line.read(word).map_err(|reason| LineError::Move {
+            let mut pos = line.position().clone();
+            let mv = read(&pos, word).map_err(|reason| LineError::Move {
                 number: index + 1,
                 text: word.to_owned(),
                 reason,
-                fen: crate::position::fen_of(&line.end),
+                fen: crate::position::fen_of(&pos),
             })?;
-            line.end.play_unchecked(mv);
+            pos.play_unchecked(mv);
+            line.positions.push(pos);
             line.moves.push(mv);
         }
         Ok(line)
-    }
-
-    fn read(&self, word: &str) -> Result<Move, MoveError> {
-        let uci = word.parse::<UciMove>().ok();
-        match uci.and_then(|uci| uci.to_move(&self.end).ok()) {
-            Some(mv) => Ok(mv),
-            None => read_move(&self.end, word.as_bytes()),
-        }
     }
 
     /// The variant by whose rules it is played.
@@ -81,7 +74,7 @@ impl Line {
 
     /// The position after all moves.
     pub fn position(&self) -> &VariantPosition {
-        &self.end
+        &self.positions[self.moves.len()]
     }
 
     /// The moves.
@@ -89,15 +82,16 @@ impl Line {
         &self.moves
     }
 
-    /// All positions, the last one first.
-    pub(super) fn positions_from_end(&self) -> Vec<VariantPosition> {
-        let mut positions = vec![self.start.clone()];
-        for mv in &self.moves {
-            let mut next = positions[positions.len() - 1].clone();
-            next.play_unchecked(*mv);
-            positions.push(next);
-        }
-        positions.reverse();
-        positions
+    /// All positions: the start, and the position after each move.
+    pub fn positions(&self) -> &[VariantPosition] {
+        &self.positions
+    }
+}
+
+fn read(pos: &VariantPosition, word: &str) -> Result<Move, MoveError> {
+    let uci = word.parse::<UciMove>().ok();
+    match uci.and_then(|uci| uci.to_move(pos).ok()) {
+        Some(mv) => Ok(mv),
+        None => read_move(pos, word.as_bytes()),
     }
 }

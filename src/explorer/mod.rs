@@ -49,7 +49,7 @@ pub use self::{
         PlayerScore,
     },
     line::Line,
-    query::{Filters, Modes, Page, Query, RatingGroups, Set, Sort, Speeds, UnknownSort, View},
+    query::{Filters, Page, Query, Sort, UnknownSort, View},
     sources::Explorer,
     unknown_name::UnknownName,
 };

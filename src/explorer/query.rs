@@ -95,11 +95,11 @@ impl Query {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
     /// The speeds, `None` for all.
-    pub speeds: Option<Speeds>,
+    pub speeds: Option<Vec<Speed>>,
     /// The groups of ratings, `None` for all.
-    pub groups: Option<RatingGroups>,
+    pub groups: Option<Vec<RatingGroup>>,
     /// The modes, `None` for both.
-    pub modes: Option<Modes>,
+    pub modes: Option<Vec<Mode>>,
     /// The first day or month or year.
     pub since: Option<Date>,
     /// The last one.
@@ -143,30 +143,6 @@ impl Filters {
             ..GameFilter::default()
         };
         game_filter.check()
-    }
-}
-
-/// A set of a few values.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Set<T>(Vec<T>);
-
-/// Some speeds.
-pub type Speeds = Set<Speed>;
-/// Some modes.
-pub type Modes = Set<Mode>;
-/// Some groups of ratings.
-pub type RatingGroups = Set<RatingGroup>;
-
-impl<T: PartialEq> Set<T> {
-    /// Whether a value is in the set.
-    pub fn contains(&self, value: &T) -> bool {
-        self.0.contains(value)
-    }
-}
-
-impl<T> FromIterator<T> for Set<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Set<T> {
-        Set(values.into_iter().collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The games of a position in an order. Only a stretch of them is in memory at a time.
 
-use std::vec;
+use std::iter;
 
 use super::{
     count::{Rank, first_games},
@@ -12,83 +12,53 @@ use crate::{error::Result, position::BookMove};
 /// How many games are held. For more, all are gone through again.
 const STRETCH: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The games on a page: their numbers and moves.
-pub(super) struct Ranked<'a> {
+/// How many games there are, also before and after the page, and the numbers and moves of those on the page.
+pub(super) fn ranked<'a>(
     filters: SourceFilters<'a>,
     query: &'a Query,
-    sort: Sort,
-    /// How many games there are, also before and after the page.
-    pub total: u64,
-    stretch: vec::IntoIter<Rank>,
-    /// The last game of the stretch.
-    last: Option<Rank>,
-    /// Whether no games follow.
-    is_last: bool,
-    /// How many games are yet to be left out, and how many are yet on the page.
-    skip: usize,
-    left: usize,
-}
-
-impl<'a> Ranked<'a> {
-    pub(super) fn new(
-        filters: SourceFilters<'a>,
-        query: &'a Query,
-        page: &Page,
-    ) -> Result<Ranked<'a>> {
-        let mut ranked = Ranked {
-            filters,
-            query,
-            sort: page.sort,
-            total: 0,
-            stretch: Vec::new().into_iter(),
-            last: None,
-            is_last: false,
-            skip: page.skip,
-            left: page.limit,
-        };
-        ranked.go_on()?;
-        Ok(ranked)
-    }
-
-    /// Finds the next stretch.
-    fn go_on(&mut self) -> Result<()> {
-        let wanted = self.skip.saturating_add(self.left).min(STRETCH);
-        let (total, mut ranks) =
-            first_games(&self.filters, self.query, self.sort, wanted, self.last)?;
-        self.total = total;
-        self.is_last = ranks.len() < wanted;
-        self.last = ranks.last().copied();
-        let skipped = self.skip.min(ranks.len());
-        self.skip -= skipped;
+    page: &Page,
+) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
+    let Page {
+        mut skip,
+        mut limit,
+        sort,
+    } = *page;
+    let mut last = None;
+    // The next games on the page, how many there are in all, and whether others follow.
+    let mut stretch = move || -> Result<(Vec<Rank>, u64, bool)> {
+        let wanted = skip.saturating_add(limit).min(STRETCH);
+        let (total, mut ranks) = first_games(&filters, query, sort, wanted, last)?;
+        last = ranks.last().copied();
+        let go_on = ranks.len() == wanted;
+        let skipped = skip.min(ranks.len());
         ranks.drain(..skipped);
-        self.stretch = ranks.into_iter();
-        Ok(())
-    }
-}
-
-impl Iterator for Ranked<'_> {
-    type Item = Result<(u64, BookMove)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.left > 0 {
-            if let Some((_, number, mv)) = self.stretch.next() {
-                self.left -= 1;
-                let number = match self.sort {
-                    Sort::Id => u64::MAX - number,
-                    Sort::Recent | Sort::Rating => number,
-                };
-                return Some(Ok((number, mv)));
-            }
-            if self.is_last {
-                return None;
-            }
-            if let Err(err) = self.go_on() {
-                self.left = 0;
-                return Some(Err(err));
-            }
-        }
-        None
-    }
+        skip -= skipped;
+        limit -= ranks.len();
+        Ok((ranks, total, go_on && limit > 0))
+    };
+    let (first, total, mut go_on) = stretch()?;
+    let rest = iter::from_fn(move || {
+        go_on.then(|| {
+            let next = stretch();
+            go_on = next.as_ref().is_ok_and(|next| next.2);
+            next.map(|(ranks, ..)| ranks)
+        })
+    });
+    let games = iter::once(Ok(first)).chain(rest).flat_map(move |ranks| {
+        let (ranks, err) = match ranks {
+            Ok(ranks) => (ranks, None),
+            Err(err) => (Vec::new(), Some(err)),
+        };
+        let game = move |(_, number, mv)| match sort {
+            Sort::Id => (u64::MAX - number, mv),
+            Sort::Recent | Sort::Rating => (number, mv),
+        };
+        ranks
+            .into_iter()
+            .map(move |rank| Ok(game(rank)))
+            .chain(err.map(Err))
+    });
+    Ok((total, games))
 }
 
 #[cfg(test)]

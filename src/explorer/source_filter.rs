@@ -32,29 +32,21 @@ const LONG: u64 = 4;
 
 /// The sources that have a game that can pass, each with its filter.
 pub(super) struct SourceFilters<'a> {
-    filters: Vec<(&'a Source, SourceFilter<'a>)>,
+    pub of_sources: Vec<(&'a Source, SourceFilter<'a>)>,
     /// What sums are asked for, if they have all that the filters ask about.
     pub class_filter: Option<ClassFilter>,
 }
 
 impl<'a> SourceFilters<'a> {
     pub(super) fn new(sources: &'a [Source], query: &Filters) -> Result<SourceFilters<'a>> {
-        let mut filters = Vec::new();
-        for source in sources {
-            if let Some(filter) = SourceFilter::new(source, query)? {
-                filters.push((source, filter));
-            }
-        }
+        let filters = sources.iter().filter_map(|source| {
+            let filter = SourceFilter::new(source, query).transpose()?;
+            Some(filter.map(|filter| (source, filter)))
+        });
         Ok(SourceFilters {
-            filters,
+            of_sources: filters.collect::<Result<_>>()?,
             class_filter: ClassFilter::new(query),
         })
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a Source, &SourceFilter<'a>)> {
-        self.filters
-            .iter()
-            .map(|(source, filter)| (*source, filter))
     }
 
     /// Asks all games of the sources in which the list of a subject is long, if sums do not answer. Returns whether
@@ -66,7 +58,7 @@ impl<'a> SourceFilters<'a> {
         if self.class_filter.is_some() {
             return Ok(are_any);
         }
-        for (source, filter) in self.iter() {
+        for (source, filter) in &self.of_sources {
             if let ListPlace::Apart(apart) = source.place(subject)?
                 && apart.items > source.games() / LONG
             {
@@ -106,11 +98,8 @@ struct Players {
 impl<'a> SourceFilter<'a> {
     /// `None` if no game of the source can pass.
     pub(super) fn new(source: &'a Source, filters: &Filters) -> Result<Option<SourceFilter<'a>>> {
-        if filters
-            .source
-            .as_ref()
-            .is_some_and(|name| *name != source.name)
-        {
+        let wanted = filters.source.as_ref();
+        if wanted.is_some_and(|name| *name != source.name) {
             return Ok(None);
         }
         let numbers = |name: &Option<String>| -> Result<Option<Vec<u32>>> {
@@ -377,13 +366,8 @@ fn games_of_somebody(source: &Source, filters: &Filters) -> Result<Option<Vec<u6
 
 /// The traits with which games pass the filters that concern traits; `None` if all pass.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
-    let Filters {
-        results,
-        speeds,
-        modes,
-        groups,
-        ..
-    } = filters;
+    let (results, speeds) = (&filters.results, &filters.speeds);
+    let (modes, groups) = (&filters.modes, &filters.groups);
     if results.is_empty() && speeds.is_none() && modes.is_none() && groups.is_none() {
         return None;
     }

@@ -12,7 +12,6 @@ use super::{
     answer::{About, AboutSource, GameInfo, Player},
     query::{Filters, View},
     source::Source,
-    unknown_name::UnknownName,
 };
 use crate::{
     error::{Error, Result},
@@ -84,14 +83,9 @@ impl Explorer {
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for source in &self.sources {
-            source.name.hash(&mut hasher);
-            source.index.path().hash(&mut hasher);
-            (
-                source.games(),
-                source.contents.items,
-                source.contents.positions,
-            )
-                .hash(&mut hasher);
+            let contents = &source.contents;
+            (&source.name, source.index.path()).hash(&mut hasher);
+            (source.games(), contents.items, contents.positions).hash(&mut hasher);
             source.changed.hash(&mut hasher);
         }
         hasher.finish()
@@ -140,15 +134,6 @@ impl Explorer {
             }
         }
         Ok(None)
-    }
-
-    /// The first name of some filters that no game has, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// A damaged index.
-    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
-        UnknownName::of(&self.sources, filters)
     }
 
     /// What the index says of a game, by its number.

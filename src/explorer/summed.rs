@@ -9,7 +9,7 @@ use crate::{
         rows::date_number,
         sums::{Class, ClassSums, Period, YearMonths},
     },
-    pgn::{Date, RatingGroup, Speed},
+    pgn::{Date, NameMatch, RatingGroup, Speed},
 };
 
 /// Filters that whole [classes](Class) and months pass or not: those that Lichess's own explorer has.
@@ -22,40 +22,22 @@ pub(super) struct ClassFilter {
 impl ClassFilter {
     /// `None` for filters that have to be asked of each game.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
-        // All fields are named, so that a new one cannot be forgotten here. A color without a player says nothing.
-        let Filters {
-            speeds,
-            groups,
-            modes,
-            since,
-            until,
-            min_elo,
-            max_elo,
-            player,
-            color: _,
-            opponent,
-            results,
-            eco,
-            event,
-            names: _,
-            min_ply,
-            source: _,
-        } = filters;
-        let has_day = |date: &Option<Date>| date.is_some_and(|date| date.day().is_some());
-        let asks_of_games = modes.is_some()
-            || has_day(since)
-            || has_day(until)
-            || min_elo.is_some()
-            || max_elo.is_some()
-            || player.is_some()
-            || opponent.is_some()
-            || !results.is_empty()
-            || eco.is_some()
-            || event.is_some()
-            || *min_ply > 0;
-        if asks_of_games {
+        // What is not named here is asked of each game, a new filter too. A color without a player says nothing.
+        let of_games = Filters {
+            speeds: None,
+            groups: None,
+            since: None,
+            until: None,
+            color: None,
+            names: NameMatch::default(),
+            source: None,
+            ..filters.clone()
+        };
+        let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
+        if of_games != Filters::default() || has_day(filters.since) || has_day(filters.until) {
             return None;
         }
+        let (speeds, groups) = (&filters.speeds, &filters.groups);
         let mut classes = [false; Class::COUNT];
         for speed in Speed::ALL {
             for group in RatingGroup::all() {
@@ -66,7 +48,7 @@ impl ClassFilter {
         }
         Some(ClassFilter {
             classes,
-            dates: DateRange::new(*since, *until),
+            dates: DateRange::new(filters.since, filters.until),
         })
     }
 

@@ -58,40 +58,12 @@ impl AddAssign for Results {
     }
 }
 
-/// Ratings of one color, added up.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Ratings {
-    pub sum: u64,
-    /// How many games have one.
-    pub games: u64,
-}
-
-impl Ratings {
-    #[inline]
-    pub(super) fn add(&mut self, rating: u16) {
-        self.sum += u64::from(rating);
-        self.games += u64::from(rating > 0);
-    }
-
-    /// The mean, 0 of none.
-    pub(super) fn mean(self) -> u64 {
-        self.sum.checked_div(self.games).unwrap_or(0)
-    }
-}
-
-impl AddAssign for Ratings {
-    fn add_assign(&mut self, other: Ratings) {
-        self.sum += other.sum;
-        self.games += other.games;
-    }
-}
-
 /// What is known of the games that played a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: Results,
-    /// The ratings of the color that the question is about.
-    pub ratings: Ratings,
+    /// The sum of the ratings of the color that the question is about, and how many games have one.
+    ratings: (u64, u64),
     /// The results of the games that have one and in which that color has a rating.
     pub rated: Results,
     /// The sum of these ratings.
@@ -105,7 +77,8 @@ impl MoveTally {
     #[inline]
     pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
         self.results.add(hot.result());
-        self.ratings.add(rating);
+        self.ratings.0 += u64::from(rating);
+        self.ratings.1 += u64::from(rating > 0);
         if rating > 0 && hot.has_result() {
             self.rated.add(hot.result());
             self.rated_sum += u64::from(rating);
@@ -116,16 +89,23 @@ impl MoveTally {
     /// Adds the games of a sum, which are numbered from `first`.
     pub(super) fn add_sum(&mut self, sum: &MoveSum, first: u64) {
         self.results.add_all(sum.games);
-        self.ratings.sum += sum.ratings;
-        self.ratings.games += u64::from(sum.rated);
+        self.ratings.0 += sum.ratings;
+        self.ratings.1 += u64::from(sum.rated);
         self.game = first + u64::from(sum.game);
+    }
+
+    /// The mean rating, 0 of none.
+    pub(super) fn mean_rating(&self) -> u64 {
+        let (sum, games) = self.ratings;
+        sum.checked_div(games).unwrap_or(0)
     }
 }
 
 impl AddAssign for MoveTally {
     fn add_assign(&mut self, other: MoveTally) {
         self.results += other.results;
-        self.ratings += other.ratings;
+        self.ratings.0 += other.ratings.0;
+        self.ratings.1 += other.ratings.1;
         self.rated += other.rated;
         self.rated_sum += other.rated_sum;
         if other.results.games() > 0 {

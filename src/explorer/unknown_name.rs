@@ -2,7 +2,9 @@
 
 use std::{cmp::Reverse, fmt};
 
-use super::{query::Filters, source::Source};
+use rustc_hash::FxHashSet;
+
+use super::{query::Filters, source::Source, sources::Explorer};
 use crate::{
     error::Result,
     pgn::{NameMatch, folded},
@@ -49,9 +51,14 @@ impl fmt::Display for UnknownName {
     }
 }
 
-impl UnknownName {
+impl Explorer {
     /// The first name of some filters that no game has, if there is one.
-    pub(super) fn of(sources: &[Source], filters: &Filters) -> Result<Option<UnknownName>> {
+    ///
+    /// # Errors
+    ///
+    /// A damaged index.
+    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
+        let sources = &self.sources;
         let names = [
             (&filters.player, NameRole::Player),
             (&filters.opponent, NameRole::Player),
@@ -84,32 +91,19 @@ fn is_known(sources: &[Source], filters: &Filters, role: NameRole, name: &str) -
     for source in asked(sources, filters) {
         let used = used(source, role);
         let numbers = source.numbers_of(name, filters.names)?;
-        if numbers.iter().any(|number| is_used(&used, *number)) {
+        if numbers.iter().any(|number| used.contains(number)) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Whether each name of a source is that of a player, or of an event.
-fn used(source: &Source, role: NameRole) -> Vec<bool> {
-    // A game has three names.
-    let names = (source.contents.names as usize).min(3 * source.rows.len());
-    let mut used = vec![false; names];
-    let mut mark = |number: u32| {
-        if let Some(used) = used.get_mut(number as usize) {
-            *used = true;
-        }
-    };
+/// The numbers of the names of a source's players, or of its events.
+fn used(source: &Source, role: NameRole) -> FxHashSet<u32> {
     match role {
-        NameRole::Player => source.rows.players.iter().flatten().for_each(|n| mark(*n)),
-        NameRole::Event => source.rows.events.iter().for_each(|n| mark(*n)),
+        NameRole::Player => source.rows.players.iter().flatten().copied().collect(),
+        NameRole::Event => source.rows.events.iter().copied().collect(),
     }
-    used
-}
-
-fn is_used(used: &[bool], number: u32) -> bool {
-    used.get(number as usize) == Some(&true)
 }
 
 /// The names that are most like one.
@@ -124,7 +118,7 @@ fn nearest(
     for source in asked(sources, filters) {
         let used = used(source, role);
         source.for_each_name(|number, name| {
-            if !is_used(&used, number) {
+            if !used.contains(&number) {
                 return;
             }
             let found = (Reverse(likeness(&wanted, &folded(name))), name.to_owned());

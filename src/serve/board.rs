@@ -64,12 +64,7 @@ impl Board {
     pub(super) fn new(request: &Request, answer: &Answer) -> Board {
         let line = &request.query.line;
         let pos = line.position();
-        let mut at = request.start.clone();
-        let played = line.moves().iter().map(|mv| {
-            let written = WrittenMove::new(&at, *mv);
-            at.play_unchecked(*mv);
-            written
-        });
+        let played = line.positions().iter().zip(line.moves());
         let transpositions = answer.moves.iter().filter_map(|mv| {
             let games = mv.reached?.saturating_sub(mv.games());
             (games > 0).then(|| Transpositions {
@@ -78,7 +73,7 @@ impl Board {
             })
         });
         Board {
-            line: played.collect(),
+            line: played.map(|(pos, mv)| WrittenMove::new(pos, *mv)).collect(),
             fen: fen_of(pos),
             check: pos.is_check(),
             legal: pos

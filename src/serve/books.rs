@@ -71,17 +71,12 @@ impl BookFile {
     /// none.
     pub(super) fn moves(&self, line: &Line) -> Result<BookMoves> {
         let pos = line.position();
-        let is_for = match &self.format {
-            BookFormat::Polyglot(book) => book.is_for(line.variant()),
-            BookFormat::Oobs(obs, _) => obs.info().is_for(line.variant()),
-        };
         let weighed: Vec<(BookMove, u16)> = match &self.format {
-            _ if !is_for => Vec::new(),
-            BookFormat::Polyglot(book) => {
+            BookFormat::Polyglot(book) if book.is_for(line.variant()) => {
                 let entries = book.moves_of(pos)?.into_iter();
                 entries.map(|entry| (entry.mv, entry.weight)).collect()
             }
-            BookFormat::Oobs(obs, scaling) => {
+            BookFormat::Oobs(obs, scaling) if obs.info().is_for(line.variant()) => {
                 let rows = obs.moves(pos)?;
                 let active = rows.into_iter().filter(obs::Row::is_active);
                 let weighed = active.filter_map(|row| {
@@ -91,6 +86,7 @@ impl BookFile {
                 });
                 weighed.collect()
             }
+            _ => Vec::new(),
         };
         let sum: u64 = weighed.iter().map(|(_, weight)| u64::from(*weight)).sum();
         let moves = weighed.into_iter().filter_map(|(mv, weight)| {

@@ -15,7 +15,7 @@ use std::{
 const WAITING: usize = 1024;
 
 /// How long the end waits for the last lines.
-const LAST_LINES: Duration = Duration::from_millis(200);
+pub(super) const LAST_LINES: Duration = Duration::from_millis(200);
 
 /// A request that was answered, for a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ pub struct Served {
 }
 
 /// Takes note of requests.
-pub(super) type Log = Arc<dyn Fn(&Served) + Send + Sync>;
+pub type Log = Box<dyn Fn(&Served) + Send>;
 
 /// Hands requests to the thread of the log.
 #[derive(Clone, Debug)]
@@ -42,13 +42,9 @@ pub(super) struct Logging {
     left_out: Arc<AtomicU64>,
 }
 
-/// The end of the log's thread.
-#[derive(Debug)]
-pub(super) struct LastLines(Receiver<()>);
-
 impl Logging {
-    /// Starts the thread.
-    pub(super) fn start(log: Log) -> io::Result<(Logging, LastLines)> {
+    /// Starts the thread. The receiver is disconnected when the thread ends.
+    pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(WAITING);
         let (ended, end) = mpsc::channel();
         thread::Builder::new()
@@ -59,7 +55,7 @@ impl Logging {
                 requests.iter().for_each(|served| log(&served));
             })?;
         let left_out = Arc::default();
-        Ok((Logging { waiting, left_out }, LastLines(end)))
+        Ok((Logging { waiting, left_out }, end))
     }
 
     /// Notes a request if the log has room. Never waits.
@@ -70,14 +66,6 @@ impl Logging {
             self.left_out
                 .fetch_add(served.left_out + 1, Ordering::Relaxed);
         }
-    }
-}
-
-impl LastLines {
-    /// Waits until all that was noted is in the log, for a moment at most.
-    pub(super) fn wait(self) {
-        // Both are an error: the thread has ended, or nobody reads the log.
-        let _ = self.0.recv_timeout(LAST_LINES);
     }
 }
 
@@ -95,7 +83,7 @@ mod tests {
             let _ = waits.lock().unwrap().recv();
             line.send(served.clone()).unwrap();
         };
-        let (logging, last) = Logging::start(Arc::new(log)).unwrap();
+        let (logging, last) = Logging::start(Box::new(log)).unwrap();
         let served = |number: usize| Served {
             method: "GET".to_owned(),
             path: format!("/{number}"),
@@ -109,7 +97,7 @@ mod tests {
         let mut logged: Vec<Served> = (0..WAITING).map(|_| lines.recv().unwrap()).collect();
         logging.note(served(SENT));
         drop(logging);
-        last.wait();
+        last.recv_timeout(LAST_LINES).unwrap_err();
         logged.extend(lines.try_iter());
         let left_out: u64 = logged.iter().map(|served| served.left_out).sum();
         assert_eq!(logged.len() as u64 + left_out, SENT as u64 + 1);

@@ -1,6 +1,6 @@
 //! The explorer over HTTP: the API that Lichess's opening explorer speaks, and a page with a board.
 //!
-//! [`Server`] holds an [`Explorer`](crate::explorer::Explorer) and books, [`bind`](Server::bind) takes an address, and
+//! [`Server`] holds an [`Explorer`](crate::explorer::Explorer) and books, [`listen`](Server::listen) takes a listener, and
 //! [`run`](Listening::run) answers until its [`Stop`] says so. [`Parameters`] and [`Request`] are what a request asks; a
 //! [`Refusal`] is what it gets when it cannot be answered. The page's files are part of the program.
 
@@ -27,7 +27,7 @@ pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex},
     guard::{Origin, OriginError},
-    log::Served,
+    log::{Log, Served},
     parameters::Parameters,
     refusal::Refusal,
     request::{Request, Route},

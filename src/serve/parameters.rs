@@ -17,31 +17,18 @@ use super::refusal::Refusal;
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// All parameters that any route knows.
-    pub const KNOWN: [&str; 25] = [
-        "variant",
-        "fen",
-        "play",
-        "source",
-        "moves",
+    /// The parameters of lists of games.
+    pub const OF_GAMES: [&str; 20] = [
+        "variant", "fen", "play", "source", "moves", "since", "until", "speeds", "ratings",
+        "modes", "player", "color", "opponent", "result", "eco", "event", "minPly", "skip",
+        "limit", "sort",
+    ];
+
+    /// Those that only other routes know.
+    pub const OF_OTHERS: [&str; 5] = [
         "topGames",
         "recentGames",
-        "speeds",
-        "ratings",
-        "since",
-        "until",
-        "modes",
-        "player",
-        "color",
-        "opponent",
-        "result",
-        "eco",
-        "event",
-        "minPly",
         "history",
-        "skip",
-        "limit",
-        "sort",
         "text",
         "transpositions",
     ];
@@ -52,13 +39,9 @@ impl Parameters {
     ///
     /// A parameter that is given twice.
     pub fn parse(query: &str) -> Result<Parameters, Refusal> {
-        let mut found = Parameters::default();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if Parameters::KNOWN.contains(&&*name) {
-                found.add(&name, &value)?;
-            }
-        }
-        Ok(found)
+        let (of_games, of_others) = (Parameters::OF_GAMES, Parameters::OF_OTHERS);
+        let is_known = |name: &str| of_games.contains(&name) || of_others.contains(&name);
+        Ok(Parameters::split(query, is_known)?.0)
     }
 
     /// Reads the query of an address that has some parameters only.
@@ -74,13 +57,7 @@ impl Parameters {
     ///
     /// Others, and a parameter that is given twice.
     pub fn parse_only(query: &str, own: &[&str]) -> Result<Parameters, Refusal> {
-        let (mut found, mut others) = (Parameters::default(), Vec::new());
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            match own.contains(&&*name) {
-                true => found.add(&name, &value)?,
-                false => others.push(name),
-            }
-        }
+        let (found, others) = Parameters::split(query, |name| own.contains(&name))?;
         if others.is_empty() {
             return Ok(found);
         }
@@ -93,12 +70,22 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    fn add(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
-        if self.text(name).is_some() {
-            return Err(Refusal::bad(format!("{name}: given twice")));
+    /// The parameters that are known, and the names of others.
+    fn split(
+        query: &str,
+        is_known: impl Fn(&str) -> bool,
+    ) -> Result<(Parameters, Vec<String>), Refusal> {
+        let (mut found, mut others) = (Parameters::default(), Vec::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            if !is_known(&name) {
+                others.push(name.into_owned());
+            } else if found.text(&name).is_some() {
+                return Err(Refusal::bad(format!("{name}: given twice")));
+            } else {
+                found.0.push((name.into_owned(), value.into_owned()));
+            }
         }
-        self.0.push((name.to_owned(), value.to_owned()));
-        Ok(())
+        Ok((found, others))
     }
 
     /// A parameter's text, `None` if it is not given.

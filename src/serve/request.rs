@@ -1,6 +1,6 @@
 //! What a request for counts or games asks.
 
-use shakmaty::{Color, uci::UciMove, variant::VariantPosition};
+use shakmaty::{Color, uci::UciMove};
 
 use super::{parameters::Parameters, refusal::Refusal};
 use crate::{
@@ -19,11 +19,7 @@ const LONGEST_PAGE: u32 = 200;
 /// How many games a page may leave out. To find a page, all games before it are ranked.
 const MOST_SKIPPED: u32 = 10_000;
 
-/// The parameters of the routes that are polybook's own.
-const OF_GAMES: [&str; 20] = [
-    "variant", "fen", "play", "source", "moves", "since", "until", "speeds", "ratings", "modes",
-    "player", "color", "opponent", "result", "eco", "event", "minPly", "skip", "limit", "sort",
-];
+/// The parameters of the route of books.
 const OF_BOOKS: [&str; 7] = [
     "variant", "fen", "play", "source", "moves", "since", "until",
 ];
@@ -60,8 +56,6 @@ pub struct Request {
     pub query: Query,
     /// Which page of the games.
     pub page: Page,
-    /// Where the line begins.
-    pub start: VariantPosition,
 }
 
 impl Request {
@@ -73,17 +67,16 @@ impl Request {
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
         let parameters = match route {
             Route::Lichess | Route::Masters | Route::Player => Parameters::parse(query),
-            Route::Games => Parameters::parse_only(query, &OF_GAMES),
+            Route::Games => Parameters::parse_only(query, &Parameters::OF_GAMES),
             Route::Book => Parameters::parse_only(query, &OF_BOOKS),
         };
         let parameters = &parameters?;
-        let (start, line) = line(parameters)?;
         let view = match route {
             Route::Masters => View::Masters,
             Route::Player => View::Player,
             Route::Lichess | Route::Games | Route::Book => View::Lichess,
         };
-        let mut query = Query::new(line, view);
+        let mut query = Query::new(line(parameters)?, view);
         query.filters = filters(route, parameters)?;
         if let Some(moves) = parameters.number("moves")? {
             query.moves = Some(moves as usize);
@@ -105,7 +98,6 @@ impl Request {
         Ok(Request {
             query,
             page: page(route, parameters)?,
-            start,
         })
     }
 }
@@ -123,8 +115,7 @@ pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     Ok(named.unwrap_or_default())
 }
 
-/// Where a line begins, and the line.
-fn line(parameters: &Parameters) -> Result<(VariantPosition, Line), Refusal> {
+fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let variant = variant(parameters)?;
     let fen = parameters.filled("fen")?;
     let play = parameters.text("play").unwrap_or_default();
@@ -138,9 +129,7 @@ fn line(parameters: &Parameters) -> Result<(VariantPosition, Line), Refusal> {
             return Err(Refusal::bad(problem));
         }
     }
-    let parsed =
-        |play| Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()));
-    Ok((parsed("")?.position().clone(), parsed(play)?))
+    Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
 fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
@@ -161,18 +150,12 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     if matches!(route, Route::Masters | Route::Book) {
         return Ok(filters);
     }
-    filters.speeds = parameters
-        .list("speeds", |name| name.parse().ok())?
-        .map(FromIterator::from_iter);
+    filters.speeds = parameters.list("speeds", |name| name.parse().ok())?;
     if route != Route::Player {
-        filters.groups = parameters
-            .list("ratings", rating_group)?
-            .map(FromIterator::from_iter);
+        filters.groups = parameters.list("ratings", rating_group)?;
     }
     if route != Route::Lichess {
-        filters.modes = parameters
-            .list("modes", |name| name.parse().ok())?
-            .map(FromIterator::from_iter);
+        filters.modes = parameters.list("modes", |name| name.parse().ok())?;
     }
     filters.player = name(parameters, "player")?;
     filters.color = parameters.choice("color", |name| match name {

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     net::{SocketAddr, TcpListener},
-    sync::Arc,
+    sync::{Arc, mpsc::Receiver},
     thread,
 };
 
@@ -13,7 +13,7 @@ use super::{
     BookFile,
     guard::{Hosts, Origin},
     http::{self, Site, Threads},
-    log::{LastLines, Log, Logging, Served},
+    log::{LAST_LINES, Log, Logging},
     routes::routes,
     state::AppState,
 };
@@ -24,77 +24,27 @@ use crate::{
 
 /// An explorer and books that are to be served.
 pub struct Server {
-    explorer: Explorer,
-    books: Vec<BookFile>,
-    hosts: Vec<String>,
-    origins: Vec<Origin>,
-    threads: usize,
-    log: Option<Log>,
+    /// The games.
+    pub explorer: Explorer,
+    /// Books whose moves are shown next to the counts.
+    pub books: Vec<BookFile>,
+    /// Hosts that requests may name, besides the listening address and `localhost`.
+    pub hosts: Vec<String>,
+    /// Origins whose pages may read the answers, besides the server's own.
+    pub origins: Vec<Origin>,
+    /// Threads that answer; 0 is one per core.
+    pub threads: usize,
+    /// Called for every request that was answered, on a thread of its own. When it is too slow, it misses some.
+    pub log: Option<Log>,
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("books", &self.books)
-            .field("hosts", &self.hosts)
-            .field("origins", &self.origins)
-            .field("threads", &self.threads)
-            .finish_non_exhaustive()
+        f.debug_struct("Server").finish_non_exhaustive()
     }
 }
 
 impl Server {
-    /// A server of these games.
-    pub fn new(explorer: Explorer) -> Server {
-        Server {
-            explorer,
-            books: Vec::new(),
-            hosts: Vec::new(),
-            origins: Vec::new(),
-            threads: 0,
-            log: None,
-        }
-    }
-
-    /// Shows the moves of a book next to the counts.
-    pub fn book(mut self, book: BookFile) -> Server {
-        self.books.push(book);
-        self
-    }
-
-    /// Answers requests that name this host, besides those for the listening address and `localhost`.
-    pub fn allow_host(mut self, name: impl Into<String>) -> Server {
-        self.hosts.push(name.into());
-        self
-    }
-
-    /// Lets pages of this origin read the answers. Default: no page but the server's own.
-    pub fn allow_origin(mut self, origin: Origin) -> Server {
-        self.origins.push(origin);
-        self
-    }
-
-    /// Threads that answer. Default: 0, which is one per core.
-    pub fn threads(mut self, threads: usize) -> Server {
-        self.threads = threads;
-        self
-    }
-
-    /// Calls this for every request that was answered, on a thread of its own. When it is too slow, it misses some.
-    pub fn log(mut self, log: impl Fn(&Served) + Send + Sync + 'static) -> Server {
-        self.log = Some(Arc::new(log));
-        self
-    }
-
-    /// Takes an address. Port 0 is any that is free.
-    ///
-    /// # Errors
-    ///
-    /// An address that is taken or not of this machine, and a system that gives no threads.
-    pub fn bind(self, address: SocketAddr) -> Result<Listening> {
-        self.listen(TcpListener::bind(address).at(address.to_string(), "listen at")?)
-    }
-
     /// Takes a listener that is bound already.
     ///
     /// # Errors
@@ -136,7 +86,8 @@ pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     threads: Threads,
-    last_lines: Option<LastLines>,
+    /// Disconnected when all that was logged is written.
+    last_lines: Option<Receiver<()>>,
 }
 
 impl Listening {
@@ -156,7 +107,8 @@ impl Listening {
         let served = runtime.block_on(http::serve(self.listener, &self.threads, stop));
         drop(self.threads);
         if let Some(last_lines) = self.last_lines {
-            last_lines.wait();
+            // Both are an error: the thread has ended, or nobody reads the log.
+            let _ = last_lines.recv_timeout(LAST_LINES);
         }
         served.at(self.address.to_string(), "serve at")
     }

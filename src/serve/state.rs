@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex,
         mpsc::{self, Sender},
     },
     thread,
@@ -12,6 +12,7 @@ use std::{
 
 use axum::http::HeaderValue;
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::{
@@ -40,7 +41,7 @@ pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 /// What answers requests.
 pub(super) struct AppState {
     explorer: Explorer,
-    sources: OnceLock<About>,
+    about: About,
     books: Vec<BookFile>,
     /// Answers of the index alone, which stay true as long as the server runs.
     pub(super) cache: ResponseCache,
@@ -58,14 +59,6 @@ struct WithBoard {
     #[serde(flatten)]
     answer: Answer,
     polybook: Board,
-}
-
-/// The games and books that are served.
-#[derive(Serialize)]
-struct AboutAll<'a> {
-    #[serde(flatten)]
-    about: &'a About,
-    books: Vec<&'a str>,
 }
 
 /// A game for the page.
@@ -152,8 +145,8 @@ impl AppState {
             .at("threads that count", "start")?;
         Ok(AppState {
             identity: hash(&(explorer.identity(), env!("CARGO_PKG_VERSION"))),
+            about: explorer.about(),
             explorer,
-            sources: OnceLock::new(),
             books,
             cache: response_cache(),
             counters: Workers::start(threads)?,
@@ -246,10 +239,9 @@ impl AppState {
     /// The games and books that are served.
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
-        Content::json(&AboutAll {
-            about: self.sources(),
-            books: self.books.iter().map(BookFile::name).collect(),
-        })
+        let mut about = json!(self.about);
+        about["books"] = self.books.iter().map(BookFile::name).collect();
+        Content::json(&about)
     }
 
     /// Reads pasted moves or a pasted position.
@@ -259,16 +251,11 @@ impl AppState {
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// The games that are served. This is found once, as it reads the years of all games.
-    fn sources(&self) -> &About {
-        self.sources.get_or_init(|| self.explorer.about())
-    }
-
     /// A request about a source that there is.
     fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         if let Some(source) = &request.query.filters.source {
-            let known = &self.sources().sources;
+            let known = &self.about.sources;
             if !known.iter().any(|known| known.name == *source) {
                 let problem = format!("source: no source is called \"{source}\"");
                 return Err(Refusal::bad(problem));
