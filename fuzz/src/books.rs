@@ -150,6 +150,7 @@ fn walked(book: &Book) {
             side,
             Variant::Standard.start(),
             &mut out,
+            "lines".as_ref(),
             &Meter::default(),
         );
     }

@@ -40,14 +40,14 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
         command = command.mut_subcommand(name, with_old_spellings);
     }
     clap_complete::generate(args.shell, &mut command, "polybook", &mut script);
+    let mut script = String::from_utf8(script)?;
     if args.shell == Shell::Bash {
-        script = with_files(&String::from_utf8(script)?).into_bytes();
+        script = with_files(&script);
     }
-    if args.shell == Shell::Bash || args.shell == Shell::Zsh || args.shell == Shell::Fish {
-        let text = String::from_utf8(script)?;
-        return terminal::print(&legacy::single_dashes(&text));
+    if matches!(args.shell, Shell::Bash | Shell::Zsh | Shell::Fish) {
+        script = legacy::single_dashes(&script);
     }
-    terminal::print_bytes(&script)
+    terminal::print(&script)
 }
 
 /// A completion script for bash that completes files where a command takes them. clap's script lists options there,
@@ -76,11 +76,10 @@ fn with_files(script: &str) -> String {
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);
-        let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
         let old = Arg::new(name.clone())
             .long(name)
             .help(arg.get_help().map(ToString::to_string).unwrap_or_default());
-        Some(match takes_value {
+        Some(match arg.get_action().takes_values() {
             true => old
                 .action(ArgAction::Set)
                 .value_parser(arg.get_value_parser().clone())

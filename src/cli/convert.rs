@@ -20,7 +20,7 @@ use super::{
     resources::ResourceArgs,
     suite::SuiteArgs,
     usage::Usage,
-    weighting::{HeaderArgs, WeightingArgs},
+    weighting::{HeaderArgs, Needs, WeightingArgs},
 };
 
 /// Make a Polyglot book, an opening suite or a table from a book or a database
@@ -167,20 +167,15 @@ fn database(
 
 fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::Result<Converted> {
     let name = input::name(&args.input);
-    if let Some(option) = args.weighting.of_games() {
-        let usage =
-            format!("{option} needs games, and {name} is a Polyglot book: use polybook filter");
-        return Err(Usage(usage).into());
-    }
+    let reason = format!("needs games, and {name} is a Polyglot book: use polybook filter");
+    Usage::refuse(args.weighting.given(Needs::Games), &reason)?;
     let memory = args.resources.memory();
     let book = Book::open_within(file, in_memory(&memory))?;
     let variant = of_book(&args.input, &book, args.variant)?;
     refuse_unused(args, format)?;
-    if args.weighted {
-        let usage =
-            "--weighted is for databases: suites of a Polyglot book have no moves of weight 0";
-        return Err(Usage(usage.to_owned()).into());
-    }
+    let weighted = args.weighted.then_some("--weighted");
+    let reason = "is for databases: suites of a Polyglot book have no moves of weight 0";
+    Usage::refuse(weighted, reason)?;
     if !format.is_suite() {
         args.suite.refuse_but_starts(SUITES)?;
     }
@@ -207,16 +202,18 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
 
 /// Refuses options that would not change the output.
 fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
-    let unused = |option: &str, what: &str| Err(Usage(format!("{option} is for {what}")));
-    match (args.header.given(), args.weighting.of_weights()) {
-        (Some(option), _) if format != Format::Bin => unused(option, "Polyglot books, .bin"),
-        (_, Some(option)) if format.is_suite() && !args.weighted => unused(
-            option,
-            "weights: give --weighted too, without which a suite has moves of any weight",
-        ),
-        _ if args.weighted && !format.is_suite() => unused("--weighted", SUITES),
-        _ => args.suite.refuse_unused(format == Format::Pgn),
+    if format != Format::Bin {
+        Usage::refuse(args.header.given(), "is for Polyglot books, .bin")?;
     }
+    if format.is_suite() && !args.weighted {
+        let reason =
+            "is for weights: give --weighted too, without which a suite has moves of any weight";
+        Usage::refuse(args.weighting.given(Needs::Weights), reason)?;
+    }
+    if args.weighted && !format.is_suite() {
+        Usage::refuse(Some("--weighted"), "is for suites, .pgn and .epd")?;
+    }
+    args.suite.refuse_unused(format == Format::Pgn)
 }
 
 /// The format that is asked for, or that the name of the output ends in.

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::Context as _;
 use polybook::{
     book::{Book, lines},
     output::AtomicFile,
@@ -16,7 +17,7 @@ use shakmaty::Color;
 
 use super::{
     Context,
-    input::{self, IN_MEMORY, check_output, file_of},
+    input::{self, BookArg, IN_MEMORY, check_output, file_of},
     position::{self, of_book},
 };
 
@@ -32,18 +33,8 @@ Examples:
   polybook dump-book book.bin --color white               writes book_white.txt
   polybook dump-book book.bin --color black --out -       to standard output")]
 pub struct Args {
-    /// The book; - is standard input [default: book.bin]
-    #[arg(value_name = "BOOK", conflicts_with = "bin")]
-    book: Option<PathBuf>,
-
-    /// The same, as polyglot has it
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "book.bin",
-        hide_default_value = true
-    )]
-    bin: PathBuf,
+    #[command(flatten)]
+    book: BookArg,
 
     /// The side whose repertoire is written
     #[arg(long, alias = "colour", value_parser = position::color())]
@@ -58,12 +49,6 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-impl Args {
-    fn book(&self) -> &Path {
-        self.book.as_ref().unwrap_or(&self.bin)
-    }
-}
-
 /// What the text begins with.
 const TITLE: &str = "Dump of \"";
 
@@ -73,10 +58,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(out) => out.clone(),
         None => PathBuf::from(format!("book_{name}.txt")),
     };
-    let file = file_of(args.book())?;
+    let file = file_of(args.book.path())?;
     check_output(&out, &[&file], false)?;
     let book = Book::open_within(file, IN_MEMORY)?;
-    let variant = of_book(args.book(), &book, args.variant)?;
+    let variant = of_book(args.book.path(), &book, args.variant)?;
     let mut text = AtomicFile::create_over(&out, check_replaceable)?;
     context.show_progress("writing lines", |meter| {
         write(args, &book, variant, &mut text, meter)
@@ -112,21 +97,18 @@ fn write(
     text: &mut AtomicFile,
     meter: &Meter,
 ) -> anyhow::Result<()> {
-    let target = text.target().display().to_string();
+    let target = text.target().to_owned();
     let mut writer = BufWriter::with_capacity(1 << 16, text);
-    let written = writeln!(
-        writer,
-        "{TITLE}{}\" for {}.",
-        input::name(args.book()),
-        args.color
-    )
-    .map_err(lines::DumpError::from)
-    .and_then(|()| lines::write(book, args.color, variant.start(), &mut writer, meter))
-    .and_then(|()| Ok(writer.flush()?));
-    written.map_err(|err| match err {
-        lines::DumpError::Book(err) => err.into(),
-        lines::DumpError::Write(err) => {
-            anyhow::Error::from(err).context(format!("cannot write {target}"))
-        }
-    })
+    let (name, color) = (input::name(args.book.path()), args.color);
+    writeln!(writer, "{TITLE}{name}\" for {color}.")
+        .with_context(|| format!("cannot write {}", target.display()))?;
+    let start = variant.start();
+    Ok(lines::write(
+        book,
+        color,
+        start,
+        &mut writer,
+        &target,
+        meter,
+    )?)
 }

@@ -7,8 +7,7 @@ use polybook::{
     index::{GameHeader, GameIds, Index},
     position::{self, Variant},
 };
-use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     counted,
@@ -149,12 +148,12 @@ fn print_list(
     games: impl Iterator<Item = polybook::Result<(u64, GameHeader)>>,
 ) -> anyhow::Result<()> {
     if args.json {
-        let document = json!({ "key": key::text(key), "total": total });
+        let head = json!({ "key": key::text(key), "total": total });
         let games = games.map(|game| {
             let (id, game) = game?;
-            Ok(serde_json::to_string(&fields(id, &game)).expect("names are texts"))
+            Ok(document(id, &game).to_string())
         });
-        return print_json_list(&document, "games", games);
+        return print_json_list(&head, "games", games);
     }
     let head = format!("{}\n", counted(total, "game"));
     let lines = games.map(|game| game.map(|(id, game)| line(id, &game)));
@@ -178,47 +177,31 @@ fn line(id: u64, game: &GameHeader) -> String {
 }
 
 /// One game for programs.
-struct Fields<'a>([(&'static str, Field<'a>); 15]);
-
-/// Unknown values are `None`.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Field<'a> {
-    Number(Option<u64>),
-    Text(Option<Cow<'a, str>>),
-}
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
-    }
-}
-
-fn fields(id: u64, game: &GameHeader) -> Fields<'_> {
-    Fields([
-        ("id", Field::Number(Some(id))),
-        ("white", known(game.white())),
-        ("white_elo", known(game.white_elo())),
-        ("black", known(game.black())),
-        ("black_elo", known(game.black_elo())),
+fn document(id: u64, game: &GameHeader) -> Value {
+    json!({
+        "id": id,
+        "white": known(game.white()),
+        "white_elo": known(game.white_elo()),
+        "black": known(game.black()),
+        "black_elo": known(game.black_elo()),
         // `*` is a result: that of a game without one.
-        ("result", Field::Text(Some(game.result()))),
-        ("date", known(game.date())),
-        ("event", known(game.event())),
-        ("site", known(game.site())),
-        ("eco", known(game.eco())),
+        "result": game.result(),
+        "date": known(game.date()),
+        "event": known(game.event()),
+        "site": known(game.site()),
+        "eco": known(game.eco()),
         // A game without tags has none.
-        ("offset", Field::Number(game.offset())),
+        "offset": game.offset(),
         // The start of the variant has none.
-        ("fen", known(game.fen())),
-        ("ply_count", known(game.ply_count())),
-        ("event_date", known(game.event_date())),
-        ("event_type", known(game.event_type())),
-    ])
+        "fen": known(game.fen()),
+        "ply_count": known(game.ply_count()),
+        "event_date": known(game.event_date()),
+        "event_type": known(game.event_type()),
+    })
 }
 
 /// The value of a tag, unless it is empty, `*`, or says unknown: `?`, `-` or `????.??.??`.
-fn known(value: Cow<'_, str>) -> Field<'_> {
+fn known(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
-    Field::Text(is_said.then_some(value))
+    is_said.then_some(value)
 }

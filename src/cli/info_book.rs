@@ -1,13 +1,11 @@
 //! `polybook info-book`: how many lines and positions a book has.
 
-use std::path::PathBuf;
-
 use polybook::book::{Book, lines};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Context,
-    input::{IN_MEMORY, file_of},
+    input::{BookArg, IN_MEMORY, file_of},
     terminal::{print, print_json},
 };
 
@@ -24,18 +22,8 @@ Examples:
   polybook info-book book.bin
   polybook info-book -bin book.bin -exact")]
 pub struct Args {
-    /// The book; - is standard input [default: book.bin]
-    #[arg(value_name = "BOOK", conflicts_with = "bin")]
-    book: Option<PathBuf>,
-
-    /// The same, as polyglot has it
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "book.bin",
-        hide_default_value = true
-    )]
-    bin: PathBuf,
+    #[command(flatten)]
+    book: BookArg,
 
     /// Also count positions that a side can reach by moves outside the book
     #[arg(long)]
@@ -47,7 +35,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let file = file_of(args.book.as_ref().unwrap_or(&args.bin))?;
+    let file = file_of(args.book.path())?;
     let (lines, reachable) = context.show_progress("counting lines", |meter| {
         let book = Book::open_within(file, IN_MEMORY)?;
         let lines = lines::count(&book, meter)?;
@@ -55,39 +43,31 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         anyhow::Ok((lines, reachable.transpose()?))
     })?;
     let signed = |number: u64| i64::try_from(number).expect("a book has fewer positions");
-    let on_lines = [lines.white_positions, lines.black_positions].map(signed);
-    let exact = reachable.map(|reachable| [reachable.white, reachable.black].map(signed));
-    let unreachable = exact.map(|[white, black]| [white - on_lines[0], black - on_lines[1]]);
-    let found: i64 = exact.unwrap_or(on_lines).iter().sum();
+    let [white, black] = [lines.white_positions, lines.black_positions].map(signed);
     // For programs and for people, who read the lines that polyglot prints.
     let mut numbers = vec![
-        ("white_lines", "Lines for white", json!(lines.white)),
-        ("black_lines", "Lines for black", json!(lines.black)),
-        (
-            "white_positions",
-            "Positions on lines for white",
-            json!(lines.white_positions),
-        ),
-        (
-            "black_positions",
-            "Positions on lines for black",
-            json!(lines.black_positions),
-        ),
+        ("white_lines", "Lines for white", signed(lines.white)),
+        ("black_lines", "Lines for black", signed(lines.black)),
+        ("white_positions", "Positions on lines for white", white),
+        ("black_positions", "Positions on lines for black", black),
     ];
-    if let Some([white, black]) = unreachable {
-        let text = "Unreachable white positions(?)";
-        numbers.push(("unreachable_white", text, json!(white)));
-        let text = "Unreachable black positions(?)";
-        numbers.push(("unreachable_black", text, json!(black)));
+    let mut isolated = signed(lines.positions) - white - black;
+    if let Some(reachable) = reachable {
+        let (white, black) = (
+            signed(reachable.white) - white,
+            signed(reachable.black) - black,
+        );
+        numbers.push(("unreachable_white", "Unreachable white positions(?)", white));
+        numbers.push(("unreachable_black", "Unreachable black positions(?)", black));
+        isolated -= white + black;
     }
-    let isolated = signed(lines.positions) - found;
-    numbers.push(("isolated", "Isolated positions", json!(isolated)));
+    numbers.push(("isolated", "Isolated positions", isolated));
     if args.json {
         let fields = numbers.iter();
-        let fields = fields.map(|(key, _, number)| ((*key).to_owned(), number.clone()));
+        let fields = fields.map(|(key, _, number)| ((*key).to_owned(), Value::from(*number)));
         return print_json(&Value::Object(fields.collect()));
     }
     let rows = numbers.iter();
-    let rows = rows.map(|(_, name, number)| format!("{name:<31}: {:>8}\n", number.to_string()));
+    let rows = rows.map(|(_, name, number)| format!("{name:<31}: {number:>8}\n"));
     print(&rows.collect::<String>())
 }

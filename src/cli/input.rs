@@ -13,6 +13,29 @@ use polybook::{Error, counts::is_counts, index::is_index, output::refuse_clashes
 
 use super::{signals, usage::Usage};
 
+/// The book of a command that polyglot has too.
+#[derive(clap::Args, Debug)]
+pub struct BookArg {
+    /// The book; - is standard input [default: book.bin]
+    #[arg(value_name = "BOOK", conflicts_with = "bin")]
+    book: Option<PathBuf>,
+
+    /// The same, as polyglot has it
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "book.bin",
+        hide_default_value = true
+    )]
+    bin: PathBuf,
+}
+
+impl BookArg {
+    pub fn path(&self) -> &Path {
+        self.book.as_ref().unwrap_or(&self.bin)
+    }
+}
+
 /// Books up to this number of bytes are read into memory, where positions are found fastest.
 pub const IN_MEMORY: u64 = 1 << 29;
 

@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command};
 
 /// The commands that polyglot has.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
@@ -46,7 +46,7 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
         // The value of an option may look like an option: `--comment -pgn`.
         is_value = long_name(&arg)
             .and_then(|name| option(command, name))
-            .is_some_and(takes_value);
+            .is_some_and(|option| option.get_action().takes_values());
         modern.push(arg);
     }
     modern
@@ -100,10 +100,6 @@ fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
                 .get_all_aliases()
                 .is_some_and(|aliases| aliases.contains(&name))
     })
-}
-
-fn takes_value(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
 #[cfg(test)]

@@ -15,9 +15,8 @@ use super::{
     suite::{ONLY_SUITE, SuiteArgs},
     summary,
     usage::Usage,
-    weighting::{HeaderArgs, MOVES, WeightingArgs},
+    weighting::{HeaderArgs, MOVES, Needs, WeightingArgs, one_of},
 };
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
     MakeBook,
     make_book::Unfinished,
@@ -122,7 +121,12 @@ pub struct Args {
     variant: VariantChoice,
 
     /// Count games without a result as draws, or skip them
-    #[arg(long, default_value = "draw", value_parser = unfinished(), help_heading = GAMES)]
+    #[arg(
+        long,
+        default_value = "draw",
+        value_parser = one_of([("draw", Unfinished::Draw), ("skip", Unfinished::Skip)]),
+        help_heading = GAMES
+    )]
     unfinished: Unfinished,
 
     /// Count the moves before an illegal one instead of dropping the game
@@ -173,13 +177,6 @@ impl Args {
     }
 }
 
-fn unfinished() -> impl TypedValueParser<Value = Unfinished> {
-    PossibleValuesParser::new(["draw", "skip"]).map(|name| match &*name {
-        "skip" => Unfinished::Skip,
-        _ => Unfinished::Draw,
-    })
-}
-
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let as_json = args.json;
     let start = Instant::now();
@@ -205,9 +202,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         args.bin = Some("book.bin".into());
     }
     check_standard_output(&args)?;
-    check_suite(&args)?;
-    check_book(&args)?;
-    check_counts(&args)?;
+    refuse_unused(&args)?;
     refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
     let game_filter = GameFilter::from(args.filters);
     game_filter.check().map_err(|err| Usage(err.to_string()))?;
@@ -278,38 +273,26 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Refuses options of books if a suite is made, but neither a book nor a database.
-fn check_suite(args: &Args) -> Result<(), Usage> {
-    if args.suite.is_none() || args.bin.is_some() || args.obs.is_some() {
-        return Ok(());
+/// Refuses options that change none of the outputs. Where no book is made, polyglot's own are ignored, as polyglot does.
+fn refuse_unused(args: &Args) -> Result<(), Usage> {
+    let (weighting, header) = (&args.weighting, args.header.given());
+    let has_moves = args.bin.is_some() || args.obs.is_some();
+    if args.suite.is_some() && !has_moves {
+        let given = weighting.given(Needs::Book).or(header);
+        Usage::refuse(given, "is for books, not for --suite")?;
     }
-    match args.weighting.of_books().or(args.header.given()) {
-        Some(option) => Err(Usage(format!("{option} is for books, not for --suite"))),
-        None => Ok(()),
+    if args.bin.is_none() {
+        let given = weighting.given(Needs::OwnWeights).or(header);
+        Usage::refuse(given, "is for books: give --bin too")?;
     }
-}
-
-/// Refuses options of a book where none is made. polyglot's own are ignored there, as polyglot does.
-fn check_book(args: &Args) -> Result<(), Usage> {
-    let option = args.weighting.of_own_weights().or(args.header.given());
-    match option.filter(|_| args.bin.is_none()) {
-        Some(option) => Err(Usage(format!("{option} is for books: give --bin too"))),
-        None => Ok(()),
+    // Counts have every move.
+    if args.counts.is_some() && args.suite.is_none() && !has_moves {
+        Usage::refuse(
+            weighting.that_keep_fewer_moves(),
+            "is for books, and counts have every move: give it when you make a book of the counts",
+        )?;
     }
-}
-
-/// Refuses options that choose or weigh moves if only counts are made, which have every move.
-fn check_counts(args: &Args) -> Result<(), Usage> {
-    let has_kept_moves = args.bin.is_some() || args.obs.is_some() || args.suite.is_some();
-    if args.counts.is_none() || has_kept_moves {
-        return Ok(());
-    }
-    match args.weighting.that_keep_fewer_moves() {
-        Some(option) => Err(Usage(format!(
-            "{option} is for books, and counts have every move: give it when you make a book of the counts"
-        ))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The format of a suite, by the name of its file.

@@ -5,7 +5,6 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
     book::{self, MergePolicy},
     obs::{self, Obs, ObsWriter},
@@ -19,6 +18,7 @@ use super::{
     input::{check_output, files_of, output_name},
     resources::MemoryArgs,
     usage::Usage,
+    weighting::one_of,
 };
 
 /// Merge Polyglot books, or OOBS databases
@@ -51,7 +51,11 @@ pub struct Args {
     out: Option<PathBuf>,
 
     /// In a position of several books: add the weights, or take the first book's moves
-    #[arg(long, default_value = "sum", value_parser = policy())]
+    #[arg(
+        long,
+        default_value = "sum",
+        value_parser = one_of([("sum", MergePolicy::Sum), ("first", MergePolicy::First)])
+    )]
     policy: MergePolicy,
 
     /// Replace a database that exists; a book replaces a book without it
@@ -64,13 +68,6 @@ pub struct Args {
 
     #[command(flatten)]
     memory: MemoryArgs,
-}
-
-fn policy() -> impl TypedValueParser<Value = MergePolicy> {
-    PossibleValuesParser::new(["sum", "first"]).map(|name| match &*name {
-        "first" => MergePolicy::First,
-        _ => MergePolicy::Sum,
-    })
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

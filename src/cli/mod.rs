@@ -122,19 +122,13 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// second name to filter by is an error: one of the two would be missing. A value may be a negative number, which its
 /// option refuses with a reason.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
-    let mut cli = Cli::command().mut_args(last_wins);
-    let names: Vec<String> = cli
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned())
-        .collect();
-    for name in names {
-        cli = cli.mut_subcommand(name, |command| {
-            command.mut_args(|arg| {
-                let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
-                last_wins(arg).allow_negative_numbers(is_option)
-            })
-        });
-    }
+    let cli = Cli::command().mut_args(last_wins);
+    let cli = cli.mut_subcommands(|command| {
+        command.mut_args(|arg| {
+            let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
+            last_wins(arg).allow_negative_numbers(is_option)
+        })
+    });
     let args = legacy::modernized(args.to_vec(), &cli);
     cli.try_get_matches_from(args)
 }

@@ -21,16 +21,6 @@ use super::Context;
 /// The bar on the terminal, so that a signal can clear it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// How far an operation is.
-pub struct BarState {
-    /// What it does.
-    pub phase: &'static str,
-    /// How much of the whole is done, from 0 to 1, if that is known.
-    pub fraction: Option<f64>,
-    /// More to show, such as a speed.
-    pub detail: String,
-}
-
 /// Shows how far an operation is until it is dropped.
 pub struct Bar {
     done: Arc<AtomicBool>,
@@ -38,8 +28,9 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Asks `state` ten times a second. Shows nothing if standard error is not a terminal or the command is quiet.
-    pub fn new(context: Context, state: impl FnMut() -> BarState + Send + 'static) -> Bar {
+    /// Asks `state` ten times a second what is done, and how much of the whole, from 0 to 1, if that is known. Shows
+    /// nothing if standard error is not a terminal or the command is quiet.
+    fn new(context: Context, state: impl FnMut() -> (String, Option<f64>) + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
         let is_done = Arc::clone(&done);
@@ -54,10 +45,9 @@ impl Bar {
     pub fn of_phase(phase: &'static str, meter: &Arc<Meter>, context: Context) -> Bar {
         let start = Instant::now();
         let meter = Arc::clone(meter);
-        Bar::new(context, move || BarState {
-            phase,
-            fraction: meter.fraction(),
-            detail: format!("{} s", start.elapsed().as_secs()),
+        Bar::new(context, move || {
+            let seconds = start.elapsed().as_secs();
+            (format!("{phase}: {seconds} s"), meter.fraction())
         })
     }
 
@@ -71,11 +61,9 @@ impl Bar {
                 read_for = start.elapsed();
             }
             let per_second = games as f64 / read_for.as_secs_f64().max(0.001);
-            BarState {
-                phase: phase_name(phase),
-                fraction: progress.fraction(),
-                detail: format!("{games} games, {per_second:.0} games/s"),
-            }
+            let phase = phase_name(phase);
+            let done = format!("{phase}: {games} games, {per_second:.0} games/s");
+            (done, progress.fraction())
         })
     }
 }
@@ -111,7 +99,7 @@ pub fn clear() {
     }
 }
 
-fn paint(mut state: impl FnMut() -> BarState, done: &AtomicBool) {
+fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool) {
     let bar = ProgressBar::with_draw_target(Some(1000), draw_target());
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
     let style =
@@ -121,21 +109,14 @@ fn paint(mut state: impl FnMut() -> BarState, done: &AtomicBool) {
         style("{spinner} {msg}"),
     );
     let start = Instant::now();
-    while !done.load(Ordering::Relaxed) {
-        let BarState {
-            phase,
-            fraction,
-            detail,
-        } = state();
+    while !is_done.load(Ordering::Relaxed) {
+        let (done, fraction) = state();
         let left = fraction.and_then(|fraction| time_left(start.elapsed(), fraction));
         let left = left.map_or(String::new(), |left| format!(", {left} left"));
-        bar.set_style(if fraction.is_some() {
-            known.clone()
-        } else {
-            unknown.clone()
-        });
+        let style = fraction.map_or(&unknown, |_| &known);
+        bar.set_style(style.clone());
         bar.set_position((fraction.unwrap_or(0.0) * 1000.0) as u64);
-        bar.set_message(format!("{phase}: {detail}{left}"));
+        bar.set_message(format!("{done}{left}"));
         bar.tick();
         thread::park_timeout(Duration::from_millis(100));
     }

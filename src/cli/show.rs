@@ -47,13 +47,8 @@ pub struct Args {
     json: bool,
 }
 
-/// A position and what a book or a database has of it.
-struct PositionMoves {
-    pos: VariantPosition,
-    moves: Vec<ShownMove>,
-    /// Whether the file has nothing at all.
-    is_empty: bool,
-}
+/// A position, what a book or a database has of it, and whether the file has nothing at all.
+type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]
 struct ShownMove {
@@ -84,26 +79,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Err(Error::file(file, problem).into());
     }
     let is_database = obs::is_database(&file)?;
-    let mut shown = match is_database {
+    let (pos, mut moves, is_empty) = match is_database {
         true => in_database(args, &file)?,
         false => in_book(args, &file)?,
     };
-    let key = match key::book_key(&shown.pos) {
+    let key = match key::book_key(&pos) {
         Ok(key) => Some(key),
         // A database has it all the same.
         Err(_) if is_database => None,
         Err(err) => return Err(err),
     };
-    let sum: u64 = shown.moves.iter().map(|mv| u64::from(mv.weight)).sum();
-    for mv in &mut shown.moves {
+    let sum: u64 = moves.iter().map(|mv| u64::from(mv.weight)).sum();
+    for mv in &mut moves {
         mv.probability = f64::from(mv.weight) * 100.0 / sum.max(1) as f64;
     }
     if args.json {
-        let PositionMoves { pos, moves, .. } = shown;
-        print_json(&json!({ "key": key, "fen": fen_of(&pos), "moves": moves }))
-    } else {
-        print(&table(&shown))
+        return print_json(&json!({ "key": key, "fen": fen_of(&pos), "moves": moves }));
     }
+    print(&match is_empty {
+        true => "The file is empty.\n".to_owned(),
+        false => table(&moves),
+    })
 }
 
 fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
@@ -129,11 +125,8 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
         learn: entry.learn,
         games: None,
     });
-    Ok(PositionMoves {
-        moves: moves.collect(),
-        is_empty: book.is_empty(),
-        pos,
-    })
+    let moves = moves.collect();
+    Ok((pos, moves, book.is_empty()))
 }
 
 /// The rows of a database, with the weights that the moves would have in a book of all of it.
@@ -164,25 +157,18 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     });
     let mut moves: Vec<ShownMove> = moves.collect();
     moves.sort_by_key(|mv| Reverse(mv.weight));
-    Ok(PositionMoves {
-        pos,
-        moves,
-        is_empty: false,
-    })
+    Ok((pos, moves, false))
 }
 
-fn table(shown: &PositionMoves) -> String {
-    let Some(first) = shown.moves.first() else {
-        return match shown.is_empty {
-            true => "The file is empty.\n".to_owned(),
-            false => "The book has no move here.\n".to_owned(),
-        };
+fn table(moves: &[ShownMove]) -> String {
+    let Some(first) = moves.first() else {
+        return "The book has no move here.\n".to_owned();
     };
     let mut text = String::from(match first.games {
         Some(_) => "move     uci      wins    draws   losses  weight  percent\n",
         None => "move     uci    weight  percent  learn\n",
     });
-    for mv in &shown.moves {
+    for mv in moves {
         let (uci, weight, percent) = (&mv.uci, mv.weight, mv.probability);
         let san = mv.san.as_deref().unwrap_or("illegal");
         let _ = match &mv.games {

@@ -118,23 +118,20 @@ impl SuiteArgs {
 
     /// Refuses an option that changes nothing in a suite of lines.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
-        match is_of_lines && self.opcodes {
-            true => Err(Usage("--opcodes is for positions, .epd".to_owned())),
-            false => Ok(()),
-        }
+        let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
+        Usage::refuse(opcodes, "is for positions, .epd")
     }
 
     /// Refuses options that only a suite has, such as `suites`.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
-        match self.from {
-            Some(_) => Err(Usage(format!("--from is for {suites}"))),
-            None => self.refuse_but_starts(suites),
-        }
+        let from = self.from.as_ref().map(|_| "--from");
+        Usage::refuse(from, &format!("is for {suites}"))?;
+        self.refuse_but_starts(suites)
     }
 
     /// Refuses options that only a suite has, other than where lines start.
     pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
-        let given = [
+        let options = [
             (self.plies.is_some(), "--plies"),
             (self.limit.is_some(), "--limit"),
             (self.seed.is_some(), "--seed"),
@@ -142,14 +139,13 @@ impl SuiteArgs {
             (self.unique, "--unique"),
             (self.opcodes, "--opcodes"),
         ];
-        let Some((_, option)) = given.iter().find(|(is_given, _)| *is_given) else {
-            return Ok(());
-        };
-        let instead = match (*option, suites) {
-            ("--plies", ONLY_SUITE) => "; the lines of a book end at --max-ply",
-            ("--limit", ONLY_SUITE) => "; --min-game drops rare moves from a book",
+        let given = options.iter().find(|option| option.0);
+        let given = given.map(|option| option.1);
+        let instead = match (given, suites) {
+            (Some("--plies"), ONLY_SUITE) => "; the lines of a book end at --max-ply",
+            (Some("--limit"), ONLY_SUITE) => "; --min-game drops rare moves from a book",
             _ => "",
         };
-        Err(Usage(format!("{option} is for {suites}{instead}")))
+        Usage::refuse(given, &format!("is for {suites}{instead}"))
     }
 }

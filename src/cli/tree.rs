@@ -6,7 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use polybook::{
     Error,
     book::Book,
@@ -30,7 +29,7 @@ use super::{
     resources::MemoryArgs,
     terminal::Shown,
     usage::Usage,
-    weighting::percent,
+    weighting::{one_of, percent},
 };
 
 /// Print the moves of a book, a database or an index from a position on, each position once
@@ -59,7 +58,11 @@ pub struct Args {
 
     /// Format of the output: games with variations (pgn), indented lines (text), or a JSON document for each position
     /// (jsonl)
-    #[arg(long, default_value = "text", value_parser = format())]
+    #[arg(
+        long,
+        default_value = "text",
+        value_parser = one_of([("pgn", Format::Pgn), ("text", Format::Text), ("jsonl", Format::Jsonl)])
+    )]
     format: Format,
 
     /// Write the tree to this file [default: standard output]
@@ -102,14 +105,6 @@ pub struct Args {
 
     #[command(flatten)]
     memory: MemoryArgs,
-}
-
-fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(["pgn", "text", "jsonl"]).map(|name| match &*name {
-        "pgn" => Format::Pgn,
-        "jsonl" => Format::Jsonl,
-        _ => Format::Text,
-    })
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

@@ -11,6 +11,16 @@ use super::{Cli, legacy};
 #[error("{0}")]
 pub struct Usage(pub String);
 
+impl Usage {
+    /// Refuses an option that was given, for a reason that follows its name.
+    pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
+        match option {
+            Some(option) => Err(Usage(format!("{option} {reason}"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The error of a command line and where to read about it.
 pub fn line(err: &clap::Error, args: &[OsString]) -> String {
     let said = match err.kind() {

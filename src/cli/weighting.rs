@@ -48,14 +48,23 @@ pub struct WeightingArgs {
     loss_factor: u32,
 
     /// Scale weights over 65535 by one factor for the whole book, or by one for each position
-    #[arg(long, default_value = "global", value_parser = scale(), conflicts_with = "uniform")]
+    #[arg(
+        long,
+        default_value = "global",
+        value_parser = one_of([("global", Scale::Global), ("position", Scale::Position)]),
+        conflicts_with = "uniform"
+    )]
     scale: Scale,
 }
 
-fn scale() -> impl TypedValueParser<Value = Scale> {
-    PossibleValuesParser::new(["global", "position"]).map(|name| match &*name {
-        "position" => Scale::Position,
-        _ => Scale::Global,
+/// Reads the name of a value.
+pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+    values: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = values.each_ref().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).map(move |given| {
+        let value = values.iter().find(|value| value.0 == given);
+        value.expect("clap lets these pass").1.clone()
     })
 }
 
@@ -67,56 +76,44 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
-    let given = options.iter().find(|(is_given, _)| *is_given);
-    given.map(|(_, option)| *option)
+/// What options of [`WeightingArgs`] need, each with the place of the first such option in [`WeightingArgs::given`].
+#[derive(Copy, Clone)]
+pub enum Needs {
+    /// The games behind the moves.
+    Games = 0,
+    /// A book, and not a suite of games.
+    Book = 1,
+    /// Weights.
+    Weights = 4,
+    /// The same of options that polyglot does not have.
+    OwnWeights = 5,
 }
 
 impl WeightingArgs {
-    /// The first option that was given and that needs games.
-    pub fn of_games(&self) -> Option<&'static str> {
-        match self.min_game {
-            Some(_) => Some("--min-game"),
-            None => self.of_books(),
-        }
-    }
-
-    /// The first option that was given and that drops moves or says what they weigh.
-    pub fn that_keep_fewer_moves(&self) -> Option<&'static str> {
-        match self.min_game {
-            Some(0 | 1) => self.of_books(),
-            _ => self.of_games(),
-        }
-    }
-
-    /// The first option that was given and that says what moves weigh.
-    pub fn of_weights(&self) -> Option<&'static str> {
-        match self.uniform {
-            true => Some("--uniform"),
-            false => self.of_own_weights(),
-        }
-    }
-
-    /// The same of options that polyglot does not have.
-    pub fn of_own_weights(&self) -> Option<&'static str> {
+    /// The first option that was given and that needs this, or what follows.
+    pub fn given(&self, needs: Needs) -> Option<&'static str> {
         let factors = Factors::default();
-        let given = [
+        let options = [
+            (self.min_game.is_some(), "--min-game"),
+            (self.min_score > 0.0, "--min-score"),
+            (self.only_white, "--only-white"),
+            (self.only_black, "--only-black"),
+            (self.uniform, "--uniform"),
             (self.win_factor != factors.win, "--win-factor"),
             (self.draw_factor != factors.draw, "--draw-factor"),
             (self.loss_factor != factors.loss, "--loss-factor"),
             (self.scale == Scale::Position, "--scale"),
         ];
-        first_given(&given)
+        let given = options[needs as usize..].iter().find(|option| option.0);
+        given.map(|option| option.1)
     }
 
-    /// The first option that was given and that suites of games do not take.
-    pub fn of_books(&self) -> Option<&'static str> {
-        let given = [
-            (self.min_score > 0.0, "--min-score"),
-            (self.only_white, "--only-white"),
-            (self.only_black, "--only-black"),
-        ];
-        first_given(&given).or_else(|| self.of_weights())
+    /// The first option that was given and that drops moves or says what they weigh.
+    pub fn that_keep_fewer_moves(&self) -> Option<&'static str> {
+        match self.min_game {
+            Some(0 | 1) => self.given(Needs::Book),
+            _ => self.given(Needs::Games),
+        }
     }
 
     /// The filter that is asked for, with the values of `default` where none is given.

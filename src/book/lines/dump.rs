@@ -1,6 +1,9 @@
 //! Writing the lines of a book as text.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, san::SanPlus, variant::VariantPosition};
@@ -8,26 +11,15 @@ use shakmaty::{Color, Move, Position, san::SanPlus, variant::VariantPosition};
 use super::PlayableMoves;
 use crate::{
     book::open::Book,
-    error::Error,
+    error::{At, Result},
     position::{Keyed, uci},
     progress::{Meter, Portions},
     walk::{LinesOf, Source, TreeMove},
 };
 
-/// Why lines cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum DumpError {
-    /// The book cannot be read, or its keys do not ascend.
-    #[error(transparent)]
-    Book(#[from] Error),
-    /// The output cannot be written.
-    #[error(transparent)]
-    Write(#[from] io::Error),
-}
-
 /// Writes the lines of a side, one numbered line each, with the percentage of each of its moves. The
 /// side's moves come in the order of the book, the opponent's in that of their UCI text. Lines begin
-/// at `start`. `meter` shows the progress.
+/// at `start`. `path` is the output's name for errors, and `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -37,14 +29,16 @@ pub fn write(
     side: Color,
     start: VariantPosition,
     out: impl Write,
+    path: &Path,
     meter: &Meter,
-) -> Result<(), DumpError> {
+) -> Result<()> {
     let done = Portions::new(meter);
     LineWriter {
         moves: LinesOf(PlayableMoves::new(book, meter)?, side),
         side,
         done,
         out,
+        target: path,
         path: Vec::new(),
         on_path: FxHashMap::default(),
         seen: FxHashMap::default(),
@@ -71,6 +65,8 @@ struct LineWriter<'a, W> {
     side: Color,
     done: Portions<'a>,
     out: W,
+    /// The name of the output.
+    target: &'a Path,
     path: Vec<Node>,
     /// The ply of each position on the present line.
     on_path: FxHashMap<u64, usize>,
@@ -80,7 +76,7 @@ struct LineWriter<'a, W> {
 }
 
 impl<W: Write> LineWriter<'_, W> {
-    fn write(mut self, start: VariantPosition) -> Result<(), DumpError> {
+    fn write(mut self, start: VariantPosition) -> Result<()> {
         self.enter(Keyed::new(start), 1.0)?;
         while let Some(node) = self.path.last_mut() {
             let Some(choice) = node.moves.pop() else {
@@ -102,10 +98,10 @@ impl<W: Write> LineWriter<'_, W> {
                 self.enter(after, portion)?;
             }
         }
-        Ok(self.out.flush()?)
+        self.out.flush().at(self.target, "write")
     }
 
-    fn enter(&mut self, pos: Keyed<VariantPosition>, portion: f64) -> Result<(), Error> {
+    fn enter(&mut self, pos: Keyed<VariantPosition>, portion: f64) -> Result<()> {
         let ply = self.path.len();
         self.on_path.insert(pos.key(), ply);
         self.seen.insert(pos.key(), (self.line, ply));
@@ -127,7 +123,7 @@ impl<W: Write> LineWriter<'_, W> {
     }
 
     /// Goes back a move. A move of the side's own after which nothing is known ends a line.
-    fn leave(&mut self) -> io::Result<()> {
+    fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());
         };
@@ -140,8 +136,14 @@ impl<W: Write> LineWriter<'_, W> {
     }
 
     /// Writes the present line, which is a portion of all.
-    fn write_line(&mut self, note: &str, portion: f64) -> io::Result<()> {
+    fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
+        let written = self.try_write_line(note);
+        self.line += 1;
+        written.at(self.target, "write")
+    }
+
+    fn try_write_line(&mut self, note: &str) -> io::Result<()> {
         write!(self.out, "{}: ", self.line)?;
         for (ply, node) in self.path.iter().enumerate() {
             let Some((mv, share)) = node.current else {
@@ -157,9 +159,7 @@ impl<W: Write> LineWriter<'_, W> {
             }
             write!(self.out, " ")?;
         }
-        writeln!(self.out, "{note}")?;
-        self.line += 1;
-        Ok(())
+        writeln!(self.out, "{note}")
     }
 }
 
@@ -210,6 +210,7 @@ mod tests {
             side,
             Variant::Standard.start(),
             &mut out,
+            "lines".as_ref(),
             &Meter::default(),
         )
         .unwrap();
@@ -348,6 +349,7 @@ mod tests {
                 Color::White,
                 Variant::Standard.start(),
                 Vec::new(),
+                "lines".as_ref(),
                 &Meter::default()
             )
             .is_err()

@@ -14,7 +14,7 @@ mod exact;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 pub use self::{
-    dump::{DumpError, write},
+    dump::write,
     exact::{Reachable, reachable},
 };
 use super::{open::Book, records::Entry};
