@@ -7,7 +7,7 @@ use std::{
 
 use polybook::{
     MakeBook,
-    convert::{Convert, Suite},
+    convert::{Convert, Suite, SuiteFormat, TableFormat},
     obs::{Obs, ObsWriter, merge_databases},
     pgn::Input,
     position::Variant,
@@ -126,11 +126,14 @@ fn used(room: &Room, path: &Path, part: u8) {
     if let Ok(rows) = obs.rows() {
         let _ = rows.count();
     }
-    let convert = Convert::new(obs).threads(1);
+    let convert = Convert {
+        threads: 1,
+        ..Convert::new(obs)
+    };
     if does(1) {
         let _ = convert.to_bin(&room.path("out.bin"));
-        let _ = convert.to_csv(&room.path("out.csv"));
-        let _ = convert.to_jsonl(&room.path("out.jsonl"));
+        let _ = convert.to_table(&room.path("out.csv"), TableFormat::Csv);
+        let _ = convert.to_table(&room.path("out.jsonl"), TableFormat::Jsonl);
     }
     if does(2) {
         let suite = Suite {
@@ -139,8 +142,8 @@ fn used(room: &Room, path: &Path, part: u8) {
             opcodes: true,
             ..Suite::default()
         };
-        let _ = convert.to_pgn(&room.path("out.pgn"), &suite);
-        let _ = convert.to_epd(&room.path("out.epd"), &suite);
+        let _ = convert.to_suite(&room.path("out.pgn"), &suite, SuiteFormat::Pgn);
+        let _ = convert.to_suite(&room.path("out.epd"), &suite, SuiteFormat::Epd);
     }
     if does(3) {
         merged(room, path);

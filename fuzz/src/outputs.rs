@@ -134,13 +134,15 @@ fn check_database(path: &Path, variant: Variant, plies: u64, bin: Option<&Path>)
     assert_eq!(counted, plies);
     let Some(bin) = bin else { return };
     let converted = path.with_extension("converted");
-    Convert::new(obs)
-        .move_filter(polybook::tally::MoveFilter {
-            min_game: 1,
-            ..Default::default()
-        })
-        .threads(1)
-        .to_bin(&converted)
-        .unwrap();
+    let filter = polybook::tally::MoveFilter {
+        min_game: 1,
+        ..Default::default()
+    };
+    let convert = Convert {
+        move_filter: Some(filter),
+        threads: 1,
+        ..Convert::new(obs)
+    };
+    convert.to_bin(&converted).unwrap();
     assert!(std::fs::read(bin).unwrap() == std::fs::read(converted).unwrap());
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use polybook::{
     book::{Book, Script, begin_book, edit_book, verify},
-    convert::{ConvertBook, Suite, read_starts},
+    convert::{ConvertBook, Suite, SuiteFormat, TableFormat, read_starts},
     position::Variant,
     progress::Meter,
     tally::Memory,
@@ -62,7 +62,10 @@ fn same(
         ..Memory::default()
     };
     let convert = ConvertBook::new(book, Variant::Standard);
-    let again = ConvertBook::new(book, Variant::Standard).memory(little);
+    let again = ConvertBook {
+        memory: little,
+        ..ConvertBook::new(book, Variant::Standard)
+    };
     let [first, second] = ["a", "b"].map(|prefix| room.path(&format!("{prefix}.{name}")));
     let made = make(&convert, &first);
     let made_again = make(&again, &second);
@@ -80,7 +83,7 @@ fn same(
 fn made(room: &Room, book: &Book, suite: &Suite) {
     let most = suite.limit.unwrap_or(usize::MAX) as u64;
     let epd = same(room, book, "epd", &|convert, path| {
-        Ok(convert.to_epd(path, suite)?.entries)
+        Ok(convert.to_suite(path, suite, SuiteFormat::Epd)?.entries)
     });
     if let Some((entries, text)) = epd {
         let positions = read_starts(&text, Variant::Standard).expect("a suite has positions");
@@ -88,7 +91,7 @@ fn made(room: &Room, book: &Book, suite: &Suite) {
         assert!(!suite.opcodes || text.lines().all(|line| line.ends_with(';')));
     }
     let pgn = same(room, book, "pgn", &|convert, path| {
-        Ok(convert.to_pgn(path, suite)?.entries)
+        Ok(convert.to_suite(path, suite, SuiteFormat::Pgn)?.entries)
     });
     if let Some((entries, text)) = pgn {
         assert!(entries <= most && text.matches("[Event ").count() as u64 == entries);
@@ -101,11 +104,11 @@ fn tables(room: &Room, book: &Book, suite: &Suite) {
     let records = book.len();
     for name in ["csv", "jsonl"] {
         let table = same(room, book, name, &|convert, path| {
-            let made = match name {
-                "csv" => convert.to_csv(path, &suite.starts)?,
-                _ => convert.to_jsonl(path, &suite.starts)?,
+            let format = match name {
+                "csv" => TableFormat::Csv,
+                _ => TableFormat::Jsonl,
             };
-            Ok(made.entries)
+            Ok(convert.to_table(path, &suite.starts, format)?.entries)
         });
         let (entries, text) = table.expect("a book that is sorted has a table");
         let heads = u64::from(name == "csv");

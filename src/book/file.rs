@@ -8,7 +8,8 @@ use std::{
 
 use super::{
     header::{create_raw, renewed, split_checksum},
-    records::Entry,
+    open::Book,
+    records::{Entry, write_entries},
 };
 use crate::{
     checksum::Checksum,
@@ -62,6 +63,30 @@ impl<'a> BookFile<'a> {
         self.records.write_all(records)
     }
 
+    /// Writes the records of the positions of a book that are kept.
+    pub(super) fn copy(
+        &mut self,
+        book: &Book,
+        mut is_kept: impl FnMut(u64) -> Result<bool>,
+    ) -> Result<Copied> {
+        let target = self.file.target().to_owned();
+        let mut copied = Copied::default();
+        let (mut last_key, mut is_copied) = (None, false);
+        for entry in book {
+            let entry = entry?;
+            if last_key.replace(entry.key) != Some(entry.key) {
+                is_copied = is_kept(entry.key)?;
+                copied.positions += u64::from(is_copied);
+                copied.left_out += u64::from(!is_copied);
+            }
+            if is_copied {
+                write_entries(&[entry], self).at(&target, "write")?;
+                copied.records += u64::from(entry.key != 0);
+            }
+        }
+        Ok(copied)
+    }
+
     /// Writes what is left, and the checksum. The file is not [committed](AtomicFile::commit).
     pub(super) fn finish(self) -> Result<()> {
         let target = self.file.target().to_owned();
@@ -82,6 +107,16 @@ impl<'a> BookFile<'a> {
             .at(&target, "write")?;
         Ok(())
     }
+}
+
+/// What was [copied](BookFile::copy).
+#[derive(Default)]
+pub(super) struct Copied {
+    pub positions: u64,
+    /// Positions that were not kept.
+    pub left_out: u64,
+    /// Records, those of the header aside.
+    pub records: u64,
 }
 
 /// The checksum of whole records.

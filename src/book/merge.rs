@@ -186,8 +186,8 @@ impl Merge<'_> {
             let of_first = || books.first()?.variant();
             let variant = self.variant.or_else(of_first).unwrap_or_default();
             let on_lines = self.on_lines(&copy, variant, meter)?;
-            (summary.positions, summary.written) =
-                write_reached(&copy, &on_lines, out, &mut writer)?;
+            let copied = writer.copy(&copy, |key| contains(&on_lines, key))?;
+            (summary.positions, summary.written) = (copied.positions, copied.records);
             summary
         } else {
             self.write_kept(&mut positions, &mut writer, (out, "write"))?
@@ -234,28 +234,6 @@ impl Merge<'_> {
         };
         Ok([of(Color::White, of_white)?, of(Color::Black, of_black)?])
     }
-}
-
-/// Writes the records of the positions that are reached; returns how many positions and records.
-fn write_reached(
-    book: &Book,
-    on_lines: &[Seen],
-    out: &Path,
-    writer: &mut BookFile<'_>,
-) -> Result<(u64, u64)> {
-    let (mut positions, mut records, mut last_key, mut is_kept) = (0, 0, None, false);
-    for entry in book {
-        let entry = entry?;
-        if last_key.replace(entry.key) != Some(entry.key) {
-            is_kept = contains(on_lines, entry.key)?;
-            positions += u64::from(is_kept);
-        }
-        if is_kept {
-            write_entries(&[entry], writer).at(out, "write")?;
-            records += 1;
-        }
-    }
-    Ok((positions, records))
 }
 
 /// The header of a book made from others: the variants of all, the operation, the names of the books, and the

@@ -40,7 +40,7 @@ pub use self::{
     merge::{Filter, MergeSummary, filter_books, merge_books},
     open::Book,
     positions::MergePolicy,
-    records::{Entry, Moves, Records},
-    verify::{Fault, Verified, fix, verify},
+    records::{Entry, Records},
+    verify::{Fault, FaultyRecords, Verified, fix, verify},
     weight::{Factors, Scale, Scaling, Weights},
 };

@@ -9,7 +9,7 @@ use std::{
 use super::{
     foreign::{refuse_foreign, refuse_foreign_start},
     header::{self, Header, NullRecords},
-    records::{Entry, Moves, Records, Storage, each_move_once},
+    records::{Entry, Records, Storage, each_move_once, entries_of},
     search,
 };
 use crate::{
@@ -161,8 +161,9 @@ impl Book {
     /// The records for a command that writes them again: keys must ascend, and a checksum in the header must be that of
     /// the header and the records, because a new checksum would hide the damage.
     pub(super) fn checked_records(&self) -> Result<CheckedRecords<'_>> {
+        let null = self.null_records()?;
         Ok(CheckedRecords {
-            expected: self.expected_sum()?,
+            expected: null.text().ok().and_then(header::of_records),
             ..self.sorted_records()
         })
     }
@@ -173,30 +174,18 @@ impl Book {
             book: self,
             records: self.iter(),
             last_key: 0,
-            sum: RecordSum::default(),
+            sum: Checksum::default(),
             expected: None,
         }
     }
 
     /// Refuses a book whose checksum does not match its header and records. Reads all of a book that has one.
     pub(crate) fn refuse_changed(&self) -> Result<()> {
-        let Some(expected) = self.expected_sum()? else {
-            return Ok(());
-        };
-        let mut sum = RecordSum::default();
-        for entry in self {
-            sum.add(entry?);
+        let mut records = self.checked_records()?;
+        match records.expected {
+            Some(_) => records.try_for_each(|entry| entry.map(drop)),
+            None => Ok(()),
         }
-        sum.check(expected, &self.path)
-    }
-
-    /// The checksum that the records should have, if the header has one.
-    fn expected_sum(&self) -> Result<Option<Result<Checksum, NoChecksum>>> {
-        Ok(self
-            .null_records()?
-            .text()
-            .ok()
-            .and_then(header::of_records))
     }
 
     /// How many records there are, those of the header aside.
@@ -252,15 +241,15 @@ impl Book {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// The records of a position by its key. The null key has none: its records are the header.
+    /// The records of a position by its key, in the order of the book. The null key has none: its records are the header.
     ///
     /// # Errors
     ///
     /// A file that cannot be read, or one with more records of a position than there are moves.
     #[inline]
-    pub fn moves(&self, key: u64) -> Result<Moves<'_>> {
+    pub fn moves(&self, key: u64) -> Result<Vec<Entry>> {
         let records = search::records_of_key(&self.storage, key).at(&self.path, "read")?;
-        Ok(Moves::new(records))
+        Ok(entries_of(&records))
     }
 }
 
@@ -286,7 +275,8 @@ pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
     records: Records<'a>,
     last_key: u64,
-    sum: RecordSum,
+    /// That of the records after the header.
+    sum: Checksum,
     /// `None` without a checksum, and after the end.
     expected: Option<Result<Checksum, NoChecksum>>,
 }
@@ -297,8 +287,12 @@ impl Iterator for CheckedRecords<'_> {
     #[inline]
     fn next(&mut self) -> Option<Result<Entry>> {
         let Some(record) = self.records.next() else {
-            let checked = self.sum.check(self.expected.take()?, &self.book.path);
-            return checked.err().map(Err);
+            if self.expected.take()?.ok() == Some(self.sum) {
+                return None;
+            }
+            let problem = "the checksum in its header differs, because it is damaged or another program changed it: \
+                           take a good copy, or write one without the checksum by polybook verify --fix";
+            return Some(Err(Error::damaged(&self.book.path, problem)));
         };
         if let Ok(entry) = record {
             if entry.key < self.last_key {
@@ -307,37 +301,11 @@ impl Iterator for CheckedRecords<'_> {
                 return Some(Err(Error::damaged(&self.book.path, problem)));
             }
             self.last_key = entry.key;
-            if self.expected.is_some() {
-                self.sum.add(entry);
+            if self.expected.is_some() && entry.key != 0 {
+                self.sum.add(&entry.to_bytes());
             }
         }
         Some(record)
-    }
-}
-
-/// The checksum of the records after the header.
-#[derive(Debug, Default)]
-struct RecordSum {
-    is_after_header: bool,
-    sum: Checksum,
-}
-
-impl RecordSum {
-    #[inline]
-    fn add(&mut self, entry: Entry) {
-        self.is_after_header |= entry.key != 0;
-        if self.is_after_header {
-            self.sum.add(&entry.to_bytes());
-        }
-    }
-
-    fn check(&self, expected: Result<Checksum, NoChecksum>, path: &Path) -> Result<()> {
-        if expected.ok() == Some(self.sum) {
-            return Ok(());
-        }
-        let problem = "the checksum in its header differs, because it is damaged or another program changed it: take \
-                       a good copy, or write one without the checksum by polybook verify --fix";
-        Err(Error::damaged(path, problem))
     }
 }
 
@@ -363,7 +331,6 @@ mod tests {
     fn books_are_asked_by_all_threads() {
         fn is_send_and_sync<T: Send + Sync>() {}
         is_send_and_sync::<Book>();
-        is_send_and_sync::<Moves<'_>>();
         is_send_and_sync::<Records<'_>>();
     }
 
@@ -434,7 +401,7 @@ mod tests {
         fn books_of_any_bytes_are_read_without_panic(bytes: Vec<u8>, keys: [u64; 4]) {
             if let Some(book) = Book::from_bytes(bytes) {
                 for key in keys.into_iter().chain([0, u64::MAX]) {
-                    let _ = book.moves(key).unwrap().count();
+                    let _ = book.moves(key).unwrap();
                 }
                 let _ = book.header();
             }

@@ -53,7 +53,6 @@ pub(super) struct Positions<'a> {
     records: Peekable<Merge<'a, (u64, usize, Entry)>>,
     policy: MergePolicy,
     meter: &'a Meter,
-    joined: Joined,
     /// How many records have been read, headers aside.
     pub read: u64,
 }
@@ -102,7 +101,6 @@ impl<'a> Positions<'a> {
             records: Merge::new(numbered).peekable(),
             policy,
             meter,
-            joined: Joined::default(),
             read: 0,
         }
     }
@@ -124,16 +122,20 @@ impl<'a> Positions<'a> {
     }
 
     fn next_position(&mut self) -> Result<Option<PositionEntries>> {
-        let Some((key, first_book, entry)) = self.next_of(None)? else {
+        let Some((key, first_book, first)) = self.next_of(None)? else {
             return Ok(None);
         };
-        self.joined.add(entry);
+        let mut sums = vec![(first, u64::from(first.weight))];
         while let Some((_, book, entry)) = self.next_of(Some(key))? {
             if self.policy == MergePolicy::Sum || book == first_book {
-                self.joined.add(entry);
+                // This bounds the memory, however often moves are repeated.
+                if sums.len() == 2 * MOST_MOVES {
+                    add_up(&mut sums);
+                }
+                sums.push((entry, entry.weight.into()));
             }
         }
-        let sums = self.joined.take_sums();
+        add_up(&mut sums);
         Ok(Some(PositionEntries { key, sums }))
     }
 }
@@ -146,44 +148,20 @@ impl Iterator for Positions<'_> {
     }
 }
 
-/// The records of one position, from all books.
-#[derive(Default)]
-struct Joined {
-    /// Records, each with its weight or the sum of several.
-    sums: Vec<(Entry, u64)>,
-    /// How many of them are of different moves, in the order of moves.
-    folded: usize,
-}
+/// The most moves that a position may have.
+const MOST_MOVES: usize = 1 << 16;
 
-impl Joined {
-    fn add(&mut self, entry: Entry) {
-        // Folding bounds the memory, however often moves are repeated.
-        if self.sums.len() >= (2 * self.folded).max(1024) {
-            self.fold();
+/// Adds up the weights of equal moves, and brings them into their order.
+fn add_up(sums: &mut Vec<(Entry, u64)>) {
+    // A stable sort: of equal moves, that of the first book comes first.
+    sums.sort_by_key(|(entry, _)| entry.mv);
+    sums.dedup_by(|(entry, weight), (first, sum)| {
+        let is_same = entry.mv == first.mv;
+        if is_same {
+            *sum += *weight;
         }
-        self.sums.push((entry, entry.weight.into()));
-    }
-
-    /// Adds up the weights of equal moves.
-    fn fold(&mut self) {
-        // A stable sort: of equal moves, that of the first book comes first.
-        self.sums.sort_by_key(|(entry, _)| entry.mv);
-        self.sums.dedup_by(|(entry, weight), (first, sum)| {
-            let is_same = entry.mv == first.mv;
-            if is_same {
-                *sum += *weight;
-            }
-            is_same
-        });
-        self.folded = self.sums.len();
-    }
-
-    /// The moves and their sums, in the order of moves.
-    fn take_sums(&mut self) -> Vec<(Entry, u64)> {
-        self.fold();
-        self.folded = 0;
-        self.sums.drain(..).collect()
-    }
+        is_same
+    });
 }
 
 #[cfg(test)]
@@ -192,21 +170,21 @@ mod tests {
     use crate::position::BookMove;
 
     #[test]
-    fn moves_repeated_without_end_are_folded() {
+    fn moves_repeated_without_end_are_added_up() {
         let entry = |mv, weight| Entry {
             key: 1,
             mv: BookMove(mv),
             weight,
             learn: 0,
         };
-        let mut joined = Joined::default();
-        for i in 0..200_000u32 {
-            joined.add(entry((i % 3) as u16, 1));
-            assert!(joined.sums.len() <= 1024);
-        }
-        let sums = joined.take_sums();
-        let (entries, is_scaled) = PositionEntries { key: 1, sums }.into_entries();
+        let records = (0..200_000u32).map(|i| entry((i % 3) as u16, 1));
+        let book = Book::from_bytes(records.flat_map(Entry::to_bytes).collect()).unwrap();
+        let meter = Meter::default();
+        let mut positions = Positions::new([&book], MergePolicy::Sum, &meter);
+        let position = positions.next().unwrap().unwrap();
+        let (entries, is_scaled) = position.into_entries();
         let expected = [entry(0, 65_535), entry(1, 65_535), entry(2, 65_534)];
         assert_eq!((&entries[..], is_scaled), (&expected[..], true));
+        assert!(positions.next().is_none());
     }
 }

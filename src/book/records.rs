@@ -7,6 +7,7 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     iter,
     path::Path,
+    vec,
 };
 
 use crate::{
@@ -64,25 +65,18 @@ impl Entry {
     }
 }
 
+/// The records that bytes are.
+#[inline]
+pub(super) fn entries_of(bytes: &[u8]) -> Vec<Entry> {
+    let records = bytes.as_chunks().0.iter();
+    records.map(|bytes| Entry::from_bytes(*bytes)).collect()
+}
+
 /// Writes records one after another.
-pub(super) fn write_entries(entries: &[Entry], out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     entries
         .iter()
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
-}
-
-/// The records of one position, in the order of the book.
-#[derive(Clone, Debug)]
-pub struct Moves<'a> {
-    bytes: Cow<'a, [u8]>,
-    next: usize,
-}
-
-impl<'a> Moves<'a> {
-    #[inline]
-    pub(super) fn new(bytes: Cow<'a, [u8]>) -> Moves<'a> {
-        Moves { bytes, next: 0 }
-    }
 }
 
 /// The records of a position with each move once, the heaviest first. Some programs write castling as the king's two
@@ -90,7 +84,7 @@ impl<'a> Moves<'a> {
 /// of a move add up, to 65535 at most; `learn` is that of its first record.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,
-    records: impl Iterator<Item = Entry>,
+    records: impl IntoIterator<Item = Entry>,
 ) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for mut entry in records {
@@ -108,24 +102,6 @@ pub(crate) fn each_move_once<P: Rules>(
 pub(crate) fn as_the_format_says<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
-
-impl Iterator for Moves<'_> {
-    type Item = Entry;
-
-    #[inline]
-    fn next(&mut self) -> Option<Entry> {
-        let bytes = self.bytes[self.next..].first_chunk()?;
-        self.next += Entry::SIZE;
-        Some(Entry::from_bytes(*bytes))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.bytes.len() - self.next) / Entry::SIZE;
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for Moves<'_> {}
 
 /// Records that are read at once when all are read.
 const STREAM_BUFFER: u64 = 1 << 12;
@@ -169,7 +145,7 @@ impl Storage {
 pub struct Records<'a> {
     storage: &'a Storage,
     path: &'a Path,
-    buffer: Moves<'a>,
+    buffer: vec::IntoIter<Entry>,
     /// The first record after the buffer.
     next: u64,
 }
@@ -180,7 +156,7 @@ impl<'a> Records<'a> {
         Records {
             storage,
             path,
-            buffer: Moves::new(Cow::default()),
+            buffer: Vec::new().into_iter(),
             next: 0,
         }
     }
@@ -198,7 +174,7 @@ impl Iterator for Records<'_> {
         match self.storage.bytes(self.next, count) {
             Ok(bytes) => {
                 self.next += count;
-                self.buffer = Moves::new(bytes);
+                self.buffer = entries_of(&bytes).into_iter();
                 self.buffer.next().map(Ok)
             }
             Err(err) => {

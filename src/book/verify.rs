@@ -2,11 +2,13 @@
 
 use std::{
     cmp::Reverse,
-    fmt,
     fs::File,
     io::{self, BufReader, Seek, SeekFrom, Write},
+    mem,
     path::Path,
 };
+
+use thiserror::Error as ThisError;
 
 use super::{
     file::BookFile,
@@ -23,88 +25,61 @@ use crate::{
 };
 
 /// Something wrong with a book.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The size is not a multiple of 16: this many bytes are too many.
+    /// The size is not a multiple of 16.
+    #[error("the size is not a multiple of 16: {rest} {} too many", if *.rest == 1 { "byte is" } else { "bytes are" })]
     Size {
         /// Bytes after the last whole record.
         rest: usize,
     },
     /// The header is malformed.
+    #[error("{0}")]
     Header(HeaderError),
     /// The header has a checksum, and it is not that of the header and the records.
+    #[error(
+        "the checksum in the header differs: the book is damaged, or another program changed it"
+    )]
     Checksum,
-    /// Keys do not ascend.
-    Order {
-        /// How many records have a smaller key than the one before.
-        count: u64,
-        /// The number of the first of them, from 0.
-        first: u64,
-    },
+    /// Records have a smaller key than the one before.
+    #[error("{} than the one before, first record {}", .0.text("has a smaller key", "have smaller keys"), .0.first)]
+    Order(FaultyRecords),
     /// Null records follow others.
-    StrayNull {
-        /// How many.
-        count: u64,
-        /// The first of them.
-        first: u64,
-    },
-    /// A position has a move more than once.
-    Twice {
-        /// How many records are too many.
-        count: u64,
-        /// The first of them.
-        first: u64,
-    },
+    #[error("{}, first record {}", .0.text("is null after others", "are null after others"), .0.first)]
+    StrayNull(FaultyRecords),
+    /// Records repeat a move of their position.
+    #[error("{} position, first record {}", .0.text("repeats a move of its", "repeat a move of their"), .0.first)]
+    Twice(FaultyRecords),
     /// Moves that cannot be moves.
-    Move {
-        /// How many.
-        count: u64,
-        /// The first of them.
-        first: u64,
-    },
+    #[error("{} no move, first record {}", .0.text("holds", "hold"), .0.first)]
+    Move(FaultyRecords),
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Size { rest } => {
-                let bytes = if *rest == 1 { "byte is" } else { "bytes are" };
-                write!(
-                    f,
-                    "the size is not a multiple of 16: {rest} {bytes} too many"
-                )
-            }
-            Fault::Header(err) => write!(f, "{err}"),
-            Fault::Checksum => write!(
-                f,
-                "the checksum in the header differs: the book is damaged, or another program changed it"
-            ),
-            Fault::Order { count, first } => {
-                let records = records(*count, "has a smaller key", "have smaller keys");
-                write!(f, "{records} than the one before, first record {first}")
-            }
-            Fault::StrayNull { count, first } => {
-                let records = records(*count, "is null after others", "are null after others");
-                write!(f, "{records}, first record {first}")
-            }
-            Fault::Twice { count, first } => {
-                let records = records(*count, "repeats a move of its", "repeat a move of their");
-                write!(f, "{records} position, first record {first}")
-            }
-            Fault::Move { count, first } => {
-                let records = records(*count, "holds", "hold");
-                write!(f, "{records} no move, first record {first}")
-            }
-        }
+/// The records with a fault.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct FaultyRecords {
+    /// How many.
+    pub count: u64,
+    /// The number of the first of them, from 0.
+    pub first: u64,
+}
+
+impl FaultyRecords {
+    fn note(&mut self, index: u64) {
+        self.first = match self.count {
+            0 => index,
+            _ => self.first.min(index),
+        };
+        self.count += 1;
     }
-}
 
-/// A number of records with the text for one or for more.
-fn records(count: u64, of_one: &str, of_more: &str) -> String {
-    match count {
-        1 => format!("1 record {of_one}"),
-        _ => format!("{count} records {of_more}"),
+    /// How many there are, with the text for one or for more.
+    fn text(&self, of_one: &str, of_more: &str) -> String {
+        match self.count {
+            1 => format!("1 record {of_one}"),
+            count => format!("{count} records {of_more}"),
+        }
     }
 }
 
@@ -142,7 +117,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
         Ok(_) | Err(HeaderError::NoHeader) => {}
         Err(err) => faults.push(Fault::Header(err)),
     }
-    let mut found = RecordFaults::default();
+    let mut found = RecordFaults::new();
     let header_records = book.null.size / Entry::SIZE as u64;
     let mut records = header_records;
     let mut sum = Checksum::default();
@@ -276,41 +251,30 @@ fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     }
 }
 
-/// The faults of a kind.
-#[derive(Default)]
-struct FaultCount {
-    count: u64,
-    first: u64,
-}
-
-impl FaultCount {
-    fn note(&mut self, index: u64) {
-        self.first = match self.count {
-            0 => index,
-            _ => self.first.min(index),
-        };
-        self.count += 1;
-    }
-
-    fn fault(self, make: fn(u64, u64) -> Fault) -> Option<Fault> {
-        (self.count > 0).then(|| make(self.count, self.first))
-    }
-}
-
 /// The faults of the records of a book.
 #[derive(Default)]
 struct RecordFaults {
-    order: FaultCount,
-    null: FaultCount,
+    order: FaultyRecords,
+    null: FaultyRecords,
     /// Moves that a record before of the same position has, if keys ascend.
-    repeated: FaultCount,
-    moves: FaultCount,
+    repeated: FaultyRecords,
+    moves: FaultyRecords,
     last_key: u64,
-    /// The moves of the present position, by their numbers.
-    seen: MoveSet,
+    /// The number of the present position, from 1.
+    position: u64,
+    /// For each move, the position that had it last.
+    seen: Vec<u64>,
 }
 
 impl RecordFaults {
+    fn new() -> RecordFaults {
+        RecordFaults {
+            position: 1,
+            seen: vec![0; 1 << 16],
+            ..RecordFaults::default()
+        }
+    }
+
     fn record(&mut self, index: u64, entry: Entry, is_move: fn(BookMove) -> bool) {
         if entry.key < self.last_key {
             self.order.note(index);
@@ -321,67 +285,35 @@ impl RecordFaults {
         if !is_move(entry.mv) {
             self.moves.note(index);
         }
-        if entry.key != self.last_key {
-            self.seen.clear();
-        }
-        if !self.seen.insert(entry.mv) {
+        self.position += u64::from(entry.key != self.last_key);
+        let last = &mut self.seen[usize::from(entry.mv.0)];
+        if mem::replace(last, self.position) == self.position {
             self.repeated.note(index);
         }
         self.last_key = entry.key;
     }
 
     fn faults(self) -> impl Iterator<Item = Fault> {
-        let faults = [
-            self.order
-                .fault(|count, first| Fault::Order { count, first }),
-            self.null
-                .fault(|count, first| Fault::StrayNull { count, first }),
-            self.repeated
-                .fault(|count, first| Fault::Twice { count, first }),
-            self.moves
-                .fault(|count, first| Fault::Move { count, first }),
+        let faults: [(FaultyRecords, fn(FaultyRecords) -> Fault); 4] = [
+            (self.order, Fault::Order),
+            (self.null, Fault::StrayNull),
+            (self.repeated, Fault::Twice),
+            (self.moves, Fault::Move),
         ];
-        faults.into_iter().flatten()
-    }
-}
-
-/// A set of moves.
-#[derive(Default)]
-struct MoveSet {
-    moves: Vec<u16>,
-    /// A bit for each move that there can be.
-    bits: Vec<u64>,
-}
-
-impl MoveSet {
-    fn clear(&mut self) {
-        for mv in self.moves.drain(..) {
-            self.bits[usize::from(mv / 64)] = 0;
-        }
-    }
-
-    /// Adds a move; returns whether it was not in the set.
-    fn insert(&mut self, BookMove(mv): BookMove) -> bool {
-        self.bits.resize(1 << 10, 0);
-        let bits = &mut self.bits[usize::from(mv / 64)];
-        let is_new = *bits & 1 << (mv % 64) == 0;
-        if is_new {
-            *bits |= 1 << (mv % 64);
-            self.moves.push(mv);
-        }
-        is_new
+        let found = faults.into_iter().filter(|(records, _)| records.count > 0);
+        found.map(|(records, fault)| fault(records))
     }
 }
 
 /// The records that repeat a move of their position, anywhere in the book.
-fn repeated_anywhere(book: &FaultyBook<'_>, memory: &Memory) -> Result<FaultCount> {
+fn repeated_anywhere(book: &FaultyBook<'_>, memory: &Memory) -> Result<FaultyRecords> {
     let mut sorter: TextSorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {
         let (index, Entry { key, mv, .. }) = record?;
         let number = u128::from(key) << 64 | u128::from(mv.0) << 48 | u128::from(index);
         sorter.push(&number.to_be_bytes())?;
     }
-    let mut repeated = FaultCount::default();
+    let mut repeated = FaultyRecords::default();
     let mut last = None;
     for record in sorter.sorted() {
         let record = number(&record?);
@@ -473,7 +405,7 @@ mod tests {
 
     #[test]
     fn one_record_is_not_many() {
-        let order = |count| Fault::Order { count, first: 7 }.to_string();
+        let order = |count| Fault::Order(FaultyRecords { count, first: 7 }).to_string();
         assert_eq!(
             order(1),
             "1 record has a smaller key than the one before, first record 7"
@@ -495,19 +427,19 @@ mod tests {
         assert_eq!(faults_of(&[0; 3]), [Fault::Size { rest: 3 }]);
         assert_eq!(
             faults_of(&bytes(&[(2, 1), (1, 1)])),
-            [Fault::Order { count: 1, first: 1 }]
+            [Fault::Order(FaultyRecords { count: 1, first: 1 })]
         );
         assert_eq!(
             faults_of(&bytes(&[(1, 1), (1, 2), (1, 1)])),
-            [Fault::Twice { count: 1, first: 2 }]
+            [Fault::Twice(FaultyRecords { count: 1, first: 2 })]
         );
         assert_eq!(
             faults_of(&bytes(&[(1, 0), (2, 0x7001)])),
-            [Fault::Move { count: 2, first: 0 }]
+            [Fault::Move(FaultyRecords { count: 2, first: 0 })]
         );
         let null = faults_of(&bytes(&[(1, 1), (0, 1)]));
         assert!(
-            null.contains(&Fault::StrayNull { count: 1, first: 1 }),
+            null.contains(&Fault::StrayNull(FaultyRecords { count: 1, first: 1 })),
             "{null:?}"
         );
         let header = header::create_raw("@PG@\n1.0\nx");
@@ -558,10 +490,10 @@ mod tests {
         let mut entries: Vec<(u64, u16)> = (1..=1000).rev().map(|key| (key << 40, 1)).collect();
         entries.extend([(500 << 40, 1), (900 << 40, 1), (1 << 40, 2)]);
         let found = faults_of(&bytes(&entries));
-        let twice = Fault::Twice {
+        let twice = Fault::Twice(FaultyRecords {
             count: 2,
             first: 1000,
-        };
+        });
         assert!(found.contains(&twice), "{found:?}");
     }
 
@@ -570,10 +502,10 @@ mod tests {
         let mut entries: Vec<(u64, u16)> = (0..=u16::MAX).map(|mv| (7, mv)).collect();
         entries.extend([(7, 3), (7, 40_000), (8, 3), (8, 40_000), (8, 3)]);
         let found = faults_of(&bytes(&entries));
-        let twice = Fault::Twice {
+        let twice = Fault::Twice(FaultyRecords {
             count: 3,
             first: 1 << 16,
-        };
+        });
         assert!(found.contains(&twice), "{found:?}");
     }
 
@@ -607,10 +539,10 @@ mod tests {
             .filter(|i| !seen.insert(entries[*i]))
             .collect();
         let first = *places.first()? as u64;
-        Some(Fault::Twice {
+        Some(Fault::Twice(FaultyRecords {
             count: places.len() as u64,
             first,
-        })
+        }))
     }
 
     proptest! {
@@ -622,7 +554,7 @@ mod tests {
                 entries.sort_by_key(|entry| entry.0);
             }
             let found = faults_of(&bytes(&entries));
-            let twice = found.into_iter().find(|fault| matches!(fault, Fault::Twice { .. }));
+            let twice = found.into_iter().find(|fault| matches!(fault, Fault::Twice(_)));
             prop_assert_eq!(twice, repeated(&entries));
         }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 use polybook::{
     book::Book,
-    convert::{Convert, ConvertBook, Converted},
+    convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
     obs::{self, Info, Obs},
     position::Variant,
     tally::{Memory, MoveFilter},
@@ -141,27 +141,25 @@ fn database(
         let name = input::name(&args.input);
         context.say(&format!("warning: {name}: {missing}\n"));
     }
-    let mut convert = Convert::new(obs)
-        .move_filter(filter)
-        .only_weighted(args.weighted)
-        .weights((&args.weighting).into())
-        .with_header(!args.header.no_header)
-        .threads(args.resources.threads())
-        .memory(memory);
-    if let Some(variant) = args.variant {
-        convert = convert.variant(variant);
-    }
-    if let Some(comment) = &args.header.comment {
-        convert = convert.comment(comment);
-    }
-    let _bar = Bar::of_phase("converting", &convert.meter(), context);
+    let convert = Convert {
+        variant: args.variant,
+        move_filter: Some(filter),
+        only_weighted: args.weighted,
+        weights: (&args.weighting).into(),
+        comment: args.header.comment.clone(),
+        header: !args.header.no_header,
+        threads: args.resources.threads(),
+        memory,
+        ..Convert::new(obs)
+    };
+    let _bar = Bar::of_phase("converting", &convert.meter, context);
     let out = &args.out;
     Ok(match format {
         Format::Bin => convert.to_bin(out)?,
-        Format::Pgn => convert.to_pgn(out, &suite)?,
-        Format::Epd => convert.to_epd(out, &suite)?,
-        Format::Csv => convert.to_csv(out)?,
-        Format::Jsonl => convert.to_jsonl(out)?,
+        Format::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
+        Format::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
+        Format::Csv => convert.to_table(out, TableFormat::Csv)?,
+        Format::Jsonl => convert.to_table(out, TableFormat::Jsonl)?,
     })
 }
 
@@ -180,17 +178,20 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
         args.suite.refuse_but_starts(SUITES)?;
     }
     let suite = args.suite.suite(variant, &memory)?;
-    let convert = ConvertBook::new(&book, variant).memory(Memory {
-        bytes: memory.bytes / 2,
-        ..memory
-    });
-    let _bar = Bar::of_phase("converting", &convert.meter(), context);
+    let convert = ConvertBook {
+        memory: Memory {
+            bytes: memory.bytes / 2,
+            ..memory
+        },
+        ..ConvertBook::new(&book, variant)
+    };
+    let _bar = Bar::of_phase("converting", &convert.meter, context);
     let out = &args.out;
     Ok(match format {
-        Format::Pgn => convert.to_pgn(out, &suite)?,
-        Format::Epd => convert.to_epd(out, &suite)?,
-        Format::Csv => convert.to_csv(out, &suite.starts)?,
-        Format::Jsonl => convert.to_jsonl(out, &suite.starts)?,
+        Format::Pgn => convert.to_suite(out, &suite, SuiteFormat::Pgn)?,
+        Format::Epd => convert.to_suite(out, &suite, SuiteFormat::Epd)?,
+        Format::Csv => convert.to_table(out, &suite.starts, TableFormat::Csv)?,
+        Format::Jsonl => convert.to_table(out, &suite.starts, TableFormat::Jsonl)?,
         Format::Bin => {
             let usage = format!(
                 "{name} is a Polyglot book already: polybook filter and polybook merge-book make others of it"

@@ -15,7 +15,7 @@ use crate::{
     position::{Keyed, Variant, fen_of},
     progress::Meter,
     sort::{Memory, Seen},
-    suite::{self, Suite, SuiteFormat, SuiteOf},
+    suite::{self, Suite, SuiteFormat, SuiteOf, SuiteSummary},
     task,
     walk::{Event, Limits, Order, Source, Tree, TreeMove, every_way},
 };
@@ -23,10 +23,14 @@ use crate::{
 /// Suites and tables of a book.
 #[derive(Debug)]
 pub struct ConvertBook<'a> {
-    book: &'a Book,
-    variant: Variant,
-    memory: Memory,
-    meter: Arc<Meter>,
+    /// The book.
+    pub book: &'a Book,
+    /// The variant of its positions.
+    pub variant: Variant,
+    /// How much memory lines and positions may take before they go to temporary files.
+    pub memory: Memory,
+    /// Says how far the conversion has come.
+    pub meter: Arc<Meter>,
 }
 
 /// A record of a book and what is known of it.
@@ -67,37 +71,6 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// How much memory lines and positions may take before they go to temporary files.
-    pub fn memory(mut self, memory: Memory) -> ConvertBook<'a> {
-        self.memory = memory;
-        self
-    }
-
-    /// Says how far a conversion has come.
-    pub fn meter(&self) -> Arc<Meter> {
-        Arc::clone(&self.meter)
-    }
-
-    /// Writes lines, the heaviest first, as [`Convert::to_pgn`](super::Convert::to_pgn) does: the weight of a move
-    /// stands for its games.
-    ///
-    /// # Errors
-    ///
-    /// A book that cannot be read, a file that cannot be written, a suite that would be empty or beyond all measure, or
-    /// one that is to be balanced: a book has no scores.
-    pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        task::caught(|| self.to_suite(path, suite, SuiteFormat::Pgn))
-    }
-
-    /// Writes positions, the heaviest first, as [`Convert::to_epd`](super::Convert::to_epd) does.
-    ///
-    /// # Errors
-    ///
-    /// As [`to_pgn`](ConvertBook::to_pgn).
-    pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        task::caught(|| self.to_suite(path, suite, SuiteFormat::Epd))
-    }
-
     /// Writes the records as a table: key (16 hex digits), FEN, SAN and UCI of the move, weight and learn. Positions
     /// come in the order in which lines from the `starts`, none for the starting position, come to them, each move of one
     /// once, whatever the spellings of castling, the heaviest first; then, without FEN and SAN, the records of those to which
@@ -106,18 +79,13 @@ impl<'a> ConvertBook<'a> {
     /// # Errors
     ///
     /// A book that cannot be read or a file that cannot be written.
-    pub fn to_csv(&self, path: &Path, starts: &[VariantPosition]) -> Result<Converted> {
-        let format = TableFormat::Csv("Key,FEN,SAN,UCI,Weight,Learn");
+    pub fn to_table(
+        &self,
+        path: &Path,
+        starts: &[VariantPosition],
+        format: TableFormat,
+    ) -> Result<Converted> {
         task::caught(|| self.write_table(path, starts, format))
-    }
-
-    /// Writes the records, a JSON document a line, in the order of [`to_csv`](ConvertBook::to_csv).
-    ///
-    /// # Errors
-    ///
-    /// A book that cannot be read or a file that cannot be written.
-    pub fn to_jsonl(&self, path: &Path, starts: &[VariantPosition]) -> Result<Converted> {
-        task::caught(|| self.write_table(path, starts, TableFormat::Jsonl))
     }
 
     fn write_table(
@@ -126,7 +94,7 @@ impl<'a> ConvertBook<'a> {
         starts: &[VariantPosition],
         format: TableFormat,
     ) -> Result<Converted> {
-        let mut file = TableFile::create(path, format)?;
+        let mut file = TableFile::create(path, format, "Key,FEN,SAN,UCI,Weight,Learn")?;
         let mut entries = 0;
         let mut write = |entry, pos: Option<&VariantPosition>| {
             entries += 1;
@@ -151,7 +119,7 @@ impl<'a> ConvertBook<'a> {
                         return Ok(());
                     };
                     let entries = self.book.moves(pos.key())?;
-                    if entries.len() == 0 || !reached.insert(fingerprint(pos.key()))? {
+                    if entries.is_empty() || !reached.insert(fingerprint(pos.key()))? {
                         return Ok(());
                     }
                     unseen -= entries.len() as u64;
@@ -183,22 +151,36 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
-        if suite.balance.is_some() {
-            let problem = "a Polyglot book has no scores, so no suite of it can be balanced: make it of a database";
-            return Err(Error::file(self.book.path(), problem));
-        }
-        self.book.refuse_changed()?;
-        let file = suite::begin(path, format)?;
-        let suite = SuiteOf {
-            source: &PlayedMoves(self.book),
-            results: &|_| Ok(None),
-            starts: &self.starts(&suite.starts),
-            suite,
-            memory: self.memory.clone(),
-            meter: &self.meter,
-        };
-        Ok(suite.write(file, format)?.into())
+    /// Writes a suite, the heaviest lines or positions first, as [`Convert::to_suite`](super::Convert::to_suite) does: the
+    /// weight of a move stands for its games.
+    ///
+    /// # Errors
+    ///
+    /// A book that cannot be read, a file that cannot be written, a suite that would be empty or beyond all measure, or
+    /// one that is to be balanced: a book has no scores.
+    pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
+        task::caught(|| {
+            if suite.balance.is_some() {
+                let problem = "a Polyglot book has no scores, so no suite of it can be balanced: make it of a database";
+                return Err(Error::file(self.book.path(), problem));
+            }
+            self.book.refuse_changed()?;
+            let file = suite::begin(path, format)?;
+            let suite = SuiteOf {
+                source: &PlayedMoves(self.book),
+                results: &|_| Ok(None),
+                starts: &self.starts(&suite.starts),
+                suite,
+                memory: self.memory.clone(),
+                meter: &self.meter,
+            };
+            let SuiteSummary { entries, is_cut } = suite.write(file, format)?;
+            Ok(Converted {
+                entries,
+                is_cut,
+                ..Converted::default()
+            })
+        })
     }
 }
 
@@ -208,7 +190,7 @@ fn fingerprint(key: u64) -> u128 {
 }
 
 /// The moves of a book that are played: those of a weight.
-pub(super) struct PlayedMoves<'a>(pub &'a Book);
+struct PlayedMoves<'a>(&'a Book);
 
 impl Source for PlayedMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {

@@ -22,22 +22,22 @@ use std::{cell::RefCell, path::Path, sync::Arc};
 
 use shakmaty::{Position, variant::VariantPosition};
 
-pub use self::book::ConvertBook;
 use self::counts::DatabaseCounts;
+pub use self::{book::ConvertBook, table::TableFormat};
 use crate::{
     book::{BookMaker, BookSummary, Weights, begin_book},
     error::{Error, Result},
     obs::Obs,
     position::{BookMove, Keyed, Variant},
     progress::Meter,
-    suite::{self, SuiteFormat, SuiteOf, SuiteSummary},
+    suite::{self, SuiteOf, SuiteSummary},
     tally::{Finder, Memory, MoveFilter, Scratch, Stats},
     task,
     walk::{Source, TreeMove},
 };
 pub use crate::{
     obs::PassedOver,
-    suite::{Suite, read_starts},
+    suite::{Suite, SuiteFormat, read_starts},
 };
 
 /// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).
@@ -45,17 +45,26 @@ pub use crate::{
 /// Rows that are not active are passed over.
 #[derive(Debug)]
 pub struct Convert {
-    obs: Obs,
-    variant: Option<Variant>,
-    /// `None` for the default of what is made.
-    move_filter: Option<MoveFilter>,
-    only_weighted: bool,
-    weights: Weights,
-    comment: Option<String>,
-    header: bool,
-    threads: usize,
-    memory: Memory,
-    meter: Arc<Meter>,
+    /// The database.
+    pub obs: Obs,
+    /// Takes the positions for those of this variant, whatever the database says it is for.
+    pub variant: Option<Variant>,
+    /// Which moves of the database are kept. Default: for books and suites Polyglot's, for tables every move.
+    pub move_filter: Option<MoveFilter>,
+    /// Leaves moves of weight 0, which no book has, out of suites. Default: no.
+    pub only_weighted: bool,
+    /// How much moves weigh.
+    pub weights: Weights,
+    /// Text for a book's header in place of the one that says how the book was made.
+    pub comment: Option<String>,
+    /// Whether a book has a header. Default: true.
+    pub header: bool,
+    /// How many threads read positions; 0 for one per core. Default: 0.
+    pub threads: usize,
+    /// How much memory the counts may take before they go to temporary files.
+    pub memory: Memory,
+    /// Says how far the conversion has come.
+    pub meter: Arc<Meter>,
 }
 
 /// What was made.
@@ -71,16 +80,6 @@ pub struct Converted {
     pub left_out: u64,
     /// Whether a suite may have fewer lines than it should, because too many would have to be looked at.
     pub is_cut: bool,
-}
-
-impl From<SuiteSummary> for Converted {
-    fn from(written: SuiteSummary) -> Converted {
-        Converted {
-            entries: written.entries,
-            is_cut: written.is_cut,
-            ..Converted::default()
-        }
-    }
 }
 
 impl Convert {
@@ -100,59 +99,6 @@ impl Convert {
         }
     }
 
-    /// Says how far a conversion has come.
-    pub fn meter(&self) -> Arc<Meter> {
-        Arc::clone(&self.meter)
-    }
-
-    /// Takes the positions for those of a variant, whatever the database says it is for.
-    pub fn variant(mut self, variant: Variant) -> Convert {
-        self.variant = Some(variant);
-        self
-    }
-
-    /// Which moves of the database are kept. Default: for books and suites Polyglot's, for tables every move.
-    pub fn move_filter(mut self, filter: MoveFilter) -> Convert {
-        self.move_filter = Some(filter);
-        self
-    }
-
-    /// Leaves moves of weight 0, which no book has, out of suites. Default: no.
-    pub fn only_weighted(mut self, only: bool) -> Convert {
-        self.only_weighted = only;
-        self
-    }
-
-    /// How much moves weigh.
-    pub fn weights(mut self, weights: Weights) -> Convert {
-        self.weights = weights;
-        self
-    }
-
-    /// Text for a book's header in place of the one that says how the book was made.
-    pub fn comment(mut self, comment: impl Into<String>) -> Convert {
-        self.comment = Some(comment.into());
-        self
-    }
-
-    /// Whether a book has a header. Default: true.
-    pub fn with_header(mut self, header: bool) -> Convert {
-        self.header = header;
-        self
-    }
-
-    /// How many threads read positions; 0 for one per core. Default: 0.
-    pub fn threads(mut self, threads: usize) -> Convert {
-        self.threads = threads;
-        self
-    }
-
-    /// How much memory the counts may take before they go to temporary files.
-    pub fn memory(mut self, memory: Memory) -> Convert {
-        self.memory = memory;
-        self
-    }
-
     /// Writes the Polyglot book that [`MakeBook`](crate::MakeBook) makes of the same games, to the byte
     /// if the database holds every move ([`MoveFilter::every_move`]).
     ///
@@ -161,49 +107,47 @@ impl Convert {
     /// A database that cannot be read or is for a variant without book, or a file that cannot be
     /// written.
     pub fn to_bin(&self, path: &Path) -> Result<Converted> {
-        task::caught(|| self.write_bin(path))
-    }
-
-    fn write_bin(&self, path: &Path) -> Result<Converted> {
-        let variant = self.played_variant()?;
-        if variant.number().is_none() {
-            return Err(Error::file(
-                path,
-                format!("cannot be made: the Polyglot format has no number for {variant}"),
-            ));
-        }
-        let mut bin = begin_book(path)?;
-        let pool = task::pool(self.threads)?;
-        let DatabaseCounts {
-            counts,
-            passed_over,
-            ..
-        } = self.count(variant, false, &pool, self.memory.clone())?;
-        let filter = self.narrowed(MoveFilter::default());
-        let weights = &self.weights;
-        let maker = pool.install(|| BookMaker::new(&counts, &filter, weights))?;
-        let summary = maker.summary();
-        let header = self
-            .header
-            .then(|| {
-                let provenance = &self.obs.info().provenance;
-                maker.header(&[variant.name()], self.comment.as_deref(), provenance)
+        task::caught(|| {
+            let variant = self.played_variant()?;
+            if variant.number().is_none() {
+                return Err(Error::file(
+                    path,
+                    format!("cannot be made: the Polyglot format has no number for {variant}"),
+                ));
+            }
+            let mut bin = begin_book(path)?;
+            let pool = task::pool(self.threads)?;
+            let DatabaseCounts {
+                counts,
+                passed_over,
+                ..
+            } = self.count(variant, false, &pool, self.memory.clone())?;
+            let filter = self.narrowed(MoveFilter::default());
+            let weights = &self.weights;
+            let maker = pool.install(|| BookMaker::new(&counts, &filter, weights))?;
+            let summary = maker.summary();
+            let header = self
+                .header
+                .then(|| {
+                    let provenance = &self.obs.info().provenance;
+                    maker.header(&[variant.name()], self.comment.as_deref(), provenance)
+                })
+                .transpose()
+                .map_err(|source| Error::format(path, source))?;
+            pool.install(|| maker.write(header.as_deref(), &mut bin, &self.memory.temp_dir))?;
+            bin.commit()?;
+            Ok(Converted {
+                entries: summary.entries,
+                book: Some(summary),
+                passed_over,
+                ..Converted::default()
             })
-            .transpose()
-            .map_err(|source| Error::format(path, source))?;
-        pool.install(|| maker.write(header.as_deref(), &mut bin, &self.memory.temp_dir))?;
-        bin.commit()?;
-        Ok(Converted {
-            entries: summary.entries,
-            book: Some(summary),
-            passed_over,
-            ..Converted::default()
         })
     }
 
-    /// Writes the lines of a suite, each once, as games without result: those that most games can have followed
-    /// first. A comment has the number of times that games came to the position after the line, by any moves, and White's
-    /// score in them.
+    /// Writes a suite: the lines, each once, as games without result, those that most games can have followed first; or
+    /// the positions that they come to, each once, one EPD a line, those that most games came to first. A comment, or the
+    /// operation `c0`, has the number of times that games came to the position, by any moves, and White's score in them.
     ///
     /// Every move of a line is one that a book of the database would have, and no line has a position twice. In
     /// Chess960 the lines start from all starting positions that the database knows, unless the suite has its own.
@@ -212,53 +156,43 @@ impl Convert {
     ///
     /// A database that cannot be read, a file that cannot be written, or a suite that would be empty or beyond all
     /// measure.
-    pub fn to_pgn(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        task::caught(|| self.to_suite(path, suite, SuiteFormat::Pgn))
-    }
-
-    /// Writes the positions that the lines of a suite come to, each once, one EPD a line: those that most games came to
-    /// first. The operation `c0` has the number of times and White's score.
-    ///
-    /// # Errors
-    ///
-    /// As [`to_pgn`](Convert::to_pgn).
-    pub fn to_epd(&self, path: &Path, suite: &Suite) -> Result<Converted> {
-        task::caught(|| self.to_suite(path, suite, SuiteFormat::Epd))
-    }
-
-    /// Counts the database, and makes a suite of it.
-    fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
-        let file = suite::begin(path, format)?;
-        let variant = self.played_variant()?;
-        let pool = task::pool(self.threads)?;
-        let DatabaseCounts {
-            counts,
-            starts,
-            passed_over,
-        } = self.count(variant, true, &pool, self.memory.share(2))?;
-        let starts = match (variant, &suite.starts[..]) {
-            (_, [_, ..]) => suite.starts.clone(),
-            (Variant::Chess960, _) if !starts.is_empty() => starts,
-            _ => vec![variant.start()],
-        };
-        let source = CountedMoves {
-            finder: pool.install(|| counts.finder())?,
-            filter: self.narrowed(MoveFilter::default()),
-            weights: &self.weights,
-            only_weighted: self.only_weighted,
-            scratch: RefCell::default(),
-        };
-        let suite = SuiteOf {
-            source: &source,
-            results: &|pos| source.results(pos),
-            starts: &starts,
-            suite,
-            memory: self.memory.share(2),
-            meter: &self.meter,
-        };
-        Ok(Converted {
-            passed_over,
-            ..suite.write(file, format)?.into()
+    pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
+        task::caught(|| {
+            let file = suite::begin(path, format)?;
+            let variant = self.played_variant()?;
+            let pool = task::pool(self.threads)?;
+            let DatabaseCounts {
+                counts,
+                starts,
+                passed_over,
+            } = self.count(variant, true, &pool, self.memory.share(2))?;
+            let starts = match (variant, &suite.starts[..]) {
+                (_, [_, ..]) => suite.starts.clone(),
+                (Variant::Chess960, _) if !starts.is_empty() => starts,
+                _ => vec![variant.start()],
+            };
+            let source = CountedMoves {
+                finder: pool.install(|| counts.finder())?,
+                filter: self.narrowed(MoveFilter::default()),
+                weights: &self.weights,
+                only_weighted: self.only_weighted,
+                scratch: RefCell::default(),
+            };
+            let suite = SuiteOf {
+                source: &source,
+                results: &|pos| source.results(pos),
+                starts: &starts,
+                suite,
+                memory: self.memory.share(2),
+                meter: &self.meter,
+            };
+            let SuiteSummary { entries, is_cut } = suite.write(file, format)?;
+            Ok(Converted {
+                entries,
+                is_cut,
+                passed_over,
+                ..Converted::default()
+            })
         })
     }
 

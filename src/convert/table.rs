@@ -21,18 +21,18 @@ use crate::{
 
 /// How a table is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum TableFormat {
+pub enum TableFormat {
     /// Comma-separated values after a line of column names.
-    Csv(&'static str),
+    Csv,
     /// A JSON document a line.
     Jsonl,
 }
 
 impl TableFormat {
     /// Whether a file may be a table of this format, by its first line.
-    fn begins_with(self, line: &[u8]) -> bool {
+    fn begins_with(self, line: &[u8], columns: &str) -> bool {
         match self {
-            TableFormat::Csv(columns) => line.trim_ascii_end() == columns.as_bytes(),
+            TableFormat::Csv => line.trim_ascii_end() == columns.as_bytes(),
             // A line may be longer than what is looked at.
             TableFormat::Jsonl => {
                 line.starts_with(b"{\"key\":\"") || line.starts_with(b"{\"fen\":\"")
@@ -53,15 +53,19 @@ enum RowWriter {
 }
 
 impl<'a> TableFile<'a> {
-    pub(super) fn create(path: &'a Path, format: TableFormat) -> Result<TableFile<'a>> {
+    pub(super) fn create(
+        path: &'a Path,
+        format: TableFormat,
+        columns: &str,
+    ) -> Result<TableFile<'a>> {
         let file = AtomicFile::create_over(path, |old| {
-            check_first_line(old, |line| format.begins_with(line))
+            check_first_line(old, |line| format.begins_with(line, columns))
         })?;
         let rows = match format {
             TableFormat::Jsonl => {
                 RowWriter::Jsonl(Box::new(BufWriter::with_capacity(1 << 16, file)))
             }
-            TableFormat::Csv(columns) => {
+            TableFormat::Csv => {
                 let mut builder = csv::WriterBuilder::new();
                 let builder = builder.has_headers(false).buffer_capacity(1 << 16);
                 let mut writer = builder.from_writer(file);
@@ -128,30 +132,19 @@ struct JsonRow<'a> {
 }
 
 impl Convert {
-    /// Writes the rows that are selected as a table, in the order of EPDs: EPD, move, wins, draws and
-    /// losses of the side to move, and the weight that the move has in a book, 0 if a book leaves it
-    /// out.
+    /// Writes the rows that are selected as a table, in the order of EPDs. Comma-separated values are EPD, move, wins,
+    /// draws and losses of the side to move, and the weight that the move has in a book, 0 if a book leaves it out. JSON
+    /// documents have FEN, SAN and UCI.
     ///
     /// # Errors
     ///
     /// A database that cannot be read or a file that cannot be written.
-    pub fn to_csv(&self, path: &Path) -> Result<Converted> {
-        let format = TableFormat::Csv("EPD,Move,Win,Draw,Loss,Weight");
+    pub fn to_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
         task::caught(|| self.write_table(path, format))
     }
 
-    /// Writes the rows of [`to_csv`](Convert::to_csv), a JSON document a line, with FEN, SAN and UCI.
-    ///
-    /// # Errors
-    ///
-    /// A database that cannot be read or a file that cannot be written.
-    pub fn to_jsonl(&self, path: &Path) -> Result<Converted> {
-        task::caught(|| self.write_table(path, TableFormat::Jsonl))
-    }
-
-    /// Writes the rows that are selected.
     fn write_table(&self, path: &Path, format: TableFormat) -> Result<Converted> {
-        let file = TableFile::create(path, format)?;
+        let file = TableFile::create(path, format, "EPD,Move,Win,Draw,Loss,Weight")?;
         let variant = self.played_variant()?;
         let filter = self.narrowed(MoveFilter::every_move());
         let passes = 1 + u64::from(self.weights.scale == Scale::Global);
@@ -293,10 +286,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let table = "EPD,Move\nx,e2e4\n";
-        let format = TableFormat::Csv("EPD,Move");
+        let format = TableFormat::Csv;
         for (text, is_table) in [("", true), (table, true), ("my notes\n", false)] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(TableFile::create(&path, format).is_ok(), is_table, "{text}");
+            assert_eq!(
+                TableFile::create(&path, format, "EPD,Move").is_ok(),
+                is_table,
+                "{text}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{
     error::ObsError,
     info::Info,
     read::Obs,
-    row::{Active, PassedOver, Row},
+    row::{PassedOver, Row},
     source::MOST_GAMES,
     stream::Rows,
     table::Gatherer,
@@ -245,13 +245,7 @@ impl PositionRows {
                 draws,
                 losses,
             };
-            gatherer.take(
-                &last.epd,
-                mv,
-                Active::from_bits(active as i64),
-                stats,
-                comment,
-            )?;
+            gatherer.take(&last.epd, mv, active as i64, stats, comment)?;
         }
         Ok(())
     }
@@ -267,7 +261,7 @@ fn sortable(row: &Row) -> Vec<u8> {
         draws,
         losses,
     } = row.stats;
-    for number in [row.active.bits() as u64, wins, draws, losses] {
+    for number in [row.active as u64, wins, draws, losses] {
         text.extend_from_slice(&number.to_le_bytes());
     }
     if let Some(comment) = &row.comment {
@@ -305,8 +299,7 @@ mod tests {
         ) {
             let (wins, draws, bits) = games;
             let stats = Stats { wins: wins.into(), draws: draws.into(), losses: 1 };
-            let active = Active::from_bits(bits);
-            let row = Row { epd: String::new(), mv: mv.clone(), active, stats, comment: comment.clone() };
+            let row = Row { epd: String::new(), mv: mv.clone(), active: bits, stats, comment: comment.clone() };
             let numbers = [bits as u64, stats.wins, stats.draws, stats.losses];
             let text = sortable(&row);
             prop_assert_eq!(parts(&text), (&mv[..], numbers, comment.as_deref()));
@@ -317,7 +310,7 @@ mod tests {
             let row = |(draws, mv): &(u64, String)| Row {
                 epd: String::new(),
                 mv: mv.clone(),
-                active: Active::default(),
+                active: Row::ACTIVE,
                 stats: Stats { draws: *draws, ..Stats::default() },
                 comment: None,
             };

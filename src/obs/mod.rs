@@ -40,7 +40,7 @@ pub use self::{
     info::Info,
     merge::{Merged, merge_databases},
     read::Obs,
-    row::{Active, PassedOver, Row, legal_move},
+    row::{PassedOver, Row, legal_move},
     stream::Rows,
     verify::{Fault, Verified, verify},
     write::{ObsSummary, ObsWriter},

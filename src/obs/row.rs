@@ -16,8 +16,8 @@ pub struct Row {
     pub epd: String,
     /// The move in coordinates.
     pub mv: String,
-    /// Whether the move is to be played.
-    pub active: Active,
+    /// The bits of the column `Active`. The standard gives a meaning to the lowest alone; the others are kept.
+    pub active: i64,
     /// The games in which it was played, for the side to move.
     pub stats: Stats,
     /// A remark on the move.
@@ -31,9 +31,12 @@ impl Row {
         games.then_with(|| a.mv.cmp(&b.mv))
     }
 
+    /// The column `Active` of a move that nothing is said of: it is to be played.
+    pub const ACTIVE: i64 = 1;
+
     /// Whether the move is to be played.
     pub fn is_active(&self) -> bool {
-        self.active.is_played()
+        self.active & 1 == 1
     }
 
     /// About how many bytes of memory the row takes.
@@ -46,41 +49,6 @@ impl Row {
     pub(super) fn join(&mut self, other: Row) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);
-    }
-}
-
-/// The bits of the column `Active`. The standard gives a meaning to the lowest alone; the others are kept.
-///
-/// ```
-/// use polybook::obs::Active;
-/// assert!(Active::default().is_played());
-/// assert!(Active::from_bits(3).is_played());
-/// assert!(!Active::from_bits(2).is_played());
-/// ```
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Active(i64);
-
-impl Active {
-    /// The value of these bits.
-    pub const fn from_bits(bits: i64) -> Active {
-        Active(bits)
-    }
-
-    /// The bits as they are in the database.
-    pub const fn bits(self) -> i64 {
-        self.0
-    }
-
-    /// Whether the move is to be played.
-    pub const fn is_played(self) -> bool {
-        self.0 & 1 == 1
-    }
-}
-
-/// A move that nothing is said of is to be played.
-impl Default for Active {
-    fn default() -> Active {
-        Active(1)
     }
 }
 

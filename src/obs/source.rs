@@ -6,7 +6,7 @@ use rusqlite::{Connection, functions::FunctionFlags, types::ValueRef};
 
 use super::{
     error::{ObsError, Sql},
-    row::{Active, Row},
+    row::Row,
 };
 use crate::{
     error::Result,
@@ -161,7 +161,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Row, 
     Ok(Ok(Row {
         epd: epd.to_owned(),
         mv: mv.to_owned(),
-        active: active.map_or_else(Active::default, Active::from_bits),
+        active: active.unwrap_or(Row::ACTIVE),
         stats: Stats {
             wins,
             draws,

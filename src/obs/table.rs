@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rusqlite::{Connection, Statement};
 
-use super::row::Active;
+use super::row::Row;
 use crate::{
     checksum::Checksum,
     error::Result,
@@ -58,7 +58,7 @@ struct NewRow {
     epd: Range<usize>,
     mv: Range<usize>,
     comment: Option<Range<usize>>,
-    active: Active,
+    active: i64,
     stats: Stats,
 }
 
@@ -77,7 +77,7 @@ impl Block {
         text.push(b'\t');
         text.extend_from_slice(&self.text.as_bytes()[row.mv.clone()]);
         text.push(b'\t');
-        text.extend_from_slice(number.format(row.active.bits()).as_bytes());
+        text.extend_from_slice(number.format(row.active).as_bytes());
         for games in [row.stats.wins, row.stats.draws, row.stats.losses] {
             text.push(b'\t');
             text.extend_from_slice(number.format(games).as_bytes());
@@ -90,7 +90,7 @@ impl Block {
 
     /// The columns of the rows that have other values than their defaults. Each takes time.
     fn columns(&self) -> &'static [&'static str] {
-        let is_plain = |row: &NewRow| row.active == Active::default() && row.comment.is_none();
+        let is_plain = |row: &NewRow| row.active == Row::ACTIVE && row.comment.is_none();
         match self.rows.iter().all(is_plain) {
             true => &COLUMNS[..5],
             false => &COLUMNS,
@@ -113,7 +113,7 @@ impl Block {
             statement.raw_bind_parameter(first + 3, number(row.stats.draws))?;
             statement.raw_bind_parameter(first + 4, number(row.stats.losses))?;
             if columns == COLUMNS.len() {
-                statement.raw_bind_parameter(first + 5, row.active.bits())?;
+                statement.raw_bind_parameter(first + 5, row.active)?;
                 let comment = row.comment.clone().map(|comment| &self.text[comment]);
                 statement.raw_bind_parameter(first + 6, comment)?;
             }
@@ -136,7 +136,7 @@ impl Gatherer<'_> {
         &mut self,
         epd: &str,
         mv: &str,
-        active: Active,
+        active: i64,
         stats: Stats,
         comment: Option<&str>,
     ) -> Result<()> {

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::{
     error::Sql,
     info::Info,
-    row::Active,
+    row::Row,
     sorted::{self, Packer, Piles},
     table::{BLOCK, Block, BookTable, Gatherer, SETTINGS, TABLES},
     walk::{LegalCount, walk},
@@ -138,7 +138,7 @@ impl ObsWriter {
                 }
                 let epd = text(sorted::epd(packed));
                 sorted::rows(packed).try_for_each(|(mv, stats)| {
-                    gatherer.take(epd, text(mv), Active::default(), stats, None)
+                    gatherer.take(epd, text(mv), Row::ACTIVE, stats, None)
                 })
             })
         })?;

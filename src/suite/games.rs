@@ -1,6 +1,6 @@
 //! Suites of the lines that games begin with, as they were played.
 
-use std::{borrow::Cow, sync::Mutex};
+use std::sync::Mutex;
 
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
@@ -19,9 +19,6 @@ use crate::{
     task,
     tree::move_number,
 };
-
-/// How many sorters share the lines, so that few threads wait for one.
-const SORTERS: usize = 16;
 
 /// Bytes of the variant and of the identity of the last position.
 const END: usize = 1 + size_of::<u64>();
@@ -59,7 +56,7 @@ impl GameLine {
 /// The lines of all games. Any number of threads may add some at the same time.
 #[derive(Debug)]
 pub(crate) struct GameLines {
-    sorters: Vec<Mutex<TextSorter>>,
+    sorter: Mutex<TextSorter>,
     memory: Memory,
 }
 
@@ -67,36 +64,25 @@ impl GameLines {
     /// No lines yet; `memory` is for all that will come, and for ranking them.
     pub(crate) fn new(memory: &Memory) -> GameLines {
         let share = memory.share(2);
-        let sorter = |_| Mutex::new(TextSorter::new(share.share(SORTERS), None));
         GameLines {
-            sorters: (0..SORTERS).map(sorter).collect(),
+            sorter: Mutex::new(TextSorter::new(share.clone(), None)),
             memory: share,
         }
     }
 
-    /// Adds lines. Those that end in one position go to one sorter.
+    /// Adds lines.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written.
     pub(crate) fn add(&self, lines: &[GameLine]) -> Result<()> {
-        for (number, sorter) in self.sorters.iter().enumerate() {
-            let of_sorter = |line: &&GameLine| usize::from(line.0[END - 1]) % SORTERS == number;
-            let mut lines = lines.iter().filter(of_sorter).peekable();
-            if lines.peek().is_some() {
-                let mut sorter = task::lock(sorter);
-                lines.try_for_each(|line| sorter.push(&line.0))?;
-            }
-        }
-        Ok(())
+        let mut sorter = task::lock(&self.sorter);
+        lines.iter().try_for_each(|line| sorter.push(&line.0))
     }
 
     /// How many bytes are in temporary files.
     pub(crate) fn spilled_bytes(&self) -> u64 {
-        let sorters = self.sorters.iter();
-        sorters
-            .map(|sorter| task::lock(sorter).spilled_bytes())
-            .sum()
+        task::lock(&self.sorter).spilled_bytes()
     }
 
     /// Writes the lines, or the positions that they lead to, of at least `min_game` games. The output is not in place
@@ -119,11 +105,7 @@ impl GameLines {
             ranking: Ranking::new(suite, &self.memory, file.target()),
             counts: LineCounts::default(),
         };
-        for sorter in self.sorters {
-            let mut sorter = task::unlocked(sorter);
-            let ends = ranker.count_ends(&mut sorter, self.memory.share(4))?;
-            ranker.rank(&mut sorter, &ends)?;
-        }
+        ranker.rank(&mut task::unlocked(self.sorter), &self.memory.share(4))?;
         let Ranker {
             mut ranking,
             mut counts,
@@ -177,79 +159,67 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// The results of all games of each last position, in the order of the sorter.
-    fn count_ends(&mut self, sorter: &mut TextSorter, memory: Memory) -> Result<ByteRun> {
-        let mut ends = ByteRun::new(memory.bytes, memory.temp_dir);
-        let mut append = |stats: Stats| {
-            let numbers = [stats.wins, stats.draws, stats.losses].map(u64::to_le_bytes);
-            ends.append(numbers.as_flattened())
-        };
-        let mut open: Option<(Vec<u8>, Stats)> = None;
-        for_each_line(sorter, |line| {
+    /// Ranks the lines of a sorter, one position that they lead to after the other.
+    fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
+        let mut open: Option<Ending> = None;
+        for text in sorter.sorted() {
+            let text = text?;
+            let game = CountedLine::of_game(&text);
             match &mut open {
-                Some((end, stats)) if end == line.end => *stats += line.stats,
+                Some(ending) if ending.line.starts_with(game.end) => ending.add(&game)?,
                 _ => {
-                    if let Some((_, stats)) = open.replace((line.end.to_vec(), line.stats)) {
-                        append(stats)?;
-                    }
+                    let lines = ByteRun::new(memory.bytes, memory.temp_dir.clone());
+                    let ending = open.replace(Ending::new(&game, lines));
+                    ending.map_or(Ok(()), |ending| self.rank_ending(ending))?;
                 }
             }
-            Ok(())
-        })?;
-        open.map_or(Ok(()), |(_, stats)| append(stats))?;
-        Ok(ends)
+        }
+        open.map_or(Ok(()), |ending| self.rank_ending(ending))
     }
 
-    fn rank(&mut self, sorter: &mut TextSorter, ends: &ByteRun) -> Result<()> {
-        let mut ends = ends.reader(0);
-        let mut open: Option<LineEnd> = None;
-        for_each_line(sorter, |line| {
-            if open.as_ref().is_none_or(|end| end.bytes != line.end) {
-                let mut numbers = [[0; 8]; 3];
-                ends.read_exact(numbers.as_flattened_mut())?;
-                let [wins, draws, losses] = numbers.map(u64::from_le_bytes);
-                let stats = Stats {
-                    wins,
-                    draws,
-                    losses,
-                };
-                let end = open.replace(LineEnd {
-                    bytes: line.end.to_vec(),
-                    stats,
-                    is_balanced: self.suite.is_balanced(Some(stats)),
-                    pos: None,
-                });
-                end.map_or(Ok(()), |end| self.add_position(&end))?;
-            }
-            let end = open.as_mut().expect("it was just opened");
-            match self.format {
-                SuiteFormat::Pgn => self.add_line(line, end),
-                SuiteFormat::Epd => {
-                    end.add_way(line, self.min_game);
-                    Ok(())
+    /// Adds the lines to a position, or the position itself, if it is wanted.
+    fn rank_ending(&mut self, mut ending: Ending) -> Result<()> {
+        ending.end_line()?;
+        let is_balanced = self.suite.is_balanced(Some(ending.stats));
+        if self.format == SuiteFormat::Pgn {
+            return ending.for_each_line(|line| {
+                self.count(line.stats.games());
+                match is_balanced {
+                    true => self.add_line(line, ending.stats),
+                    false => Ok(()),
                 }
-            }
-        })?;
-        open.map_or(Ok(()), |end| self.add_position(&end))
-    }
-
-    /// Adds a line, if it is wanted.
-    fn add_line(&mut self, line: &CountedLine<'_>, end: &LineEnd) -> Result<()> {
-        let games = line.stats.games();
+            });
+        }
+        let games = ending.stats.games();
         self.count(games);
-        if games < self.min_game || !end.is_balanced {
+        if games < self.min_game || !is_balanced {
+            return Ok(());
+        }
+        let Some(pos) = ending.position()? else {
+            return Ok(());
+        };
+        self.ranking.add(&Candidate {
+            text: &epd(pos.position(), self.suite.opcodes),
+            start: &[],
+            way: &[pos.identity()],
+            games,
+            note: &note_of_games(ending.stats),
+        })
+    }
+
+    /// Adds a line of enough games. `all` are the results of all games that came to its last position.
+    fn add_line(&mut self, line: &CountedLine<'_>, all: Stats) -> Result<()> {
+        let games = line.stats.games();
+        if games < self.min_game {
             return Ok(());
         }
         let Some((text, way, _)) = line.replay() else {
             return Ok(());
         };
-        let note = match note_of_games(line.stats) {
-            line_note if line.stats == end.stats => line_note,
-            line_note => format!(
-                "{line_note}; by any move order {}",
-                note_of_games(end.stats)
-            ),
-        };
+        let mut note = note_of_games(line.stats);
+        if line.stats != all {
+            note = format!("{note}; by any move order {}", note_of_games(all));
+        }
         self.ranking.add(&Candidate {
             text: &text,
             start: &line.start_bytes(),
@@ -259,61 +229,84 @@ impl Ranker<'_> {
         })
     }
 
-    /// Adds a position, if positions are wanted and this one is.
-    fn add_position(&mut self, end: &LineEnd) -> Result<()> {
-        if self.format != SuiteFormat::Epd {
-            return Ok(());
-        }
-        let games = end.stats.games();
-        self.count(games);
-        let Some(pos) = &end.pos else {
-            return Ok(());
-        };
-        self.ranking.add(&Candidate {
-            text: &epd(pos.position(), self.suite.opcodes),
-            start: &[],
-            way: &[pos.identity()],
-            games,
-            note: &note_of_games(end.stats),
-        })
-    }
-
     fn count(&mut self, games: u64) {
         self.counts.all += 1;
         self.counts.most = self.counts.most.max(games);
     }
 }
 
-/// The position after lines.
-struct LineEnd {
-    bytes: Vec<u8>,
-    /// For White.
+/// A position that lines lead to.
+struct Ending {
+    /// The lines, each after its results.
+    lines: ByteRun,
+    /// The last line, which is not among them yet, and its results.
+    line: Vec<u8>,
+    line_stats: Stats,
+    /// The results of all lines, for White.
     stats: Stats,
-    is_balanced: bool,
-    /// The position itself, with the smallest counters of moves, if it is wanted.
-    pos: Option<Keyed<VariantPosition>>,
 }
 
-impl LineEnd {
-    /// Adds a line that leads there.
-    fn add_way(&mut self, line: &CountedLine<'_>, min_game: u64) {
-        if self.stats.games() < min_game || !self.is_balanced {
-            return;
+impl Ending {
+    fn new(game: &CountedLine<'_>, lines: ByteRun) -> Ending {
+        Ending {
+            lines,
+            line: game.bytes.to_vec(),
+            line_stats: game.stats,
+            stats: game.stats,
         }
-        let Some((_, _, pos)) = line.replay() else {
-            return;
-        };
+    }
+
+    /// Adds a game. Those of one line come one after the other.
+    fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
+        if self.line != game.bytes {
+            self.end_line()?;
+            (self.line, self.line_stats) = (game.bytes.to_vec(), Stats::default());
+        }
+        self.line_stats += game.stats;
+        self.stats += game.stats;
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<()> {
+        let Stats {
+            wins,
+            draws,
+            losses,
+        } = self.line_stats;
+        let numbers = [wins, draws, losses].map(u64::to_le_bytes);
+        let text = [numbers.as_flattened(), &self.line].concat();
+        self.lines.append_text(&text)
+    }
+
+    fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
+        let mut texts = self.lines.reader(0);
+        while let Some(text) = texts.read_text()? {
+            let (numbers, bytes) = text.split_at(size_of::<[u64; 3]>());
+            let number = |place: usize| u64::from_le_bytes(numbers.as_chunks().0[place]);
+            let stats = Stats {
+                wins: number(0),
+                draws: number(1),
+                losses: number(2),
+            };
+            f(&CountedLine::new(bytes, stats))?;
+        }
+        Ok(())
+    }
+
+    /// The position itself, with the smallest counters of moves.
+    fn position(&self) -> Result<Option<Keyed<VariantPosition>>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
             (pos.halfmoves(), pos.fullmoves())
         };
-        if self
-            .pos
-            .as_ref()
-            .is_none_or(|known| counters(&pos) < counters(known))
-        {
-            self.pos = Some(pos);
-        }
+        let mut known: Option<Keyed<VariantPosition>> = None;
+        self.for_each_line(|line| {
+            let found = line.replay().map(|(_, _, pos)| pos);
+            let best = known.take().into_iter().chain(found);
+            known = best.min_by_key(counters);
+            Ok(())
+        })?;
+        Ok(known)
     }
 }
 
@@ -330,8 +323,17 @@ struct CountedLine<'a> {
 
 impl<'a> CountedLine<'a> {
     /// The line of one game.
-    fn new(bytes: &'a [u8]) -> CountedLine<'a> {
+    fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
+        let stats = Stats {
+            wins: u64::from(*result == b'1'),
+            draws: u64::from(*result == b'='),
+            losses: u64::from(*result == b'0'),
+        };
+        CountedLine::new(bytes, stats)
+    }
+
+    fn new(bytes: &'a [u8], stats: Stats) -> CountedLine<'a> {
         let (end, rest) = bytes.split_at(END);
         let mut parts = rest.splitn(2, |byte| *byte == 0);
         CountedLine {
@@ -339,11 +341,7 @@ impl<'a> CountedLine<'a> {
             end,
             start: parts.next().unwrap_or_default(),
             moves: parts.next().expect("moves follow the start"),
-            stats: Stats {
-                wins: u64::from(*result == b'1'),
-                draws: u64::from(*result == b'='),
-                losses: u64::from(*result == b'0'),
-            },
+            stats,
         }
     }
 
@@ -390,32 +388,4 @@ fn start_of(start: &[u8]) -> VariantPosition {
     };
     let usual = variant.start();
     restored(&String::from_utf8_lossy(fen), &usual).unwrap_or(usual)
-}
-
-/// Calls `f` with each line once, with the results of all its games.
-fn for_each_line(
-    sorter: &mut TextSorter,
-    mut f: impl FnMut(&CountedLine<'_>) -> Result<()>,
-) -> Result<()> {
-    let mut open: Option<(Cow<'_, [u8]>, Stats)> = None;
-    let mut hand_over = |(text, stats): (Cow<'_, [u8]>, Stats)| {
-        f(&CountedLine {
-            stats,
-            ..CountedLine::new(&text)
-        })
-    };
-    for text in sorter.sorted() {
-        let text = text?;
-        let line = CountedLine::new(&text);
-        match &mut open {
-            Some((first, stats)) if CountedLine::new(first).bytes == line.bytes => {
-                *stats += line.stats
-            }
-            _ => {
-                let stats = line.stats;
-                open.replace((text, stats)).map_or(Ok(()), &mut hand_over)?;
-            }
-        }
-    }
-    open.map_or(Ok(()), hand_over)
 }

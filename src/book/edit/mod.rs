@@ -87,7 +87,7 @@ pub fn edit_book(
         let key = key(&edit.pos);
         let before = match positions.remove(&key) {
             Some(before) => before,
-            None => book.moves(key)?.collect(),
+            None => book.moves(key)?,
         };
         let after = edited(&book, edit, before, &mut summary)?;
         removed.retain(|pos| crate::position::key(pos) != key);
@@ -99,28 +99,19 @@ pub fn edit_book(
     summary.removed_positions = removed.len() as u64;
     let header = edited_header(&book)?;
     let mut writer = BookFile::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
-    let first = Rewrite {
-        positions,
-        orphans: None,
-        without_null: header.is_some(),
+    let write = |out: &mut dyn Write, path| {
+        let without_null = header.is_some();
+        rewrite(&book, &positions, without_null, out, path, meter)
     };
     if removed.is_empty() {
-        summary.entries = first.write(&book, &target, &mut writer, meter)?.records;
+        summary.entries = write(&mut writer, &target)?;
     } else {
         let temp_dir = &memory.temp_dir;
-        let copy = Book::temporary(temp_dir, |kept| {
-            first.write(&book, temp_dir, kept, meter).map(drop)
-        })?;
-        let second = Rewrite {
-            positions: Edited::new(),
-            orphans: Some(Orphans::new(
-                &book, &copy, &removed, variant, memory, meter,
-            )?),
-            without_null: false,
-        };
-        let written = second.write(&copy, &target, &mut writer, meter)?;
-        summary.removed_positions += written.orphans;
-        summary.entries = written.records;
+        let copy = Book::temporary(temp_dir, |kept| write(kept, temp_dir).map(drop))?;
+        let orphans = Orphans::new(&book, &copy, &removed, variant, memory, meter)?;
+        let copied = writer.copy(&copy, |key| Ok(key == 0 || !orphans.contains(key)?))?;
+        summary.removed_positions += copied.left_out;
+        summary.entries = copied.records;
     }
     writer.finish()?;
     // Windows does not replace a file that is open.
@@ -129,70 +120,36 @@ pub fn edit_book(
     Ok(summary)
 }
 
-/// The changes to the records of a book.
-struct Rewrite {
-    /// Positions whose records are replaced.
-    positions: Edited,
-    /// Positions whose records are removed.
-    orphans: Option<Orphans>,
-    /// Whether to omit the null records, which hold a header.
+/// Writes the records of a book in their order, with those of the positions that change; returns how many there are, the
+/// header aside. Omits the null records, which hold a header, if it is to be `without_null`.
+fn rewrite(
+    book: &Book,
+    positions: &Edited,
     without_null: bool,
-}
-
-/// How much a [`Rewrite`] wrote.
-#[derive(Default)]
-struct Rewritten {
-    /// Records, those of the header aside.
-    records: u64,
-    /// Positions that were left out because only removed ones led to them.
-    orphans: u64,
-}
-
-impl Rewrite {
-    /// Writes the records in their order.
-    fn write(
-        self,
-        book: &Book,
-        path: &Path,
-        out: &mut impl Write,
-        meter: &Meter,
-    ) -> Result<Rewritten> {
-        meter.add_total(book.len());
-        let mut changed = self.positions.iter().peekable();
-        let mut written = Rewritten::default();
-        let mut put = |entries: &[Entry]| {
-            written.records += entries.iter().filter(|entry| entry.key != 0).count() as u64;
-            write_entries(entries, out).at(path, "write")
-        };
-        let (mut last, mut is_kept) = (None, false);
-        for entry in book.checked_records()? {
-            let entry = entry?;
-            meter.advance(1);
-            if last.replace(entry.key) != Some(entry.key) {
-                let is_orphan = self.is_orphan(entry.key)?;
-                written.orphans += u64::from(is_orphan);
-                let is_dropped =
-                    self.positions.contains_key(&entry.key) || entry.key == 0 && self.without_null;
-                is_kept = !is_orphan && !is_dropped;
-            }
-            while let Some((_, entries)) = changed.next_if(|(key, _)| **key <= entry.key) {
-                put(entries)?;
-            }
-            if is_kept {
-                put(&[entry])?;
-            }
+    out: &mut dyn Write,
+    path: &Path,
+    meter: &Meter,
+) -> Result<u64> {
+    meter.add_total(book.len());
+    let mut changed = positions.iter().peekable();
+    let mut records = 0;
+    let mut put = |entries: &[Entry]| {
+        records += entries.iter().filter(|entry| entry.key != 0).count() as u64;
+        write_entries(entries, out).at(path, "write")
+    };
+    for entry in book.checked_records()? {
+        let entry = entry?;
+        meter.advance(1);
+        while let Some((_, entries)) = changed.next_if(|(key, _)| **key <= entry.key) {
+            put(entries)?;
         }
-        changed.try_for_each(|(_, entries)| put(entries))?;
-        Ok(written)
-    }
-
-    /// Whether only removed positions led to the position of a key.
-    fn is_orphan(&self, key: u64) -> Result<bool> {
-        match &self.orphans {
-            Some(orphans) if key != 0 => orphans.contains(key),
-            _ => Ok(false),
+        let is_header = entry.key == 0 && without_null;
+        if !is_header && !positions.contains_key(&entry.key) {
+            put(&[entry])?;
         }
     }
+    changed.try_for_each(|(_, entries)| put(entries))?;
+    Ok(records)
 }
 
 /// The positions that removed ones led to, and those that lines from the starting position still reach.

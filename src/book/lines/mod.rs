@@ -186,7 +186,7 @@ impl<'a> PlayableMoves<'a> {
 
     /// Whether the book has a record of a key, whatever its move and weight.
     fn has_records(&self, key: u64) -> Result<bool> {
-        Ok(self.absent.may_contain(key) && self.book.moves(key)?.len() > 0)
+        Ok(self.absent.may_contain(key) && !self.book.moves(key)?.is_empty())
     }
 }
 
@@ -197,7 +197,7 @@ impl Source for PlayableMoves<'_> {
             return Ok(Vec::new());
         }
         let entries = self.book.moves(pos.key())?;
-        let moves = entries.filter_map(|entry| {
+        let moves = entries.into_iter().filter_map(|entry| {
             let mv = playable(pos.position(), entry)?;
             Some(TreeMove::known(mv, entry.weight.into(), None))
         });
