@@ -72,16 +72,6 @@ pub struct PlyBatch {
 }
 
 impl PlyBatch {
-    /// How many half-moves there are.
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
@@ -184,7 +174,7 @@ impl Plies {
                 self.games += games.read;
                 self.rejected += games.rejected;
             }
-            if !plies.is_empty() {
+            if !plies.keys.is_empty() {
                 return Ok(Some(plies));
             }
         }
@@ -255,7 +245,7 @@ mod tests {
         let mut plies = Plies::open(Input::file(&path), options)?;
         let mut all = PlyBatch::default();
         while let Some(batch) = plies.next_batch()? {
-            assert!(!batch.is_empty());
+            assert!(!batch.keys.is_empty());
             all.append(batch, 0);
         }
         Ok((all, plies.games(), plies.rejected()))
@@ -292,7 +282,7 @@ mod tests {
         assert_eq!(plies.results, [1, -1, 0, -1]);
         let mut options = PlyOptions::default();
         options.game_filter.results = vec![GameResult::Unknown];
-        assert!(batches(GAMES, options).unwrap().0.is_empty());
+        assert!(batches(GAMES, options).unwrap().0.keys.is_empty());
         let options = PlyOptions {
             strict: true,
             ..PlyOptions::default()
@@ -323,7 +313,7 @@ mod tests {
         let mut count = 0;
         let mut last = None;
         while let Some(batch) = plies.next_batch().unwrap() {
-            count += batch.len() as u64;
+            count += batch.keys.len() as u64;
             assert!(batch.games.is_sorted() && last < batch.games.first().copied());
             last = batch.games.last().copied();
         }

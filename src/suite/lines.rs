@@ -24,9 +24,10 @@ const MOST_LOOKED_AT: u64 = 8_000_000;
 /// A line of moves.
 struct Line {
     pos: Keyed<VariantPosition>,
-    /// The last move with its number, if it must be said.
-    last: String,
-    plies: usize,
+    /// Its moves.
+    text: String,
+    /// The identities of its positions, that of the start first.
+    way: Vec<u64>,
     /// The fewest games that any of its moves has: no more can have been played all of it.
     games: u64,
     /// How much of all lines is likely to begin with it, from 0 to 1.
@@ -36,18 +37,21 @@ struct Line {
 impl Line {
     fn then(&self, mv: &TreeMove, portion: f64) -> Line {
         let pos = self.pos.position();
-        let mut last = String::new();
-        if self.plies == 0 || pos.turn().is_white() {
-            last.push_str(&move_number(pos));
-            last.push(' ');
+        let mut text = self.text.clone();
+        if !text.is_empty() {
+            text.push(' ');
         }
-        last.push_str(&SanPlus::from_move(pos.clone(), mv.mv).to_string());
+        if text.is_empty() || pos.turn().is_white() {
+            text.push_str(&move_number(pos));
+            text.push(' ');
+        }
+        text.push_str(&SanPlus::from_move(pos.clone(), mv.mv).to_string());
         let mut after = self.pos.clone();
         after.play(mv.mv);
         Line {
+            text,
+            way: [&self.way[..], &[after.identity()]].concat(),
             pos: after,
-            last,
-            plies: self.plies + 1,
             games: mv.games().min(self.games),
             portion,
         }
@@ -198,39 +202,28 @@ impl<S: Source> Lines<'_, S> {
     ) -> Result<bool> {
         let plies = self.of.suite.plies;
         let found_before = self.found;
+        let start = Keyed::new(start.clone());
         let mut stack = vec![Line {
-            pos: Keyed::new(start.clone()),
-            last: String::new(),
-            plies: 0,
+            way: vec![start.identity()],
+            pos: start,
+            text: String::new(),
             games: u64::MAX,
             portion,
         }];
-        let (mut text, mut ends, mut positions) = (String::new(), Vec::new(), Vec::new());
         while let Some(line) = stack.pop() {
-            // The line before shares all but the last moves with this one.
-            ends.truncate(line.plies.saturating_sub(1));
-            text.truncate(ends.last().copied().unwrap_or(0));
-            if !text.is_empty() {
-                text.push(' ');
-            }
-            text.push_str(&line.last);
-            if line.plies > 0 {
-                ends.push(text.len());
-            }
-            positions.truncate(line.plies);
-            positions.push(line.pos.identity());
-            self.longest = self.longest.max(line.plies);
-            if line.plies < plies {
+            let length = line.way.len() - 1;
+            self.longest = self.longest.max(length);
+            if length < plies {
                 if self.looked_at == MOST_LOOKED_AT {
                     return Ok(false);
                 }
                 self.looked_at += 1;
-                self.go_on(&line, &positions, &mut stack)?;
+                self.go_on(&line, &mut stack)?;
                 continue;
             }
             self.done.add(line.portion);
             if self.band.contains(line.games) {
-                self.take(number, &line, &positions, &text)?;
+                self.take(number, &line)?;
             }
             // Of equal games, those of the smallest texts are wanted, and they come first.
             if self.band.is_one_number && self.found - found_before >= wanted {
@@ -240,8 +233,8 @@ impl<S: Source> Lines<'_, S> {
         Ok(true)
     }
 
-    /// Adds what a line goes on with, that of the smallest text last. `positions` are those on its way.
-    fn go_on(&mut self, line: &Line, positions: &[u64], stack: &mut Vec<Line>) -> Result<()> {
+    /// Adds what a line goes on with, that of the smallest text last.
+    fn go_on(&mut self, line: &Line, stack: &mut Vec<Line>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
         let first = stack.len();
@@ -252,19 +245,19 @@ impl<S: Source> Lines<'_, S> {
                 continue;
             }
             let next = line.then(mv, portion);
-            if !positions.contains(&next.pos.identity()) {
+            if !line.way.contains(&next.pos.identity()) {
                 stack.push(next);
             }
         }
         if stack.len() == first {
             self.done.add(line.portion);
         }
-        stack[first..].sort_by(|a, b| b.last.cmp(&a.last));
+        stack[first..].sort_by(|a, b| b.text.cmp(&a.text));
         Ok(())
     }
 
-    /// Takes a line of the wanted length, if it is balanced. `way` are the positions of the line.
-    fn take(&mut self, start: &[u8], line: &Line, way: &[u64], text: &str) -> Result<()> {
+    /// Takes a line of the wanted length, if it is balanced.
+    fn take(&mut self, start: &[u8], line: &Line) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         if !self.of.suite.is_balanced(results) {
             return Ok(());
@@ -276,9 +269,9 @@ impl<S: Source> Lines<'_, S> {
         };
         self.found += u64::from(is_new);
         self.ranking.add(&Candidate {
-            text,
+            text: &line.text,
             start,
-            way,
+            way: &line.way,
             games: line.games,
             note: &results.map(note_of_times).unwrap_or_default(),
         })
