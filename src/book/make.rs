@@ -100,8 +100,8 @@ impl<'a> BookMaker<'a> {
             .into_iter()
             .fold(BookSummary::default(), BookSummary::join);
         let rare = counts.rare();
-        maker.summary.positions += rare.positions;
-        maker.summary.counted_entries += rare.moves;
+        maker.summary.positions += rare.groups;
+        maker.summary.counted_entries += rare.records;
         maker.summary.scale = match weights.scale {
             Scale::Global => Scaling::new(maker.summary.largest_weight).factor(),
             Scale::Position => 1.0,

@@ -77,6 +77,20 @@ impl Budget {
             }),
         }
     }
+
+    /// The memory that is left for sorting the rows of an output, next to this many bytes of
+    /// counts and of other outputs.
+    #[cfg(feature = "obs")]
+    pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
+        // Finding positions takes a byte a record more.
+        let held = counts + counts / 8 + outputs;
+        let left = run.memory.saturating_sub(held).max(run.memory / 8);
+        Memory {
+            // The rest is for what sorting needs meanwhile.
+            bytes: left / 4 * 3,
+            temp_dir: run.temp_dir.clone(),
+        }
+    }
 }
 
 /// How much of a tally's memory merging ordered counts takes, in how many ranges, and what it leaves for the sum. `None`

@@ -77,7 +77,7 @@ impl<'a> Counted<'a> {
             ..filter.clone()
         };
         // By the first filter that rejected each.
-        let (mut rare, mut other, mut bad, mut weightless) = (counts.rare().moves, 0, 0, 0);
+        let (mut rare, mut other, mut bad, mut weightless) = (counts.rare().records, 0, 0, 0);
         for position in counts.positions() {
             let position = position?;
             for count in position.moves {

@@ -10,7 +10,6 @@ use super::{
     inputs::Inputs,
     needs::Needs,
     options::MakeBook,
-    progress::{Amounts, Phase},
     report::Report,
     run::{Batches, Run},
     sequence::{BatchPlace, Sequenced},
@@ -59,10 +58,8 @@ impl MakeBook {
         };
         let budget = Budget::divide(self, shares, ordered, threads);
         let sinks = self.begin(plans, &budget)?;
-        let expected = Amounts::expected(self.move_filter.min_game);
-        let size = inputs.size();
-        self.progress
-            .begin(size, expected.costs(costs(&sinks, &expected)));
+        let writing = sinks.iter().filter_map(|sink| sink.cost());
+        self.progress.begin(inputs.size(), writing);
         let run = Run::new(self, &needs, &sinks, &budget);
         let collected = self.collect(&pool, run, inputs, &budget)?;
         if !sinks.is_empty() {
@@ -177,13 +174,6 @@ impl MakeBook {
             (None, Some(counts)) => counts.size()?,
             _ => (summary.positions, summary.counted_entries),
         };
-        let amounts = Amounts {
-            plies: report.totals.plies as f64,
-            positions: report.positions as f64,
-            kept: summary.entries as f64,
-        };
-        self.progress
-            .correct(amounts.costs(costs(&sinks, &amounts)));
         let mut counted = Counted {
             counts: &sealed,
             weighed,
@@ -226,11 +216,6 @@ impl MakeBook {
         }
         Err(Error::Empty { reason })
     }
-}
-
-/// How long writing each output takes.
-fn costs(sinks: &[Box<dyn Sink + '_>], amounts: &Amounts) -> impl Iterator<Item = (Phase, f64)> {
-    sinks.iter().filter_map(|sink| sink.cost(amounts))
 }
 
 impl Run<'_> {

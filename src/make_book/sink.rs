@@ -8,12 +8,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use shakmaty::Color;
 
-use super::{
-    budget::Budget,
-    counted::Counted,
-    main_line::Ply,
-    progress::{Amounts, Phase},
-};
+use super::{budget::Budget, counted::Counted, main_line::Ply, progress::Phase};
 use crate::{
     error::{Error, Result},
     output::Finished,
@@ -75,8 +70,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// The phase in which it is written, and how long that takes, in units of about a replayed half-move.
-    fn cost(&self, _amounts: &Amounts) -> Option<(Phase, f64)> {
+    /// The phase in which it is written, and about how long that takes, where replaying a thousand half-moves takes 1000.
+    fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
 

@@ -36,7 +36,7 @@ pub(crate) use self::{
     run::{ByteReader, ByteRun},
     sealed::Sealed,
     seen::Seen,
-    shards::{Shards, merge_ordered},
+    shards::{Dropped, Shards, merge_ordered},
     texts::{MOST_SORTERS, Order, Place, TextSorter, merged, sort_places, wait_together},
 };
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::Result,
     position::BookMove,
-    sort::{Memory, SHARDS, Sealed, Shards},
+    sort::{Dropped, Memory, SHARDS, Sealed, Shards},
     task,
 };
 
@@ -90,7 +90,7 @@ impl Tally {
         Ok(Counts {
             records: self.shards.seal()?,
             large: task::unlocked(self.large),
-            rare: RareCounts::default(),
+            rare: Dropped::default(),
         })
     }
 }
@@ -111,16 +111,8 @@ pub struct PositionCount {
 pub struct Counts {
     pub(super) records: Sealed<CountRecord>,
     pub(super) large: LargeCounts,
-    pub(super) rare: RareCounts,
-}
-
-/// Counts that were not kept, because no move of their positions was played often enough for what is made of them.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct RareCounts {
-    /// Positions.
-    pub positions: u64,
-    /// Pairs of position and move.
-    pub moves: u64,
+    /// Those that were not kept, because no move of their positions was played often enough for what is made of them.
+    pub(super) rare: Dropped,
 }
 
 impl Counts {
@@ -170,7 +162,7 @@ impl Counts {
             })?;
             Ok((positions, entries))
         };
-        let rare = (self.rare.positions, self.rare.moves);
+        let rare = (self.rare.groups, self.rare.records);
         (0..SHARDS)
             .into_par_iter()
             .map(of_shard)
@@ -215,8 +207,8 @@ impl Counts {
         Ok(())
     }
 
-    /// What was counted and not kept.
-    pub(crate) fn rare(&self) -> RareCounts {
+    /// What was counted and not kept: positions, and pairs of position and move.
+    pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
 

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     batch::{CountBatch, LargeCounts},
-    counts::{Counts, RareCounts, Tally},
+    counts::{Counts, Tally},
     record::CountRecord,
 };
 use crate::{
@@ -111,10 +111,7 @@ impl Tally {
         Ok(Counts {
             records,
             large: task::unlocked(large),
-            rare: RareCounts {
-                positions: rare.groups,
-                moves: rare.records,
-            },
+            rare,
         })
     }
 }

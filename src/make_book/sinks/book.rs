@@ -9,7 +9,7 @@ use crate::{
         counted::Counted,
         needs::Needs,
         options::MakeBook,
-        progress::{Amounts, Phase},
+        progress::Phase,
         report::BookReport,
         sink::{Plan, Sink},
     },
@@ -77,8 +77,9 @@ impl BookSink<'_> {
 }
 
 impl Sink for BookSink<'_> {
-    fn cost(&self, amounts: &Amounts) -> Option<(Phase, f64)> {
-        Some((Phase::Book, amounts.plies / 10.0 + 0.3 * amounts.kept))
+    fn cost(&self) -> Option<(Phase, u64)> {
+        let keeps_all = self.options.move_filter.min_game <= 1;
+        Some((Phase::Book, if keeps_all { 310 } else { 130 }))
     }
 
     fn check(&self, counted: &Counted<'_>) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::{
         counted::Counted,
         needs::Needs,
         options::MakeBook,
-        progress::{Amounts, Phase},
+        progress::Phase,
         report::CountsReport,
         sink::{Plan, Sink},
     },
@@ -41,8 +41,8 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
 }
 
 impl Sink for CountsSink<'_> {
-    fn cost(&self, amounts: &Amounts) -> Option<(Phase, f64)> {
-        Some((Phase::Counts, amounts.positions))
+    fn cost(&self) -> Option<(Phase, u64)> {
+        Some((Phase::Counts, 700))
     }
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {

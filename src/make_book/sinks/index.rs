@@ -15,7 +15,7 @@ use crate::{
         counted::Counted,
         needs::Needs,
         options::MakeBook,
-        progress::{Amounts, Phase},
+        progress::Phase,
         report::IndexReport,
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
@@ -104,9 +104,9 @@ impl Sink for IndexSink<'_> {
         self.options.memory / 2
     }
 
-    fn cost(&self, amounts: &Amounts) -> Option<(Phase, f64)> {
-        let per_posting = if self.options.index_stats { 5.0 } else { 2.5 };
-        Some((Phase::Index, per_posting * amounts.plies))
+    fn cost(&self) -> Option<(Phase, u64)> {
+        let cost = if self.options.index_stats { 5000 } else { 2500 };
+        Some((Phase::Index, cost))
     }
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {

@@ -7,17 +7,17 @@ use shakmaty::Chess;
 use crate::{
     error::Result,
     make_book::{
+        budget::Budget,
         counted::Counted,
         needs::Needs,
         options::MakeBook,
-        progress::{Amounts, Phase},
+        progress::Phase,
         report::ObsReport,
         sink::{Plan, Sink, refuse_several_variants},
     },
     obs::{Info, ObsWriter},
     output::Finished,
     position::{Keyed, Rules, Variant, parse_fen},
-    sort::Memory,
 };
 
 struct ObsSink<'a> {
@@ -40,30 +40,14 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
     }))
 }
 
-impl ObsSink<'_> {
-    /// The memory that is left for sorting rows.
-    fn memory_for_rows(&self, counted: &Counted<'_>) -> Memory {
-        let counts = counted.counts.bytes_in_memory() as usize;
-        // Finding positions takes a byte a record more.
-        let held = counts + counts / 8 + counted.held_bytes;
-        let all = self.options.memory;
-        let left = all.saturating_sub(held).max(all / 8);
-        Memory {
-            // The rest is for what sorting needs meanwhile.
-            bytes: left / 4 * 3,
-            temp_dir: self.options.temp_dir.clone(),
-        }
-    }
-}
-
 impl Sink for ObsSink<'_> {
     fn check_variants(&self, met: &BTreeMap<Variant, u64>) -> Result<()> {
         refuse_several_variants(self.path, "an OOBS database", met)
     }
 
-    fn cost(&self, amounts: &Amounts) -> Option<(Phase, f64)> {
-        let cost = 5.0 * amounts.positions + 8.0 * amounts.kept;
-        Some((Phase::Database, cost))
+    fn cost(&self) -> Option<(Phase, u64)> {
+        let keeps_all = self.options.move_filter.min_game <= 1;
+        Some((Phase::Database, if keeps_all { 9000 } else { 4300 }))
     }
 
     fn check(&self, counted: &Counted<'_>) -> Result<()> {
@@ -72,7 +56,8 @@ impl Sink for ObsSink<'_> {
     }
 
     fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
-        let memory = &self.memory_for_rows(counted);
+        let counts = counted.counts.bytes_in_memory() as usize;
+        let memory = &Budget::left(self.options, counts, counted.held_bytes);
         let MakeBook {
             progress,
             stop,
