@@ -154,7 +154,7 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<Verified> {
 pub fn fix(path: impl AsRef<Path>, out: &Path, memory: &Memory) -> Result<()> {
     let mut file = begin_book(out)?;
     let book = FaultyBook::open(path.as_ref())?;
-    let mut sorter: TextSorter = TextSorter::new(memory.clone(), None);
+    let mut sorter = TextSorter::new(memory.clone(), None);
     let mut sum = Checksum::default();
     for record in book.records() {
         let (_, entry) = record?;
@@ -307,7 +307,7 @@ impl RecordFaults {
 
 /// The records that repeat a move of their position, anywhere in the book.
 fn repeated_anywhere(book: &FaultyBook<'_>, memory: &Memory) -> Result<FaultyRecords> {
-    let mut sorter: TextSorter = TextSorter::new(memory.clone(), None);
+    let mut sorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {
         let (index, Entry { key, mv, .. }) = record?;
         let number = u128::from(key) << 64 | u128::from(mv.0) << 48 | u128::from(index);

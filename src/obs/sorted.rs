@@ -1,40 +1,31 @@
 //! Packed positions in the order of their EPD.
 //!
-//! Positions come from a [walk](super::walk) in no order, with all their rows at once. Each thread has a sorter. Positions
-//! that are in memory at the end are divided into parts that are in order among themselves, so that the first can be
-//! had before the last is sorted.
+//! Positions come from a [walk](super::walk) in no order, with all their rows at once. Each thread has a sorter.
 //!
-//! A packed position is the length of the EPD in two bytes, the EPD, and for each row the length of the move, the move, and
-//! three numbers of seven bits a byte.
+//! A packed position is the EPD, a null byte, and for each row the length of the move, the move, and three numbers of seven
+//! bits a byte.
 
-use std::{ops::Range, sync::Mutex};
+use std::{iter, ops::Range, sync::Mutex};
 
 use integer_encoding::VarInt;
+use rayon::prelude::*;
 
 use crate::{
     error::Result,
-    sort::{MOST_SORTERS, Memory, Order, Place, TextSorter, merged, sort_places, wait_together},
+    sort::{Memory, Merge, TextSorter},
     tally::Stats,
     task,
 };
 
-/// Positions that are fetched from memory at once.
-const FETCHED: usize = 32;
-
-/// Into how many parts positions in memory are divided before they are sorted: by three characters.
-const PART_BITS: u32 = 15;
-const PARTS: usize = 1 << PART_BITS;
-
 /// Packed positions being collected, from any number of threads.
 #[derive(Debug)]
-pub(super) struct Piles(Vec<Mutex<TextSorter<ByEpd>>>);
+pub(super) struct Piles(Vec<Mutex<TextSorter>>);
 
 impl Piles {
     /// For this many threads.
     pub(super) fn new(threads: usize, memory: &Memory) -> Piles {
-        let piles = threads.clamp(1, MOST_SORTERS);
-        let pile = |_| Mutex::new(TextSorter::new(memory.share(piles), None));
-        Piles((0..piles).map(pile).collect())
+        let pile = |_| Mutex::new(TextSorter::new(memory.share(threads), None));
+        Piles((0..threads).map(pile).collect())
     }
 
     /// Takes a position.
@@ -45,40 +36,22 @@ impl Piles {
         pile.push(packed)
     }
 
-    /// Ends collecting.
+    /// Ends collecting, and sorts what is in memory.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut piles: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
-        let mut starts = vec![0; PARTS + 1];
-        for place in piles.iter().flat_map(TextSorter::places) {
-            starts[place.part(PART_BITS) + 1] += 1;
-        }
-        for part in 0..PARTS {
-            starts[part + 1] += starts[part];
-        }
-        let mut places = vec![Place::NOWHERE; starts[PARTS]];
-        for (number, pile) in piles.iter_mut().enumerate() {
-            for place in pile.take_places() {
-                let at = &mut starts[place.part(PART_BITS)];
-                places[*at] = place.in_sorter(number);
-                *at += 1;
-            }
-        }
-        SortedRows { piles, places }
+        piles.par_iter_mut().for_each(TextSorter::sort);
+        SortedRows(piles)
     }
 }
 
-/// All positions, which are sorted while they are taken.
+/// All positions.
 #[derive(Debug)]
-pub(super) struct SortedRows {
-    piles: Vec<TextSorter<ByEpd>>,
-    /// Those in memory, part by part.
-    places: Vec<Place>,
-}
+pub(super) struct SortedRows(Vec<TextSorter>);
 
 impl SortedRows {
     /// How many bytes the packed positions have.
     pub(super) fn size(&self) -> u64 {
-        self.piles.iter().map(TextSorter::size).sum()
+        self.0.iter().map(TextSorter::size).sum()
     }
 
     /// Calls `f` with each packed position in the order of EPDs.
@@ -86,29 +59,11 @@ impl SortedRows {
     /// # Errors
     ///
     /// A temporary file that cannot be read, or the errors of `f`.
-    pub(super) fn for_each(mut self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let piles = &self.piles;
-        let at = |place: Place| piles[place.sorter()].at(place);
-        let parts = self
-            .places
-            .chunk_by_mut(|a, b| a.part(PART_BITS) == b.part(PART_BITS));
-        let in_memory = parts.flat_map(|part| {
-            sort_places::<ByEpd>(part, at);
-            let part: &[Place] = part;
-            part.chunks(FETCHED).flat_map(move |places| {
-                wait_together(places, at);
-                places.iter().map(move |place| at(*place))
-            })
-        });
-        for packed in merged(in_memory, piles) {
-            f(&packed?)?;
-        }
-        Ok(())
+    pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let sequences = self.0.iter().flat_map(TextSorter::sequences);
+        Merge::new(sequences).try_for_each(|packed| f(&packed?))
     }
 }
-
-/// Bytes before the EPD.
-const HEAD: usize = 2;
 
 /// The most bytes that a number takes.
 const LONGEST_NUMBER: usize = 10;
@@ -126,10 +81,8 @@ impl Packer {
     /// Starts a position, whose EPD `write` appends.
     pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.packed.clear();
-        self.packed.extend_from_slice(&[0; HEAD]);
         write(&mut self.packed);
-        let length = (self.packed.len() - HEAD) as u16;
-        self.packed[..HEAD].copy_from_slice(&length.to_le_bytes());
+        self.packed.push(0);
         self.moves.clear();
         self.rows.clear();
     }
@@ -161,60 +114,12 @@ impl Packer {
     }
 }
 
-/// The EPD of a packed position.
+/// The EPD of a packed position, and the move and the numbers of each row.
 #[inline]
-pub(super) fn epd(packed: &[u8]) -> &[u8] {
-    let length = *packed.first_chunk().expect("a position has a head");
-    &packed[HEAD..HEAD + usize::from(u16::from_le_bytes(length))]
-}
-
-/// By their EPDs.
-#[derive(Debug)]
-pub(super) struct ByEpd;
-
-impl Order for ByEpd {
-    /// The board's characters take five bits each.
-    const PREFIX: usize = 25;
-
-    #[inline]
-    fn key(packed: &[u8]) -> &[u8] {
-        epd(packed)
-    }
-
-    fn prefix(epd: &[u8]) -> u128 {
-        const CODES: [u8; 256] = codes();
-        let mut prefix = 0;
-        let mut shift = u128::BITS;
-        for byte in epd {
-            let code = CODES[usize::from(*byte)];
-            // A character without a code does not belong to a board. The rest is compared in full.
-            if code == 0 || shift < 8 {
-                break;
-            }
-            shift -= 5;
-            prefix |= u128::from(code) << shift;
-        }
-        prefix
-    }
-}
-
-/// Numbers for the characters of a board, ascending with them.
-const fn codes() -> [u8; 256] {
-    let characters = b"/12345678BKNPQR[]bknpqr~";
-    let mut codes = [0; 256];
-    let mut i = 0;
-    while i < characters.len() {
-        codes[characters[i] as usize] = i as u8 + 1;
-        i += 1;
-    }
-    codes
-}
-
-/// The move and the numbers of each row of a packed position.
-#[inline]
-pub(super) fn rows(packed: &[u8]) -> impl Iterator<Item = (&[u8], Stats)> {
-    let mut rest = &packed[HEAD + epd(packed).len()..];
-    std::iter::from_fn(move || {
+pub(super) fn unpacked(packed: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], Stats)>) {
+    let end = memchr::memchr(0, packed).expect("an EPD has an end");
+    let mut rest = &packed[end + 1..];
+    let rows = iter::from_fn(move || {
         let (length, after) = rest.split_first()?;
         let (mv, after) = after.split_at(usize::from(*length));
         rest = after;
@@ -229,7 +134,8 @@ pub(super) fn rows(packed: &[u8]) -> impl Iterator<Item = (&[u8], Stats)> {
             losses: number(),
         };
         Some((mv, stats))
-    })
+    });
+    (&packed[..end], rows)
 }
 
 #[cfg(test)]
@@ -255,7 +161,7 @@ mod tests {
             });
             let mut found = Vec::new();
             piles.into_rows().for_each(|packed| {
-                found.push(String::from_utf8(epd(packed).to_vec()).unwrap());
+                found.push(String::from_utf8(unpacked(packed).0.to_vec()).unwrap());
                 Ok(())
             }).unwrap();
             let mut expected: Vec<String> = boards.into_iter().collect();
@@ -276,9 +182,10 @@ mod tests {
                 packer.row(stats, |text| text.extend_from_slice(b"e7e8q"));
             }
             let packed = packer.finish();
-            prop_assert_eq!(super::epd(packed), epd.as_bytes());
+            let (found_epd, rows) = unpacked(packed);
+            prop_assert_eq!(found_epd, epd.as_bytes());
             let mut found = Vec::new();
-            for (mv, stats) in rows(packed) {
+            for (mv, stats) in rows {
                 prop_assert_eq!((mv, stats.draws, stats.losses), (&b"e7e8q"[..], 1 << 40, 0));
                 found.push(stats.wins);
             }

@@ -15,7 +15,7 @@ use super::{
     error::Sql,
     info::Info,
     row::Row,
-    sorted::{self, Packer, Piles},
+    sorted::{Packer, Piles, unpacked},
     table::{BLOCK, Block, BookTable, Gatherer, SETTINGS, TABLES},
     walk::{LegalCount, walk},
 };
@@ -136,9 +136,9 @@ impl ObsWriter {
                     meter.advance(steps as u64);
                     steps = 0.0;
                 }
-                let epd = text(sorted::epd(packed));
-                sorted::rows(packed).try_for_each(|(mv, stats)| {
-                    gatherer.take(epd, text(mv), Row::ACTIVE, stats, None)
+                let (epd, mut rows) = unpacked(packed);
+                rows.try_for_each(|(mv, stats)| {
+                    gatherer.take(text(epd), text(mv), Row::ACTIVE, stats, None)
                 })
             })
         })?;

@@ -5,7 +5,7 @@
 //! | records of 128 bits, folded | [`Shards`], which give [`Sealed`] records |
 //! | the same in ascending order already | [`merge_ordered`] |
 //! | fingerprints that are looked up meanwhile | [`Seen`] |
-//! | texts of any length, by an [`Order`]; the first of them, or the first of each kind | [`TextSorter`] |
+//! | texts of any length; the first of them, or the first of each kind | [`TextSorter`] |
 //! | bytes that are read as they came | [`ByteRun`] |
 //!
 //! Every run is a [`ByteRun`], whose blocks have checksums, and every merge is [`Merge`].
@@ -37,7 +37,7 @@ pub(crate) use self::{
     sealed::Sealed,
     seen::Seen,
     shards::{Dropped, Shards, merge_ordered},
-    texts::{MOST_SORTERS, Order, Place, TextSorter, merged, sort_places, wait_together},
+    texts::TextSorter,
 };
 
 /// How much memory a table of records may take, and where it spills to.
