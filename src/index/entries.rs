@@ -100,7 +100,7 @@ impl Entries {
     pub(super) fn spill(&mut self, key_len: usize, temp_dir: &Path) -> Result<()> {
         let start = self.value_end() + key_len;
         let file = &mut self.file;
-        let file = file.get_or_insert_with(|| ByteRun::new(0, temp_dir.to_owned()));
+        let file = file.get_or_insert_with(|| ByteRun::new(0, temp_dir));
         self.open.get_or_insert(file.len());
         file.append(&self.bytes[start..])?;
         self.bytes.truncate(start);

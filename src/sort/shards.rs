@@ -643,7 +643,7 @@ mod tests {
 
         fn packed(self) -> Option<[u8; PACKED]> {
             let low = self.0 as u64;
-            let packed = (self.0 >> 48 & (1 << 72) - 1 | u128::from(low)).to_le_bytes();
+            let packed = ((self.0 >> 64 << 72) >> 56 | u128::from(low)).to_le_bytes();
             packed.first_chunk().copied().filter(|_| low < 1 << 16)
         }
 

@@ -31,6 +31,7 @@ const NUMBERS: u32 = 47;
 
 /// Bits of the key after those that say its shard.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
+const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 
 /// Games of one position and move. Records compare by key, then by move.
 ///
@@ -160,7 +161,7 @@ impl Record for CountRecord {
         let numbers = low & ((1 << NUMBERS) - 1);
         let is_of_one = numbers & (1 << 32 | 1 << 16 | 1) == numbers && numbers.is_power_of_two();
         let short = low >> NUMBERS << 2 | u64::from(low.trailing_zeros() / 16);
-        let bits = u128::from(self.key()) & (1 << KEY_BITS) - 1 | u128::from(short) << KEY_BITS;
+        let bits = u128::from(self.key()) & KEY_MASK | u128::from(short) << KEY_BITS;
         let packed = bits.to_le_bytes().first_chunk().copied();
         packed.filter(|_| is_of_one)
     }
@@ -170,7 +171,7 @@ impl Record for CountRecord {
         let mut bytes = [0; size_of::<u128>()];
         bytes[..PACKED].copy_from_slice(&packed);
         let bits = u128::from_le_bytes(bytes);
-        let key = bits & (1 << KEY_BITS) - 1 | (shard as u128) << KEY_BITS;
+        let key = bits & KEY_MASK | (shard as u128) << KEY_BITS;
         let short = (bits >> KEY_BITS) as u64;
         let low = short >> 2 << NUMBERS | 1 << (16 * (short & 3));
         CountRecord(key << 64 | u128::from(low))
