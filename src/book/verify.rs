@@ -294,14 +294,16 @@ impl RecordFaults {
     }
 
     fn faults(self) -> impl Iterator<Item = Fault> {
-        let faults: [(FaultyRecords, fn(FaultyRecords) -> Fault); 4] = [
-            (self.order, Fault::Order),
-            (self.null, Fault::StrayNull),
-            (self.repeated, Fault::Twice),
-            (self.moves, Fault::Move),
+        let fault = |records: FaultyRecords, fault: fn(FaultyRecords) -> Fault| {
+            (records.count > 0).then(|| fault(records))
+        };
+        let faults = [
+            fault(self.order, Fault::Order),
+            fault(self.null, Fault::StrayNull),
+            fault(self.repeated, Fault::Twice),
+            fault(self.moves, Fault::Move),
         ];
-        let found = faults.into_iter().filter(|(records, _)| records.count > 0);
-        found.map(|(records, fault)| fault(records))
+        faults.into_iter().flatten()
     }
 }
 
