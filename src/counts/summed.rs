@@ -46,9 +46,11 @@ pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     let mut sum = Hasher::new();
     let mut buffer = vec![0; BUFFER];
     loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(sum.finalize()),
-            read => sum.update(&buffer[..read]),
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(sum.finalize()),
+            Ok(read) => sum.update(&buffer[..read]),
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+            Err(err) => return Err(err),
         }
     }
 }

@@ -132,7 +132,7 @@ fn merge_rows(
     });
     let mut position = PositionRows::new(&memory.temp_dir);
     let mut open: Option<Row> = None;
-    for row in Merge::new(sources) {
+    for row in Merge::of_long(sources, ByMove::text_bytes) {
         let ByMove(row) = row?;
         match &mut open {
             Some(open) if open.epd == row.epd && open.mv == row.mv => {
@@ -173,6 +173,13 @@ fn check(row: &Row, target: &Path) -> Result<()> {
 
 /// A row that compares by its position and move.
 struct ByMove(Row);
+
+impl ByMove {
+    fn text_bytes(&self) -> usize {
+        let ByMove(row) = self;
+        row.epd.len() + row.mv.len() + row.comment.as_ref().map_or(0, String::len)
+    }
+}
 
 impl Ord for ByMove {
     fn cmp(&self, other: &ByMove) -> Ordering {

@@ -61,7 +61,7 @@ impl SortedRows {
     /// A temporary file that cannot be read, or the errors of `f`.
     pub(super) fn for_each(self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let sequences = self.0.iter().flat_map(TextSorter::sequences);
-        Merge::new(sequences).try_for_each(|packed| f(&packed?))
+        Merge::of_long(sequences, |packed| packed.len()).try_for_each(|packed| f(&packed?))
     }
 }
 

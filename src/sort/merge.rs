@@ -11,8 +11,9 @@ pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 /// Appends the next items of a sorted sequence. If it appends none, there are no more.
 pub(crate) type Source<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// How many items of a sequence are read at once.
+/// How many items of a sequence are read at once, and after how many bytes of memory that they point to no more are.
 const AT_ONCE: usize = 1 << 8;
+const BYTES_AT_ONCE: usize = 1 << 13;
 
 /// Merges any number of sorted sequences into one. Of equal items, those of the first sequence come first.
 ///
@@ -31,11 +32,25 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
     pub(crate) fn new<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
     ) -> Merge<'a, T> {
+        Merge::of_long(sequences, |_| 0)
+    }
+
+    /// Merges items that point to memory, of which `bytes` says how much: few long ones are read at once.
+    pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
+        sequences: impl IntoIterator<Item = I>,
+        bytes: fn(&T) -> usize,
+    ) -> Merge<'a, T> {
         let source = |sequence: I| -> Source<'a, T> {
             let mut sequence = sequence.fuse();
             Box::new(move |out| {
-                for item in sequence.by_ref().take(AT_ONCE) {
-                    out.push(item?);
+                let mut held = 0;
+                while out.len() < AT_ONCE
+                    && held < BYTES_AT_ONCE
+                    && let Some(item) = sequence.next()
+                {
+                    let item = item?;
+                    held += bytes(&item);
+                    out.push(item);
                 }
                 Ok(())
             })
@@ -181,6 +196,21 @@ mod tests {
             let found: Vec<Numbered> = Merge::new(readers).map(Result::unwrap).collect();
             prop_assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn few_long_items_are_read_at_once() {
+        use std::cell::Cell;
+
+        let read = Cell::new(0);
+        let long = (0..100).map(|number| {
+            read.set(read.get() + 1);
+            Ok(format!("{number:04}").repeat(BYTES_AT_ONCE / 8))
+        });
+        let mut merge = Merge::of_long([long], String::len);
+        merge.next().unwrap().unwrap();
+        assert_eq!(read.get(), 2);
+        assert_eq!(merge.count(), 99);
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl TextSorter {
                 break;
             }
             let runs = mem::take(&mut self.levels[level]);
-            let merged = Merge::new(runs.iter().map(of_run));
+            let merged = Merge::of_long(runs.iter().map(of_run), |text| text.len());
             run = self.run(level + 1, self.wanted(merged))?;
         }
         Ok(())
@@ -225,7 +225,7 @@ impl TextSorter {
     /// The texts that are wanted, in their order.
     pub(crate) fn sorted(&mut self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> + '_ {
         self.sort();
-        self.wanted(Merge::new(self.sequences()))
+        self.wanted(Merge::of_long(self.sequences(), |text| text.len()))
     }
 
     /// Sequences in order, one of the texts in memory, which were [sorted](TextSorter::sort), and the others of files.

@@ -193,12 +193,16 @@ impl Block {
         Damage { offset, problem }.of(&self.path)
     }
 
-    /// Goes to the next entry, first to the first; false after the last.
+    /// Goes to the next entry, first to the first; false after the last. The last entry of a first part is the one
+    /// whose value goes on after it.
     #[inline]
     pub(super) fn advance(&self, place: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
         let mut rest = entries.get(place.next..).unwrap_or_default();
         if rest.is_empty() {
+            if self.restarts == 0 && self.len > 0 && place.next <= self.entries_end {
+                return Err(self.damaged("a long block is malformed"));
+            }
             return Ok(false);
         }
         let value = self.take_entry(&mut rest, place);

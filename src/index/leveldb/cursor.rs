@@ -1,6 +1,12 @@
 //! Going through entries in order: those of a table, and those of a database.
 
-use std::{cmp::Reverse, collections::btree_map, iter::Peekable, sync::Arc, vec};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::btree_map,
+    iter::Peekable,
+    sync::Arc,
+    vec,
+};
 
 use super::{
     block::{Block, EntryState},
@@ -107,6 +113,8 @@ pub(in crate::index) struct TableCursor {
     place: EntryState,
     sequence: u64,
     kind: EntryKind,
+    /// Whether the entry before is a newer one of the same key.
+    is_old: bool,
     /// The internal key that the next one comes after.
     last: Vec<u8>,
 }
@@ -132,6 +140,7 @@ impl TableCursor {
             place,
             sequence: 0,
             kind: EntryKind::Deletion,
+            is_old: false,
             last: Vec::new(),
             table,
         })
@@ -152,13 +161,18 @@ impl TableCursor {
             }
         }
         let (key, sequence, kind) = self.block.parts(&self.place)?;
-        let is_in_order = match key::parse(&self.last) {
-            Some((last, before, _)) => (key, Reverse(sequence)) > (last, Reverse(before)),
-            None => key == self.table.known.first_key,
+        let (is_in_order, is_old) = match key::parse(&self.last) {
+            Some((last, before, _)) => match key.cmp(last) {
+                Ordering::Less => (false, false),
+                Ordering::Equal => (sequence < before, true),
+                Ordering::Greater => (true, false),
+            },
+            None => (key == self.table.known.first_key, false),
         };
         if !is_in_order {
             return Err(out_of_order(&self.table));
         }
+        self.is_old = is_old;
         (self.sequence, self.kind) = (sequence, kind);
         Ok(true)
     }
@@ -207,6 +221,12 @@ impl TableCursor {
     #[inline]
     fn is_deleted(&self) -> bool {
         self.kind == EntryKind::Deletion
+    }
+
+    /// Whether the present entry is the newest of its key, and has a value.
+    #[inline]
+    fn counts(&self) -> bool {
+        !self.is_deleted() && !self.is_old
     }
 
     /// The value of the present entry.
@@ -260,16 +280,16 @@ impl TablesCursor<'_> {
         self.key().filter(|key| *key < end)
     }
 
-    /// Goes to the next entry that has a value.
+    /// Goes to the next key that has a value.
     #[inline]
     pub(in crate::index) fn advance(&mut self) -> Result<()> {
         self.step()?;
-        self.pass_deleted()
+        self.pass_without_value()
     }
 
-    /// Goes on to an entry that has a value.
-    pub(in crate::index) fn pass_deleted(&mut self) -> Result<()> {
-        while self.table.as_ref().is_some_and(TableCursor::is_deleted) {
+    /// Goes on to an entry that is the newest of its key and has a value.
+    pub(in crate::index) fn pass_without_value(&mut self) -> Result<()> {
+        while self.table.as_ref().is_some_and(|table| !table.counts()) {
             self.step()?;
         }
         Ok(())

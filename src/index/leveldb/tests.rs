@@ -10,6 +10,7 @@ use rusty_leveldb::{
 
 use super::{
     Database, FIRST_TABLE, TableBuilder, TableFile, TableValue,
+    block::{Block, BlockBuilder, EntryState},
     builder::{BLOCK_TRAILER, FOOTER},
     coding::take_size,
     cursor::TableCursor,
@@ -295,6 +296,40 @@ fn entries_are_passed_from_any_key_to_any_other() {
     }
 }
 
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+#[test]
+fn an_old_value_in_the_table_of_the_new_one_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        write_buffer_size: 1000,
+        ..Options::default()
+    };
+    let mut db = DB::open(dir.path(), options).unwrap();
+    for (key, value) in [("a", "old"), ("b", "old"), ("c", "only"), ("a", "new")] {
+        db.put(key.as_bytes(), value.as_bytes()).unwrap();
+    }
+    db.delete(b"b").unwrap();
+    // There is no room for more before these are in a table.
+    db.put(b"d", &[b'x'; 2000]).unwrap();
+    db.put(b"e", b"logged").unwrap();
+    db.close().unwrap();
+    let database = Database::open(dir.path()).unwrap();
+    let tables = database.version.tables().collect();
+    let mut cursor = database.tables_cursor(tables, b"", usize::MAX).unwrap();
+    cursor.pass_without_value().unwrap();
+    let mut found = Vec::new();
+    while let Some(key) = cursor.key() {
+        let value = cursor.value().held();
+        found.push((key.to_vec(), value[..value.len().min(4)].to_vec()));
+        cursor.advance().unwrap();
+    }
+    let expected = [("a", "new"), ("c", "only"), ("d", "xxxx")];
+    assert_eq!(
+        found,
+        expected.map(|(key, value)| (key.into(), value.into()))
+    );
+}
+
 /// The entries of a database, in order.
 fn all_entries(database: &Database) -> Entries {
     let mut cursor = database.entries(usize::MAX).unwrap();
@@ -305,6 +340,27 @@ fn all_entries(database: &Database) -> Entries {
         found.insert(key, cursor.value().held().to_vec());
     }
     found
+}
+
+#[test]
+fn a_long_block_without_a_long_value_is_damaged() {
+    let mut builder = BlockBuilder::new();
+    let mut ends = Vec::new();
+    for key in ["a", "b", "c"] {
+        builder.add_key(key.as_bytes(), &[0; 8], 5);
+        builder.value().extend_from_slice(b"value");
+        ends.push(builder.entries().len());
+    }
+    let len = builder.size();
+    // The part ends where an entry does, so no value goes on after it.
+    let part = builder.entries()[..ends[1]].to_vec();
+    let block = Block::of_first_part(part, len, 0, &Arc::from(Path::new("x.ldb")));
+    let mut place = EntryState::default();
+    for _ in 0..2 {
+        assert!(block.advance(&mut place).unwrap());
+    }
+    let err = block.advance(&mut place).unwrap_err();
+    assert!(format!("{err:?}").contains("malformed"), "{err:?}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl<'a> MergeInput<'a> {
         let tables = tables.collect();
         let database = self.index.database();
         let mut cursor = database.tables_cursor(tables, start, longest)?;
-        cursor.pass_deleted()?;
+        cursor.pass_without_value()?;
         while cursor.key_before(start).is_some() {
             cursor.advance()?;
         }
