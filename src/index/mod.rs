@@ -25,6 +25,7 @@ mod games;
 pub mod layout;
 mod leveldb;
 mod merge;
+mod pieces;
 mod positions;
 pub(crate) mod posting;
 mod read;

@@ -13,8 +13,8 @@ use shakmaty::Color;
 use super::{
     entries::Entries,
     layout::{self, PositionStats},
+    pieces::{Piece, scan_groups},
     posting::Posting,
-    waves::{Piece, scan_groups},
 };
 use crate::{error::Result, position::BookMove, sort::Sealed, task};
 

@@ -18,11 +18,12 @@ use super::{
     explored::{ExploredGames, Played, list_entries},
     layout::{self, Contents, played::Paging},
     leveldb::{TableFile, is_file_of_database, manifest},
+    pieces::{Piece, pieces},
     positions::{Made, position_entries},
     posting::Posting,
     replace::check_replaceable,
     tables::{TableCutter, TableEntries},
-    waves::{IndexedFile, ListTotals, Piece, Wave, file_wave, filled, made_of, pieces},
+    waves::{IndexedFile, ListTotals, Wave, file_wave, filled, made_of},
 };
 use crate::{
     error::{At, Error, Result},

@@ -12,8 +12,8 @@ use std::io::{self, Read};
 use memchr::{memchr2, memrchr, memrchr2};
 
 use super::{
+    comment::REACH,
     game::GameReader,
-    skip::REACH,
     tags::{LONGEST_CONTINUATION, closing_quote, has_tag, is_tag_start},
 };
 

@@ -2,10 +2,10 @@
 //! are read in [`movetext`](super::movetext) and passed over in [`skip`](super::skip).
 
 use super::{
-    movetext::{first_word, no_break_space, without_marks},
+    comment::{CommentEnd, Comments},
     result::GameResult,
-    skip::{CommentEnd, Comments},
     tags::{Tags, is_tag_start, line_end, read_tag},
+    word::{first_word, no_break_space, without_marks},
 };
 use crate::position::looks_like_move;
 

@@ -26,6 +26,7 @@
 //! ```
 
 mod class;
+mod comment;
 mod cut;
 mod filter;
 mod game;
@@ -35,6 +36,7 @@ mod result;
 mod skip;
 mod tags;
 mod visit;
+mod word;
 
 pub(crate) use self::filter::{folded, rating, tag_text};
 pub use self::{

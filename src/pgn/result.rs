@@ -2,7 +2,7 @@
 
 use shakmaty::Color;
 
-use super::{Tags, movetext::dash};
+use super::{Tags, word::dash};
 
 /// How a game ended, as its `Result` tag or its termination marker says.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
