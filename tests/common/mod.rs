@@ -27,7 +27,7 @@ use shakmaty::{Chess, Position, san::SanPlus};
 use tempfile::TempDir;
 
 /// How long a loaded machine may take for what takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The sample games of the repository.
 pub fn sample(name: &str) -> PathBuf {
