@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use polybook::{
     make_book::Unfinished,
-    pgn::{GameResult, GameFilter},
+    pgn::{GameFilter, GameResult},
 };
 use pyo3::{
     exceptions::PyTypeError,
