@@ -79,7 +79,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// What options of [`WeightingArgs`] need, each with the place of the first such option in [`WeightingArgs::given`].
 #[derive(Copy, Clone)]
 pub enum Needs {
-    /// The games behind the moves.
+    /// The games in which the moves were played.
     Games = 0,
     /// A book, and not a suite of games.
     Book = 1,

@@ -152,7 +152,7 @@ impl<'a> ConvertBook<'a> {
     }
 
     /// Writes a suite, the heaviest lines or positions first, as [`Convert::to_suite`](super::Convert::to_suite) does: the
-    /// weight of a move stands for its games.
+    /// weight of a move is taken for its number of games.
     ///
     /// # Errors
     ///

@@ -111,7 +111,7 @@ impl Room {
 }
 
 /// Puts the games of a part that pass to the front of `games`, and returns how many they are; `None` if the part is
-/// malformed, or names a game of which `passes` knows nothing.
+/// malformed, or names a game that `passes` does not know.
 #[inline(always)]
 fn choose(
     part: &List<'_>,

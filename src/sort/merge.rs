@@ -11,7 +11,7 @@ pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 /// Appends the next items of a sorted sequence. If it appends none, there are no more.
 pub(crate) type Source<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// How many items of a sequence are read at once, and after how many bytes of memory that they point to no more are.
+/// How many items of a sequence are read at once. Reading also stops after so many bytes outside of them.
 const AT_ONCE: usize = 1 << 8;
 const BYTES_AT_ONCE: usize = 1 << 13;
 
@@ -35,7 +35,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         Merge::of_long(sequences, |_| 0)
     }
 
-    /// Merges items that point to memory, of which `bytes` says how much: few long ones are read at once.
+    /// Merges items that hold memory outside of themselves. `bytes` returns how much; few large items are read at once.
     pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,

@@ -101,7 +101,7 @@ impl Tally {
             let others = others.map(|counts| records(counts, &large, &has_large));
             others.chain([own]).collect()
         };
-        // The record that stands for a large number may have been added to others.
+        // The record in place of a large number may have been added to others.
         let is_frequent = |position: &[CountRecord]| {
             is_frequent(position, fewest)
                 || has_large.load(Ordering::Relaxed) && task::lock(&large).has_any(position)

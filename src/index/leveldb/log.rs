@@ -1,5 +1,5 @@
 //! Logs: records one after the other, in pieces that do not cross a block of 32 KiB, each with a
-//! checksum. Manifests are logs too. Others have entries that LevelDB has not yet put into a table.
+//! checksum. Manifests are logs too. Other logs have entries that are in no table yet.
 
 use std::collections::{BTreeMap, btree_map};
 
