@@ -14,7 +14,7 @@
 use std::{collections::HashMap, sync::OnceLock};
 
 use shakmaty::{
-    ByColor, ByRole, CastlingMode, Chess, Color, EnPassantMode, FromSetup, Position, Setup,
+    ByColor, ByRole, CastlingMode, Chess, Color, EnPassantMode, FromSetup, Move, Position, Setup,
     variant::{Variant as Game, VariantPosition},
 };
 
@@ -71,22 +71,31 @@ fn names() -> &'static HashMap<u64, Opening> {
     static NAMES: OnceLock<HashMap<u64, Opening>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let mut names = HashMap::new();
-        let mut line = vec![Chess::default()];
-        for row in TREE.lines() {
-            let mut words = row.splitn(4, ' ');
-            let mut word = || words.next().expect("a depth and a move");
-            let depth: usize = word().parse().expect("a depth");
-            line.truncate(depth + 1);
-            let mut pos = line[depth].clone();
-            let mv = read_move(&pos, word().as_bytes()).expect("a legal move");
-            pos.play_unchecked(mv);
-            if let (Some(eco), Some(name)) = (words.next(), words.next()) {
-                names.entry(key(&pos)).or_insert(Opening { eco, name });
-            }
-            line.push(pos);
-        }
+        for_each(|opening, _, pos| {
+            names.entry(key(pos)).or_insert(opening);
+        });
         names
     })
+}
+
+/// Goes through the names of the table with the moves to their positions.
+pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
+    let (mut line, mut moves) = (vec![Chess::default()], Vec::new());
+    for row in TREE.lines() {
+        let mut words = row.splitn(4, ' ');
+        let mut word = || words.next().expect("a depth and a move");
+        let depth: usize = word().parse().expect("a depth");
+        line.truncate(depth + 1);
+        moves.truncate(depth);
+        let mut pos = line[depth].clone();
+        let mv = read_move(&pos, word().as_bytes()).expect("a legal move");
+        pos.play_unchecked(mv);
+        moves.push(mv);
+        if let (Some(eco), Some(name)) = (words.next(), words.next()) {
+            f(Opening { eco, name }, &moves, &pos);
+        }
+        line.push(pos);
+    }
 }
 
 #[cfg(test)]

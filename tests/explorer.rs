@@ -74,9 +74,17 @@ fn filters(json: &Value) -> Filters {
     let number = |name: &str| json.get(name).and_then(Value::as_u64).map(|n| n as u32);
     let groups = json.get("ratings").and_then(Value::as_array).map(|list| {
         let floors = list.iter().filter_map(Value::as_u64);
-        floors.map(|floor| RatingGroup::of(floor as u32)).collect()
+        floors
+            .map(|floor| RatingGroup::of(floor as u32))
+            .collect::<Vec<_>>()
     });
+    // The reference counts games without ratings among those of the lowest.
+    let lowest = RatingGroup::of(0);
+    let unrated = groups.as_ref().is_some_and(|set| set.contains(&lowest));
     Filters {
+        unrated,
+        once: false,
+        won: None,
         speeds: texts("speeds").map(|list| {
             list.iter()
                 .map(|name| name.parse::<Speed>().unwrap())
@@ -138,13 +146,14 @@ fn check(explorer: &Explorer, expected: &Value) {
         skip: 0,
         limit: 50,
         sort: Sort::Id,
+        fold_matches: false,
     };
     let games = explorer.games(&query, &page).unwrap();
     assert_eq!(Value::from(games.total), wanted["reached"], "{expected}");
     let ids: Vec<Value> = games
         .games
         .iter()
-        .map(|played| Value::from(played.game.id.as_str()))
+        .map(|played| Value::from(played.played.game.id.as_str()))
         .collect();
     assert_eq!(Value::from(ids), wanted["byId"], "{expected}");
 }
@@ -341,6 +350,7 @@ fn transpositions_are_the_games_behind_each_move() {
         skip: 0,
         limit: 0,
         sort: Sort::default(),
+        fold_matches: false,
     };
     let of_player = Filters {
         player: Some("P7".to_owned()),
@@ -781,7 +791,7 @@ fn a_performance_is_over_rated_opponents_and_known_results() {
     let scores: Vec<_> = answer
         .moves
         .iter()
-        .map(|mv| (mv.games(), mv.player.unwrap()))
+        .map(|mv| (mv.games(), mv.player.clone().unwrap()))
         .collect();
     // One loss to a 2500 is 800 less.
     assert_eq!(scores[0].0, 11);

@@ -629,6 +629,7 @@ fn explored_answers(index: &Path) -> polybook::Result<Vec<String>> {
             skip: 0,
             limit: 9,
             sort: Sort::Recent,
+            fold_matches: false,
         };
         answers.push(format!("{:?}", explorer.games(&query, &page)?));
     }

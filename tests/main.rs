@@ -45,6 +45,8 @@ mod selections;
 mod serve;
 #[cfg(feature = "serve")]
 mod serve_hostile;
+#[cfg(feature = "serve")]
+mod serve_page;
 mod suites;
 mod tree;
 mod variants;

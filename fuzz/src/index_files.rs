@@ -169,6 +169,7 @@ fn explored_answers(dir: &Path) -> Answers {
             skip: 0,
             limit: 5,
             sort: Sort::Rating,
+            fold_matches: false,
         };
         let games = explorer.games(&query, &page);
         answers.push(games.map(|games| format!("{games:?}")).map_err(text));

@@ -108,6 +108,7 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
         skip: args.skip,
         limit: args.limit.unwrap_or(usize::MAX),
         sort: args.sort,
+        fold_matches: false,
     };
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
     if total == 0 {

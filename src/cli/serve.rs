@@ -4,7 +4,7 @@ use std::{
     io::Write,
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
-    sync::mpsc,
+    sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
     time::Duration,
 };
@@ -13,7 +13,8 @@ use anyhow::Context as _;
 use polybook::{
     Error,
     explorer::Explorer,
-    serve::{BookFile, Cache, CachedIndex, Listening, Log, Origin, Served, Server, Stop},
+    make_book::Progress,
+    serve::{BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, Server, Stop},
 };
 
 use super::{Context, counted, errors, input, progress::Bar, signals, terminal, usage::Usage};
@@ -53,6 +54,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
+    /// Make books of files with at most N games; 0 makes none
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    book_games: u64,
+
     /// Also accept requests for this host name, such as a reverse proxy's; may be given several times
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
@@ -87,17 +92,26 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         BookFile::open(path)
     });
     let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
-    let explorer = open(&sources, args, context)?;
+    let must_index =
+        |source: &Source<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
+    let is_announced = sources.iter().any(must_index);
+    let explorer = match is_announced {
+        true => open_while_answering(&sources, args, context, &listener)?,
+        false => open(&sources, args, context, &Mutex::default())?,
+    };
     let server = Server {
         explorer,
         books,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
+        book_games: args.book_games,
         threads: args.threads.map_or(0, usize::from),
         log: args.verbose.then(|| Box::new(print_served) as Log),
     };
     let listening = server.listen(listener)?;
-    announce(args, context, listening.address())?;
+    if !is_announced {
+        announce(args, context, listening.address())?;
+    }
     until_signal(listening)
 }
 
@@ -127,14 +141,51 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Sour
     Ok(sources)
 }
 
+/// The progress of the run that makes an index at present.
+type Running = Mutex<Option<Arc<Progress>>>;
+
+/// Opens all indexes. Until they are made, the page shows how far they are.
+fn open_while_answering(
+    sources: &[Source<'_>],
+    args: &Args,
+    context: Context,
+    listener: &TcpListener,
+) -> anyhow::Result<Explorer> {
+    let running = Arc::new(Running::default());
+    let shown = Arc::clone(&running);
+    let indexing = Indexing {
+        sources: sources.iter().map(|source| source.name.clone()).collect(),
+        how_far: Arc::new(move || {
+            let running = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            running.as_ref().map_or((0, None), |run| run.bytes())
+        }),
+        hosts: args.allow_host.clone(),
+    };
+    let listener = listener.try_clone().context("cannot share the listener")?;
+    let listening = indexing.listen(listener)?;
+    announce(args, context, listening.address())?;
+    let stop = Stop::default();
+    thread::scope(|scope| {
+        scope.spawn(|| listening.run(&stop));
+        let opened = open(sources, args, context, &running);
+        stop.stop();
+        opened
+    })
+}
+
 /// Opens all indexes. Those of PGN files are made first, and made again if they are damaged.
-fn open(sources: &[Source<'_>], args: &Args, context: Context) -> anyhow::Result<Explorer> {
+fn open(
+    sources: &[Source<'_>],
+    args: &Args,
+    context: Context,
+    running: &Running,
+) -> anyhow::Result<Explorer> {
     let cached = || {
         let sources = sources.iter();
         sources.filter_map(|source| Some((source.path, source.cached.as_ref()?)))
     };
     for (pgn, index) in cached() {
-        make(pgn, index, args, context)?;
+        make(pgn, index, args, context, running)?;
     }
     let open = || {
         Explorer::open(sources.iter().map(|source| {
@@ -156,7 +207,7 @@ fn open(sources: &[Source<'_>], args: &Args, context: Context) -> anyhow::Result
                 "the index of {name} is damaged: making it again\n"
             ));
             index.remove_unless(is_sound)?;
-            make(pgn, index, args, context)?;
+            make(pgn, index, args, context, running)?;
         }
     }
     Ok(open()?)
@@ -182,12 +233,18 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
 }
 
 /// Makes an index, unless it is there or another process makes it.
-fn make(pgn: &Path, index: &CachedIndex, args: &Args, context: Context) -> anyhow::Result<()> {
+fn make(
+    pgn: &Path,
+    index: &CachedIndex,
+    args: &Args,
+    context: Context,
+    running: &Running,
+) -> anyhow::Result<()> {
     let mut has_said = false;
     while !index.is_made() {
         // Remains of an index that was emptied or cut off.
         let removed = index.remove_unless(|| index.is_made());
-        match removed.and_then(|()| made(index, args, context)) {
+        match removed.and_then(|()| made(index, args, context, running)) {
             Err(Error::Busy { .. }) => {
                 if !has_said {
                     let pgn = pgn.display();
@@ -212,8 +269,16 @@ fn make(pgn: &Path, index: &CachedIndex, args: &Args, context: Context) -> anyho
 }
 
 /// Makes an index.
-fn made(index: &CachedIndex, args: &Args, context: Context) -> polybook::Result<()> {
+fn made(
+    index: &CachedIndex,
+    args: &Args,
+    context: Context,
+    running: &Running,
+) -> polybook::Result<()> {
     let run = index.make().threads(args.threads.map_or(0, usize::from));
+    let mut shown = running.lock().unwrap_or_else(PoisonError::into_inner);
+    *shown = Some(run.progress());
+    drop(shown);
     let bar = Bar::of_make_book(run.progress(), context);
     let report = run.run();
     drop(bar);

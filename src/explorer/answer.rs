@@ -1,5 +1,7 @@
 //! Answers of the explorer, as serde types in the form that clients of opening explorers read.
 
+use std::collections::BTreeMap;
+
 use shakmaty::Color;
 
 use crate::{
@@ -17,6 +19,9 @@ pub struct Answer {
     pub draws: u64,
     /// Games that Black won.
     pub black: u64,
+    /// How the player did in all games. In the player's view only.
+    #[serde(flatten)]
+    pub player: Option<PlayerTotals>,
     /// The moves, those of most games first, then in the order of their UCI text.
     pub moves: Vec<PlayedMove>,
     /// The newest games first, `None` where the view has none.
@@ -32,6 +37,9 @@ pub struct Answer {
     /// The games of each month from the first to the last that has any, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<MonthCount>>,
+    /// The games of each year that has any and, at last, those of no known year, if that was asked for.
+    #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
+    pub years: Option<Vec<YearCount>>,
 }
 
 impl Answer {
@@ -77,14 +85,44 @@ impl PlayedMove {
     }
 }
 
-/// How a player did in the games that have a result and whose opponent has a rating.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+/// How a player did in all games of an answer.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlayerTotals {
+    /// Games that the player won.
+    pub wins: u64,
+    /// Games that the player lost.
+    pub losses: u64,
+    /// The mean rating of the opponents in games with a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponent_rating: Option<u64>,
+    /// The player's own mean rating.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub player_rating: Option<u64>,
+    /// The rating that the player's score is worth, by FIDE's table, from ten games with a rated opponent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub performance: Option<u64>,
+    /// When the last of all games was played, `2006-01-02`, or as much of that as is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_played: Option<String>,
+}
+
+/// How a player did in the games that played a move. The ratings are of games that have a result and whose opponent has
+/// a rating.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
+    /// Games that the player won.
+    pub wins: u64,
+    /// Games that the player lost.
+    pub losses: u64,
     /// The mean rating of the opponents, `None` without such a game.
     pub average_opponent_rating: Option<u64>,
     /// The rating that the player's score is worth, by FIDE's table.
     pub performance: Option<u64>,
+    /// When the last of all games was played, `2006-01-02`, or as much of that as is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_played: Option<String>,
 }
 
 /// A game and what it played.
@@ -131,6 +169,9 @@ pub struct Player {
     pub name: String,
     /// The rating, 0 if unknown.
     pub rating: u16,
+    /// The title, where the game itself was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// The games of a month.
@@ -146,13 +187,60 @@ pub struct MonthCount {
     pub black: u64,
 }
 
+/// The games of a year.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct YearCount {
+    /// The year, `None` for games of no known year.
+    pub year: Option<u16>,
+    /// Games that White won.
+    pub white: u64,
+    /// Games that neither side won.
+    pub draws: u64,
+    /// Games that Black won.
+    pub black: u64,
+    /// How many games played each of the moves of the answer, by its UCI text.
+    pub moves: BTreeMap<String, u64>,
+}
+
+/// A game of a list.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ListedGame {
+    /// The game and what it played.
+    #[serde(flatten)]
+    pub played: PlayedGame,
+    /// When it was played: `2006-01-02`, or as much of that as is known.
+    pub date: Option<String>,
+    /// The name of the event.
+    pub event: Option<String>,
+    /// The round, if the game's PGN is there and not packed.
+    pub round: Option<String>,
+    /// The game's own code of its opening.
+    pub eco: Option<String>,
+    /// How many half-moves it has, 65535 for more.
+    pub plies: u16,
+    /// How many equal games are not listed, if equal games count once.
+    pub copies: usize,
+    /// Of the first game of a match, if matches are folded: how many more there are.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub of_match: Option<MatchGames>,
+}
+
+/// The other games of a match.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct MatchGames {
+    /// How many pass the filters.
+    pub more: u64,
+}
+
 /// Some of the games of a position.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct GameList {
     /// How many there are.
     pub total: u64,
+    /// How many to skip for the next page, `None` on the last one.
+    pub next: Option<usize>,
     /// Those of the page.
-    pub games: Vec<PlayedGame>,
+    pub games: Vec<ListedGame>,
 }
 
 /// What an explorer answers from.

@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use shakmaty::{Color, Position, variant::VariantPosition};
+use rustc_hash::FxHashMap;
+use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    answer::{Answer, GameList, MonthCount, PlayedGame, PlayedMove, PlayerScore},
+    answer::{
+        Answer, GameList, MonthCount, PlayedGame, PlayedMove, PlayerScore, PlayerTotals, YearCount,
+    },
     count::{PositionTally, Rank, count_games, subject_of},
+    dates::text_of_number,
     line::Line,
     performance::performance,
     query::{Page, Query, View},
     ranked::ranked,
-    source_filter::SourceFilters,
     sources::Explorer,
-    tally::{MoveTally, Results},
+    tally::{MoveTally, PlayerTally, Results},
 };
 use crate::{error::Result, index::layout::Subject, openings, position::BookMove, task};
 
@@ -30,17 +33,18 @@ impl Explorer {
 
     fn answer_to(&self, query: &Query) -> Result<Answer> {
         task::fault("answer");
-        self.check(&query.filters)?;
-        let filters = SourceFilters::new(&self.sources, &query.filters)?;
+        let filters = self.filters(&query.filters)?;
         let is_long = query.transpositions && filters.ask_long(subject_of(&query.line))?;
-        let counted = PositionTally::new(&filters, query)?;
-        let mut totals = Results::default();
-        let mut moves = Vec::from_iter(counted.moves);
+        let mut counted = PositionTally::new(&filters, query)?;
+        let mut total = MoveTally::default();
+        let mut moves = Vec::from_iter(std::mem::take(&mut counted.moves));
         for (_, tally) in &moves {
-            totals += tally.results;
+            total += *tally;
         }
+        let totals = total.results;
         moves.sort_by_cached_key(|(mv, tally)| (u64::MAX - tally.results.games(), mv.to_string()));
         moves.truncate(query.moves.unwrap_or(usize::MAX));
+        let years = counted.years.map(|years| by_year(&years, &moves));
         let after = |(mv, _): &(BookMove, MoveTally)| subject_after(&query.line, *mv);
         let reached = |played| count_games(&filters, after(played)).map(Some);
         let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
@@ -62,14 +66,16 @@ impl Explorer {
             white: totals.white(),
             draws: totals.draws(),
             black: totals.black(),
+            player: (query.view == View::Player).then(|| player_totals(&total.player)),
             moves,
             recent_games: (query.view != View::Masters).then_some(recent),
             top_games: (query.view != View::Player).then_some(top),
-            opening: opening_of(&query.line),
+            opening: query.line.opening(),
             queue_position: 0,
             history: counted
                 .months
                 .map(|months| zero_filled(&months.into_iter().collect())),
+            years,
         })
     }
 
@@ -79,12 +85,7 @@ impl Explorer {
     ///
     /// A damaged index, or a source that does not exist.
     pub fn games(&self, query: &Query, page: &Page) -> Result<GameList> {
-        let (total, games) = self.ranked(query, page)?;
-        let games = games.collect::<Result<Vec<_>>>()?;
-        Ok(GameList {
-            total,
-            games: self.games_of(query, games)?,
-        })
+        task::caught(|| self.listed(query, page))
     }
 
     /// How many games [`games`](Explorer::games) finds, and the numbers of those on the page. However many these are,
@@ -107,12 +108,7 @@ impl Explorer {
         query: &'a Query,
         page: &Page,
     ) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
-        self.check(&query.filters)?;
-        ranked(
-            SourceFilters::new(&self.sources, &query.filters)?,
-            query,
-            page,
-        )
+        ranked(self.filters(&query.filters)?, query, page)
     }
 
     fn played_move(
@@ -130,12 +126,11 @@ impl Explorer {
             _ => None,
         };
         let of_player = query.view == View::Player;
-        let player = query.filters.color.unwrap_or(pos.turn());
         Ok(PlayedMove {
             uci: mv.to_string(),
             san: mv.san(pos).unwrap_or_default(),
-            average_rating: (!of_player).then(|| tally.mean_rating()),
-            player: of_player.then(|| player_score(tally, player)),
+            average_rating: (!of_player).then(|| tally.ratings.mean()),
+            player: of_player.then(|| player_score(&tally.player)),
             white: results.white(),
             draws: results.draws(),
             black: results.black(),
@@ -145,7 +140,7 @@ impl Explorer {
         })
     }
 
-    fn games_of(
+    pub(super) fn games_of(
         &self,
         query: &Query,
         games: impl IntoIterator<Item = (u64, BookMove)>,
@@ -162,15 +157,36 @@ impl Explorer {
     }
 }
 
-/// How the player of a color did in games that played a move.
-fn player_score(tally: &MoveTally, player: Color) -> PlayerScore {
-    let games = tally.rated.games();
-    let opponents = tally.rated_sum.checked_div(games);
-    let half_points = tally.rated.half_points(player);
+/// How many games with a rated opponent make a performance of all games.
+const PERFORMANCE_GAMES: u64 = 10;
+
+/// How the player did in games that played a move.
+fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
-        average_opponent_rating: opponents,
-        performance: opponents.map(|opponents| performance(opponents, half_points, games)),
+        wins: tally.wins,
+        losses: tally.losses,
+        average_opponent_rating: tally.opponents.known_mean(),
+        performance: performance_of(tally),
+        last_played: text_of_number(tally.last),
     }
+}
+
+/// How the player did in all games.
+fn player_totals(tally: &PlayerTally) -> PlayerTotals {
+    PlayerTotals {
+        wins: tally.wins,
+        losses: tally.losses,
+        opponent_rating: tally.opponents.known_mean(),
+        player_rating: tally.own.known_mean(),
+        performance: performance_of(tally).filter(|_| tally.opponents.games >= PERFORMANCE_GAMES),
+        last_played: text_of_number(tally.last),
+    }
+}
+
+fn performance_of(tally: &PlayerTally) -> Option<u64> {
+    let opponents = tally.opponents.known_mean()?;
+    let games = tally.opponents.games;
+    Some(performance(opponents, tally.half_points, games))
 }
 
 /// The position after a legal move of the last position of a line.
@@ -188,9 +204,27 @@ fn subject_after(line: &Line, mv: BookMove) -> Subject {
     subject_of(&Line::at(line.variant(), position_after(line, mv)))
 }
 
-/// The name of the last position of a line that has one.
-fn opening_of(line: &Line) -> Option<openings::Opening> {
-    line.positions().iter().rev().find_map(openings::name_of)
+/// The years in order, that of games without one at last, with some moves.
+fn by_year(
+    years: &FxHashMap<(u16, BookMove), Results>,
+    moves: &[(BookMove, MoveTally)],
+) -> Vec<YearCount> {
+    let mut results: BTreeMap<(bool, u16), (Results, BTreeMap<String, u64>)> = BTreeMap::new();
+    for ((year, mv), more) in years {
+        let (sum, by_move) = results.entry((*year == 0, *year)).or_default();
+        *sum += *more;
+        if moves.iter().any(|(listed, _)| listed == mv) {
+            by_move.insert(mv.to_string(), more.games());
+        }
+    }
+    let count = |((_, year), (sum, moves)): ((bool, u16), (Results, _))| YearCount {
+        year: Some(year).filter(|year| *year > 0),
+        white: sum.white(),
+        draws: sum.draws(),
+        black: sum.black(),
+        moves,
+    };
+    results.into_iter().map(count).collect()
 }
 
 /// All months from the first to the last, by years and months as one number.

@@ -2,7 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::{source::Source, source_filter::SourceFilter};
+use super::{
+    source::Source,
+    source_filter::{SourceFilter, SourceFilters},
+};
 use crate::{
     error::Result,
     index::{explored::StoredPart, layout::played::List},
@@ -30,6 +33,7 @@ pub(super) struct Chosen<'a> {
 /// Goes through the games of a list that pass, those that end there too. `begin` makes what `add` adds the games of
 /// some parts to, and `join` puts these together.
 pub(super) fn fold_chosen<T: Send>(
+    filters: &SourceFilters<'_>,
     source: &Source,
     filter: &SourceFilter<'_>,
     stored: &[StoredPart],
@@ -43,7 +47,8 @@ pub(super) fn fold_chosen<T: Send>(
         let part = &parts[number];
         let end = parts.get(number + 1).map_or(Some(u32::MAX), List::first_id);
         let known = end.and_then(|end| room.choose(filter, part, end));
-        let games = known.ok_or_else(|| source.index.malformed(&stored[number].key))?;
+        let chosen = known.ok_or_else(|| source.index.malformed(&stored[number].key))?;
+        let games = filters.keep_first(source, &mut room.games[..chosen]);
         if !games.is_empty() {
             let moves = &part.moves().collect::<Vec<BookMove>>();
             add(&mut sum, Chosen { moves, games });
@@ -79,14 +84,9 @@ struct Room {
 }
 
 impl Room {
-    /// The games of a part of a list that pass, whose ids must be less than `end`; `None` if the part is malformed or
-    /// names games that there are not.
-    fn choose(
-        &mut self,
-        filter: &SourceFilter<'_>,
-        part: &List<'_>,
-        end: u32,
-    ) -> Option<&[(u32, u32)]> {
+    /// Puts the games of a part of a list that pass first, whose ids must be less than `end`, and returns how many there
+    /// are; `None` if the part is malformed or names games that there are not.
+    fn choose(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);
         let span = end.checked_sub(first as usize).filter(|span| *span > 0)?;
@@ -94,19 +94,17 @@ impl Room {
             self.games.resize(part.len, (0, 0));
         }
         let (passes, games) = (&mut self.passes, &mut self.games[..]);
-        let chosen = if span > SPARSE * part.len {
-            choose(part, games, |id| (id < end).then(|| filter.admits(id)))?
-        } else {
-            // All games of the stretch are asked first, which goes from one to the next in memory.
-            let first = first as usize;
-            let passes = match filter.asked(first..end) {
-                Some(asked) => asked,
-                None if filter.mark(first..end, passes) => passes,
-                None => return Some(&[]),
-            };
-            choose(part, games, |id| passes.get(id - first).copied())?
+        if span > SPARSE * part.len {
+            return choose(part, games, |id| (id < end).then(|| filter.admits(id)));
+        }
+        // All games of the stretch are asked first, which goes from one to the next in memory.
+        let first = first as usize;
+        let passes = match filter.asked(first..end) {
+            Some(asked) => asked,
+            None if filter.mark(first..end, passes) => passes,
+            None => return Some(0),
         };
-        Some(&self.games[..chosen])
+        choose(part, games, |id| passes.get(id - first).copied())
     }
 }
 

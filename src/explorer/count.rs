@@ -1,7 +1,7 @@
 //! Counting the games of a position: by sums where the index has them and the filters allow it, else one by one.
 
 use rustc_hash::FxHashMap;
-use shakmaty::{Color, Position, variant::VariantPosition};
+use shakmaty::{Color, Position};
 
 use super::{
     chosen::{Chosen, fold_chosen},
@@ -10,6 +10,7 @@ use super::{
     query::{Query, Sort, View},
     source::Source,
     source_filter::SourceFilters,
+    summed::Split,
     tally::{MoveTally, Results},
 };
 use crate::{
@@ -46,6 +47,8 @@ pub(super) struct PositionTally {
     pub recent: Best<Rank>,
     /// By years and months as one number, as [`Hot::month`].
     pub months: Option<FxHashMap<u32, Results>>,
+    /// By years and moves.
+    pub years: Option<FxHashMap<(u16, BookMove), Results>>,
 }
 
 impl PositionTally {
@@ -53,13 +56,10 @@ impl PositionTally {
     pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
         let pos = query.line.position();
         let subject = subject_of(&query.line);
-        let color = color_of_ratings(query, pos);
+        let color = pos.turn();
+        let of_player = query.view == View::Player;
         let mut counted = PositionTally::empty(query);
-        // Sums have the ratings of those who moved.
-        let class_filter = filters
-            .class_filter
-            .as_ref()
-            .filter(|_| color == pos.turn());
+        let class_filter = filters.class_filter.as_ref().filter(|_| !of_player);
         for (source, filter) in &filters.of_sources {
             match (source.place(subject)?, class_filter) {
                 (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
@@ -67,7 +67,7 @@ impl PositionTally {
                         source,
                         subject,
                         apart,
-                        query.history,
+                        split_of(query),
                         |period, class| counted.add_class(source, period, class),
                     )?;
                 }
@@ -75,9 +75,11 @@ impl PositionTally {
                     let list = source.list(subject, place)?;
                     let begin = || PositionTally::empty(query);
                     let add = |counted: &mut PositionTally, chosen: Chosen<'_>| {
-                        counted.add_chosen(source, &chosen, color);
+                        let player_of = |id| filter.player_of(id);
+                        counted.add_chosen(source, &chosen, color, of_player.then_some(player_of));
                     };
-                    fold_chosen(source, filter, &list, begin, add, |part| counted.join(part))?;
+                    let join = |part| counted.join(part);
+                    fold_chosen(filters, source, filter, &list, begin, add, join)?;
                 }
             }
         }
@@ -95,6 +97,7 @@ impl PositionTally {
             top: Best::new(query.top_limit()),
             recent: Best::new(query.recent_limit(0)),
             months: query.history.then(FxHashMap::default),
+            years: query.years.then(FxHashMap::default),
         }
     }
 
@@ -108,6 +111,10 @@ impl PositionTally {
         for (month, results) in other.months.into_iter().flatten() {
             let months = self.months.get_or_insert_default();
             *months.entry(month).or_default() += results;
+        }
+        for (year, results) in other.years.into_iter().flatten() {
+            let years = self.years.get_or_insert_default();
+            *years.entry(year).or_default() += results;
         }
     }
 
@@ -123,6 +130,11 @@ impl PositionTally {
                 let month = u32::from(year) << 4 | u32::from(month);
                 months.entry(month).or_default().add_all(sum.games);
             }
+            if let Some(years) = &mut self.years
+                && let Period::Month(year, _) | Period::Year(year) = period
+            {
+                years.entry((year, sum.mv)).or_default().add_all(sum.games);
+            }
         }
         for (id, place) in &class.games {
             let hot = source.rows.get(*id)?;
@@ -134,7 +146,13 @@ impl PositionTally {
     }
 
     /// Adds games of a source one by one.
-    fn add_chosen(&mut self, source: &Source, chosen: &Chosen<'_>, color: Color) {
+    fn add_chosen(
+        &mut self,
+        source: &Source,
+        chosen: &Chosen<'_>,
+        color: Color,
+        player_of: Option<impl Fn(usize) -> Color>,
+    ) {
         let mut tallies = vec![MoveTally::default(); chosen.moves.len()];
         // The last game first: in many collections it is the newest.
         for (id, number) in chosen.games.iter().rev() {
@@ -144,16 +162,36 @@ impl PositionTally {
             }
             let hot = source.rows.get(*id).expect("only known games are chosen");
             let game = source.first + u64::from(*id);
-            tallies[*number as usize].add(&hot, hot.elo_of(color), game);
+            let tally = &mut tallies[*number as usize];
+            tally.add(&hot, hot.elo_of(color), game);
+            if let Some(player_of) = &player_of {
+                tally.player.add(&hot, player_of(*id as usize));
+            }
             self.top.offer(by_rating(&hot, game, mv));
             self.recent.offer(by_date(&hot, game, mv));
             if let Some(months) = &mut self.months {
                 months.entry(hot.month()).or_default().add(hot.result());
             }
+            if let Some(years) = &mut self.years {
+                let year = (hot.date >> 9) as u16;
+                years.entry((year, mv)).or_default().add(hot.result());
+            }
         }
         for (mv, tally) in chosen.moves.iter().zip(tallies) {
             *self.moves.entry(*mv).or_default() += tally;
         }
+    }
+}
+
+/// What a game is ranked by in an order.
+#[inline]
+pub(super) fn rank_of(source: &Source, id: u32, mv: BookMove, sort: Sort) -> Rank {
+    let hot = source.rows.get(id).expect("only known games are chosen");
+    let game = source.first + u64::from(id);
+    match sort {
+        Sort::Recent => by_date(&hot, game, mv),
+        Sort::Rating => by_rating(&hot, game, mv),
+        Sort::Id => by_number(game, mv),
     }
 }
 
@@ -178,14 +216,7 @@ pub(super) fn first_games(
         let add = |(total, best): &mut (u64, Best<Rank>), chosen: Chosen<'_>| {
             *total += chosen.games.len() as u64;
             let mut offer = |(id, number): &(u32, u32)| {
-                let hot = source.rows.get(*id).expect("only known games are chosen");
-                let game = source.first + u64::from(*id);
-                let mv = chosen.moves[*number as usize];
-                let rank = match sort {
-                    Sort::Recent => by_date(&hot, game, mv),
-                    Sort::Rating => by_rating(&hot, game, mv),
-                    Sort::Id => by_number(game, mv),
-                };
+                let rank = rank_of(source, *id, chosen.moves[*number as usize], sort);
                 if after.is_none_or(|after| rank < after) {
                     best.offer(rank);
                 }
@@ -197,10 +228,18 @@ pub(super) fn first_games(
             }
         };
         let begin = || (0, Best::new(wanted));
-        fold_chosen(source, filter, &list, begin, add, |(more, part)| {
-            total += more;
-            best.join(&part);
-        })?;
+        fold_chosen(
+            filters,
+            source,
+            filter,
+            &list,
+            begin,
+            add,
+            |(more, part)| {
+                total += more;
+                best.join(&part);
+            },
+        )?;
     }
     Ok((total, best.into_sorted()))
 }
@@ -211,7 +250,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Resu
     for (source, filter) in &filters.of_sources {
         match (source.place(subject)?, &filters.class_filter) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
-                filter.for_each_class(source, subject, apart, false, |_, class| {
+                filter.for_each_class(source, subject, apart, Split::Nowhere, |_, class| {
                     games += class.moves.iter().map(MoveSum::total).sum::<u64>();
                     Some(())
                 })?;
@@ -219,19 +258,20 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Resu
             (place, _) => {
                 let list = source.list(subject, place)?;
                 let add = |sum: &mut u64, chosen: Chosen<'_>| *sum += chosen.games.len() as u64;
-                fold_chosen(source, filter, &list, || 0, add, |sum| games += sum)?;
+                let join = |sum| games += sum;
+                fold_chosen(filters, source, filter, &list, || 0, add, join)?;
             }
         }
     }
     Ok(games)
 }
 
-/// Whose ratings are averaged: those of the side to move, or of the player's opponents.
-fn color_of_ratings(query: &Query, pos: &VariantPosition) -> Color {
-    match (query.view, query.filters.color) {
-        (View::Player, Some(color)) => !color,
-        (View::Player, None) => !pos.turn(),
-        _ => pos.turn(),
+/// Where the sums that answer a question must not be of more than one period.
+fn split_of(query: &Query) -> Split {
+    match (query.history, query.years) {
+        (true, _) => Split::ByMonth,
+        (false, true) => Split::ByYear,
+        (false, false) => Split::Nowhere,
     }
 }
 

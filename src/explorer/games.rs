@@ -8,6 +8,7 @@ use crate::{
         rows::{RESULTS, date_number},
     },
     pgn::{Date, GameResult, Mode, RatingGroup, Speed},
+    position::Variant,
 };
 
 /// What answers say about a game.
@@ -19,7 +20,20 @@ pub(super) struct Hot {
     pub traits: Traits,
 }
 
-/// Bits 0-1 the result, 2-4 the speed, 5 the mode, 6-9 the group of ratings.
+/// After the numbers of the groups: that of games in which nobody has a rating.
+pub(super) const UNRATED: usize = RatingGroup::COUNT;
+
+/// The traits that filters ask for.
+pub(super) struct Asked {
+    pub result: GameResult,
+    pub speed: Speed,
+    pub mode: Mode,
+    /// `None` if nobody has a rating.
+    pub group: Option<RatingGroup>,
+}
+
+/// Bits 0-1 the result, 2-4 the speed, 5 the mode, 6-9 the group of ratings, 10 whether the game counts, 11-14 the
+/// number of the variant plus one, 0 if it is unknown.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Traits(u16);
 
@@ -28,13 +42,25 @@ impl Traits {
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
-        let group = row.group().number() as u16;
+        let group = match row.rating_sum() {
+            0 => UNRATED,
+            _ => row.group().number(),
+        } as u16;
+        let variant = row.variant.map_or(0, |variant| variant as u16 + 1);
         let result = row.result_number() as u16;
-        Traits(result | (row.speed as u16) << 2 | (row.mode as u16) << 5 | group << 6)
+        let counts = u16::from(row.counts);
+        Traits(
+            result
+                | (row.speed as u16) << 2
+                | (row.mode as u16) << 5
+                | group << 6
+                | counts << 10
+                | variant << 11,
+        )
     }
 
-    /// All of them; `None` for numbers without a meaning.
-    pub(super) fn all() -> impl Iterator<Item = Option<(GameResult, Speed, Mode, RatingGroup)>> {
+    /// What filters ask of them all; `None` for numbers without a meaning.
+    pub(super) fn all() -> impl Iterator<Item = Option<Asked>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
@@ -44,20 +70,54 @@ impl Traits {
         usize::from(self.0) % Traits::COUNT
     }
 
+    /// Whether the game counts.
+    pub(super) fn counts(self) -> bool {
+        self.0 >> 10 & 1 == 1
+    }
+
+    /// By which rules it was played, if that is known.
+    pub(super) fn variant(self) -> Option<Variant> {
+        let number = usize::from(self.0 >> 11).checked_sub(1)?;
+        Variant::ALL.get(number).copied()
+    }
+
+    /// The number of the speed.
+    #[inline]
+    pub(super) fn speed(self) -> usize {
+        usize::from(self.0 >> 2 & 7)
+    }
+
+    /// The number of the group of ratings, or [`UNRATED`].
+    #[inline]
+    pub(super) fn group(self) -> usize {
+        usize::from(self.0 >> 6 & 15)
+    }
+
     /// The number of the result.
     #[inline]
     fn result(self) -> usize {
         usize::from(self.0 & 3)
     }
 
-    fn parts(self) -> Option<(GameResult, Speed, Mode, RatingGroup)> {
-        let bits = usize::from(self.0);
-        Some((
-            RESULTS[bits & 3],
-            *Speed::ALL.get(bits >> 2 & 7)?,
-            Mode::ALL[bits >> 5 & 1],
-            RatingGroup::all().nth(bits >> 6)?,
-        ))
+    pub(super) fn winner(self) -> Option<Color> {
+        match self.result() {
+            1 => Some(Color::White),
+            2 => Some(Color::Black),
+            _ => None,
+        }
+    }
+
+    fn parts(self) -> Option<Asked> {
+        let group = match self.group() {
+            UNRATED => None,
+            number => Some(RatingGroup::all().nth(number)?),
+        };
+        Some(Asked {
+            result: RESULTS[self.result()],
+            speed: *Speed::ALL.get(self.speed())?,
+            mode: Mode::ALL[usize::from(self.0 >> 5 & 1)],
+            group,
+        })
     }
 }
 
@@ -75,17 +135,13 @@ impl Hot {
     }
 
     pub(super) fn winner(&self) -> Option<Color> {
-        match self.result() {
-            1 => Some(Color::White),
-            2 => Some(Color::Black),
-            _ => None,
-        }
+        self.traits.winner()
     }
 
     /// How fast it was, and whether it was for ratings.
     pub(super) fn speed_and_mode(&self) -> (Speed, Mode) {
-        let (_, speed, mode, _) = self.traits.parts().expect("the traits were made of these");
-        (speed, mode)
+        let asked = self.traits.parts().expect("the traits were made of these");
+        (asked.speed, asked.mode)
     }
 
     pub(super) fn date(&self) -> Date {
@@ -117,7 +173,7 @@ fn date_of_number(date: u32) -> Date {
     )
 }
 
-/// The games of a source by their ids, 32 bytes of each. All columns have the same length.
+/// The games of a source by their ids, 33 bytes of each. All columns have the same length.
 #[derive(Default, Debug)]
 pub(super) struct Games {
     /// As [`Hot::date`].
@@ -129,6 +185,8 @@ pub(super) struct Games {
     /// The numbers of the names of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
+    /// Fingerprints of the last positions, 0 if unknown.
+    pub endings: Vec<u8>,
     site_ids: Vec<[u8; 6]>,
 }
 
@@ -143,6 +201,7 @@ impl Games {
         all.eco.reserve_exact(games);
         all.players.reserve_exact(games);
         all.events.reserve_exact(games);
+        all.endings.reserve_exact(games);
         all.site_ids.reserve_exact(games);
         all
     }
@@ -155,6 +214,7 @@ impl Games {
         self.eco.push(row.eco);
         self.players.push([row.white, row.black]);
         self.events.push(row.event);
+        self.endings.push(row.ending);
         let id = row.site_id.map_or(0, SiteId::number).to_le_bytes();
         self.site_ids
             .push(id[..6].try_into().expect("six of eight"));

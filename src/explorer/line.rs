@@ -2,7 +2,10 @@
 
 use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 
-use crate::position::{LineError, MoveError, Variant, read_move};
+use crate::{
+    openings::{self, Opening},
+    position::{Keyed, LineError, MoveError, Variant, read_move},
+};
 
 /// A position and how it was reached: a variant, a start and moves.
 #[derive(Clone, Debug)]
@@ -85,6 +88,23 @@ impl Line {
     /// All positions: the start, and the position after each move.
     pub fn positions(&self) -> &[VariantPosition] {
         &self.positions
+    }
+
+    /// The name of the last position that has one.
+    pub fn opening(&self) -> Option<Opening> {
+        self.positions.iter().rev().find_map(openings::name_of)
+    }
+
+    /// After how many moves it has the last position of another line: of several times the one that the other's moves
+    /// lead to, else the last.
+    pub fn ply_of(&self, other: &Line) -> Option<usize> {
+        let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
+        let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());
+        let plies = other.moves.len();
+        if self.moves.starts_with(&other.moves) && is_same(&self.positions[plies]) {
+            return Some(plies);
+        }
+        self.positions.iter().rposition(is_same)
     }
 }
 

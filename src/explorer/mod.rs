@@ -28,29 +28,35 @@
 mod answer;
 mod answering;
 mod chosen;
+mod copies;
 mod count;
 mod dates;
-
+mod facets;
 mod games;
 mod line;
+mod listed;
 mod performance;
 mod query;
 mod ranked;
 mod source;
 mod source_filter;
 mod sources;
+mod suggest;
 mod summed;
 mod tally;
 mod unknown_name;
+mod words;
 
 pub use self::{
     answer::{
-        About, AboutSource, Answer, GameInfo, GameList, MonthCount, PlayedGame, PlayedMove, Player,
-        PlayerScore,
+        About, AboutSource, Answer, GameInfo, GameList, ListedGame, MatchGames, MonthCount,
+        PlayedGame, PlayedMove, Player, PlayerScore, PlayerTotals, YearCount,
     },
+    facets::{ColorCount, Facets, RatingScore},
     line::Line,
     query::{Filters, Page, Query, Sort, UnknownSort, View},
     sources::Explorer,
+    suggest::{SuggestField, Suggestion, UnknownField},
     unknown_name::UnknownName,
 };
 pub use crate::{

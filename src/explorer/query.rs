@@ -43,6 +43,8 @@ pub struct Query {
     pub recent_games: Option<usize>,
     /// Whether games are counted by month.
     pub history: bool,
+    /// Whether games are counted by year, and by year and move.
+    pub years: bool,
     /// Whether it is counted how many games reached the position after each move, whatever they played here.
     pub transpositions: bool,
 }
@@ -65,6 +67,7 @@ impl Query {
                 View::Player => Some(MOST_RECENT_GAMES),
             },
             history: false,
+            years: false,
             transpositions: false,
         }
     }
@@ -96,8 +99,10 @@ impl Query {
 pub struct Filters {
     /// The speeds, `None` for all.
     pub speeds: Option<Vec<Speed>>,
-    /// The groups of ratings, `None` for all.
+    /// The groups of ratings, `None` for all games.
     pub groups: Option<Vec<RatingGroup>>,
+    /// Whether games pass besides those of the groups in which nobody has a rating.
+    pub unrated: bool,
     /// The modes, `None` for both.
     pub modes: Option<Vec<Mode>>,
     /// The first day or month or year.
@@ -114,6 +119,8 @@ pub struct Filters {
     pub color: Option<Color>,
     /// The name of the other player; without a player that of either.
     pub opponent: Option<String>,
+    /// Whether the player won, or lost; `None` for any result.
+    pub won: Option<bool>,
     /// The results, none for any.
     pub results: Vec<GameResult>,
     /// The openings, by the games' own codes.
@@ -122,6 +129,9 @@ pub struct Filters {
     pub event: Option<String>,
     /// Whether names are whole, as they are by default, or parts.
     pub names: NameMatch,
+    /// Whether of equal games only the first that passes counts: those with the same players, date, result, length and
+    /// last position, and the same id at Lichess. Games of an index that was made earlier are equal to none.
+    pub once: bool,
     /// How many half-moves a game must at least have.
     pub min_ply: u32,
     /// The name of the source that games must come from.
@@ -155,6 +165,8 @@ pub struct Page {
     pub limit: usize,
     /// In which order.
     pub sort: Sort,
+    /// Whether of the games of a match, those of two players at an event in a year, only the first is listed.
+    pub fold_matches: bool,
 }
 
 /// An order of games.

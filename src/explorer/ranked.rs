@@ -22,6 +22,7 @@ pub(super) fn ranked<'a>(
         mut skip,
         mut limit,
         sort,
+        ..
     } = *page;
     let mut last = None;
     // The next games on the page, how many there are in all, and whether others follow.
@@ -49,16 +50,21 @@ pub(super) fn ranked<'a>(
             Ok(ranks) => (ranks, None),
             Err(err) => (Vec::new(), Some(err)),
         };
-        let game = move |(_, number, mv)| match sort {
-            Sort::Id => (u64::MAX - number, mv),
-            Sort::Recent | Sort::Rating => (number, mv),
-        };
+        let game = move |(_, number, mv)| (number_of(number, sort), mv);
         ranks
             .into_iter()
             .map(move |rank| Ok(game(rank)))
             .chain(err.map(Err))
     });
     Ok((total, games))
+}
+
+/// The number of a game by that in its rank.
+pub(super) fn number_of(ranked: u64, sort: Sort) -> u64 {
+    match sort {
+        Sort::Id => u64::MAX - ranked,
+        Sort::Recent | Sort::Rating => ranked,
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +92,14 @@ mod tests {
             (total, numbers.collect::<Result<Vec<u64>>>().unwrap())
         };
         for sort in [Sort::Id, Sort::Recent, Sort::Rating] {
-            let page = |skip, limit| numbers(Page { skip, limit, sort });
+            let page = |skip, limit| {
+                numbers(Page {
+                    skip,
+                    limit,
+                    sort,
+                    fold_matches: false,
+                })
+            };
             let (total, all) = page(0, usize::MAX);
             assert_eq!(all.len() as u64, total);
             let month = |number: &u64| {

@@ -6,8 +6,9 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
+    copies::Copies,
     dates::DateRange,
-    games::{Games, Traits},
+    games::{Asked, Games, Traits},
     query::Filters,
     source::Source,
     summed::ClassFilter,
@@ -33,6 +34,8 @@ const LONG: u64 = 4;
 /// The sources that have a game that can pass, each with its filter.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a Source, SourceFilter<'a>)>,
+    /// Of which games only the first that passes counts.
+    copies: Option<&'a Copies>,
     /// What sums are asked for, if they have all that the filters ask about.
     pub class_filter: Option<ClassFilter>,
 }
@@ -45,7 +48,53 @@ impl<'a> SourceFilters<'a> {
         });
         Ok(SourceFilters {
             of_sources: filters.collect::<Result<_>>()?,
+            copies: None,
             class_filter: ClassFilter::new(query),
+        })
+    }
+
+    /// The same where equal games count once.
+    pub(super) fn once(mut self, copies: &'a Copies) -> SourceFilters<'a> {
+        self.copies = Some(copies);
+        self
+    }
+
+    /// The games of those that pass before which no equal one passes. All are moved.
+    pub(super) fn keep_first<'b>(
+        &self,
+        source: &Source,
+        games: &'b mut [(u32, u32)],
+    ) -> &'b [(u32, u32)] {
+        let Some(copies) = self.copies else {
+            return games;
+        };
+        let mut kept = 0;
+        for at in 0..games.len() {
+            let number = source.first + u64::from(games[at].0);
+            let mut before = copies.of_game(number).filter(|other| *other < number);
+            if !before.any(|other| self.admits(other)) {
+                games[kept] = games[at];
+                kept += 1;
+            }
+        }
+        &games[..kept]
+    }
+
+    /// How many other games that pass are equal to one.
+    pub(super) fn copies_of(&self, number: u64) -> usize {
+        let others = self
+            .copies
+            .into_iter()
+            .flat_map(|copies| copies.of_game(number));
+        others.filter(|other| self.admits(*other)).count()
+    }
+
+    /// Whether a game passes, wherever it is.
+    fn admits(&self, number: u64) -> bool {
+        self.of_sources.iter().any(|(source, filter)| {
+            let id = number.checked_sub(source.first);
+            let id = id.filter(|id| *id < source.games());
+            id.is_some_and(|id| filter.admits(id as usize))
         })
     }
 
@@ -93,6 +142,7 @@ struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
     color: Option<Color>,
+    won: Option<bool>,
 }
 
 impl<'a> SourceFilter<'a> {
@@ -118,6 +168,7 @@ impl<'a> SourceFilter<'a> {
             player,
             opponent,
             color: filters.color,
+            won: filters.won,
         });
         let dates = DateRange::new(filters.since, filters.until);
         Ok(Some(SourceFilter {
@@ -156,6 +207,23 @@ impl<'a> SourceFilter<'a> {
         Some(&self.asked.get()?[stretch])
     }
 
+    /// Whether the player of a game has White, and whether Black; both are false where none is asked for.
+    pub(super) fn colors(&self, id: usize) -> [bool; 2] {
+        let players = self
+            .players
+            .as_ref()
+            .filter(|players| players.player.is_some());
+        players.map_or([false; 2], |players| players.colors(self.games, id))
+    }
+
+    /// The color of the player in a game that passes: White if it may be either.
+    pub(super) fn player_of(&self, id: usize) -> Color {
+        let players = self.players.as_ref();
+        let color = players.and_then(|players| players.color);
+        let is_white = || players.is_none_or(|players| players.colors(self.games, id)[0]);
+        color.unwrap_or_else(|| Color::from_white(is_white()))
+    }
+
     /// How many games there are to ask.
     pub(super) fn games(&self) -> usize {
         self.games.len()
@@ -191,7 +259,7 @@ impl<'a> SourceFilter<'a> {
             & self.elo.is_none_or(|elo| elo.contains(games.elo[id]));
         passes
             && event.is_none_or(|events| has(events, games.events[id]))
-            && players.is_none_or(|players| players.admit(games.players[id]))
+            && players.is_none_or(|players| players.admit(games, id))
     }
 
     /// Says of each game of a stretch whether it passes, and returns whether any does.
@@ -210,9 +278,13 @@ impl<'a> SourceFilter<'a> {
         }
         self.mark_columns(stretch.clone(), passes);
         if let Some(players) = &self.players {
-            keep(passes, &self.games.players[stretch], |names| {
-                players.admit(*names)
-            });
+            for (passes, id) in passes
+                .iter_mut()
+                .zip(stretch)
+                .filter(|(passes, _)| **passes)
+            {
+                *passes = players.admit(self.games, id);
+            }
         }
         passes.contains(&true)
     }
@@ -323,19 +395,40 @@ impl EloRange {
 }
 
 impl Players {
-    /// Whether the players of a game are those that are asked for, with the colors that they are asked for.
-    fn admit(&self, [white, black]: [u32; 2]) -> bool {
-        let is = |numbers: &Option<Vec<u32>>, number: u32| {
-            numbers.as_ref().is_none_or(|numbers| has(numbers, number))
-        };
-        let may_be = |color: Color| self.color.is_none_or(|wanted| wanted == color);
+    /// Whether the players of a game are those that are asked for, with the colors and the result that are asked for.
+    fn admit(&self, games: &Games, id: usize) -> bool {
+        let [white, black] = games.players[id];
         if self.player.is_none() {
-            return is(&self.opponent, white) || is(&self.opponent, black);
+            let is_opponent = |name| is_one_of(&self.opponent, name);
+            return is_opponent(white) || is_opponent(black);
         }
-        let as_white = may_be(Color::White) && is(&self.player, white) && is(&self.opponent, black);
-        let as_black = may_be(Color::Black) && is(&self.player, black) && is(&self.opponent, white);
-        as_white || as_black
+        let colors = self.colors(games, id);
+        Color::ALL
+            .into_iter()
+            .zip(colors)
+            .any(|(color, is_player)| is_player && self.color.is_none_or(|wanted| wanted == color))
     }
+
+    /// Whether the player of a game has White, and whether Black, and the opponent and the result that are asked for.
+    fn colors(&self, games: &Games, id: usize) -> [bool; 2] {
+        let [white, black] = games.players[id];
+        let winner = games.traits[id].winner();
+        let has = |color: Color, player, opponent| {
+            let won = |won: bool| winner == Some(if won { color } else { !color });
+            is_one_of(&self.player, player)
+                && is_one_of(&self.opponent, opponent)
+                && self.won.is_none_or(won)
+        };
+        [
+            has(Color::White, white, black),
+            has(Color::Black, black, white),
+        ]
+    }
+}
+
+/// Whether a name is one of some, if there are any.
+fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
+    numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
 /// The games of the player with the color that is asked for, or of the opponent if no player is. The index has lists
@@ -373,13 +466,22 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     }
     let mut pass = Box::new([false; Traits::COUNT]);
     for (passes, traits) in pass.iter_mut().zip(Traits::all()) {
-        let Some((result, speed, mode, group)) = traits else {
+        let Some(Asked {
+            result,
+            speed,
+            mode,
+            group,
+        }) = traits
+        else {
             continue;
         };
         *passes = (results.is_empty() || results.contains(&result))
             && speeds.as_ref().is_none_or(|set| set.contains(&speed))
             && modes.as_ref().is_none_or(|set| set.contains(&mode))
-            && groups.as_ref().is_none_or(|set| set.contains(&group));
+            && groups.as_ref().is_none_or(|set| match group {
+                Some(group) => set.contains(&group),
+                None => filters.unrated,
+            });
     }
     Some(pass)
 }

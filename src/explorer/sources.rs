@@ -3,15 +3,19 @@
 use std::{
     fmt,
     hash::{DefaultHasher, Hash, Hasher},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use shakmaty::Color;
 
 use super::{
     answer::{About, AboutSource, GameInfo, Player},
+    copies::Copies,
     query::{Filters, View},
     source::Source,
+    source_filter::SourceFilters,
+    suggest::Suggestions,
 };
 use crate::{
     error::{Error, Result},
@@ -24,10 +28,12 @@ use crate::{
 
 /// Answers questions about positions from one or several indexes. Any number of threads may ask at the same time.
 ///
-/// An open explorer holds 32 bytes of each game in memory, and some names.
+/// An open explorer holds 33 bytes of each game in memory, and some names.
 pub struct Explorer {
     /// Their games are numbered on from one to the next.
     pub(super) sources: Vec<Source>,
+    pub(super) suggestions: Suggestions,
+    copies: OnceLock<Copies>,
 }
 
 impl fmt::Debug for Explorer {
@@ -51,7 +57,11 @@ impl Explorer {
             first += source.games();
             opened.push(source);
         }
-        Ok(Explorer { sources: opened })
+        Ok(Explorer {
+            sources: opened,
+            suggestions: Suggestions::default(),
+            copies: OnceLock::new(),
+        })
     }
 
     /// What there is.
@@ -65,6 +75,34 @@ impl Explorer {
             years: years.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]),
             sources,
         }
+    }
+
+    /// The files that the games of the filters' source come from, and how many games each has, as they were indexed.
+    ///
+    /// # Errors
+    ///
+    /// A source that does not exist, and games that are in no file.
+    pub fn files(&self, filters: &Filters) -> Result<Vec<(PathBuf, u64)>> {
+        self.check(filters)?;
+        let is_asked = |source: &&Source| {
+            filters
+                .source
+                .as_ref()
+                .is_none_or(|name| *name == source.name)
+        };
+        let mut files = Vec::new();
+        for source in self.sources.iter().filter(is_asked) {
+            let mut ends: Vec<u64> = source.index.files().map(|(first, _)| first).collect();
+            ends.push(source.games());
+            for ((first, path), end) in source.index.files().zip(&ends[1..]) {
+                if path == Path::new("-") {
+                    let problem = "the games were read from standard input: their text is not kept";
+                    return Err(Error::file(path, problem));
+                }
+                files.push((path.to_owned(), end - first));
+            }
+        }
+        Ok(files)
     }
 
     /// The variant of the games, if all sources have a single one and the same.
@@ -96,6 +134,25 @@ impl Explorer {
         self.sources
             .last()
             .map_or(0, |last| last.first + last.games())
+    }
+
+    /// The filters for each source.
+    pub(super) fn filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
+        self.check(filters)?;
+        let made = SourceFilters::new(&self.sources, filters)?;
+        Ok(match filters.once {
+            true => made.once(self.copies()?),
+            false => made,
+        })
+    }
+
+    /// The games that are equal. They are found once.
+    pub(super) fn copies(&self) -> Result<&Copies> {
+        if let Some(copies) = self.copies.get() {
+            return Ok(copies);
+        }
+        let copies = Copies::of(&self.sources)?;
+        Ok(self.copies.get_or_init(|| copies))
     }
 
     /// Refuses filters for a source that does not exist.
@@ -221,10 +278,12 @@ impl Explorer {
             black: Player {
                 name: source.name(black)?,
                 rating: hot.elo_of(Color::Black),
+                title: None,
             },
             white: Player {
                 name: source.name(white)?,
                 rating: hot.elo_of(Color::White),
+                title: None,
             },
             year: date.year().unwrap_or(0),
             month: date

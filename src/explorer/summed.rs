@@ -12,6 +12,14 @@ use crate::{
     pgn::{Date, NameMatch, RatingGroup, Speed},
 };
 
+/// Where sums must not be of more than one period.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Split {
+    Nowhere,
+    ByYear,
+    ByMonth,
+}
+
 /// Filters that whole [classes](Class) and months pass or not: those that Lichess's own explorer has.
 pub(super) struct ClassFilter {
     /// Whether each class passes.
@@ -26,6 +34,7 @@ impl ClassFilter {
         let of_games = Filters {
             speeds: None,
             groups: None,
+            unrated: false,
             since: None,
             until: None,
             color: None,
@@ -34,7 +43,13 @@ impl ClassFilter {
             ..filters.clone()
         };
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
-        if of_games != Filters::default() || has_day(filters.since) || has_day(filters.until) {
+        // A class has the games of the lowest group and those without ratings.
+        let separates_unrated = filters
+            .groups
+            .as_ref()
+            .is_some_and(|set| set.contains(&RatingGroup::of(0)) != filters.unrated);
+        let asks_of_days = has_day(filters.since) || has_day(filters.until);
+        if of_games != Filters::default() || asks_of_days || separates_unrated {
             return None;
         }
         let (speeds, groups) = (&filters.speeds, &filters.groups);
@@ -52,14 +67,14 @@ impl ClassFilter {
         })
     }
 
-    /// Calls `f` with the classes that pass of periods that have all games that pass, each in one of them: months if
-    /// that is asked for, else periods as long as can be. `f` answers `None` if a class is malformed.
+    /// Calls `f` with the classes that pass of periods that have all games that pass, each in one of them: periods as
+    /// long as the split allows. `f` answers `None` if a class is malformed.
     pub(super) fn for_each_class(
         &self,
         source: &Source,
         subject: Subject,
         apart: Apart,
-        by_month: bool,
+        split: Split,
         mut f: impl FnMut(Period, &ClassSums) -> Option<()>,
     ) -> Result<()> {
         let (years, all) = source.index.sums_of_all(subject, apart)?;
@@ -71,17 +86,17 @@ impl ClassFilter {
                 .try_for_each(|class| f(period, class))
                 .ok_or_else(|| source.damaged("the sums of a list name an unknown game"))
         };
-        if !by_month && self.dates.is_all() {
+        if split == Split::Nowhere && self.dates.is_all() {
             return add(Period::All, &all);
         }
-        for period in self.periods(&years, by_month) {
+        for period in self.periods(&years, split) {
             add(period, &source.index.sums(subject, period)?)?;
         }
         Ok(())
     }
 
-    /// The years that pass as a whole, unless they are asked for by month, and the months of others that pass.
-    fn periods(&self, years: &[YearMonths], by_month: bool) -> Vec<Period> {
+    /// The years that pass as a whole, unless they are split by month, and the months of others that pass.
+    fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {
             let month = |month| Period::Month(year.year, month);
@@ -93,7 +108,7 @@ impl ClassFilter {
                 })
                 .map(month)
                 .collect();
-            if passing.len() == year.months().count() && !by_month {
+            if passing.len() == year.months().count() && split != Split::ByMonth {
                 periods.push(Period::Year(year.year));
             } else {
                 periods.extend(passing);
@@ -124,11 +139,10 @@ mod tests {
             year(2016, 0b1000),
             year(2017, 0b110),
         ];
-        let periods =
-            |since, until, by_month| filter(since, until).unwrap().periods(&years, by_month);
+        let periods = |since, until, split| filter(since, until).unwrap().periods(&years, split);
         use Period::{Month, Year};
         assert_eq!(
-            periods("2015.03", "2017.01", false),
+            periods("2015.03", "2017.01", Split::Nowhere),
             [
                 Year(0),
                 Month(2015, 0),
@@ -139,11 +153,11 @@ mod tests {
             ]
         );
         assert_eq!(
-            periods("2016", "2017", false),
+            periods("2016", "2017", Split::ByYear),
             [Year(0), Year(2016), Year(2017)]
         );
         assert_eq!(
-            periods("2016", "", true),
+            periods("2016", "", Split::ByMonth),
             [Month(0, 0), Month(2016, 3), Month(2017, 1), Month(2017, 2)]
         );
         assert!(filter("2016.01.02", "").is_none());
@@ -159,6 +173,11 @@ mod tests {
         let passing = ClassFilter::new(&filters).unwrap().classes;
         assert_eq!(passing.iter().filter(|passes| **passes).count(), 1);
         assert!(passing[Class::new(Speed::Blitz, RatingGroup::of(1600)).number()]);
+        let lowest: Option<_> = Some([RatingGroup::of(0)].into_iter().collect());
+        for (groups, unrated, by_sums) in [(lowest.clone(), false, false), (lowest, true, true)] {
+            (filters.groups, filters.unrated) = (groups, unrated);
+            assert_eq!(ClassFilter::new(&filters).is_some(), by_sums);
+        }
         filters.min_ply = 1;
         assert!(ClassFilter::new(&filters).is_none());
     }

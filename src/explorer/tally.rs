@@ -43,11 +43,6 @@ impl Results {
     pub(super) fn games(self) -> u64 {
         self.by_result.iter().sum()
     }
-
-    /// Twice the points of a color.
-    pub(super) fn half_points(self, color: Color) -> u64 {
-        2 * color.fold_wb(self.white(), self.black()) + self.draws()
-    }
 }
 
 impl AddAssign for Results {
@@ -58,18 +53,92 @@ impl AddAssign for Results {
     }
 }
 
+/// Ratings of one color, added up.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Ratings {
+    pub sum: u64,
+    /// How many games have one.
+    pub games: u64,
+}
+
+impl Ratings {
+    #[inline]
+    pub(super) fn add(&mut self, rating: u16) {
+        self.sum += u64::from(rating);
+        self.games += u64::from(rating > 0);
+    }
+
+    /// The mean, 0 of none.
+    pub(super) fn mean(self) -> u64 {
+        self.known_mean().unwrap_or(0)
+    }
+
+    /// The mean, if any game has one.
+    pub(super) fn known_mean(self) -> Option<u64> {
+        self.sum.checked_div(self.games)
+    }
+}
+
+impl AddAssign for Ratings {
+    fn add_assign(&mut self, other: Ratings) {
+        self.sum += other.sum;
+        self.games += other.games;
+    }
+}
+
 /// What is known of the games that played a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: Results,
-    /// The sum of the ratings of the color that the question is about, and how many games have one.
-    ratings: (u64, u64),
-    /// The results of the games that have one and in which that color has a rating.
-    pub rated: Results,
-    /// The sum of these ratings.
-    pub rated_sum: u64,
+    /// The ratings of the color that the question is about.
+    pub ratings: Ratings,
+    /// How the player did, in the player's view.
+    pub player: PlayerTally,
     /// The number of one of the games.
     pub game: u64,
+}
+
+/// How a player did in some games.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct PlayerTally {
+    pub wins: u64,
+    pub losses: u64,
+    /// The opponents' ratings in the games that have a result, and twice the player's points in these.
+    pub opponents: Ratings,
+    pub half_points: u64,
+    /// The player's own ratings.
+    pub own: Ratings,
+    /// When the last game was played, as [`Hot::date`].
+    pub last: u32,
+}
+
+impl PlayerTally {
+    /// Adds a game in which the player has a color.
+    pub(super) fn add(&mut self, hot: &Hot, player: Color) {
+        let winner = hot.winner();
+        self.wins += u64::from(winner == Some(player));
+        self.losses += u64::from(winner == Some(!player));
+        self.own.add(hot.elo_of(player));
+        if hot.has_result() && hot.elo_of(!player) > 0 {
+            self.opponents.add(hot.elo_of(!player));
+            self.half_points += match winner {
+                Some(winner) => 2 * u64::from(winner == player),
+                None => 1,
+            };
+        }
+        self.last = self.last.max(hot.date);
+    }
+}
+
+impl AddAssign for PlayerTally {
+    fn add_assign(&mut self, other: PlayerTally) {
+        self.wins += other.wins;
+        self.losses += other.losses;
+        self.opponents += other.opponents;
+        self.half_points += other.half_points;
+        self.own += other.own;
+        self.last = self.last.max(other.last);
+    }
 }
 
 impl MoveTally {
@@ -77,37 +146,24 @@ impl MoveTally {
     #[inline]
     pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
         self.results.add(hot.result());
-        self.ratings.0 += u64::from(rating);
-        self.ratings.1 += u64::from(rating > 0);
-        if rating > 0 && hot.has_result() {
-            self.rated.add(hot.result());
-            self.rated_sum += u64::from(rating);
-        }
+        self.ratings.add(rating);
         self.game = number;
     }
 
     /// Adds the games of a sum, which are numbered from `first`.
     pub(super) fn add_sum(&mut self, sum: &MoveSum, first: u64) {
         self.results.add_all(sum.games);
-        self.ratings.0 += sum.ratings;
-        self.ratings.1 += u64::from(sum.rated);
+        self.ratings.sum += sum.ratings;
+        self.ratings.games += u64::from(sum.rated);
         self.game = first + u64::from(sum.game);
-    }
-
-    /// The mean rating, 0 of none.
-    pub(super) fn mean_rating(&self) -> u64 {
-        let (sum, games) = self.ratings;
-        sum.checked_div(games).unwrap_or(0)
     }
 }
 
 impl AddAssign for MoveTally {
     fn add_assign(&mut self, other: MoveTally) {
         self.results += other.results;
-        self.ratings.0 += other.ratings.0;
-        self.ratings.1 += other.ratings.1;
-        self.rated += other.rated;
-        self.rated_sum += other.rated_sum;
+        self.ratings += other.ratings;
+        self.player += other.player;
         if other.results.games() > 0 {
             self.game = other.game;
         }

@@ -4,9 +4,9 @@
 use serde::Serialize;
 use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
-use super::request::Request;
+use super::{annotations::Annotations, request::Request};
 use crate::{
-    explorer::Answer,
+    explorer::{Answer, Line},
     pgn::{GameReader, Token},
     position::{BookMove, Variant, fen_of, read_move},
     tree::move_number,
@@ -52,13 +52,6 @@ impl WrittenMove {
     }
 }
 
-#[cfg(test)]
-impl WrittenMove {
-    pub(super) fn san(&self) -> &str {
-        &self.san
-    }
-}
-
 impl Board {
     /// The board of a request, with what an answer says of transpositions if it was asked for.
     pub(super) fn new(request: &Request, answer: &Answer) -> Board {
@@ -95,15 +88,27 @@ fn begins_like_fen(text: &str) -> bool {
     word.contains('/') && !word.contains(['-', '['])
 }
 
+/// A move and what a game says of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct AnnotatedMove {
+    #[serde(flatten)]
+    mv: WrittenMove,
+    #[serde(flatten)]
+    annotations: Annotations,
+}
+
 /// The moves of a game, as far as they can be played.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Moves {
     /// The variant, by its name in the protocol of engines.
     variant: Variant,
     /// Where the game begins, `None` for the start of its variant.
     start: Option<String>,
+    /// What is said before the first move.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comments: Vec<String>,
     /// The main line.
-    moves: Vec<WrittenMove>,
+    moves: Vec<AnnotatedMove>,
     /// Why the line ends before the text does.
     problem: Option<String>,
     /// The tags in the order of the text.
@@ -114,14 +119,29 @@ impl Moves {
     /// Reads the first game of a text.
     pub(super) fn of_game(text: &[u8]) -> Moves {
         let mut moves = Moves::default();
-        moves.problem = moves.read(&mut GameReader::new(text)).err();
+        moves.problem = moves.read(text).err();
         moves
+    }
+
+    /// The main line.
+    pub(super) fn line(&self) -> Line {
+        let moves = self.moves.iter().map(|mv| &*mv.mv.uci);
+        let play = moves.collect::<Vec<_>>().join(",");
+        let line = Line::parse(self.variant, self.start.as_deref(), &play);
+        line.expect("the moves were played from there")
+    }
+
+    /// The value of a tag that says something.
+    pub(super) fn tag(&self, name: &str) -> Option<String> {
+        let found = self.tags.iter().find(|(known, _)| known == name);
+        let value = found.map(|(_, value)| value.trim());
+        let value = value.filter(|value| !matches!(*value, "" | "?" | "-"));
+        value.map(str::to_owned)
     }
 
     /// Reads what was pasted: a FEN or EPD, or moves with or without tags, numbers and comments.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
-        let mut game = GameReader::new(text.as_bytes());
         let mut moves = Moves {
             variant,
             ..Moves::default()
@@ -130,9 +150,11 @@ impl Moves {
             Ok(pos) => moves.start = Some(fen_of(&pos)),
             Err(err) if begins_like_fen(text) => moves.problem = Some(err.to_string()),
             Err(_) if text.starts_with('[') => moves = Moves::of_game(text.as_bytes()),
-            Err(_) if !game.next_game() => moves.problem = Some(NEITHER.to_owned()),
+            Err(_) if !GameReader::new(text.as_bytes()).next_game() => {
+                moves.problem = Some(NEITHER.to_owned());
+            }
             Err(_) => {
-                moves.problem = moves.play(&mut game, variant.start()).err();
+                moves.problem = moves.play(text.as_bytes(), variant.start()).err();
                 if let (Some(problem), true) = (&mut moves.problem, moves.moves.is_empty()) {
                     problem.insert_str(0, &format!("{NEITHER}: "));
                 }
@@ -142,7 +164,8 @@ impl Moves {
     }
 
     /// Reads the tags and the moves of a game, as far as it can. The error says what stopped it.
-    fn read(&mut self, game: &mut GameReader<'_>) -> Result<(), String> {
+    fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
+        let mut game = GameReader::new(game_text);
         if !game.next_game() {
             return Err(NEITHER.to_owned());
         }
@@ -163,26 +186,52 @@ impl Moves {
                 .map_err(|err| err.to_string())?;
             self.start = Some(fen_of(&start));
         }
-        self.play(game, start)
+        self.play(game_text, start)
     }
 
     /// Plays the moves of a game from `pos`. The error says what stopped them.
-    fn play(&mut self, game: &mut GameReader<'_>, mut pos: VariantPosition) -> Result<(), String> {
+    fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
+        let mut game = GameReader::new(game_text);
+        game.next_game();
+        // Where the last move ends; at first, where the tags do.
+        let mut last = game.game_offset();
+        while game_text[last..].trim_ascii_start().starts_with(b"[") {
+            let line_end = memchr::memchr(b']', &game_text[last..]);
+            last += line_end.map_or(game_text.len() - last, |end| end + 1);
+        }
         loop {
-            let (text, read) = match game.next_token() {
-                Token::Move { text, .. } => {
-                    (text, read_move(&pos, text).map_err(|err| err.to_string()))
+            let (text, offset, read) = match game.next_token() {
+                Token::Move { text, offset } => {
+                    let read = read_move(&pos, text).map_err(|err| err.to_string());
+                    (text, offset, read)
                 }
-                Token::Unreadable { text, .. } => (text, Err("not a move".to_owned())),
-                Token::NullMove { .. } => (&b"--"[..], Err("a null move".to_owned())),
-                _ => return Ok(()),
+                Token::Unreadable { text, offset } => (text, offset, Err("not a move".to_owned())),
+                Token::NullMove { offset } => (&b"--"[..], offset, Err("a null move".to_owned())),
+                _ => {
+                    self.annotate(&game_text[last..game.offset().max(last)]);
+                    return Ok(());
+                }
             };
+            self.annotate(&game_text[last..offset]);
+            last = offset + text.len();
             let mv = read.map_err(|problem| {
                 let text = String::from_utf8_lossy(text);
                 format!("{} {text}: {problem}", move_number(&pos))
             })?;
-            self.moves.push(WrittenMove::new(&pos, mv));
+            self.moves.push(AnnotatedMove {
+                mv: WrittenMove::new(&pos, mv),
+                annotations: Annotations::default(),
+            });
             pos.play_unchecked(mv);
+        }
+    }
+
+    /// Takes what is said after the last move.
+    fn annotate(&mut self, text: &[u8]) {
+        let said = Annotations::read(text);
+        match self.moves.last_mut() {
+            Some(mv) => mv.annotations = said,
+            None => self.comments = said.comments,
         }
     }
 }
@@ -192,7 +241,7 @@ mod tests {
     use super::*;
 
     fn sans(moves: &Moves) -> String {
-        let sans: Vec<_> = moves.moves.iter().map(WrittenMove::san).collect();
+        let sans: Vec<_> = moves.moves.iter().map(|mv| &*mv.mv.san).collect();
         sans.join(" ")
     }
 

@@ -56,6 +56,11 @@ impl Content {
         Content::new(PGN, body)
     }
 
+    /// A Polyglot book.
+    pub(super) fn book(body: Vec<u8>) -> Content {
+        Content::new("application/octet-stream", body)
+    }
+
     /// The same, which holds something until it is sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
         let holding = Holding {

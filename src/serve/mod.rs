@@ -4,14 +4,19 @@
 //! [`run`](Listening::run) answers until its [`Stop`] says so. [`Parameters`] and [`Request`] are what a request asks; a
 //! [`Refusal`] is what it gets when it cannot be answered. The page's files are part of the program.
 
+mod annotations;
 mod board;
 mod books;
 mod cache;
 mod client;
 mod content;
+mod game;
 mod guard;
 mod http;
+mod indexing;
 mod log;
+mod make;
+mod own;
 mod page;
 mod parameters;
 mod refusal;
@@ -27,6 +32,7 @@ pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex},
     guard::{Origin, OriginError},
+    indexing::{HowFar, Indexing},
     log::{Log, Served},
     parameters::Parameters,
     refusal::Refusal,

@@ -17,11 +17,30 @@ use super::refusal::Refusal;
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The parameters of lists of games.
-    pub const OF_GAMES: [&str; 20] = [
-        "variant", "fen", "play", "source", "moves", "since", "until", "speeds", "ratings",
-        "modes", "player", "color", "opponent", "result", "eco", "event", "minPly", "skip",
-        "limit", "sort",
+    /// The parameters of lists of games; those before `skip` say where and which games.
+    pub const OF_GAMES: [&str; 22] = [
+        "variant",
+        "fen",
+        "play",
+        "source",
+        "moves",
+        "since",
+        "until",
+        "speeds",
+        "ratings",
+        "modes",
+        "player",
+        "color",
+        "opponent",
+        "result",
+        "eco",
+        "event",
+        "minPly",
+        "duplicates",
+        "skip",
+        "limit",
+        "sort",
+        "fold",
     ];
 
     /// Those that only other routes know.

@@ -19,10 +19,19 @@ const LONGEST_PAGE: u32 = 200;
 /// How many games a page may leave out. To find a page, all games before it are ranked.
 const MOST_SKIPPED: u32 = 10_000;
 
+/// How many parameters of lists say where and which games.
+const FILTERS: usize = 18;
+
 /// The parameters of the route of books.
 const OF_BOOKS: [&str; 7] = [
     "variant", "fen", "play", "source", "moves", "since", "until",
 ];
+
+/// The parameters of books that are made, besides filters.
+pub(super) const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
+
+/// How many of both say where.
+const PLACE: usize = 4;
 
 /// The routes that answer about a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -35,6 +44,14 @@ pub enum Route {
     Player,
     /// `/games`: games of a position, a page of them.
     Games,
+    /// `/facets`: what each value of a filter would give.
+    Facets,
+    /// `/scores`: results by ratings.
+    Scores,
+    /// `/book.bin` and `/book.pgn`: a book of games.
+    Make,
+    /// `/game/{id}`: a game, and where it has a position.
+    Game,
     /// `/book`: what books play.
     Book,
 }
@@ -68,13 +85,27 @@ impl Request {
         let parameters = match route {
             Route::Lichess | Route::Masters | Route::Player => Parameters::parse(query),
             Route::Games => Parameters::parse_only(query, &Parameters::OF_GAMES),
+            Route::Facets => Parameters::parse_only(query, &Parameters::OF_GAMES[..FILTERS]),
+            Route::Scores => {
+                let filters = &Parameters::OF_GAMES[..FILTERS];
+                Parameters::parse_only(query, &[filters, &["by"]].concat())
+            }
+            Route::Make => {
+                let own = [
+                    &["variant"],
+                    &Parameters::OF_GAMES[PLACE - 1..FILTERS],
+                    &OF_MAKING,
+                ];
+                Parameters::parse_only(query, &own.concat())
+            }
+            Route::Game => Parameters::parse_only(query, &OF_BOOKS[..PLACE]),
             Route::Book => Parameters::parse_only(query, &OF_BOOKS),
         };
         let parameters = &parameters?;
         let view = match route {
             Route::Masters => View::Masters,
             Route::Player => View::Player,
-            Route::Lichess | Route::Games | Route::Book => View::Lichess,
+            _ => View::Lichess,
         };
         let mut query = Query::new(line(parameters)?, view);
         query.filters = filters(route, parameters)?;
@@ -92,7 +123,12 @@ impl Request {
             query.recent_games = Some(games as usize);
         }
         if route == Route::Lichess {
-            query.history = parameters.flag("history")?.unwrap_or(false);
+            query.years = parameters.text("history") == Some("moves");
+            query.history = !query.years && parameters.flag("history")?.unwrap_or(false);
+        }
+        if route == Route::Scores {
+            let by = parameters.choice("by", |name| (name == "rating").then_some(()))?;
+            by.ok_or_else(|| Refusal::bad("by: missing; write rating"))?;
         }
         query.transpositions = parameters.flag("transpositions")?.unwrap_or(false);
         Ok(Request {
@@ -147,28 +183,36 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         until: date(parameters, "until")?,
         ..Filters::default()
     };
-    if matches!(route, Route::Masters | Route::Book) {
+    if matches!(route, Route::Masters | Route::Game | Route::Book) {
         return Ok(filters);
     }
     filters.speeds = parameters.list("speeds", |name| name.parse().ok())?;
     if route != Route::Player {
-        filters.groups = parameters.list("ratings", rating_group)?;
+        (filters.groups, filters.unrated) = ratings(parameters)?;
     }
     if route != Route::Lichess {
         filters.modes = parameters.list("modes", |name| name.parse().ok())?;
     }
-    filters.player = name(parameters, "player")?;
-    filters.color = parameters.choice("color", |name| match name {
-        "white" => Some(Color::White),
-        "black" => Some(Color::Black),
+    let once = parameters.choice("duplicates", |name| match name {
+        "once" => Some(true),
+        "all" => Some(false),
         _ => None,
     })?;
+    filters.once = once.unwrap_or(false);
+    filters.player = name(parameters, "player")?;
+    let color = parameters.choice("color", |name| match name {
+        "white" => Some(Some(Color::White)),
+        "black" => Some(Some(Color::Black)),
+        "both" => Some(None),
+        _ => None,
+    })?;
+    filters.color = color.flatten();
     if route == Route::Player {
         if filters.player.is_none() {
             return Err(Refusal::bad("player: missing"));
         }
-        if filters.color.is_none() {
-            return Err(Refusal::bad("color: missing; write white or black"));
+        if color.is_none() {
+            return Err(Refusal::bad("color: missing; write white, black or both"));
         }
     }
     filters.opponent = name(parameters, "opponent")?;
@@ -177,7 +221,19 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         return Err(Refusal::bad(problem));
     }
     filters.event = name(parameters, "event")?;
-    filters.results = parameters.list("result", result)?.unwrap_or_default();
+    filters.won = match parameters.text("result") {
+        Some("win") => Some(true),
+        Some("loss") => Some(false),
+        _ => None,
+    };
+    match filters.won {
+        Some(_) if filters.player.is_none() => {
+            let problem = "result: win and loss are a player's; name one";
+            return Err(Refusal::bad(problem));
+        }
+        Some(_) => {}
+        None => filters.results = parameters.list("result", result)?.unwrap_or_default(),
+    }
     filters.eco = match parameters.text("eco") {
         None | Some("") => None,
         Some(text) => Some(
@@ -215,6 +271,20 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     date.map(Some).ok_or_else(wrong)
 }
 
+/// The groups of ratings, and whether games in which nobody has one pass too. All groups are no filter, as for Lichess.
+fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
+    let group = |text: &str| match text {
+        "unknown" => Some(None),
+        text => rating_group(text).map(Some),
+    };
+    let Some(named) = parameters.list("ratings", group)? else {
+        return Ok((None, false));
+    };
+    let groups: Vec<RatingGroup> = named.iter().flatten().copied().collect();
+    let are_all = RatingGroup::all().all(|group| groups.contains(&group));
+    Ok(((!are_all).then_some(groups), named.contains(&None)))
+}
+
 /// The group of a rating, however large.
 fn rating_group(text: &str) -> Option<RatingGroup> {
     let rating: u64 = text.parse().ok()?;
@@ -235,6 +305,7 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
         skip: 0,
         limit: PAGE as usize,
         sort: Default::default(),
+        fold_matches: false,
     };
     if route == Route::Games {
         let skip = parameters.number("skip")?.unwrap_or(0);
@@ -250,6 +321,8 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
         page.sort = parameters
             .choice("sort", |name| name.parse().ok())?
             .unwrap_or_default();
+        let fold = parameters.choice("fold", |name| (name == "match").then_some(()))?;
+        page.fold_matches = fold.is_some();
     }
     Ok(page)
 }

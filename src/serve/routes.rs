@@ -22,7 +22,7 @@ use super::{
     client::Client,
     content::{Content, PGN, not_modified},
     guard::Origin,
-    page,
+    make, page,
     response_cache::CacheKey,
     state::{AppState, GoesOn},
 };
@@ -55,6 +55,11 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/book", get(book))
         .route("/about", index(AppState::about))
         .route("/read", index(AppState::read))
+        .route("/suggest", index(AppState::suggest))
+        .route("/book.bin", get(make::book))
+        .route("/book.pgn", get(make::book))
+        .route("/facets", index(AppState::facets))
+        .route("/scores", index(AppState::scores))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state);
     let api = match origins {
@@ -179,7 +184,7 @@ async fn of_texts(
 }
 
 /// An answer from files that may change at any time, so that only the answer itself shows whether the asker has it.
-fn of_files(request: &Request, content: Content) -> Response {
+pub(super) fn of_files(request: &Request, content: Content) -> Response {
     let etag = content.etag();
     not_modified(request.headers(), &etag).unwrap_or_else(|| content.into_response(etag))
 }

@@ -7,6 +7,7 @@ use std::{
     thread,
 };
 
+use axum::Router;
 use tokio::{runtime::Builder, sync::watch};
 
 use super::{
@@ -32,6 +33,8 @@ pub struct Server {
     pub hosts: Vec<String>,
     /// Origins whose pages may read the answers, besides the server's own.
     pub origins: Vec<Origin>,
+    /// The most games that the sources may have for books to be made of them.
+    pub book_games: u64,
     /// Threads that answer; 0 is one per core.
     pub threads: usize,
     /// Called for every request that was answered, on a thread of its own. When it is too slow, it misses some.
@@ -51,33 +54,51 @@ impl Server {
     ///
     /// A listener that the system does not know, and a system that gives no threads.
     pub fn listen(self, listener: TcpListener) -> Result<Listening> {
-        let address = listener
-            .set_nonblocking(true)
-            .and_then(|()| listener.local_addr());
-        let address = address.at("the listener", "use")?;
         let threads = match self.threads {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let state = AppState::new(self.explorer, self.books, threads)?;
-        let log = self.log.map(Logging::start).transpose();
-        let (log, last_lines) = log.at("the log", "start a thread for")?.unzip();
-        let site = Site {
-            hosts: Hosts {
-                listening: address.ip(),
-                allowed: self.hosts,
-            },
-            routes: routes(Arc::new(state), &self.origins),
-            log,
-        };
-        let threads = http::start(threads, &site).at("connections", "start threads for")?;
-        Ok(Listening {
-            listener,
-            address,
-            threads,
-            last_lines,
-        })
+        let state = AppState::new(self.explorer, self.books, threads, self.book_games)?;
+        let state = Arc::new(state);
+        let routes = routes(Arc::clone(&state), &self.origins);
+        let listening = listening(listener, self.hosts, routes, self.log, threads)?;
+        // Who asks before that waits, and an index that cannot be read says so to who asks.
+        let thread = thread::Builder::new().name("names".to_owned());
+        let warm_up = thread.spawn(move || state.explorer.warm_up());
+        warm_up.at("names", "start a thread for")?;
+        Ok(listening)
     }
+}
+
+/// Answers by these routes at a listener.
+pub(super) fn listening(
+    listener: TcpListener,
+    allowed: Vec<String>,
+    routes: Router,
+    log: Option<Log>,
+    threads: usize,
+) -> Result<Listening> {
+    let address = listener
+        .set_nonblocking(true)
+        .and_then(|()| listener.local_addr());
+    let address = address.at("the listener", "use")?;
+    let log = log.map(Logging::start).transpose();
+    let (log, last_lines) = log.at("the log", "start a thread for")?.unzip();
+    let site = Site {
+        hosts: Hosts {
+            listening: address.ip(),
+            allowed,
+        },
+        routes,
+        log,
+    };
+    let threads = http::start(threads, &site).at("connections", "start threads for")?;
+    Ok(Listening {
+        listener,
+        address,
+        threads,
+        last_lines,
+    })
 }
 
 /// A server that has its address and its threads.

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    explorer::{About, Answer, Explorer, GameInfo},
+    explorer::{About, Answer, Explorer, Filters},
     task,
 };
 
@@ -40,7 +40,7 @@ pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
 /// What answers requests.
 pub(super) struct AppState {
-    explorer: Explorer,
+    pub(super) explorer: Explorer,
     about: About,
     books: Vec<BookFile>,
     /// Answers of the index alone, which stay true as long as the server runs.
@@ -51,6 +51,10 @@ pub(super) struct AppState {
     pub(super) counters: Workers,
     /// They read games' texts.
     pub(super) readers: Workers,
+    /// It makes books, one at a time.
+    pub(super) makers: Workers,
+    /// The most games of files that books are made of.
+    pub(super) book_games: u64,
 }
 
 /// The explorer's answer with what the page needs.
@@ -59,15 +63,6 @@ struct WithBoard {
     #[serde(flatten)]
     answer: Answer,
     polybook: Board,
-}
-
-/// A game for the page.
-#[derive(Serialize)]
-struct OpenGame {
-    #[serde(flatten)]
-    info: GameInfo,
-    #[serde(flatten)]
-    moves: Moves,
 }
 
 /// Threads that may wait for files, each with a permit to use it. All are there from the start: none has to be found for
@@ -136,6 +131,7 @@ impl AppState {
         explorer: Explorer,
         books: Vec<BookFile>,
         threads: usize,
+        book_games: u64,
     ) -> Result<AppState> {
         // The explorer goes through many games on the threads of rayon, which panics where it does not get them.
         let of_rayon = task::caught(|| Ok(rayon::current_num_threads()));
@@ -151,6 +147,8 @@ impl AppState {
             cache: response_cache(),
             counters: Workers::start(threads)?,
             readers: Workers::start(READERS)?,
+            makers: Workers::start(1)?,
+            book_games,
         })
     }
 
@@ -173,17 +171,14 @@ impl AppState {
             Route::Player => Content::line(&document),
             _ => Content::json(&document),
         }?;
-        self.cache.insert(key.clone(), content.clone());
-        Ok(content)
+        self.kept(key, content)
     }
 
     /// A page of the games of a position, as JSON.
     pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let list = self.explorer.games(&request.query, &request.page)?;
-        let content = Content::json(&list)?;
-        self.cache.insert(key.clone(), content.clone());
-        Ok(content)
+        self.kept(key, Content::json(&list)?)
     }
 
     /// A page of the games of a position, as PGN. It ends early where the texts are long.
@@ -211,20 +206,20 @@ impl AppState {
         id: &str,
         goes_on: GoesOn<'_>,
     ) -> Result<Content, Refusal> {
-        if key.path.starts_with("/game/") {
-            // The other routes of a game are Lichess's.
-            Parameters::parse_only(&key.query, &[])?;
-        }
+        // The other routes of a game are Lichess's.
+        let request = match key.path.starts_with("/game/") {
+            true => Some(self.request(key, Route::Game)?),
+            false => None,
+        };
         let unknown = || Refusal::unknown("there is no game with this id");
         let number = self.explorer.find(id)?.ok_or_else(unknown)?;
         let text = self.explorer.text_while(number, goes_on)?;
-        if !key.accepts("application/json") {
-            return Ok(Content::pgn(text));
+        match request {
+            Some(request) if key.accepts("application/json") => {
+                self.open_game(number, &text, &request.query)
+            }
+            _ => Ok(Content::pgn(text)),
         }
-        Content::json(&OpenGame {
-            info: self.explorer.game(number)?,
-            moves: Moves::of_game(&text),
-        })
     }
 
     /// What each book plays in a position.
@@ -240,8 +235,9 @@ impl AppState {
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
+        about["variants"] = json!(self.explorer.variants(&Filters::default())?);
         about["books"] = self.books.iter().map(BookFile::name).collect();
-        Content::json(&about)
+        self.kept(key, Content::json(&about)?)
     }
 
     /// Reads pasted moves or a pasted position.
@@ -252,15 +248,27 @@ impl AppState {
     }
 
     /// A request about a source that there is.
-    fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
+    pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
-        if let Some(source) = &request.query.filters.source {
-            let known = &self.about.sources;
-            if !known.iter().any(|known| known.name == *source) {
-                let problem = format!("source: no source is called \"{source}\"");
-                return Err(Refusal::bad(problem));
-            }
-        }
+        self.check_source(request.query.filters.source.as_deref())?;
         Ok(request)
+    }
+
+    /// Refuses a source that there is not.
+    pub(super) fn check_source(&self, source: Option<&str>) -> Result<(), Refusal> {
+        let known = &self.about.sources;
+        match source {
+            Some(source) if known.iter().all(|known| known.name != source) => {
+                let problem = format!("source: no source is called \"{source}\"");
+                Err(Refusal::bad(problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps an answer of the index for who asks next.
+    pub(super) fn kept(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
+        self.cache.insert(key.clone(), content.clone());
+        Ok(content)
     }
 }

@@ -52,7 +52,21 @@ impl Served {
             .and_then(|rest| rest.trim_end().strip_suffix('/'))
             .unwrap_or_else(|| panic!("no address: {line:?} {:?}", child.wait()));
         let address = address.parse().unwrap();
-        Served { child, address }
+        let served = Served { child, address };
+        // The index of a PGN file is made after the address is known.
+        if args
+            .list()
+            .iter()
+            .any(|arg| arg.to_string_lossy().contains(".pgn"))
+        {
+            super::until("the index is made", || {
+                let request =
+                    format!("GET /about HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+                let reply = served.send(request.as_bytes());
+                reply.is_some_and(|reply| !reply.text().contains("\"indexing\""))
+            });
+        }
+        served
     }
 
     /// The address of the page.

@@ -13,6 +13,7 @@ use crate::{
         layout::{self, EcoNumber, GameRow, SiteId, Subject, names, rows},
     },
     pgn::{Date, GameResult, Mode, Speed, Tags, folded, rating, tag_text},
+    position::Variant,
     sort::{ByteReader, ByteRun},
 };
 
@@ -51,6 +52,8 @@ impl GameFacts {
             speed: Speed::of_tag(tags.get(b"TimeControl")),
             mode: Mode::of_tags(tags),
             counts: false,
+            variant: None,
+            ending: 0,
             eco: EcoNumber::of_tag(tags.get(b"ECO").unwrap_or_default()),
             plies: 0,
             site_id: id,
@@ -59,13 +62,22 @@ impl GameFacts {
         self.names.push(names.map(|name| name_of(tags.get(name))));
     }
 
-    /// Says that the last game counts, how it ended and how many half-moves it has.
-    pub(crate) fn count_last(&mut self, result: GameResult, plies: usize) {
+    /// Says that the last game counts, how it ended, how many half-moves it has and by which rules they were played, and
+    /// the identity of its last position.
+    pub(crate) fn count_last(
+        &mut self,
+        result: GameResult,
+        plies: usize,
+        variant: Variant,
+        last: u64,
+    ) {
         let number = self.rows.len() as u32 - 1;
         if let (Some(row), Some([white, black, _])) = (self.rows.last_mut(), self.names.last()) {
             row.counts = true;
             row.result = result;
             row.plies = u16::try_from(plies).unwrap_or(u16::MAX);
+            row.variant = Some(variant);
+            row.ending = (last % 255) as u8 + 1;
             for (name, color) in [(white, Color::White), (black, Color::Black)] {
                 let subject = Subject::player(&folded(name), color);
                 self.players.push(Played::listed(subject, number));

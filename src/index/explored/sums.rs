@@ -297,6 +297,8 @@ mod tests {
                 speed: Speed::ALL[speed],
                 mode: Mode::Rated,
                 counts: true,
+                variant: None,
+                ending: 0,
                 eco: EcoNumber::default(),
                 plies: 1,
                 site_id: None,

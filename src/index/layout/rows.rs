@@ -4,16 +4,21 @@
 //! |---|---|
 //! | 0-3, 4-7, 8-11 | numbers of the names of White, Black and the event |
 //! | 12-13, 14-15 | ratings of White and Black, 0 if unknown |
-//! | 16-17, 18, 19 | year, month and day, 0 for those not known |
+//! | 16-17 | year, 0 if unknown |
+//! | 18 | bits 0-3 the month, 0 if unknown; 4-7 the number of the variant in [`Variant::ALL`] plus one, 0 if unknown |
+//! | 19 | day, 0 if unknown |
 //! | 20 | bits 0-1 the result (0 neither side won, 1 White, 2 Black, 3 not known), 2-4 the [`Speed`], 5 the [`Mode`], 6 whether the game counts |
-//! | 21 | 0 |
+//! | 21 | a fingerprint of the last position, 0 if unknown: equal games have the same |
 //! | 22-23 | ECO code: 1 for A00 up to 500 for E99, 0 for none |
 //! | 24-25 | half-moves, 65535 for more |
 //! | 26-31 | the game's id at Lichess in base 62, 0 if it has none |
 //!
 //! Numbers are little-endian. An entry has the rows of [`ROWS`] games, that of the last games those that are left.
 
-use crate::pgn::{Date, GameResult, Mode, RatingGroup, Speed};
+use crate::{
+    pgn::{Date, GameResult, Mode, RatingGroup, Speed},
+    position::Variant,
+};
 
 /// How many bytes a row has.
 pub const ROW: usize = 32;
@@ -44,6 +49,10 @@ pub struct GameRow {
     pub mode: Mode,
     /// Whether its positions are in the index.
     pub counts: bool,
+    /// By which rules it was played, `None` if it does not count or the index is an old one.
+    pub variant: Option<Variant>,
+    /// A fingerprint of its last position, 0 where there is no variant.
+    pub ending: u8,
     /// The opening.
     pub eco: EcoNumber,
     /// How many half-moves it has, 65535 for more.
@@ -93,11 +102,13 @@ impl GameRow {
         bytes[12..14].copy_from_slice(&self.white_elo.to_le_bytes());
         bytes[14..16].copy_from_slice(&self.black_elo.to_le_bytes());
         bytes[16..18].copy_from_slice(&self.date.year().unwrap_or(0).to_le_bytes());
-        bytes[18] = self.date.month().unwrap_or(0);
+        let variant = self.variant.map_or(0, |variant| variant as u8 + 1);
+        bytes[18] = self.date.month().unwrap_or(0) | variant << 4;
         bytes[19] = self.date.day().unwrap_or(0);
         let result = self.result_number() as u8;
         let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5 | u8::from(self.counts) << 6;
         bytes[20] = result | traits;
+        bytes[21] = self.ending;
         bytes[22..24].copy_from_slice(&self.eco.0.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.plies.to_le_bytes());
         let id = self.site_id.map_or(0, |id| id.0);
@@ -112,8 +123,8 @@ impl GameRow {
         let traits = bytes[20];
         let mut id = [0; 8];
         id[..6].copy_from_slice(&bytes[26..32]);
-        let is_well_formed = bytes[18] <= 12 && bytes[19] <= 31 && traits < 0x80 && bytes[21] == 0;
-        if !is_well_formed {
+        let (month, variant) = (bytes[18] & 15, usize::from(bytes[18] >> 4));
+        if month > 12 || variant > Variant::ALL.len() || bytes[19] > 31 || traits >= 0x80 {
             return None;
         }
         Some(GameRow {
@@ -122,11 +133,13 @@ impl GameRow {
             event: u32_at(8),
             white_elo: u16_at(12),
             black_elo: u16_at(14),
-            date: Date::new(u16_at(16), bytes[18], bytes[19]),
+            date: Date::new(u16_at(16), month, bytes[19]),
             result: RESULTS[usize::from(traits & 3)],
             speed: *Speed::ALL.get(usize::from(traits >> 2 & 7))?,
             mode: Mode::ALL[usize::from(traits >> 5 & 1)],
             counts: traits >> 6 & 1 == 1,
+            variant: variant.checked_sub(1).map(|number| Variant::ALL[number]),
+            ending: bytes[21],
             eco: EcoNumber::new(u16_at(22))?,
             plies: u16_at(24),
             site_id: SiteId::new(u64::from_le_bytes(id))?,
@@ -339,7 +352,14 @@ mod tests {
     fn rows() -> impl Strategy<Value = GameRow> {
         let numbers = (any::<[u32; 3]>(), any::<[u16; 2]>(), any::<u16>());
         let date = (0..3000u16, 0..=12u8, 0..=31u8);
-        let traits = (0..4usize, 0..6usize, 0..2usize, any::<bool>());
+        let traits = (
+            0..4usize,
+            0..6usize,
+            0..2usize,
+            any::<bool>(),
+            0..=10usize,
+            any::<u8>(),
+        );
         let ids = (0..=500u16, proptest::option::of("[0-9A-Za-z]{8}"));
         (numbers, date, traits, ids).prop_map(|(numbers, date, traits, ids)| GameRow {
             white: numbers.0[0],
@@ -352,6 +372,8 @@ mod tests {
             speed: Speed::ALL[traits.1],
             mode: Mode::ALL[traits.2],
             counts: traits.3,
+            variant: traits.4.checked_sub(1).map(|number| Variant::ALL[number]),
+            ending: traits.5,
             eco: EcoNumber(ids.0),
             plies: numbers.2,
             site_id: ids.1.map(|id| SiteId::parse(&id).unwrap()),

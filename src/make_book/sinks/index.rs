@@ -224,7 +224,8 @@ impl BatchGames {
 
     /// Notes the move that a game played in each position.
     fn add_played(&mut self, game: &CountedGame<'_>) {
-        self.facts.count_last(game.result, game.length);
+        self.facts
+            .count_last(game.result, game.length, game.variant, game.last_identity);
         let subject = |identity| Subject::position(game.variant, identity);
         // Whether White is to move after this many half-moves.
         let turn = |plies: usize| game.first_turn.is_white() == plies.is_multiple_of(2);

@@ -1,0 +1,314 @@
+//! How many games there are of each speed, group of ratings, year and variant.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use shakmaty::Color;
+
+use super::{
+    chosen::{Chosen, fold_chosen},
+    count::subject_of,
+    dates::DateRange,
+    games::UNRATED,
+    line::Line,
+    query::Filters,
+    source::Source,
+    source_filter::{SourceFilter, SourceFilters},
+    sources::Explorer,
+    tally::Results,
+};
+use crate::{
+    error::Result,
+    pgn::{RatingGroup, Speed},
+    position::{BookMove, Variant},
+    task,
+};
+
+/// Games that are asked at a time for their variants.
+const STRETCH: usize = 1 << 16;
+
+/// How many games of a position there would be with each value of a filter, if the other filters stay.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Facets {
+    /// Those that pass all filters, but for those that end in the position.
+    pub games: u64,
+    /// By the names of all speeds.
+    pub speeds: BTreeMap<&'static str, u64>,
+    /// By the lowest ratings of all groups.
+    pub ratings: BTreeMap<u32, u64>,
+    /// Those in which nobody has a rating.
+    pub unknown_ratings: u64,
+    /// By the player's color, if a player is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub colors: Option<ColorCount>,
+    /// By the years that have any.
+    pub years: BTreeMap<u16, u64>,
+    /// By variant, wherever a game went. Games of several variants in an index that was made earlier are not counted.
+    pub variants: BTreeMap<&'static str, u64>,
+}
+
+/// A player's games by color.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct ColorCount {
+    /// With White.
+    pub white: u64,
+    /// With Black.
+    pub black: u64,
+}
+
+/// How the games of a group of ratings ended.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct RatingScore {
+    /// The lowest rating of the group, `unknown` for games in which nobody has one.
+    pub rating: String,
+    /// Games that White won.
+    pub white: u64,
+    /// Games that neither side won.
+    pub draws: u64,
+    /// Games that Black won.
+    pub black: u64,
+}
+
+/// What filters choose among, counted.
+#[derive(Default)]
+struct GroupTally {
+    games: u64,
+    speeds: [u64; Speed::ALL.len()],
+    ratings: [Results; UNRATED + 1],
+    colors: ColorCount,
+    years: FxHashMap<u16, u64>,
+}
+
+/// The filters whose values are counted.
+struct Groups {
+    speeds: [bool; Speed::ALL.len()],
+    ratings: [bool; UNRATED + 1],
+    /// Of the player.
+    color: Option<Color>,
+    dates: DateRange,
+}
+
+impl Explorer {
+    /// How many games of a position each value of a filter would give.
+    ///
+    /// # Errors
+    ///
+    /// A damaged index, or a source that does not exist.
+    pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
+        task::caught(|| {
+            let tally = self.grouped(line, filters)?;
+            let groups = RatingGroup::all().zip(&tally.ratings);
+            Ok(Facets {
+                games: tally.games,
+                speeds: Speed::ALL
+                    .map(Speed::name)
+                    .into_iter()
+                    .zip(tally.speeds)
+                    .collect(),
+                ratings: groups
+                    .map(|(group, sum)| (group.floor(), sum.games()))
+                    .collect(),
+                colors: filters.player.as_ref().map(|_| tally.colors),
+                unknown_ratings: tally.ratings[UNRATED].games(),
+                years: tally
+                    .years
+                    .iter()
+                    .map(|(year, games)| (*year, *games))
+                    .collect(),
+                variants: self.variants(filters)?,
+            })
+        })
+    }
+
+    /// How the games of a position ended, by the groups of ratings that pass and have any.
+    ///
+    /// # Errors
+    ///
+    /// A damaged index, or a source that does not exist.
+    pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
+        task::caught(|| {
+            let tally = self.grouped(line, filters)?;
+            let passes = Groups::of(filters).ratings;
+            let names = RatingGroup::all().map(|group| group.floor().to_string());
+            let names = names.chain(["unknown".to_owned()]);
+            let scores = names.zip(tally.ratings).zip(passes);
+            let scores = scores.filter(|((_, sum), passes)| *passes && sum.games() > 0);
+            let score = |((rating, sum), _): ((String, Results), bool)| RatingScore {
+                rating,
+                white: sum.white(),
+                draws: sum.draws(),
+                black: sum.black(),
+            };
+            Ok(scores.map(score).collect())
+        })
+    }
+
+    /// How many games of each variant pass, wherever they went.
+    ///
+    /// # Errors
+    ///
+    /// A damaged index, or a source that does not exist.
+    pub fn variants(&self, filters: &Filters) -> Result<BTreeMap<&'static str, u64>> {
+        let filters = self.filters(filters)?;
+        let mut counted = BTreeMap::new();
+        for (source, filter) in &filters.of_sources {
+            for (variant, games) in variants_of(&filters, source, filter) {
+                *counted.entry(name_of(variant)).or_default() += games;
+            }
+        }
+        Ok(counted)
+    }
+
+    fn grouped(&self, line: &Line, filters: &Filters) -> Result<GroupTally> {
+        let groups = Groups::of(filters);
+        let filters = self.filters(&Filters {
+            speeds: None,
+            groups: None,
+            since: None,
+            until: None,
+            color: None,
+            ..filters.clone()
+        })?;
+        let subject = subject_of(line);
+        let mut tally = GroupTally::default();
+        for (source, filter) in &filters.of_sources {
+            let list = source.list(subject, source.place(subject)?)?;
+            let add = |tally: &mut GroupTally, chosen: Chosen<'_>| {
+                tally.add_chosen(source, filter, &groups, &chosen);
+            };
+            let join = |part| tally.join(part);
+            fold_chosen(
+                &filters,
+                source,
+                filter,
+                &list,
+                GroupTally::default,
+                add,
+                join,
+            )?;
+        }
+        Ok(tally)
+    }
+}
+
+impl Groups {
+    fn of(filters: &Filters) -> Groups {
+        let speeds = filters.speeds.as_ref();
+        let groups = filters.groups.as_ref();
+        let mut ratings = [groups.is_none() || filters.unrated; UNRATED + 1];
+        for (passes, group) in ratings.iter_mut().zip(RatingGroup::all()) {
+            *passes = groups.is_none_or(|set| set.contains(&group));
+        }
+        Groups {
+            speeds: Speed::ALL.map(|speed| speeds.is_none_or(|set| set.contains(&speed))),
+            ratings,
+            color: filters.color.filter(|_| filters.player.is_some()),
+            dates: DateRange::new(filters.since, filters.until),
+        }
+    }
+}
+
+impl GroupTally {
+    fn add_chosen(
+        &mut self,
+        source: &Source,
+        filter: &SourceFilter<'_>,
+        groups: &Groups,
+        chosen: &Chosen<'_>,
+    ) {
+        for (id, number) in chosen.games {
+            if chosen.moves[*number as usize] == BookMove::NONE {
+                continue;
+            }
+            let hot = source.rows.get(*id).expect("only known games are chosen");
+            let (speed, group) = (hot.traits.speed(), hot.traits.group());
+            let (of_speed, of_group) = (groups.speeds[speed], groups.ratings[group]);
+            let in_time = groups.dates.contains(hot.date);
+            let [as_white, as_black] = filter.colors(*id as usize);
+            if of_speed && of_group && in_time {
+                self.colors.white += u64::from(as_white);
+                self.colors.black += u64::from(as_black);
+            }
+            if !groups
+                .color
+                .is_none_or(|color| color.fold_wb(as_white, as_black))
+            {
+                continue;
+            }
+            self.games += u64::from(of_speed && of_group && in_time);
+            self.speeds[speed] += u64::from(of_group && in_time);
+            if of_speed && in_time {
+                self.ratings[group].add(hot.result());
+            }
+            let year = (hot.date >> 9) as u16;
+            if of_speed && of_group && year > 0 {
+                *self.years.entry(year).or_default() += 1;
+            }
+        }
+    }
+
+    fn join(&mut self, other: GroupTally) {
+        self.games += other.games;
+        self.colors.white += other.colors.white;
+        self.colors.black += other.colors.black;
+        for (sum, more) in self.speeds.iter_mut().zip(other.speeds) {
+            *sum += more;
+        }
+        for (sum, more) in self.ratings.iter_mut().zip(other.ratings) {
+            *sum += more;
+        }
+        for (year, games) in other.years {
+            *self.years.entry(year).or_default() += games;
+        }
+    }
+}
+
+/// The variants of the games of a source that pass.
+fn variants_of(
+    filters: &SourceFilters<'_>,
+    source: &Source,
+    filter: &SourceFilter<'_>,
+) -> Vec<(Variant, u64)> {
+    let (games, only) = (&source.rows, source.index.variant().only());
+    let count = |first: usize| {
+        let stretch = first..games.len().min(first + STRETCH);
+        let mut passes = Vec::new();
+        filter.mark(stretch, &mut passes);
+        let passing = (first..)
+            .zip(passes)
+            .filter(|(id, passes)| *passes && games.traits[*id].counts());
+        let mut passing: Vec<(u32, u32)> = passing.map(|(id, _)| (id as u32, 0)).collect();
+        let mut counted = [0; Variant::ALL.len()];
+        for (id, _) in filters.keep_first(source, &mut passing) {
+            if let Some(variant) = only.or(games.traits[*id as usize].variant()) {
+                counted[variant as usize] += 1;
+            }
+        }
+        counted
+    };
+    let stretches = (0..games.len().div_ceil(STRETCH)).into_par_iter();
+    let none = || [0; Variant::ALL.len()];
+    let counted = stretches
+        .map(|number| count(number * STRETCH))
+        .reduce(none, |a, b| std::array::from_fn(|at| a[at] + b[at]));
+    let counted = Variant::ALL.into_iter().zip(counted);
+    counted.filter(|(_, games)| *games > 0).collect()
+}
+
+/// The name of a variant in explorers' addresses.
+fn name_of(variant: Variant) -> &'static str {
+    match variant {
+        Variant::Standard => "standard",
+        Variant::Chess960 => "chess960",
+        Variant::Crazyhouse => "crazyhouse",
+        Variant::Suicide => "suicide",
+        Variant::Giveaway => "antichess",
+        Variant::Atomic => "atomic",
+        Variant::ThreeCheck => "threeCheck",
+        Variant::Horde => "horde",
+        Variant::KingOfTheHill => "kingOfTheHill",
+        Variant::RacingKings => "racingKings",
+    }
+}

@@ -1,0 +1,255 @@
+//! Lists of games for people: with what an index says of each game, and those of one match as one.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    answer::{GameList, ListedGame, MatchGames, PlayedGame},
+    chosen::{Chosen, fold_chosen},
+    count::{Rank, count_games, rank_of, subject_of},
+    dates::text_of_number,
+    line::Line,
+    query::{Filters, Page, Query, View},
+    ranked::{number_of, ranked},
+    source::Source,
+    source_filter::SourceFilters,
+    sources::Explorer,
+};
+use crate::{
+    error::Result,
+    pgn::{GameReader, tag_text},
+    position::BookMove,
+};
+
+/// After how many moves it is said how many games reach a position.
+const MOST_REACHED: usize = 600;
+
+impl Explorer {
+    pub(super) fn listed(&self, query: &Query, page: &Page) -> Result<GameList> {
+        let filters = self.filters(&query.filters)?;
+        // One game more shows whether there is another page.
+        let longer = &Page {
+            limit: page.limit.saturating_add(1),
+            ..*page
+        };
+        let (total, mut games, more) = match page.fold_matches {
+            true => self.folded(&filters, query, longer)?,
+            false => {
+                let (total, games) = ranked(self.filters(&query.filters)?, query, longer)?;
+                (total, games.collect::<Result<Vec<_>>>()?, Vec::new())
+            }
+        };
+        let next = (games.len() > page.limit).then_some(page.skip.saturating_add(page.limit));
+        games.truncate(page.limit);
+        let mut more = more.into_iter();
+        let listed = self.games_of(query, games)?.into_iter().map(|played| {
+            let of_match = more.next().filter(|more| *more > 0);
+            self.with_details(&filters, played, of_match)
+        });
+        Ok(GameList {
+            total,
+            next,
+            games: listed.collect::<Result<_>>()?,
+        })
+    }
+
+    /// What the index says of a game, as in a list of games that pass no filters.
+    ///
+    /// # Errors
+    ///
+    /// A number that no game has, or a damaged index.
+    pub fn listed_game(&self, number: u64) -> Result<ListedGame> {
+        let game = self.info(number, View::Lichess)?;
+        let filters = self.filters(&Filters::default())?;
+        self.with_details(&filters, PlayedGame { uci: None, game }, None)
+    }
+
+    /// How many games that come from the filters' source reach the position after each move of a line, whatever else the
+    /// filters ask; `None` where the index does not say.
+    ///
+    /// # Errors
+    ///
+    /// A damaged index, or a source that does not exist.
+    pub fn reached(&self, line: &Line, filters: &Filters) -> Result<Vec<Option<u64>>> {
+        let filters = self.filters(&Filters {
+            source: filters.source.clone(),
+            ..Filters::default()
+        })?;
+        let mut all = Vec::with_capacity(line.moves().len());
+        for pos in line.positions().iter().skip(1) {
+            let subject = subject_of(&Line::at(line.variant(), pos.clone()));
+            let games = match all.len() < MOST_REACHED {
+                true => count_games(&filters, subject)?,
+                false => 0,
+            };
+            // The line's own game reaches it, so the index stops before.
+            all.push((games > 0).then_some(games));
+        }
+        Ok(all)
+    }
+
+    fn with_details(
+        &self,
+        filters: &SourceFilters<'_>,
+        played: PlayedGame,
+        more: Option<u64>,
+    ) -> Result<ListedGame> {
+        let number = played.game.number;
+        let (source, id) = self.place(number)?;
+        let (games, at) = (&source.rows, id as usize);
+        let event = source.name(games.events[at])?;
+        let eco = games.eco[at].code();
+        Ok(ListedGame {
+            date: text_of_number(games.dates[at]),
+            event: Some(event).filter(|event| event != "?" && !event.is_empty()),
+            round: round_of(source, id),
+            eco: eco.map(|code| code.map(char::from).iter().collect()),
+            plies: games.plies[at],
+            copies: filters.copies_of(number),
+            of_match: more.map(|more| MatchGames { more }),
+            played,
+        })
+    }
+
+    /// How many games of a position pass, the first game of each match on a page, and how many more the match has.
+    fn folded(
+        &self,
+        filters: &SourceFilters<'_>,
+        query: &Query,
+        page: &Page,
+    ) -> Result<(u64, Vec<(u64, BookMove)>, Vec<u64>)> {
+        let copies = self.copies()?;
+        let subject = subject_of(&query.line);
+        let wanted = page.skip.saturating_add(page.limit);
+        let (mut total, mut firsts) = (0, FirstGames::new(wanted));
+        for (source, filter) in &filters.of_sources {
+            let list = source.list(subject, source.place(subject)?)?;
+            let add = |(total, firsts): &mut (u64, FirstGames), chosen: Chosen<'_>| {
+                *total += chosen.games.len() as u64;
+                for (id, number) in chosen.games.iter().rev() {
+                    let rank = rank_of(source, *id, chosen.moves[*number as usize], page.sort);
+                    firsts.offer(copies.match_of(source, *id), rank);
+                }
+            };
+            let begin = || (0, FirstGames::new(wanted));
+            fold_chosen(
+                filters,
+                source,
+                filter,
+                &list,
+                begin,
+                add,
+                |(more, part)| {
+                    total += more;
+                    part.ranks
+                        .into_iter()
+                        .for_each(|(rank, key)| firsts.offer(key, rank));
+                },
+            )?;
+        }
+        let ranks = firsts.ranks.into_iter().rev().skip(page.skip);
+        let ranks: Vec<(Rank, u64)> = ranks.collect();
+        let games: FxHashMap<u64, u64> = ranks.iter().map(|(_, key)| (*key, 0)).collect();
+        let mut counted = games.clone();
+        for (source, filter) in &filters.of_sources {
+            let list = source.list(subject, source.place(subject)?)?;
+            let add = |counted: &mut FxHashMap<u64, u64>, chosen: Chosen<'_>| {
+                for (id, _) in chosen.games {
+                    if let Some(games) = counted.get_mut(&copies.match_of(source, *id)) {
+                        *games += 1;
+                    }
+                }
+            };
+            fold_chosen(
+                filters,
+                source,
+                filter,
+                &list,
+                || games.clone(),
+                add,
+                |part| {
+                    for (key, more) in part {
+                        *counted.entry(key).or_default() += more;
+                    }
+                },
+            )?;
+        }
+        let more = ranks.iter().map(|(_, key)| counted[key].saturating_sub(1));
+        let more = more.collect();
+        let games = ranks
+            .into_iter()
+            .map(|((_, number, mv), _)| (number_of(number, page.sort), mv));
+        Ok((total, games.collect(), more))
+    }
+}
+
+/// The first game of each match, of the matches whose first games come first.
+struct FirstGames {
+    wanted: usize,
+    of_match: FxHashMap<u64, Rank>,
+    ranks: BTreeSet<(Rank, u64)>,
+}
+
+impl FirstGames {
+    fn new(wanted: usize) -> FirstGames {
+        FirstGames {
+            wanted,
+            of_match: FxHashMap::default(),
+            ranks: BTreeSet::new(),
+        }
+    }
+
+    fn offer(&mut self, key: u64, rank: Rank) {
+        let is_full = self.ranks.len() == self.wanted;
+        if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {
+            return;
+        }
+        if let Some(known) = self.of_match.get(&key).copied() {
+            if rank <= known {
+                return;
+            }
+            self.ranks.remove(&(known, key));
+        } else if is_full && let Some((_, last)) = self.ranks.pop_first() {
+            self.of_match.remove(&last);
+        }
+        self.of_match.insert(key, rank);
+        self.ranks.insert((rank, key));
+    }
+}
+
+/// The round of a game, if its PGN can be read at once.
+fn round_of(source: &Source, id: u32) -> Option<String> {
+    if source.index.is_slow_to_read(id).ok()? {
+        return None;
+    }
+    let text = source.index.text(id).ok()?;
+    let mut games = GameReader::new(&text);
+    games.next_game();
+    let round = tag_text(games.tags().get(b"Round")?).into_owned();
+    Some(round).filter(|round| round != "?" && round != "-" && !round.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_games_of_the_first_matches_are_kept() {
+        let rank = |rank| (rank, rank, BookMove::NONE);
+        let mut firsts = FirstGames::new(2);
+        for (key, number) in [(1, 5), (2, 4), (3, 3), (3, 9), (1, 1), (2, 8), (1, 6)] {
+            firsts.offer(key, rank(number));
+        }
+        let kept: Vec<_> = firsts
+            .ranks
+            .iter()
+            .map(|(rank, key)| (rank.0, *key))
+            .collect();
+        assert_eq!(kept, [(8, 2), (9, 3)]);
+        assert_eq!(firsts.of_match.len(), 2);
+        let mut none = FirstGames::new(0);
+        none.offer(1, rank(1));
+        assert!(none.ranks.is_empty());
+    }
+}

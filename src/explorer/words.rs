@@ -1,0 +1,234 @@
+//! Texts that are found by their words: by what a word begins with, or with typing errors.
+
+use std::sync::OnceLock;
+
+use fst::{IntoStreamer, Map, MapBuilder, Streamer};
+use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder};
+use rayon::prelude::*;
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+
+/// How many words of a text count, and how many letters of a word.
+const MOST_WORDS: usize = 8;
+const LONGEST_WORD: usize = 32;
+
+/// The most typing errors that a match has.
+pub(super) const MOST_ERRORS: u8 = 2;
+
+/// Of a text that does not match.
+const NO_MATCH: u8 = u8::MAX;
+
+/// The words of a text as they are compared: without case and accents. An apostrophe joins what is around it.
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.nfkd().flat_map(char::to_lowercase) {
+        match letter {
+            '\'' | '’' => {}
+            letter if is_combining_mark(letter) => {}
+            // Unicode does not take these apart.
+            'ø' => plain.push('o'),
+            'ł' => plain.push('l'),
+            'đ' => plain.push('d'),
+            'ı' => plain.push('i'),
+            'æ' => plain.push_str("ae"),
+            'œ' => plain.push_str("oe"),
+            'ß' => plain.push_str("ss"),
+            letter if letter.is_alphanumeric() => plain.push(letter),
+            _ => plain.push(' '),
+        }
+    }
+    let words: Vec<String> = plain
+        .split_whitespace()
+        .take(MOST_WORDS)
+        .map(|word| word.chars().take(LONGEST_WORD).collect())
+        .collect();
+    words.into_iter()
+}
+
+/// The words of numbered texts, before they are in order.
+#[derive(Default)]
+pub(super) struct Words {
+    letters: String,
+    /// Where each word begins, how long it is, and the number of its text.
+    places: Vec<(usize, u8, u32)>,
+}
+
+impl Words {
+    /// Adds a text. One number may have several.
+    pub(super) fn add(&mut self, number: u32, text: &str) {
+        for word in words(text) {
+            let place = (self.letters.len(), word.len() as u8, number);
+            self.places.push(place);
+            self.letters.push_str(&word);
+        }
+    }
+
+    /// Gives the texts other numbers.
+    pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        for place in &mut self.places {
+            place.2 = number(place.2);
+        }
+    }
+
+    fn word(&self, (start, len, _): (usize, u8, u32)) -> &str {
+        &self.letters[start..start + usize::from(len)]
+    }
+}
+
+/// Which texts have which words.
+pub(super) struct WordIndex {
+    /// The number of each word, in their order.
+    words: Map<Vec<u8>>,
+    /// Where the texts of each word begin, and after those of the last their end.
+    starts: Vec<u32>,
+    /// The numbers of the texts.
+    texts: Vec<u32>,
+    count: usize,
+}
+
+impl WordIndex {
+    /// Of texts that are numbered below `count`.
+    pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
+        let mut places = std::mem::take(&mut words.places);
+        places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));
+        let mut map = MapBuilder::memory();
+        let (mut starts, mut texts) = (Vec::new(), Vec::<u32>::with_capacity(places.len()));
+        for same in places.chunk_by(|a, b| words.word(*a) == words.word(*b)) {
+            map.insert(words.word(same[0]), starts.len() as u64)
+                .expect("the words are in order, and memory takes them");
+            starts.push(texts.len() as u32);
+            let begin = texts.len();
+            texts.extend(same.iter().map(|place| place.2));
+            let kept = begin + dedup(&mut texts[begin..]);
+            texts.truncate(kept);
+        }
+        starts.push(texts.len() as u32);
+        texts.shrink_to_fit();
+        WordIndex {
+            words: map.into_map(),
+            starts,
+            texts,
+            count,
+        }
+    }
+
+    /// How many typing errors each text has, if each of some words is, or begins, one of its own; more than
+    /// [`MOST_ERRORS`] if it does not match. `mistyped` says whether a word may be meant by one with errors.
+    pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
+        let mut errors = vec![0; self.count];
+        let mut of_word = vec![NO_MATCH; self.count];
+        for (number, word) in wanted.iter().enumerate() {
+            if number > 0 {
+                of_word.fill(NO_MATCH);
+            }
+            if mistyped {
+                self.mark_mistyped(word, &mut of_word);
+            }
+            let texts =
+                self.place(word.as_bytes())..self.place(&[word.as_bytes(), &[0xff]].concat());
+            for text in &self.texts[texts] {
+                of_word[*text as usize] = 0;
+            }
+            for (sum, more) in errors.iter_mut().zip(&of_word) {
+                *sum = more.saturating_add(*sum);
+            }
+        }
+        errors
+    }
+
+    /// The place of the texts of the first word that is not less than some letters.
+    fn place(&self, letters: &[u8]) -> usize {
+        let mut from = self.words.range().ge(letters).into_stream();
+        match from.next() {
+            Some((_, number)) => self.starts[number as usize] as usize,
+            None => self.texts.len(),
+        }
+    }
+
+    /// Marks texts with words that differ from one by a few letters: left out, added, replaced, or two exchanged.
+    fn mark_mistyped(&self, word: &str, of_word: &mut [u8]) {
+        static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
+            [const { OnceLock::new() }; 2];
+        // With two errors among four letters any word might be meant.
+        let most = match word.chars().count() {
+            0..3 => return,
+            3..5 => 1,
+            _ => MOST_ERRORS,
+        };
+        let builder = BUILDERS[usize::from(most) - 1]
+            .get_or_init(|| LevenshteinAutomatonBuilder::new(most, true));
+        let dfa = builder.build_dfa(word);
+        let mut found = self.words.search_with_state(&dfa).into_stream();
+        while let Some((_, number, state)) = found.next() {
+            let Distance::Exact(errors) = dfa.distance(state) else {
+                continue;
+            };
+            let number = number as usize;
+            let texts = self.starts[number] as usize..self.starts[number + 1] as usize;
+            for text in &self.texts[texts] {
+                let text = &mut of_word[*text as usize];
+                *text = errors.min(*text);
+            }
+        }
+    }
+}
+
+/// Moves the different ones of ascending numbers to the front, and returns how many there are.
+fn dedup(numbers: &mut [u32]) -> usize {
+    let mut kept = 0;
+    for at in 0..numbers.len() {
+        if at == 0 || numbers[at] != numbers[kept - 1] {
+            numbers[kept] = numbers[at];
+            kept += 1;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_no_case_and_no_accents() {
+        let of = |text| words(text).collect::<Vec<_>>().join(" ");
+        assert_eq!(of("Müller-Łódź, J.Ø."), "muller lodz j o");
+        assert_eq!(of("Mu\u{308}ller"), "muller");
+        assert_eq!(of("King's  Indian\tİstanbul"), "kings indian istanbul");
+        assert_eq!(of("Алехин"), "алехин");
+        assert_eq!(of("?!"), "");
+        assert_eq!(words(&"a ".repeat(99)).count(), MOST_WORDS);
+        assert_eq!(words(&"ü".repeat(99)).next().unwrap().len(), LONGEST_WORD);
+    }
+
+    #[test]
+    fn texts_are_found_by_each_word() {
+        let texts = [
+            "Carlsen, Magnus",
+            "Carlsen, Henrik",
+            "Karlsson, Magnus",
+            "Carlsen Magnus Magnus",
+            "Tal, Mikhail",
+        ];
+        let mut words = Words::default();
+        for (number, text) in (0..).zip(texts) {
+            words.add(number, text);
+        }
+        let index = WordIndex::new(words, texts.len());
+        let errors = |text, mistyped| {
+            let wanted: Vec<String> = super::words(text).collect();
+            let errors = index.errors(&wanted, mistyped).into_iter().enumerate();
+            errors
+                .filter(|(_, errors)| *errors <= MOST_ERRORS)
+                .collect::<Vec<_>>()
+        };
+        for text in ["magnus carlsen", "Carlsen, M", "carls magn"] {
+            assert_eq!(errors(text, false), [(0, 0), (3, 0)], "{text}");
+        }
+        assert_eq!(errors("carlsne", false), []);
+        assert_eq!(errors("carlsne", true), [(0, 1), (1, 1), (3, 1)]);
+        assert_eq!(errors("karlsen mangus", true), [(0, 2), (3, 2)]);
+        assert_eq!(errors("tla", true), [(4, 1)]);
+        assert_eq!(errors("", false).len(), texts.len());
+        assert_eq!(errors("zz", true), []);
+    }
+}

@@ -1,0 +1,198 @@
+//! What a game says of its moves: clocks, evaluations, marks and comments.
+
+use serde::Serialize;
+
+use crate::pgn::tag_text;
+
+/// What a game says of a move, after it.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub(super) struct Annotations {
+    /// The seconds left on the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clk: Option<f64>,
+    /// The evaluation from White's side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eval: Option<Evaluation>,
+    /// Marks by their numbers in PGN: 1 is a good move, 4 a blunder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nags: Vec<u16>,
+    /// The comments without the commands of programs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<String>,
+}
+
+/// What a position is worth.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Evaluation {
+    /// Hundredths of a pawn.
+    Cp(i32),
+    /// White mates in this many moves; Black, if they are negative.
+    Mate(i32),
+}
+
+impl Annotations {
+    /// Reads the text between a move and the next one of the main line. Variations are passed over.
+    pub(super) fn read(mut text: &[u8]) -> Annotations {
+        let mut read = Annotations::default();
+        let mut depth = 0u32;
+        let mut is_line_start = false;
+        while let Some((&byte, rest)) = text.split_first() {
+            let len = match byte {
+                b'{' => {
+                    let end = memchr::memchr(b'}', rest).unwrap_or(rest.len());
+                    read.take_comment(&rest[..end], depth);
+                    (end + 2).min(text.len())
+                }
+                b';' => {
+                    let end = line_end(rest);
+                    read.take_comment(&rest[..end], depth);
+                    end + 1
+                }
+                b'%' if is_line_start => line_end(text).max(1),
+                b'(' => {
+                    depth = depth.saturating_add(1);
+                    1
+                }
+                b')' => {
+                    depth = depth.saturating_sub(1);
+                    1
+                }
+                b'$' => {
+                    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    if depth == 0 {
+                        let number = str::from_utf8(&rest[..digits]).unwrap_or_default();
+                        read.nags.extend(number.parse::<u16>());
+                    }
+                    digits + 1
+                }
+                b'!' | b'?' => {
+                    let is_mark = |byte: &&u8| matches!(byte, b'!' | b'?');
+                    let len = text.iter().take_while(is_mark).count();
+                    if depth == 0 {
+                        read.nags.extend(nag(&text[..len]));
+                    }
+                    len
+                }
+                _ => 1,
+            };
+            is_line_start = matches!(text[len - 1], b'\n' | b'\r');
+            text = &text[len..];
+        }
+        read
+    }
+
+    /// Takes a comment of the main line: its commands, and what else it says.
+    fn take_comment(&mut self, comment: &[u8], depth: u32) {
+        if depth > 0 {
+            return;
+        }
+        let text = tag_text(comment);
+        let mut said = String::new();
+        let mut rest = &*text;
+        while let Some(start) = rest.find("[%") {
+            let Some(len) = rest[start..].find(']') else {
+                break;
+            };
+            said.push_str(&rest[..start]);
+            self.take_command(&rest[start + 2..start + len]);
+            rest = &rest[start + len + 1..];
+        }
+        said.push_str(rest);
+        let words: Vec<&str> = said.split_whitespace().collect();
+        if !words.is_empty() {
+            self.comments.push(words.join(" "));
+        }
+    }
+
+    fn take_command(&mut self, command: &str) {
+        match command.split_once(' ') {
+            Some(("clk", value)) => self.clk = seconds(value).or(self.clk),
+            Some(("eval", value)) => self.eval = evaluation(value).or(self.eval),
+            _ => {}
+        }
+    }
+}
+
+fn line_end(text: &[u8]) -> usize {
+    memchr::memchr2(b'\n', b'\r', text).unwrap_or(text.len())
+}
+
+/// The number of a mark that is written after a move.
+fn nag(mark: &[u8]) -> Option<u16> {
+    let marks: [&[u8]; 6] = [b"!", b"?", b"!!", b"??", b"!?", b"?!"];
+    let at = marks.iter().position(|known| *known == mark)?;
+    Some(at as u16 + 1)
+}
+
+/// The seconds of `1:02:03.5`.
+fn seconds(clock: &str) -> Option<f64> {
+    let mut sum = 0.0;
+    for part in clock.trim().split(':') {
+        let is_number = |part: &str| {
+            part.bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        };
+        let number: f64 = part.parse().ok().filter(|_| is_number(part))?;
+        sum = 60.0 * sum + number;
+    }
+    Some(sum).filter(|sum| *sum < 1e9)
+}
+
+/// The evaluation `0.17`, `#-3` or `0.17,22`, where 22 is the depth.
+fn evaluation(text: &str) -> Option<Evaluation> {
+    let text = text.split(',').next()?.trim();
+    if let Some(moves) = text.strip_prefix('#') {
+        return moves.parse().ok().map(Evaluation::Mate);
+    }
+    let pawns: f64 = text.parse().ok()?;
+    (pawns.abs() < 1e4).then(|| Evaluation::Cp((100.0 * pawns).round() as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> serde_json::Value {
+        serde_json::to_value(Annotations::read(text.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn commands_marks_and_comments_are_read() {
+        assert_eq!(read(" 1..."), json!({}));
+        assert_eq!(
+            read("!? $14 { [%eval 0.17,22] Best\nby  test. [%clk 1:02:03.5][%cal Ge2e4] } 2."),
+            json!({"clk": 3723.5, "eval": {"cp": 17}, "nags": [5, 14], "comments": ["Best by test."]})
+        );
+        assert_eq!(
+            read("{[%eval #-3]} (1. d4! {no; $9} (1. c4??)) ; to the end\n% not this ! \n$4"),
+            json!({"eval": {"mate": -3}, "nags": [4], "comments": ["to the end"]})
+        );
+    }
+
+    #[test]
+    fn what_is_no_value_is_left_out() {
+        for text in [
+            "{[%clk ]}",
+            "{[%clk nan]}",
+            "{[%clk 1:-2]}",
+            "{[%clk inf]}",
+            "{[%eval nan]}",
+            "{[%eval 1e300]}",
+            "{[%eval #]}",
+            "$",
+            "$99999999",
+            "!!!",
+            "{",
+            "{}",
+            "(",
+            "; ",
+            "%",
+        ] {
+            assert_eq!(read(text), json!({}), "{text}");
+        }
+        assert_eq!(read("{[%eval 1"), json!({"comments": ["[%eval 1"]}));
+    }
+}

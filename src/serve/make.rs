@@ -1,0 +1,474 @@
+//! Books of the games that pass filters, as `make-book` makes them of the PGN files, and the command that does.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    response::Response,
+};
+use serde_json::json;
+use shakmaty::Color;
+
+use super::{
+    Parameters, Refusal, Route, client::Client, content::Content, request,
+    response_cache::CacheKey, routes::of_files, state::AppState,
+};
+use crate::{
+    book::{Book, Factors, Weights},
+    error::{At, Error, Result},
+    explorer::{Filters, Speed},
+    make_book::MakeBook,
+    pgn::{GameFilter, GameResult, Input},
+    position::Variant,
+    progress::Meter,
+    tally::MoveFilter,
+    tree::{Limits, LinesOf, Source, Tree},
+};
+
+/// How many bytes a book may have, which are held until they are sent.
+const LONGEST: usize = 64 << 20;
+
+/// What counting may take before it goes to temporary files.
+const MEMORY: usize = 128 << 20;
+
+/// How many half-moves of a game count at most.
+const DEEPEST: u32 = 600;
+
+/// How often to look whether the client is still there.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What make-book has no option for.
+const NO_OPTION: &str = "make-book has no such filter; remove it";
+
+/// The seconds for 40 moves of the speeds that a range of them says exactly.
+const SECONDS: [(Speed, u32, u32); 4] = [
+    (Speed::UltraBullet, 0, 29),
+    (Speed::Bullet, 30, 179),
+    (Speed::Blitz, 180, 479),
+    (Speed::Rapid, 480, 1499),
+];
+
+/// Ends the run of a request that nobody waits for.
+struct StopAtEnd(Arc<AtomicBool>);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// `/book.bin` and `/book.pgn`.
+pub(super) async fn book(
+    State(app): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let stop = StopAtEnd(Arc::default());
+    let (key, state, flag) = (
+        CacheKey::of(&request),
+        Arc::clone(&app),
+        Arc::clone(&stop.0),
+    );
+    let work = move || state.make(&key, &flag);
+    let mut content = Box::pin(app.makers.content(&client, work));
+    loop {
+        match tokio::time::timeout(PAUSE, &mut content).await {
+            Ok(made) => return Ok(of_files(&request, made?)),
+            // Nobody reads what is answered.
+            Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
+            Err(_) => {}
+        }
+    }
+}
+
+/// A run, and what of its book is asked for.
+struct Plan {
+    run: MakeBook,
+    variant: Variant,
+    side: Option<Color>,
+    as_pgn: bool,
+    command: String,
+}
+
+impl AppState {
+    /// Makes a book, or counts what is in it.
+    fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+        let filters = self.request(key, Route::Make)?.query.filters;
+        let own = [&Parameters::OF_GAMES[..], &request::OF_MAKING].concat();
+        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let only_counts = parameters.flag("count")?.unwrap_or(false);
+        let plan = self.plan(&filters, &parameters, key.path.ends_with(".pgn"))?;
+        let directory = tempfile::tempdir().at("a temporary directory", "create")?;
+        let path = directory.path().join("book.bin");
+        let run = plan.run.bin(&path).allow_empty(only_counts);
+        let run = run.temp_dir(directory.path()).memory(MEMORY);
+        let report = run.stop_flag(Arc::clone(stop)).run();
+        let report = report.map_err(|err| match err {
+            Error::Empty { reason } => Refusal::bad(format!("no book: {reason}")),
+            err => err.into(),
+        })?;
+        let size = fs::metadata(&path).at(&path, "read")?.len();
+        if size > LONGEST as u64 {
+            return Err(too_long());
+        }
+        let bytes = fs::read(&path).at(&path, "read")?;
+        let (entries, positions) = counts_of(&bytes);
+        let written = match plan.as_pgn && report.book.is_some() {
+            true => lines(&path, plan.variant, plan.side, stop)?,
+            false => bytes,
+        };
+        match only_counts {
+            true => Content::json(&json!({
+                "games": report.totals.games.counted,
+                "positions": positions,
+                "entries": entries,
+                "bytes": written.len(),
+                "command": plan.command,
+            })),
+            false if plan.as_pgn => Ok(Content::pgn(written)),
+            false => Ok(Content::book(written)),
+        }
+    }
+
+    /// The run that a request asks for, and its command.
+    fn plan(
+        &self,
+        filters: &Filters,
+        parameters: &Parameters,
+        as_pgn: bool,
+    ) -> Result<Plan, Refusal> {
+        let files = self.explorer.files(filters)?;
+        let games: u64 = files.iter().map(|(_, games)| games).sum();
+        if games > self.book_games {
+            let most = self.book_games;
+            let problem = format!(
+                "the files have {games} games, and this server makes books of at most {most}: use make-book, or --book-games"
+            );
+            return Err(Refusal::bad(problem));
+        }
+        let mut words = Words::default();
+        words.add(
+            "--min-game",
+            parameters.number("minGame")?.unwrap_or(3).max(1),
+        );
+        let depth = parameters.number("depth")?.unwrap_or(24).clamp(1, DEEPEST);
+        words.add("--max-ply", depth);
+        let side = parameters.choice("side", |side| match side {
+            "white" => Some(Some(Color::White)),
+            "black" => Some(Some(Color::Black)),
+            "both" => Some(None),
+            _ => None,
+        })?;
+        let side = side.flatten();
+        if let Some(side) = side {
+            words.switch(side.fold_wb("--only-white", "--only-black"));
+        }
+        let weights = parameters.choice("weights", |name| match name {
+            "results" => Some(Weights::default()),
+            "uniform" => Some(Weights {
+                uniform: true,
+                ..Weights::default()
+            }),
+            "games" => Some(Weights {
+                factors: Factors {
+                    win: 1,
+                    draw: 1,
+                    loss: 1,
+                },
+                ..Weights::default()
+            }),
+            _ => None,
+        })?;
+        let weights = weights.unwrap_or_default();
+        if weights.uniform {
+            words.switch("--uniform");
+        } else if weights != Weights::default() {
+            for factor in ["--win-factor", "--draw-factor", "--loss-factor"] {
+                words.add(factor, 1);
+            }
+        }
+        let variant = request::variant(parameters)?;
+        if variant != Variant::default() {
+            words.add("--variant", variant);
+        }
+        let game_filter = game_filter(filters, &mut words)?;
+        if filters.once {
+            words.switch("--drop-duplicates");
+        }
+        for (file, _) in &files {
+            words.0.push(quoted(
+                &file.file_name().unwrap_or_default().to_string_lossy(),
+            ));
+        }
+        let mut command = format!("polybook make-book {} --bin book.bin", words.0.join(" "));
+        if as_pgn {
+            command += " && polybook tree book.bin --format pgn --out book.pgn";
+            if let Some(side) = side {
+                command += side.fold_wb(" --color white", " --color black");
+            }
+            if variant != Variant::default() {
+                command += &format!(" --variant {variant}");
+            }
+        }
+        let run = MakeBook::new(files.into_iter().map(|(file, _)| Input::file(file)))
+            .move_filter(MoveFilter {
+                min_game: parameters.number("minGame")?.unwrap_or(3).max(1).into(),
+                only: side,
+                ..MoveFilter::default()
+            })
+            .max_ply(depth as usize)
+            .weights(weights)
+            .variant(variant)
+            .game_filter(game_filter)
+            .drop_duplicates(filters.once)
+            .threads(1);
+        Ok(Plan {
+            run,
+            variant,
+            side,
+            as_pgn,
+            command,
+        })
+    }
+}
+
+/// How many moves and positions a book has.
+fn counts_of(book: &[u8]) -> (usize, usize) {
+    let keys = book.chunks_exact(16).map(|record| &record[..8]);
+    let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
+    (keys.len(), keys.chunk_by(|a, b| a == b).count())
+}
+
+/// The words of a command.
+#[derive(Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn switch(&mut self, name: &str) {
+        self.0.push(name.to_owned());
+    }
+
+    fn add(&mut self, name: &str, value: impl ToString) {
+        self.switch(name);
+        self.0.push(quoted(&value.to_string()));
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) && !word.starts_with('-') {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The filters as make-book has them, exactly, and their options.
+fn game_filter(filters: &Filters, words: &mut Words) -> Result<GameFilter, Refusal> {
+    let refused = |name: &str| Err(Refusal::bad(format!("{name}: {NO_OPTION}")));
+    let mut made = GameFilter {
+        since: filters.since,
+        until: filters.until,
+        min_plies: filters.min_ply as usize,
+        ..GameFilter::default()
+    };
+    if filters.groups.is_some() {
+        return refused("ratings");
+    }
+    if filters.modes.is_some() {
+        return refused("modes");
+    }
+    if filters.event.is_some() {
+        return refused("event");
+    }
+    let names = |name: &Option<String>| name.clone().into_iter().collect::<Vec<_>>();
+    match (filters.color, &filters.player, &filters.opponent) {
+        (None, Some(_), Some(_)) => {
+            return Err(Refusal::bad("opponent: choose the color of the player too"));
+        }
+        (Some(Color::White), Some(_), _) => {
+            (made.white, made.black) = (names(&filters.player), names(&filters.opponent));
+        }
+        (Some(Color::Black), Some(_), _) => {
+            (made.black, made.white) = (names(&filters.player), names(&filters.opponent));
+        }
+        (_, player, opponent) => {
+            made.players = names(if player.is_some() { player } else { opponent })
+        }
+    }
+    let all_names = [
+        ("--white", &made.white),
+        ("--black", &made.black),
+        ("--player", &made.players),
+    ];
+    for (option, names) in all_names {
+        for name in names {
+            words.add(option, name);
+            made.exact = true;
+        }
+    }
+    if made.exact {
+        words.switch("--exact");
+    }
+    if let Some(since) = made.since {
+        words.add("--since", since);
+    }
+    if let Some(until) = made.until {
+        words.add("--until", until);
+    }
+    made.results = match (filters.won, filters.color) {
+        (None, _) => filters.results.clone(),
+        (Some(_), None) => return Err(Refusal::bad("result: choose the color of the player too")),
+        (Some(won), Some(color)) => {
+            let winner = if won { color } else { !color };
+            vec![winner.fold_wb(GameResult::WhiteWins, GameResult::BlackWins)]
+        }
+    };
+    for result in &made.results {
+        words.add("--result", result.token());
+    }
+    if let Some(eco) = &filters.eco {
+        words.add("--eco", eco);
+        made.eco = vec![eco.clone()];
+    }
+    if made.min_plies > 0 {
+        words.add("--min-plies", made.min_plies);
+    }
+    if let Some(speeds) = &filters.speeds {
+        let places = speeds
+            .iter()
+            .map(|speed| SECONDS.iter().position(|(known, ..)| known == speed));
+        let Some(mut places) = places.collect::<Option<Vec<_>>>() else {
+            return Err(Refusal::bad(format!(
+                "speeds: make-book filters {} to {} only",
+                Speed::UltraBullet,
+                Speed::Rapid
+            )));
+        };
+        places.sort_unstable();
+        places.dedup();
+        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+            return Err(Refusal::bad("speeds: none is chosen"));
+        };
+        if last - first + 1 != places.len() {
+            return Err(Refusal::bad(
+                "speeds: choose neighbors, as make-book takes one range",
+            ));
+        }
+        let range = format!("{}-{}", SECONDS[*first].1, SECONDS[*last].2);
+        made.time_control = range.parse().ok();
+        words.add("--time-control", range);
+    }
+    Ok(made)
+}
+
+/// The lines of a book as games with variations, as `polybook tree` writes them.
+fn lines(
+    path: &Path,
+    variant: Variant,
+    side: Option<Color>,
+    stop: &AtomicBool,
+) -> Result<Vec<u8>, Refusal> {
+    let book: Box<dyn Source> = Box::new(Book::open(path)?);
+    let book = match side {
+        Some(side) => Box::new(LinesOf(book, side)),
+        None => book,
+    };
+    let meter = Meter::default();
+    let tree = Tree::new(book, variant.start(), Limits::default(), &meter);
+    let mut out = Bounded {
+        bytes: Vec::new(),
+        stop,
+    };
+    match tree.write_pgn(&mut out, path) {
+        Err(_) if out.bytes.len() > LONGEST => Err(too_long()),
+        written => Ok(written.map(|_| out.bytes)?),
+    }
+}
+
+fn too_long() -> Refusal {
+    let size = LONGEST >> 20;
+    Refusal::bad(format!(
+        "the book has more than {size} MiB: raise minGame or lower depth"
+    ))
+}
+
+/// Bytes up to a limit, as long as somebody waits for them.
+struct Bounded<'a> {
+    bytes: Vec<u8>,
+    stop: &'a AtomicBool,
+}
+
+impl Write for Bounded<'_> {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(more);
+        if self.bytes.len() > LONGEST || self.stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other(Error::Interrupted));
+        }
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(query: &str) -> Result<String, Refusal> {
+        let request = super::super::Request::parse(Route::Make, query)?;
+        let mut words = Words::default();
+        game_filter(&request.query.filters, &mut words)?;
+        Ok(words.0.join(" "))
+    }
+
+    #[test]
+    fn filters_are_options_or_refused() {
+        for (query, expected) in [
+            ("", ""),
+            (
+                "player=O'Kelly&color=black&opponent=Tal&result=win",
+                r"--white Tal --black 'O'\''Kelly' --exact --result 0-1",
+            ),
+            (
+                "opponent=Tal&since=2015-05&until=2016",
+                "--player Tal --exact --since 2015.05 --until 2016",
+            ),
+            (
+                "eco=B20-B99&minPly=7&speeds=blitz,bullet",
+                "--eco B20-B99 --min-plies 7 --time-control 30-479",
+            ),
+            (
+                "player=-x&result=1-0,draw",
+                "--player '-x' --exact --result 1-0 --result 1/2-1/2",
+            ),
+        ] {
+            assert_eq!(options(query).as_deref(), Ok(expected), "{query}");
+        }
+        for query in [
+            "ratings=2500",
+            "modes=rated",
+            "event=a",
+            "player=a&opponent=b",
+            "player=a&result=loss",
+            "speeds=classical",
+            "speeds=",
+            "speeds=bullet,rapid",
+            "play=e2e4",
+        ] {
+            assert_eq!(options(query).unwrap_err().status(), 400, "{query}");
+        }
+    }
+}

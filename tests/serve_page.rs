@@ -1,0 +1,394 @@
+//! What `polybook serve` answers for its page: suggestions, counts by filters, details of games and of players.
+
+use std::fs;
+
+use crate::common::{served::Served, temp};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const GAMES: &str = r#"[Event "Wijk"]
+[Site "Wijk aan Zee"]
+[Date "2015.01.05"]
+[Round "3.1"]
+[White "Carlsen, Magnus"]
+[Black "Müller, Jörg"]
+[Result "1-0"]
+[WhiteElo "2800"]
+[BlackElo "2500"]
+[WhiteTitle "GM"]
+[Annotator "{No one} (1) !"]
+[ECO "B20"]
+[TimeControl "180+2"]
+
+{Before.} 1. e4! {[%clk 0:02:59] [%eval 0.3] Best (by test).} c5 $6 {[%eval #-2]} (1... e5?? {no}) 2. Nf3 1-0
+
+[Event "Wijk aan Zee"]
+[Date "2015.01.05"]
+[White "CARLSEN, Magnus"]
+[Black "Müller, Jörg"]
+[Result "1-0"]
+[ECO "B30"]
+
+1. e4 c5 2. Nf3 1-0
+
+[Event "Wijk"]
+[Date "2015.02.??"]
+[White "Müller, Jörg"]
+[Black "Carlsen, Magnus"]
+[Result "0-1"]
+[WhiteElo "2510"]
+[BlackElo "2810"]
+[TimeControl "180+2"]
+
+1. d4 d5 0-1
+
+[Event "Riga"]
+[Date "2016.??.??"]
+[White "Carlson, Max"]
+[Black "Tal, Mikhail"]
+[Result "1/2-1/2"]
+
+1. e4 e5 1/2-1/2
+
+[Event "?"]
+[White "Tal, Mikhail"]
+[Black "Carlsen, Magnus"]
+[Result "1-0"]
+[BlackElo "2700"]
+
+1. e4 c5 1-0
+"#;
+
+fn served() -> (TempDir, Served) {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    let served = Served::start(dir.path(), "games.pgn");
+    (dir, served)
+}
+
+/// The names that are suggested, and their distances.
+fn suggested(served: &Served, question: &str) -> Vec<(String, u64)> {
+    let found = served.json(&format!("/suggest?{question}"));
+    let found = found.as_array().unwrap().iter();
+    let name = |one: &Value| one["name"].as_str().unwrap().to_owned();
+    found
+        .map(|one| (name(one), one["distance"].as_u64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn names_are_suggested_by_their_words_and_with_typing_errors() {
+    let (_dir, served) = served();
+    let carlsen = ("Carlsen, Magnus".to_owned(), 0);
+    for text in ["CARLSEN", "Carlsen,%20M", "magnus+carls"] {
+        let found = suggested(&served, &format!("field=player&text={text}"));
+        assert_eq!(found.first(), Some(&carlsen), "{text}");
+    }
+    // Names that filters do not tell apart are one, as most games write it.
+    assert_eq!(
+        served.json("/suggest?field=player&text=carlsen&limit=1"),
+        json!([{"name": "Carlsen, Magnus", "games": 4, "since": "2015-01", "until": "2015-02", "distance": 0}])
+    );
+    assert_eq!(
+        suggested(&served, "field=player&text=muller+jorg"),
+        [("Müller, Jörg".to_owned(), 0)]
+    );
+    assert_eq!(
+        suggested(&served, "field=player&text=carlsne"),
+        [
+            ("Carlsen, Magnus".to_owned(), 1),
+            ("Carlson, Max".to_owned(), 2)
+        ]
+    );
+    assert_eq!(
+        served.json("/suggest?field=event&text=wi"),
+        json!([
+            {"name": "Wijk", "games": 2, "since": "2015-01", "until": "2015-02", "distance": 0},
+            {"name": "Wijk aan Zee", "games": 1, "since": "2015-01", "until": "2015-01", "distance": 0}
+        ])
+    );
+    let openings = served.json("/suggest?field=opening&text=sicilian+defense");
+    assert_eq!(
+        openings[0],
+        json!({"name": "Sicilian Defense", "games": 2, "since": "2015-01", "until": "2015-01",
+            "eco": "B20", "uci": "e2e4,c7c5", "distance": 0})
+    );
+    assert_eq!(suggested(&served, "field=player&text=%3F"), []);
+    assert_eq!(
+        suggested(&served, "field=player&source=games&text=tal").len(),
+        1
+    );
+    for wrong in [
+        "",
+        "field=game",
+        "field=player&source=x",
+        "field=player&txt=a",
+        "field=player&limit=x",
+    ] {
+        assert_eq!(
+            served.get(&format!("/suggest?{wrong}")).status,
+            400,
+            "{wrong}"
+        );
+    }
+    let long = "x".repeat(6_000);
+    assert_eq!(suggested(&served, &format!("field=player&text={long}")), []);
+}
+
+#[test]
+fn facets_say_what_each_value_would_give() {
+    let (_dir, served) = served();
+    let filters = "play=e2e4&speeds=classical&ratings=unknown&since=2015";
+    let facets = served.json(&format!("/facets?{filters}"));
+    let with = |other: &str| {
+        let answer = served.json(&format!("/lichess?play=e2e4&{other}"));
+        ["white", "draws", "black"]
+            .map(|name| answer[name].as_u64().unwrap())
+            .iter()
+            .sum::<u64>()
+    };
+    assert_eq!(
+        facets["games"],
+        with("speeds=classical&ratings=unknown&since=2015")
+    );
+    for (speed, games) in facets["speeds"].as_object().unwrap() {
+        assert_eq!(
+            *games,
+            with(&format!("speeds={speed}&ratings=unknown&since=2015")),
+            "{speed}"
+        );
+    }
+    for (rating, games) in facets["ratings"].as_object().unwrap() {
+        assert_eq!(
+            *games,
+            with(&format!("speeds=classical&ratings={rating}&since=2015")),
+            "{rating}"
+        );
+    }
+    assert_eq!(facets["unknownRatings"], 2);
+    assert_eq!(facets["ratings"]["1200"], 1);
+    assert_eq!(facets["ratings"]["0"], 0);
+    assert_eq!(facets["years"], json!({"2015": 1, "2016": 1}));
+    assert!(facets.get("colors").is_none());
+    assert_eq!(with("ratings=0,1000,1200,1400,1600,1800,2000,2200,2500"), 4);
+    assert_eq!(with("ratings=2500"), 1);
+
+    let facets = served.json("/facets?player=carlsen,+magnus&color=white");
+    assert_eq!(facets["colors"], json!({"white": 2, "black": 2}));
+    assert_eq!(facets["games"], 2);
+    let once = served.json("/facets?player=carlsen,+magnus&duplicates=once");
+    assert_eq!(
+        (&once["games"], &once["variants"]),
+        (&json!(3), &json!({"standard": 3}))
+    );
+
+    assert_eq!(
+        served.json("/scores?by=rating"),
+        json!([
+            {"rating": "1200", "white": 1, "draws": 0, "black": 0},
+            {"rating": "2500", "white": 1, "draws": 0, "black": 1},
+            {"rating": "unknown", "white": 1, "draws": 1, "black": 0}
+        ])
+    );
+    let scores = served.json("/scores?by=rating&ratings=2500&result=1-0");
+    assert_eq!(
+        scores,
+        json!([{"rating": "2500", "white": 1, "draws": 0, "black": 0}])
+    );
+    for wrong in [
+        "/facets?limit=3",
+        "/scores",
+        "/scores?by=age",
+        "/facets?duplicates=twice",
+    ] {
+        assert_eq!(served.get(wrong).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn equal_games_count_once_if_that_is_asked_for() {
+    let (dir, one) = served();
+    let answer = one.json("/lichess?duplicates=once");
+    assert_eq!(
+        (&answer["white"], &answer["draws"], &answer["black"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    // The first of those that pass counts.
+    let answer = one.json("/lichess?duplicates=once&event=wijk+aan+zee");
+    assert_eq!(answer["white"], 1);
+    let list = one.json("/games?duplicates=once&play=e2e4,c7c5,g1f3");
+    assert_eq!(
+        (&list["total"], &list["games"][0]["copies"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(list["games"][0]["id"], "00000000");
+    assert_eq!(one.json("/lichess")["white"], 3);
+    drop(one);
+    // Games of several sources too.
+    fs::copy(dir.path().join("games.pgn"), dir.path().join("again.pgn")).unwrap();
+    let two = Served::start(dir.path(), "games.pgn again.pgn");
+    assert_eq!(two.json("/lichess?duplicates=once")["white"], 2);
+    assert_eq!(
+        two.json("/lichess?duplicates=once&source=again")["white"],
+        2
+    );
+    assert_eq!(two.json("/lichess")["white"], 6);
+    let list = two.json("/games?duplicates=once&play=e2e4,c7c5,g1f3");
+    assert_eq!(list["games"][0]["copies"], 3);
+}
+
+#[test]
+fn a_list_of_games_has_their_details_and_folds_matches() {
+    let (_dir, served) = served();
+    let list = served.json("/games?sort=id&limit=4");
+    assert_eq!((&list["total"], &list["next"]), (&json!(5), &json!(4)));
+    let game = &list["games"][0];
+    for (name, value) in [
+        ("date", json!("2015-01-05")),
+        ("event", json!("Wijk")),
+        ("round", json!("3.1")),
+        ("eco", json!("B20")),
+        ("plies", json!(3)),
+        ("copies", json!(0)),
+        ("id", json!("00000000")),
+    ] {
+        assert_eq!(game[name], value, "{name}");
+    }
+    assert_eq!(list["games"][2]["date"], "2015-02");
+    assert_eq!(list["games"][3]["date"], "2016");
+    let last = served.json("/games?sort=id&skip=4");
+    assert_eq!(
+        (&last["next"], &last["games"][0]["date"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(last["games"][0]["event"], Value::Null);
+
+    let folded = served.json("/games?sort=id&fold=match&limit=2");
+    let ids = |list: &Value| {
+        let games = list["games"].as_array().unwrap().iter();
+        games
+            .map(|game| game["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&folded), ["00000000", "00000001"]);
+    assert_eq!(folded["games"][0]["match"], json!({"more": 1}));
+    assert!(folded["games"][1].get("match").is_none());
+    let rest = served.json("/games?sort=id&fold=match&limit=2&skip=2");
+    assert_eq!(
+        (ids(&rest), &rest["next"]),
+        (
+            vec!["00000003".to_owned(), "00000004".to_owned()],
+            &Value::Null
+        )
+    );
+}
+
+#[test]
+fn a_player_has_totals_from_the_players_side() {
+    let (_dir, served) = served();
+    let answer = served.json("/player?player=carlsen,+magnus&color=both");
+    for (name, value) in [
+        ("white", json!(3)),
+        ("black", json!(1)),
+        ("wins", json!(3)),
+        ("losses", json!(1)),
+        ("opponentRating", json!(2505)),
+        ("playerRating", json!(2770)),
+        ("lastPlayed", json!("2015-02")),
+    ] {
+        assert_eq!(answer[name], value, "{name}");
+    }
+    // Two games with a rated opponent are too few.
+    assert!(answer.get("performance").is_none());
+    let e4 = &answer["moves"][0];
+    assert_eq!(
+        (&e4["uci"], &e4["wins"], &e4["losses"]),
+        (&json!("e2e4"), &json!(2), &json!(1))
+    );
+    assert_eq!(
+        (&e4["lastPlayed"], &e4["performance"]),
+        (&json!("2015-01-05"), &json!(3300))
+    );
+    let black = served.json("/player?player=carlsen,+magnus&color=black&result=loss");
+    assert_eq!(
+        (&black["white"], &black["losses"], &black["black"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    let won = served.json("/lichess?player=carlsen,+magnus&result=win");
+    assert_eq!((&won["white"], &won["black"]), (&json!(2), &json!(1)));
+    assert_eq!(served.get("/lichess?result=win").status, 400);
+}
+
+#[test]
+fn a_game_says_what_it_says_of_its_moves() {
+    let (_dir, served) = served();
+    let of_game = |path: &str| {
+        let reply = served.ask("GET", path, "Accept: application/json\r\n");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        serde_json::from_slice::<Value>(&reply.body).unwrap()
+    };
+    let game = of_game("/game/00000000?play=e2e4");
+    for (name, value) in [
+        (
+            "white",
+            json!({"name": "Carlsen, Magnus", "rating": 2800, "title": "GM"}),
+        ),
+        ("result", json!("1-0")),
+        ("site", json!("Wijk aan Zee")),
+        ("round", json!("3.1")),
+        ("date", json!("2015-01-05")),
+        ("event", json!("Wijk")),
+        ("eco", json!("B20")),
+        ("opening", json!({"eco": "B27", "name": "Sicilian Defense"})),
+        ("comments", json!(["Before."])),
+        ("reached", json!([4, 3, 2])),
+        ("ply", json!(1)),
+        (
+            "moves",
+            json!([
+                {"uci": "e2e4", "san": "e4", "clk": 179.0, "eval": {"cp": 30}, "nags": [1], "comments": ["Best (by test)."]},
+                {"uci": "c7c5", "san": "c5", "eval": {"mate": -2}, "nags": [6]},
+                {"uci": "g1f3", "san": "Nf3"}
+            ]),
+        ),
+    ] {
+        assert_eq!(game[name], value, "{name}");
+    }
+    assert_eq!(of_game("/game/00000000?play=d2d4")["ply"], Value::Null);
+    assert_eq!(of_game("/game/00000003")["round"], Value::Null);
+    assert_eq!(served.get("/game/00000000?limit=3").status, 400);
+}
+
+#[test]
+fn history_by_year_has_all_games_and_the_moves_of_the_position() {
+    let (_dir, served) = served();
+    let answer = served.json("/lichess?history=moves&moves=1");
+    assert_eq!(
+        answer["history"],
+        json!([
+            {"year": 2015, "white": 2, "draws": 0, "black": 1, "moves": {"e2e4": 2}},
+            {"year": 2016, "white": 0, "draws": 1, "black": 0, "moves": {"e2e4": 1}},
+            {"year": null, "white": 1, "draws": 0, "black": 0, "moves": {"e2e4": 1}}
+        ])
+    );
+    let months = served.json("/lichess?history=true");
+    assert_eq!(months["history"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_variants_of_a_collection_are_counted() {
+    let dir = temp();
+    let variants = crate::common::sample("variants.pgn").display().to_string();
+    let served = Served::start(dir.path(), &*variants);
+    let about = served.json("/about");
+    assert_eq!(
+        about["variants"],
+        json!({"antichess": 4, "atomic": 4, "chess960": 4, "crazyhouse": 4, "horde": 4, "kingOfTheHill": 4,
+            "racingKings": 4, "threeCheck": 4})
+    );
+    let facets = served.json("/facets?since=1000");
+    assert_eq!(
+        (&facets["games"], &facets["variants"]),
+        (&json!(0), &about["variants"])
+    );
+}
