@@ -79,20 +79,20 @@ fn name(random: &mut fastrand::Rng) -> String {
     let part = |random: &mut fastrand::Rng, most: usize| {
         let mut part = String::new();
         for _ in 0..random.usize(1..=most) {
-            part.push(
-                random
-                    .choice("bcdfghjklmnprstvwz".chars())
-                    .expect("letters"),
-            );
-            part.push(random.choice("aeiou".chars()).expect("letters"));
+            part.push(letter(random, b"bcdfghjklmnprstvwz"));
+            part.push(letter(random, b"aeiou"));
             if random.bool() {
-                part.push(random.choice("lnrst".chars()).expect("letters"));
+                part.push(letter(random, b"lnrst"));
             }
         }
         part
     };
     let (family, given) = (part(random, 4), part(random, 3));
     format!("{family}, {given}")
+}
+
+fn letter(random: &mut fastrand::Rng, letters: &[u8]) -> char {
+    char::from(letters[random.usize(..letters.len())])
 }
 
 fn ms(begin: Instant) -> f64 {

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::common::{served::Served, temp};
+#[cfg(unix)]
+use crate::common::until;
+use crate::common::{ok, served::Served, temp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -391,4 +393,121 @@ fn the_variants_of_a_collection_are_counted() {
         (&facets["games"], &facets["variants"]),
         (&json!(0), &about["variants"])
     );
+}
+
+#[test]
+fn a_book_is_that_of_its_command() {
+    let (dir, served) = served();
+    let question = "player=carlsen,+magnus&color=white&side=white&minGame=1&depth=3&weights=games&duplicates=once";
+    let size = served.json(&format!("/book.bin?{question}&count=true"));
+    let command = size["command"].as_str().unwrap();
+    assert_eq!(
+        command,
+        "polybook make-book --min-game 1 --max-ply 3 --only-white --win-factor 1 --draw-factor 1 --loss-factor 1 \
+         --white 'carlsen, magnus' --exact --drop-duplicates games.pgn --bin book.bin"
+    );
+    let book = served.get(&format!("/book.bin?{question}"));
+    assert_eq!(
+        book.header("content-type"),
+        Some("application/octet-stream")
+    );
+    let args = |command: &str| {
+        let (before, after) = command
+            .split_once("'carlsen, magnus'")
+            .unwrap_or((command, ""));
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let mut all = words(before);
+        if command.contains("magnus") {
+            all.push("carlsen, magnus".to_owned());
+        }
+        all.extend(words(after));
+        all.split_off(1)
+    };
+    ok(dir.path(), &args(command));
+    assert_eq!(book.body, fs::read(dir.path().join("book.bin")).unwrap());
+    assert_eq!(
+        size,
+        json!({"games": 1, "positions": 2, "entries": 2, "bytes": book.body.len(), "command": command})
+    );
+
+    let size = served.json(&format!("/book.pgn?{question}&count=true"));
+    let (_, tree) = size["command"]
+        .as_str()
+        .unwrap()
+        .split_once(" && ")
+        .unwrap();
+    assert_eq!(
+        tree,
+        "polybook tree book.bin --format pgn --out book.pgn --color white"
+    );
+    ok(dir.path(), &args(tree));
+    let lines = served.get(&format!("/book.pgn?{question}"));
+    assert_eq!(
+        lines.header("content-type"),
+        Some("application/x-chess-pgn")
+    );
+    assert_eq!(lines.body, fs::read(dir.path().join("book.pgn")).unwrap());
+    assert!(lines.text().contains("1. e4"), "{}", lines.text());
+
+    let none = served.json("/book.bin?player=nobody&count=true");
+    assert_eq!((&none["games"], &none["entries"]), (&json!(0), &json!(0)));
+    for wrong in [
+        "player=nobody",
+        "ratings=2500",
+        "play=e2e4",
+        "side=left",
+        "minGame=x",
+        "weights=heavy",
+    ] {
+        assert_eq!(
+            served.get(&format!("/book.bin?{wrong}")).status,
+            400,
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn an_operator_limits_the_games_of_books() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    let served = Served::start(dir.path(), "games.pgn --book-games 4");
+    let refusal = served.get("/book.bin?count=true");
+    assert_eq!(refusal.status, 400);
+    assert!(refusal.text().contains("at most 4"), "{}", refusal.text());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_page_is_there_while_the_games_are_indexed() {
+    use std::io::Write;
+
+    let dir = temp();
+    let fifo = dir.path().join("slow.pgn");
+    crate::common::make_fifo(&fifo);
+    let mut served = Served::start_at_once(dir.path(), "slow.pgn");
+    // The index waits for the games.
+    let mut games = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    let about = served.json("/about");
+    assert_eq!(about["sources"][0]["name"], "slow");
+    assert!(about["indexing"]["read"].is_u64(), "{about}");
+    assert_eq!(served.get("/").status, 200);
+    let refusal = served.get("/lichess");
+    assert_eq!(
+        (refusal.status, refusal.header("retry-after")),
+        (503, Some("1"))
+    );
+    assert_eq!(served.ask("GET", "/about", "Host: evil\r\n").status, 421);
+    games.write_all(GAMES.as_bytes()).unwrap();
+    drop(games);
+    until("the games are served", || {
+        let reply = served.try_get("/lichess");
+        reply.is_some_and(|reply| reply.status == 200)
+    });
+    assert!(served.json("/about").get("indexing").is_none());
+    assert!(served.is_alive());
 }

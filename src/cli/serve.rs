@@ -3,8 +3,12 @@
 use std::{
     io::Write,
     net::{SocketAddr, TcpListener},
+    panic::resume_unwind,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
@@ -21,6 +25,9 @@ use super::{Context, counted, errors, input, progress::Bar, signals, terminal, u
 
 /// How long the end waits for answers that are under way.
 const LAST_ANSWERS: Duration = Duration::from_millis(700);
+
+/// Within this time small files are indexed.
+const SOON: Duration = Duration::from_secs(1);
 
 /// How often to look whether another process has made an index.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -94,10 +101,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
     let must_index =
         |source: &Source<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
-    let is_announced = sources.iter().any(must_index);
-    let explorer = match is_announced {
+    let (explorer, is_announced) = match sources.iter().any(must_index) {
         true => open_while_answering(&sources, args, context, &listener)?,
-        false => open(&sources, args, context, &Mutex::default())?,
+        false => (open(&sources, args, context, &Mutex::default())?, false),
     };
     let server = Server {
         explorer,
@@ -144,13 +150,14 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Sour
 /// The progress of the run that makes an index at present.
 type Running = Mutex<Option<Arc<Progress>>>;
 
-/// Opens all indexes. Until they are made, the page shows how far they are.
+/// Opens all indexes, and returns whether the page's address was announced before: if they are not made soon, the page
+/// shows how far they are.
 fn open_while_answering(
     sources: &[Source<'_>],
     args: &Args,
     context: Context,
     listener: &TcpListener,
-) -> anyhow::Result<Explorer> {
+) -> anyhow::Result<(Explorer, bool)> {
     let running = Arc::new(Running::default());
     let shown = Arc::clone(&running);
     let indexing = Indexing {
@@ -161,15 +168,27 @@ fn open_while_answering(
         }),
         hosts: args.allow_host.clone(),
     };
-    let listener = listener.try_clone().context("cannot share the listener")?;
-    let listening = indexing.listen(listener)?;
-    announce(args, context, listening.address())?;
     let stop = Stop::default();
     thread::scope(|scope| {
-        scope.spawn(|| listening.run(&stop));
-        let opened = open(sources, args, context, &running);
+        let (ended, end) = mpsc::channel::<()>();
+        let opening = || {
+            let _ended = ended;
+            open(sources, args, context, &running)
+        };
+        let opening = thread::Builder::new().spawn_scoped(scope, opening);
+        let opening = opening.context("cannot start a thread for the index")?;
+        let opened = || opening.join().unwrap_or_else(|panic| resume_unwind(panic));
+        if end.recv_timeout(SOON) != Err(RecvTimeoutError::Timeout) {
+            return Ok((opened()?, false));
+        }
+        let listener = listener.try_clone().context("cannot share the listener")?;
+        let listening = indexing.listen(listener)?;
+        announce(args, context, listening.address())?;
+        let answering = thread::Builder::new().spawn_scoped(scope, || listening.run(&stop));
+        answering.context("cannot start a thread for the page")?;
+        let opened = opened();
         stop.stop();
-        opened
+        Ok((opened?, true))
     })
 }
 

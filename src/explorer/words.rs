@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// How many words of a text count, and how many letters of a word.
-const MOST_WORDS: usize = 8;
+const MOST_WORDS: usize = 6;
 const LONGEST_WORD: usize = 32;
 
 /// The most typing errors that a match has.
@@ -130,6 +130,9 @@ impl WordIndex {
             }
             for (sum, more) in errors.iter_mut().zip(&of_word) {
                 *sum = more.saturating_add(*sum);
+            }
+            if errors.iter().all(|errors| *errors > MOST_ERRORS) {
+                break;
             }
         }
         errors

@@ -1,6 +1,7 @@
 //! A server of games at a free port of this machine, and the requests that tests make.
 
 use std::{
+    ffi::OsString,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
@@ -32,9 +33,30 @@ impl Served {
         Served::start_with(dir, args, |_| {})
     }
 
+    /// The same where the index of a PGN file may not be made yet.
+    #[track_caller]
+    pub fn start_at_once(dir: &Path, args: impl Arguments) -> Served {
+        Served::spawned(dir, args, |_| {})
+    }
+
     /// The same where something else of the process is set. Of several addresses to listen at the last counts.
     #[track_caller]
     pub fn start_with(dir: &Path, args: impl Arguments, set: impl FnOnce(&mut Command)) -> Served {
+        let of_pgn = |arg: &OsString| arg.to_string_lossy().contains(".pgn");
+        let is_indexed = args.list().iter().any(of_pgn);
+        let served = Served::spawned(dir, args, set);
+        if is_indexed {
+            // However long that takes: a server that has ended takes no connection.
+            let is_made = |reply: Reply| !reply.text().contains("\"indexing\"");
+            while !served.try_get("/about").is_some_and(is_made) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        served
+    }
+
+    #[track_caller]
+    fn spawned(dir: &Path, args: impl Arguments, set: impl FnOnce(&mut Command)) -> Served {
         let mut command = polybook_in(dir);
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -52,21 +74,7 @@ impl Served {
             .and_then(|rest| rest.trim_end().strip_suffix('/'))
             .unwrap_or_else(|| panic!("no address: {line:?} {:?}", child.wait()));
         let address = address.parse().unwrap();
-        let served = Served { child, address };
-        // The index of a PGN file is made after the address is known.
-        if args
-            .list()
-            .iter()
-            .any(|arg| arg.to_string_lossy().contains(".pgn"))
-        {
-            super::until("the index is made", || {
-                let request =
-                    format!("GET /about HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-                let reply = served.send(request.as_bytes());
-                reply.is_some_and(|reply| !reply.text().contains("\"indexing\""))
-            });
-        }
-        served
+        Served { child, address }
     }
 
     /// The address of the page.
@@ -103,6 +111,13 @@ impl Served {
         );
         self.send(request.as_bytes())
             .unwrap_or_else(|| panic!("{path}: no answer"))
+    }
+
+    /// The answer, if the connection does not break: those to the page that is shown while games are indexed do in the end.
+    pub fn try_get(&self, path: &str) -> Option<Reply> {
+        let host = self.address;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        self.send(request.as_bytes())
     }
 
     #[track_caller]
