@@ -140,6 +140,7 @@ fn report_lists(explorer: &Explorer, all: &[(&str, Filters)]) -> Result<()> {
             skip: 1000,
             limit: 50,
             sort,
+            fold_matches: false,
         };
         let mut times = Vec::new();
         for (_, filters) in all {

@@ -25,6 +25,9 @@ use crate::{
 /// After how many moves it is said how many games reach a position.
 const MOST_REACHED: usize = 600;
 
+/// The number of a game, its move, and how many more games its match has.
+type First = (u64, BookMove, u64);
+
 impl Explorer {
     pub(super) fn listed(&self, query: &Query, page: &Page) -> Result<GameList> {
         let filters = self.filters(&query.filters)?;
@@ -33,19 +36,20 @@ impl Explorer {
             limit: page.limit.saturating_add(1),
             ..*page
         };
-        let (total, mut games, more) = match page.fold_matches {
+        let (total, mut games) = match page.fold_matches {
             true => self.folded(&filters, query, longer)?,
             false => {
                 let (total, games) = ranked(self.filters(&query.filters)?, query, longer)?;
-                (total, games.collect::<Result<Vec<_>>>()?, Vec::new())
+                let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));
+                (total, games.collect::<Result<Vec<_>>>()?)
             }
         };
         let next = (games.len() > page.limit).then_some(page.skip.saturating_add(page.limit));
         games.truncate(page.limit);
-        let mut more = more.into_iter();
-        let listed = self.games_of(query, games)?.into_iter().map(|played| {
-            let of_match = more.next().filter(|more| *more > 0);
-            self.with_details(&filters, played, of_match)
+        let played = games.iter().map(|(number, mv, _)| (*number, *mv));
+        let played = self.games_of(query, played)?.into_iter();
+        let listed = played.zip(&games).map(|(played, (.., more))| {
+            self.with_details(&filters, played, Some(*more).filter(|more| *more > 0))
         });
         Ok(GameList {
             total,
@@ -118,7 +122,7 @@ impl Explorer {
         filters: &SourceFilters<'_>,
         query: &Query,
         page: &Page,
-    ) -> Result<(u64, Vec<(u64, BookMove)>, Vec<u64>)> {
+    ) -> Result<(u64, Vec<First>)> {
         let copies = self.copies()?;
         let subject = subject_of(&query.line);
         let wanted = page.skip.saturating_add(page.limit);
@@ -175,12 +179,11 @@ impl Explorer {
                 },
             )?;
         }
-        let more = ranks.iter().map(|(_, key)| counted[key].saturating_sub(1));
-        let more = more.collect();
-        let games = ranks
-            .into_iter()
-            .map(|((_, number, mv), _)| (number_of(number, page.sort), mv));
-        Ok((total, games.collect(), more))
+        let first = |((_, number, mv), key): (Rank, u64)| {
+            let more = counted[&key].saturating_sub(1);
+            (number_of(number, page.sort), mv, more)
+        };
+        Ok((total, ranks.into_iter().map(first).collect()))
     }
 }
 
