@@ -78,11 +78,8 @@ fn filters(json: &Value) -> Filters {
             .map(|floor| RatingGroup::of(floor as u32))
             .collect::<Vec<_>>()
     });
-    // The reference counts games without ratings among those of the lowest.
-    let lowest = RatingGroup::of(0);
-    let unrated = groups.as_ref().is_some_and(|set| set.contains(&lowest));
     Filters {
-        unrated,
+        unrated: false,
         once: false,
         won: None,
         speeds: texts("speeds").map(|list| {

@@ -119,5 +119,6 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         names: Default::default(),
         min_ply: options.take("min_ply")?.unwrap_or_default(),
         source: options.take("source")?,
+        ..Filters::default()
     })
 }

@@ -36,7 +36,7 @@ pub struct Facets {
     pub games: u64,
     /// By the names of all speeds.
     pub speeds: BTreeMap<&'static str, u64>,
-    /// By the lowest ratings of all groups.
+    /// By the lowest ratings of all groups; the lowest has those in which nobody has a rating too.
     pub ratings: BTreeMap<u32, u64>,
     /// Those in which nobody has a rating.
     pub unknown_ratings: u64,
@@ -99,7 +99,15 @@ impl Explorer {
     pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
         task::caught(|| {
             let tally = self.grouped(line, filters)?;
-            let groups = RatingGroup::all().zip(&tally.ratings);
+            let unknown_ratings = tally.ratings[UNRATED].games();
+            let of_group = |(group, sum): (RatingGroup, &Results)| {
+                let unrated = if group.floor() == 0 {
+                    unknown_ratings
+                } else {
+                    0
+                };
+                (group.floor(), sum.games() + unrated)
+            };
             Ok(Facets {
                 games: tally.games,
                 speeds: Speed::ALL
@@ -107,11 +115,12 @@ impl Explorer {
                     .into_iter()
                     .zip(tally.speeds)
                     .collect(),
-                ratings: groups
-                    .map(|(group, sum)| (group.floor(), sum.games()))
+                ratings: RatingGroup::all()
+                    .zip(&tally.ratings)
+                    .map(of_group)
                     .collect(),
                 colors: filters.player.as_ref().map(|_| tally.colors),
-                unknown_ratings: tally.ratings[UNRATED].games(),
+                unknown_ratings,
                 years: tally
                     .years
                     .iter()
@@ -197,7 +206,7 @@ impl Groups {
     fn of(filters: &Filters) -> Groups {
         let speeds = filters.speeds.as_ref();
         let groups = filters.groups.as_ref();
-        let mut ratings = [groups.is_none() || filters.unrated; UNRATED + 1];
+        let mut ratings = [filters.admit_unrated(); UNRATED + 1];
         for (passes, group) in ratings.iter_mut().zip(RatingGroup::all()) {
             *passes = groups.is_none_or(|set| set.contains(&group));
         }

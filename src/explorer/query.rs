@@ -99,9 +99,9 @@ impl Query {
 pub struct Filters {
     /// The speeds, `None` for all.
     pub speeds: Option<Vec<Speed>>,
-    /// The groups of ratings, `None` for all games.
+    /// The groups of ratings, `None` for all games. An unknown rating is 0: the lowest group has games without ratings.
     pub groups: Option<Vec<RatingGroup>>,
-    /// Whether games pass besides those of the groups in which nobody has a rating.
+    /// Whether games in which nobody has a rating pass besides those of the groups.
     pub unrated: bool,
     /// The modes, `None` for both.
     pub modes: Option<Vec<Mode>>,
@@ -139,6 +139,13 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// Whether games in which nobody has a rating pass the groups.
+    pub(super) fn admit_unrated(&self) -> bool {
+        let lowest = RatingGroup::of(0);
+        let has_lowest = |groups: &Vec<RatingGroup>| groups.contains(&lowest);
+        self.unrated || self.groups.as_ref().is_none_or(has_lowest)
+    }
+
     /// Makes sure that dates and ratings do not exclude each other.
     ///
     /// # Errors

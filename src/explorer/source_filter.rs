@@ -480,7 +480,7 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
             && modes.as_ref().is_none_or(|set| set.contains(&mode))
             && groups.as_ref().is_none_or(|set| match group {
                 Some(group) => set.contains(&group),
-                None => filters.unrated,
+                None => filters.admit_unrated(),
             });
     }
     Some(pass)

@@ -44,10 +44,12 @@ impl ClassFilter {
         };
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
         // A class has the games of the lowest group and those without ratings.
-        let separates_unrated = filters
+        let lowest = RatingGroup::of(0);
+        let has_lowest = filters
             .groups
             .as_ref()
-            .is_some_and(|set| set.contains(&RatingGroup::of(0)) != filters.unrated);
+            .is_none_or(|set| set.contains(&lowest));
+        let separates_unrated = filters.admit_unrated() != has_lowest;
         let asks_of_days = has_day(filters.since) || has_day(filters.until);
         if of_games != Filters::default() || asks_of_days || separates_unrated {
             return None;
@@ -174,7 +176,12 @@ mod tests {
         assert_eq!(passing.iter().filter(|passes| **passes).count(), 1);
         assert!(passing[Class::new(Speed::Blitz, RatingGroup::of(1600)).number()]);
         let lowest: Option<_> = Some([RatingGroup::of(0)].into_iter().collect());
-        for (groups, unrated, by_sums) in [(lowest.clone(), false, false), (lowest, true, true)] {
+        let others = Some(vec![RatingGroup::of(1600)]);
+        for (groups, unrated, by_sums) in [
+            (lowest.clone(), false, true),
+            (lowest, true, true),
+            (others, true, false),
+        ] {
             (filters.groups, filters.unrated) = (groups, unrated);
             assert_eq!(ClassFilter::new(&filters).is_some(), by_sums);
         }

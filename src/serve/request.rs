@@ -271,7 +271,7 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     date.map(Some).ok_or_else(wrong)
 }
 
-/// The groups of ratings, and whether games in which nobody has one pass too. All groups are no filter, as for Lichess.
+/// The groups of ratings, and whether games in which nobody has one pass too.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let group = |text: &str| match text {
         "unknown" => Some(None),
@@ -280,9 +280,8 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     let Some(named) = parameters.list("ratings", group)? else {
         return Ok((None, false));
     };
-    let groups: Vec<RatingGroup> = named.iter().flatten().copied().collect();
-    let are_all = RatingGroup::all().all(|group| groups.contains(&group));
-    Ok(((!are_all).then_some(groups), named.contains(&None)))
+    let unrated = named.contains(&None);
+    Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
 
 /// The group of a rating, however large.
