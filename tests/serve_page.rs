@@ -240,6 +240,37 @@ fn equal_games_count_once_if_that_is_asked_for() {
 }
 
 #[test]
+fn games_with_other_last_positions_or_other_ids_are_not_equal() {
+    let dir = temp();
+    let game = |site: &str, moves: &str| {
+        format!(
+            "[Site \"{site}\"]\n[Date \"2015.01.05\"]\n[White \"A\"]\n[Black \"B\"]\n\n1. {moves} 1-0\n\n"
+        )
+    };
+    let firsts = |pawns: [char; 2], knights: [&'static str; 4]| {
+        let pawns = ('a'..='h').flat_map(move |file| pawns.map(|rank| format!("{file}{rank}")));
+        pawns.chain(knights.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let white = firsts(['3', '4'], ["Na3", "Nc3", "Nf3", "Nh3"]);
+    let black = firsts(['6', '5'], ["Na6", "Nc6", "Nf6", "Nh6"]);
+    // More positions than a byte has values.
+    let mut games = String::new();
+    for (white, black) in white
+        .iter()
+        .flat_map(|white| black.iter().map(move |black| (white, black)))
+    {
+        games += &game("?", &format!("{white} {black}"));
+    }
+    for id in ["abcdef01", "abcdef02", "abcdef02"] {
+        games += &game(&format!("https://lichess.org/{id}"), "e4 e5");
+    }
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    let served = Served::start(dir.path(), "games.pgn");
+    assert_eq!(served.json("/lichess")["white"], 403);
+    assert_eq!(served.json("/lichess?duplicates=once")["white"], 402);
+}
+
+#[test]
 fn a_list_of_games_has_their_details_and_folds_matches() {
     let (_dir, served) = served();
     let list = served.json("/games?sort=id&limit=4");
@@ -479,6 +510,42 @@ fn an_operator_limits_the_games_of_books() {
     let refusal = served.get("/book.bin?count=true");
     assert_eq!(refusal.status, 400);
     assert!(refusal.text().contains("at most 4"), "{}", refusal.text());
+}
+
+#[cfg(unix)]
+#[test]
+fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
+    use std::{io::Write, thread};
+
+    let (dir, served) = served();
+    let pgn = dir.path().join("games.pgn");
+    // Making a book of this file takes as long as the test likes.
+    fs::remove_file(&pgn).unwrap();
+    crate::common::make_fifo(&pgn);
+    let mut client = served.connect();
+    let host = served.address;
+    write!(
+        client,
+        "GET /book.bin?minGame=1 HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    )
+    .unwrap();
+    let mut games = fs::OpenOptions::new().write(true).open(&pgn).unwrap();
+    fs::remove_file(&pgn).unwrap();
+    fs::write(&pgn, GAMES).unwrap();
+
+    let refusal = served.get("/book.bin?minGame=2");
+    assert_eq!(refusal.status, 503, "{}", refusal.text());
+    assert_eq!(served.json("/lichess")["white"], 3);
+    thread::scope(|scope| {
+        let next = scope.spawn(|| served.get("/book.bin?minGame=1"));
+        drop(client);
+        // The games are read until the run ends, which closes the file.
+        until("the run ends", || {
+            games.write_all(GAMES.as_bytes()).is_err()
+        });
+        let next = next.join().unwrap();
+        assert_eq!((next.status, next.body.is_empty()), (200, false));
+    });
 }
 
 #[cfg(unix)]

@@ -5,11 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rustc_hash::FxHashMap;
 
 use super::source::Source;
-use crate::{
-    error::Result,
-    index::layout::{SiteId, Subject},
-    pgn::folded,
-};
+use crate::{error::Result, index::layout::Subject, pgn::folded};
 
 /// About how many games are compared at a time, which bounds the memory that takes.
 const AT_ONCE: u64 = if cfg!(test) { 3 } else { 1 << 20 };
@@ -93,15 +89,15 @@ impl Copies {
     fn key(&self, source: &Source, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let hot = games.get(id)?;
-        if !hot.traits.counts() || games.endings[at] == 0 {
+        let own = games.own_number(id);
+        if !hot.traits.counts() || own == 0 {
             return None;
         }
         let [white, black] = games.players[at];
         let players = (self.name(source, white)?, self.name(source, black)?);
-        let end = (hot.result(), games.plies[at], games.endings[at]);
-        let site_id = games.site_id(id).map(SiteId::number);
+        let end = (hot.result(), games.plies[at], own);
         let mut hasher = DefaultHasher::new();
-        (players, hot.date, end, site_id).hash(&mut hasher);
+        (players, hot.date, end, hot.traits.variant()).hash(&mut hasher);
         Some(hasher.finish())
     }
 }

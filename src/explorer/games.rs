@@ -173,7 +173,7 @@ fn date_of_number(date: u32) -> Date {
     )
 }
 
-/// The games of a source by their ids, 33 bytes of each. All columns have the same length.
+/// The games of a source by their ids, 32 bytes of each. All columns have the same length.
 #[derive(Default, Debug)]
 pub(super) struct Games {
     /// As [`Hot::date`].
@@ -185,9 +185,8 @@ pub(super) struct Games {
     /// The numbers of the names of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
-    /// Fingerprints of the last positions, 0 if unknown.
-    pub endings: Vec<u8>,
-    site_ids: Vec<[u8; 6]>,
+    /// The ids at Lichess or the last positions, as [rows](GameRow::own_number) have them.
+    own_numbers: Vec<[u8; 6]>,
 }
 
 impl Games {
@@ -201,8 +200,7 @@ impl Games {
         all.eco.reserve_exact(games);
         all.players.reserve_exact(games);
         all.events.reserve_exact(games);
-        all.endings.reserve_exact(games);
-        all.site_ids.reserve_exact(games);
+        all.own_numbers.reserve_exact(games);
         all
     }
 
@@ -214,10 +212,9 @@ impl Games {
         self.eco.push(row.eco);
         self.players.push([row.white, row.black]);
         self.events.push(row.event);
-        self.endings.push(row.ending);
-        let id = row.site_id.map_or(0, SiteId::number).to_le_bytes();
-        self.site_ids
-            .push(id[..6].try_into().expect("six of eight"));
+        let number = row.own_number().to_le_bytes();
+        self.own_numbers
+            .push(number[..6].try_into().expect("six of eight"));
     }
 
     /// How many there are.
@@ -236,11 +233,17 @@ impl Games {
         })
     }
 
+    /// What distinguishes a game from others of its players and its day: the number of its id at Lichess, or a fingerprint of its
+    /// last position; 0 if neither is known.
+    pub(super) fn own_number(&self, id: u32) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);
+        u64::from_le_bytes(bytes)
+    }
+
     /// The id of a game at Lichess.
     pub(super) fn site_id(&self, id: u32) -> Option<SiteId> {
-        let mut bytes = [0; 8];
-        bytes[..6].copy_from_slice(&self.site_ids[id as usize]);
-        SiteId::of_number(u64::from_le_bytes(bytes))
+        SiteId::of_number(self.own_number(id))
     }
 
     /// The first and the last year, of the games whose year is known.

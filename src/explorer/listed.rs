@@ -1,6 +1,6 @@
 //! Lists of games for people: with what an index says of each game, and those of one match as one.
 
-use std::collections::BTreeSet;
+use std::{cell::Cell, collections::BTreeSet};
 
 use rustc_hash::FxHashMap;
 
@@ -24,6 +24,9 @@ use crate::{
 
 /// After how many moves it is said how many games reach a position.
 const MOST_REACHED: usize = 600;
+
+/// How often a game's PGN is read for its round, 64 KiB at most each time.
+const READS: u32 = 8;
 
 /// The number of a game, its move, and how many more games its match has.
 type First = (u64, BookMove, u64);
@@ -221,12 +224,14 @@ impl FirstGames {
     }
 }
 
-/// The round of a game, if its PGN can be read at once.
+/// The round of a game, if its PGN can be read at once: it is plain, and the game is not too long.
 fn round_of(source: &Source, id: u32) -> Option<String> {
     if source.index.is_slow_to_read(id).ok()? {
         return None;
     }
-    let text = source.index.text(id).ok()?;
+    let left = Cell::new(READS);
+    let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
+    let text = source.index.text_while(id, &goes_on).ok()?;
     let mut games = GameReader::new(&text);
     games.next_game();
     let round = tag_text(games.tags().get(b"Round")?).into_owned();

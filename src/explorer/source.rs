@@ -13,7 +13,7 @@ use crate::{
     pgn::{NameMatch, folded},
 };
 
-/// An index that is open, with its games in memory: 33 bytes of each.
+/// An index that is open, with its games in memory: 32 bytes of each.
 #[derive(Debug)]
 pub(super) struct Source {
     pub name: String,

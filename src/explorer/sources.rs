@@ -28,7 +28,7 @@ use crate::{
 
 /// Answers questions about positions from one or several indexes. Any number of threads may ask at the same time.
 ///
-/// An open explorer holds 33 bytes of each game in memory, and some names.
+/// An open explorer holds 32 bytes of each game in memory, and some names.
 pub struct Explorer {
     /// Their games are numbered on from one to the next.
     pub(super) sources: Vec<Source>,

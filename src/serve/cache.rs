@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Changes with the contents of indexes, so that those of an older version are made again.
-const GENERATION: u32 = 4;
+const GENERATION: u32 = 5;
 
 /// The rights of directories of indexes, whose games are the user's own.
 #[cfg(unix)]

@@ -53,10 +53,10 @@ impl GameFacts {
             mode: Mode::of_tags(tags),
             counts: false,
             variant: None,
-            ending: 0,
             eco: EcoNumber::of_tag(tags.get(b"ECO").unwrap_or_default()),
             plies: 0,
             site_id: id,
+            ending: 0,
         });
         let names = [&b"White"[..], b"Black", b"Event"];
         self.names.push(names.map(|name| name_of(tags.get(name))));
@@ -77,7 +77,9 @@ impl GameFacts {
             row.result = result;
             row.plies = u16::try_from(plies).unwrap_or(u16::MAX);
             row.variant = Some(variant);
-            row.ending = (last % 255) as u8 + 1;
+            if row.site_id.is_none() {
+                row.ending = last % rows::ENDINGS + 1;
+            }
             for (name, color) in [(white, Color::White), (black, Color::Black)] {
                 let subject = Subject::player(&folded(name), color);
                 self.players.push(Played::listed(subject, number));

@@ -298,10 +298,10 @@ mod tests {
                 mode: Mode::Rated,
                 counts: true,
                 variant: None,
-                ending: 0,
                 eco: EcoNumber::default(),
                 plies: 1,
                 site_id: None,
+                ending: 0,
             },
         )
     }

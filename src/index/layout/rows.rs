@@ -8,10 +8,10 @@
 //! | 18 | bits 0-3 the month, 0 if unknown; 4-7 the number of the variant in [`Variant::ALL`] plus one, 0 if unknown |
 //! | 19 | day, 0 if unknown |
 //! | 20 | bits 0-1 the result (0 neither side won, 1 White, 2 Black, 3 not known), 2-4 the [`Speed`], 5 the [`Mode`], 6 whether the game counts |
-//! | 21 | a fingerprint of the last position, 0 if unknown: equal games have the same |
+//! | 21 | 0 |
 //! | 22-23 | ECO code: 1 for A00 up to 500 for E99, 0 for none |
 //! | 24-25 | half-moves, 65535 for more |
-//! | 26-31 | the game's id at Lichess in base 62, 0 if it has none |
+//! | 26-31 | the game's id at Lichess in base 62; without one [`SiteId::MOST`] plus a fingerprint of the last position, 0 if that is unknown |
 //!
 //! Numbers are little-endian. An entry has the rows of [`ROWS`] games, that of the last games those that are left.
 
@@ -51,15 +51,18 @@ pub struct GameRow {
     pub counts: bool,
     /// By which rules it was played, `None` if it does not count or the index is an old one.
     pub variant: Option<Variant>,
-    /// A fingerprint of its last position, 0 where there is no variant.
-    pub ending: u8,
     /// The opening.
     pub eco: EcoNumber,
     /// How many half-moves it has, 65535 for more.
     pub plies: u16,
     /// Its id at Lichess.
     pub site_id: Option<SiteId>,
+    /// A fingerprint of the last position of a game without such an id, up to [`ENDINGS`]; 0 if it is unknown.
+    pub ending: u64,
 }
+
+/// The largest fingerprint of a position: as many numbers as six bytes have beside ids.
+pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 /// How a game may end, by number.
 pub const RESULTS: [GameResult; 4] = [
@@ -93,6 +96,15 @@ impl GameRow {
         RatingGroup::of(self.rating_sum() / 2)
     }
 
+    /// The number of bytes 26 to 31: the id, or what the fingerprint of the last position is stored as.
+    pub fn own_number(&self) -> u64 {
+        match (self.site_id, self.ending) {
+            (Some(id), _) => id.0,
+            (None, 0) => 0,
+            (None, ending) => SiteId::MOST + ending,
+        }
+    }
+
     /// The row as it is stored.
     pub fn to_bytes(&self) -> [u8; ROW] {
         let mut bytes = [0; ROW];
@@ -108,11 +120,9 @@ impl GameRow {
         let result = self.result_number() as u8;
         let traits = (self.speed as u8) << 2 | (self.mode as u8) << 5 | u8::from(self.counts) << 6;
         bytes[20] = result | traits;
-        bytes[21] = self.ending;
         bytes[22..24].copy_from_slice(&self.eco.0.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.plies.to_le_bytes());
-        let id = self.site_id.map_or(0, |id| id.0);
-        bytes[26..32].copy_from_slice(&id.to_le_bytes()[..6]);
+        bytes[26..32].copy_from_slice(&self.own_number().to_le_bytes()[..6]);
         bytes
     }
 
@@ -124,9 +134,11 @@ impl GameRow {
         let mut id = [0; 8];
         id[..6].copy_from_slice(&bytes[26..32]);
         let (month, variant) = (bytes[18] & 15, usize::from(bytes[18] >> 4));
-        if month > 12 || variant > Variant::ALL.len() || bytes[19] > 31 || traits >= 0x80 {
+        let is_well_formed = month <= 12 && bytes[19] <= 31 && traits < 0x80 && bytes[21] == 0;
+        if !is_well_formed || variant > Variant::ALL.len() {
             return None;
         }
+        let own = u64::from_le_bytes(id);
         Some(GameRow {
             white: u32_at(0),
             black: u32_at(4),
@@ -139,10 +151,10 @@ impl GameRow {
             mode: Mode::ALL[usize::from(traits >> 5 & 1)],
             counts: traits >> 6 & 1 == 1,
             variant: variant.checked_sub(1).map(|number| Variant::ALL[number]),
-            ending: bytes[21],
             eco: EcoNumber::new(u16_at(22))?,
             plies: u16_at(24),
-            site_id: SiteId::new(u64::from_le_bytes(id))?,
+            site_id: SiteId::of_number(own),
+            ending: own.saturating_sub(SiteId::MOST),
         })
     }
 }
@@ -220,22 +232,12 @@ const PAGES: [&str; 7] = [
 ];
 
 impl SiteId {
-    /// Reads a stored number: `Some(None)` if it means no id, `None` if it is malformed.
-    #[expect(
-        clippy::option_option,
-        reason = "a row may be malformed, or have no id"
-    )]
-    fn new(number: u64) -> Option<Option<SiteId>> {
-        match number {
-            0 => Some(None),
-            1..=218_340_105_584_896 => Some(Some(SiteId(number))),
-            _ => None,
-        }
-    }
+    /// The largest number of an id.
+    pub const MOST: u64 = 62_u64.pow(ID as u32);
 
     /// The id that a number is, `None` if it is none.
     pub fn of_number(number: u64) -> Option<SiteId> {
-        SiteId::new(number).flatten()
+        matches!(number, 1..=SiteId::MOST).then_some(SiteId(number))
     }
 
     /// Reads an id of eight characters.
@@ -352,15 +354,9 @@ mod tests {
     fn rows() -> impl Strategy<Value = GameRow> {
         let numbers = (any::<[u32; 3]>(), any::<[u16; 2]>(), any::<u16>());
         let date = (0..3000u16, 0..=12u8, 0..=31u8);
-        let traits = (
-            0..4usize,
-            0..6usize,
-            0..2usize,
-            any::<bool>(),
-            0..=10usize,
-            any::<u8>(),
-        );
-        let ids = (0..=500u16, proptest::option::of("[0-9A-Za-z]{8}"));
+        let traits = (0..4usize, 0..6usize, 0..2usize, any::<bool>(), 0..=10usize);
+        let id = proptest::option::of("[0-9A-Za-z]{8}");
+        let ids = (0..=500u16, id, 0..=ENDINGS);
         (numbers, date, traits, ids).prop_map(|(numbers, date, traits, ids)| GameRow {
             white: numbers.0[0],
             black: numbers.0[1],
@@ -373,10 +369,10 @@ mod tests {
             mode: Mode::ALL[traits.2],
             counts: traits.3,
             variant: traits.4.checked_sub(1).map(|number| Variant::ALL[number]),
-            ending: traits.5,
             eco: EcoNumber(ids.0),
             plies: numbers.2,
-            site_id: ids.1.map(|id| SiteId::parse(&id).unwrap()),
+            site_id: ids.1.as_ref().map(|id| SiteId::parse(id).unwrap()),
+            ending: if ids.1.is_none() { ids.2 } else { 0 },
         })
     }
 
