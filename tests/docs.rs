@@ -267,6 +267,25 @@ fn the_readme_is_short() {
     assert!(read("README.md").lines().count() < 220);
 }
 
+#[test]
+fn paths_that_documents_name_exist() {
+    let mut named = 0;
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for word in text.split('`').skip(1).step_by(2) {
+            if ["src/", "tests/", "benches/", "examples/", "packaging/"]
+                .iter()
+                .any(|directory| word.starts_with(directory))
+                && !word.contains([' ', '*'])
+            {
+                named += 1;
+                assert!(root().join(word).exists(), "{}: {word}", document.display());
+            }
+        }
+    }
+    assert!(named >= 5, "{named} paths");
+}
+
 /// The documents of the project.
 fn documents() -> Vec<PathBuf> {
     let directories = ["", "docs", "data", ".github", ".github/ISSUE_TEMPLATE"];

@@ -29,7 +29,7 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
     let path = options.counts.as_deref()?;
     needs.all_positions(options);
     // Books are made of counts.
-    needs.shared_keys = options.distinguishes_variants();
+    needs.shared_keys |= options.distinguishes_variants();
     needs.numbered_variants = true;
     Some(Plan::of_counts(path, move || {
         Ok(CountsSink {

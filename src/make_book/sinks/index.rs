@@ -41,7 +41,7 @@ struct IndexSink<'a> {
 pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let path = options.leveldb.as_deref()?;
     needs.game_identities |= options.explorer;
-    needs.game_lengths = options.explorer;
+    needs.game_lengths |= options.explorer;
     Some(Plan {
         path,
         of_games: Some("an index is made of games"),

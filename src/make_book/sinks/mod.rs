@@ -1,4 +1,5 @@
-//! The outputs of a run, a file for each. A new output is a new file here, a line in [`plans`], and its option.
+//! The outputs of a run, a file for each. A new output is a new file here, a line in [`plans`], its option, and what it
+//! reports.
 
 mod book;
 #[cfg(feature = "parquet")]

@@ -31,7 +31,7 @@ struct SuiteSink<'a> {
 pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let output = options.suite.as_ref()?;
     needs.game_identities = true;
-    needs.game_starts = output.suite.starts.is_empty();
+    needs.game_starts |= output.suite.starts.is_empty();
     Some(Plan {
         path: &output.path,
         of_games: Some("a suite is made of the lines of games"),
