@@ -125,8 +125,8 @@ fn explorer_data_of_another_version_are_named() {
     );
     let mut db = rusty_leveldb::DB::open(dir.path().join("idx"), Default::default()).unwrap();
     let value = db.get(b"xz").unwrap();
-    let rest = value.strip_prefix(b"3").unwrap();
-    db.put(b"xz", &[b"2", rest].concat()).unwrap();
+    let rest = value.strip_prefix(b"4").unwrap();
+    db.put(b"xz", &[b"3", rest].concat()).unwrap();
     db.close().unwrap();
     let error = fails(dir.path(), "moves --leveldb idx --player Tal", 1);
     assert!(error.contains("another version of polybook"), "{error}");
@@ -1004,7 +1004,7 @@ fn verify_holds_entries_against_each_other() {
         (names, None, "does not say what there is"),
         (page, Some(shorter(page)), "is malformed"),
         (page, None, "does not say what there is"),
-        (b"xz", Some(b"3|8|1|1|1"), "a name that is not there"),
+        (b"xz", Some(b"4|8|1|1|1"), "a name that is not there"),
         (b"xz", None, "is missing"),
         (b"pgn_filename", None, "'pgn_filename' is missing"),
         (b"pgn_file_0", Some(b"0|a.pgn"), "the number of inputs"),

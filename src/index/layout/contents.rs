@@ -3,13 +3,13 @@
 use super::{parse_number, played::Paging};
 
 /// The version of the layout that is written and read.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// What an index has for the explorer: decimal numbers, joined by vertical bars.
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | version of the layout: 3 |
+/// | 0 | version of the layout: 4 |
 /// | 1 | how many first bits the subjects of a page have in common |
 /// | 2 | positions |
 /// | 3 | items of all lists |
@@ -74,15 +74,15 @@ mod tests {
         assert_eq!(Contents::parse(&contents.write()), Some(contents));
         for malformed in [
             "",
-            "3",
-            "2|16|1|1|1",
-            "3|99|1|1|1",
-            "3|16|1|1|x",
-            "3|16|1|1|1|1",
+            "4",
+            "3|16|1|1|1",
+            "4|99|1|1|1",
+            "4|16|1|1|x",
+            "4|16|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }
-        for (value, is_other) in [("2|16|1|1|1", true), ("3|16|1|1|x", false), ("x", false)] {
+        for (value, is_other) in [("3|16|1|1|1", true), ("4|16|1|1|x", false), ("x", false)] {
             assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
         }
     }

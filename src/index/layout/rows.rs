@@ -49,7 +49,7 @@ pub struct GameRow {
     pub mode: Mode,
     /// Whether its positions are in the index.
     pub counts: bool,
-    /// By which rules it was played, `None` if it does not count or the index is an old one.
+    /// By which rules it was played, `None` if it does not count.
     pub variant: Option<Variant>,
     /// The opening.
     pub eco: EcoNumber,
