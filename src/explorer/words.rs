@@ -114,28 +114,43 @@ impl WordIndex {
     /// How many typing errors each text has, if each of some words is, or begins, one of its own; more than
     /// [`MOST_ERRORS`] if it does not match. `mistyped` says whether a word may be meant by one with errors.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
-        let mut errors = vec![0; self.count];
-        let mut of_word = vec![NO_MATCH; self.count];
-        for (number, word) in wanted.iter().enumerate() {
-            if number > 0 {
-                of_word.fill(NO_MATCH);
+        let begun = wanted.par_iter().map(|word| self.begun_with(word));
+        let mut of_words: Vec<Vec<u8>> = begun.collect();
+        if mistyped {
+            let mut right = vec![0; self.count];
+            for of_word in &of_words {
+                let texts = right.iter_mut().zip(of_word);
+                texts.for_each(|(right, errors)| *right += u8::from(*errors == 0));
             }
-            if mistyped {
-                self.mark_mistyped(word, &mut of_word);
-            }
-            let texts =
-                self.place(word.as_bytes())..self.place(&[word.as_bytes(), &[0xff]].concat());
-            for text in &self.texts[texts] {
-                of_word[*text as usize] = 0;
-            }
-            for (sum, more) in errors.iter_mut().zip(&of_word) {
-                *sum = more.saturating_add(*sum);
-            }
-            if errors.iter().all(|errors| *errors > MOST_ERRORS) {
-                break;
-            }
+            of_words
+                .par_iter_mut()
+                .zip(wanted)
+                .for_each(|(of_word, word)| {
+                    // A text with all of its errors here has all other words right, and few texts or none do.
+                    let mut texts = right.iter().zip(&*of_word);
+                    let may_have_all = texts.any(|(right, errors)| {
+                        usize::from(*right) + usize::from(*errors > 0) == wanted.len()
+                    });
+                    let most = if may_have_all { MOST_ERRORS } else { 1 };
+                    self.mark_mistyped(word, most, of_word);
+                });
         }
-        errors
+        let mut sums = vec![0; self.count];
+        for of_word in of_words {
+            let texts = sums.iter_mut().zip(of_word);
+            texts.for_each(|(sum, errors): (&mut u8, u8)| *sum = sum.saturating_add(errors));
+        }
+        sums
+    }
+
+    /// No errors of the texts with words that begin with some letters, [`NO_MATCH`] of the others.
+    fn begun_with(&self, letters: &str) -> Vec<u8> {
+        let end = [letters.as_bytes(), &[0xff]].concat();
+        let mut of_word = vec![NO_MATCH; self.count];
+        for text in &self.texts[self.place(letters.as_bytes())..self.place(&end)] {
+            of_word[*text as usize] = 0;
+        }
+        of_word
     }
 
     /// The place of the texts of the first word that is not less than some letters.
@@ -147,15 +162,16 @@ impl WordIndex {
         }
     }
 
-    /// Marks texts with words that differ from one by a few letters: left out, added, replaced, or two exchanged.
-    fn mark_mistyped(&self, word: &str, of_word: &mut [u8]) {
+    /// Marks texts with words that differ from one by at most one or two letters: left out, added, replaced, or two
+    /// exchanged.
+    fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];
         // With two errors among four letters any word might be meant.
         let most = match word.chars().count() {
             0..3 => return,
             3..5 => 1,
-            _ => MOST_ERRORS,
+            _ => most,
         };
         let builder = BUILDERS[usize::from(most) - 1]
             .get_or_init(|| LevenshteinAutomatonBuilder::new(most, true));
@@ -230,6 +246,8 @@ mod tests {
         assert_eq!(errors("carlsne", false), []);
         assert_eq!(errors("carlsne", true), [(0, 1), (1, 1), (3, 1)]);
         assert_eq!(errors("karlsen mangus", true), [(0, 2), (3, 2)]);
+        assert_eq!(errors("karlsne magnus", true), [(0, 2), (3, 2)]);
+        assert_eq!(errors("karlsne mangus", true), []);
         assert_eq!(errors("tla", true), [(4, 1)]);
         assert_eq!(errors("", false).len(), texts.len());
         assert_eq!(errors("zz", true), []);
