@@ -36,25 +36,43 @@ macro_rules! files {
     };
 }
 
+const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [File; 16] = files! {
+const FILES: [File; 33] = files! {
     "/" "index.html" "text/html; charset=utf-8";
-    "/style.css" "style.css" "text/css; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
+    "/dialogs.css" "dialogs.css" STYLE;
+    "/layout.css" "layout.css" STYLE;
+    "/panels.css" "panels.css" STYLE;
+    "/style.css" "style.css" STYLE;
     "/api.js" "api.js" SCRIPT;
-    "/arrow.js" "arrow.js" SCRIPT;
+    "/arrows.js" "arrows.js" SCRIPT;
+    "/bars.js" "bars.js" SCRIPT;
     "/board.js" "board.js" SCRIPT;
+    "/chips.js" "chips.js" SCRIPT;
+    "/dom.js" "dom.js" SCRIPT;
     "/explorer.js" "explorer.js" SCRIPT;
     "/filters.js" "filters.js" SCRIPT;
+    "/format.js" "format.js" SCRIPT;
+    "/game.js" "game.js" SCRIPT;
     "/games.js" "games.js" SCRIPT;
     "/ground.js" "ground.js" SCRIPT;
+    "/heading.js" "heading.js" SCRIPT;
+    "/keys.js" "keys.js" SCRIPT;
     "/line.js" "line.js" SCRIPT;
+    "/makebook.js" "makebook.js" SCRIPT;
     "/moves.js" "moves.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
+    "/search.js" "search.js" SCRIPT;
     "/squares.js" "squares.js" SCRIPT;
     "/state.js" "state.js" SCRIPT;
+    "/states.js" "states.js" SCRIPT;
+    "/strips.js" "strips.js" SCRIPT;
+    "/suggest.js" "suggest.js" SCRIPT;
+    "/trends.js" "trends.js" SCRIPT;
     "/words.js" "words.js" SCRIPT;
+    "/years.js" "years.js" SCRIPT;
 };
 
 /// The routes of the page.

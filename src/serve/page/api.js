@@ -3,30 +3,41 @@
 
 /** @typedef {{ uci: string, san: string }} WrittenMove */
 /** @typedef {{ eco: string, name: string }} Opening */
-/** @typedef {{ name: string, rating: number }} Player */
+/** @typedef {{ name: string, rating: number, title?: string }} Player */
 /**
+ * A game in a list.
  * @typedef {object} Game
  * @property {string} id
  * @property {"white" | "black" | null} winner
  * @property {Player} white
  * @property {Player} black
- * @property {number} year
- * @property {string | null} month
- * @property {string} [speed]
  * @property {string} [uci] The move that was played in the position.
+ * @property {string} [date] "2015-05-03" or shorter.
+ * @property {string} [event]
+ * @property {string} [round]
+ * @property {string} [eco]
+ * @property {number} [plies]
+ * @property {number} [copies] How many equal games this one stands for.
+ * @property {{ more: number }} [match] How many more games of the two are in this event.
  */
 /**
+ * A move of a position. Those of a player also have his results.
  * @typedef {object} Move
  * @property {string} uci
  * @property {string} san
- * @property {number} averageRating
+ * @property {number} [averageRating]
  * @property {number} white
  * @property {number} draws
  * @property {number} black
- * @property {Game | null} game
+ * @property {number} [wins]
+ * @property {number} [losses]
+ * @property {number} [performance]
+ * @property {number} [opponentRating]
+ * @property {string} [lastPlayed]
  * @property {Opening | null} opening
  */
 /**
+ * What the page needs to know about a position, as it does not know the rules.
  * @typedef {object} Board
  * @property {string} fen
  * @property {boolean} check
@@ -35,36 +46,102 @@
  * @property {{ uci: string, games: number }[]} transpositions
  */
 /**
+ * Counts of a position. Those of a player also have his results.
  * @typedef {object} Answer
  * @property {number} white
  * @property {number} draws
  * @property {number} black
+ * @property {number} [wins]
+ * @property {number} [losses]
+ * @property {number} [performance]
+ * @property {number} [opponentRating]
+ * @property {number} [playerRating]
+ * @property {string} [lastPlayed]
  * @property {Move[]} moves
- * @property {Game[]} recentGames
- * @property {Game[]} topGames
  * @property {Opening | null} opening
  * @property {Board} polybook
  */
-/** @typedef {{ total: number, games: Game[] }} GameList */
+/** @typedef {{ year: number, white: number, draws: number, black: number, moves: Record<string, number> }} Year */
+/** @typedef {{ total: number, games: Game[], next: number | null }} GameList */
 /** @typedef {{ uci: string, san: string, weight: number, probability: number }} BookMove */
 /** @typedef {{ name: string, moves: BookMove[] }} Book */
 /** @typedef {{ variant: string, start: string | null, moves: WrittenMove[], problem: string | null, tags: [string, string][] }} Moves */
-/** @typedef {Game & Moves} OpenGame */
-/** @typedef {{ name: string, games: number, variant: string, files: string[] }} Source */
-/** @typedef {{ version: string, games: number, positions: number, years: [number, number] | null, sources: Source[], books: string[] }} About */
+/** @typedef {{ cp: number } | { mate: number }} Evaluation From White's side. */
+/** @typedef {WrittenMove & { clk?: number, eval?: Evaluation, nags?: number[], comments?: string[] }} GameMove */
+/**
+ * @typedef {object} OpenGame
+ * @property {string} id
+ * @property {Player} white
+ * @property {Player} black
+ * @property {string} result
+ * @property {string} [event]
+ * @property {string} [site]
+ * @property {string} [date]
+ * @property {string} [round]
+ * @property {string} [eco]
+ * @property {Opening | null} opening
+ * @property {string} variant
+ * @property {string | null} start
+ * @property {GameMove[]} moves
+ * @property {string[]} [comments] Those before the first move.
+ * @property {(number | null)[]} reached How many games have the position after each ply.
+ * @property {number} [ply] Where the game has the position that was asked for.
+ * @property {string | null} problem
+ * @property {[string, string][]} tags
+ */
+/** @typedef {{ name: string, games: number, since?: string, until?: string, eco?: string, uci?: string, distance: number }} Suggestion */
+/**
+ * How many games each value of a filter would leave.
+ * @typedef {object} Facets
+ * @property {number} games
+ * @property {Record<string, number>} speeds
+ * @property {Record<string, number>} ratings
+ * @property {number} unknownRatings
+ * @property {Record<string, number>} years
+ * @property {Record<string, number>} variants
+ * @property {{ white: number, black: number }} [colors]
+ */
+/** @typedef {{ rating: string, white: number, draws: number, black: number }} RatingScore */
+/** @typedef {{ games: number, positions: number, entries: number, bytes: number, command: string }} BookSize */
+/** @typedef {{ name: string, games: number, years?: [number, number] | null, variant: string, files: string[] }} Source */
+/** @typedef {{ read: number, of: number }} Indexing */
+/** @typedef {{ version: string, games: number, years: [number, number] | null, sources: Source[], books: string[], indexing?: Indexing | null }} About */
+
+/** The server refuses a request, and says why. */
+export class Refused extends Error {
+  /**
+   * @param {string} text
+   * @param {number} status
+   */
+  constructor(text, status) {
+    super(text);
+    this.status = status;
+  }
+}
+
+/** The server does not answer. */
+export class Unreachable extends Error {}
 
 /**
- * Asks the server. An answer that is not one is an error with the server's own line.
  * @param {string} path
- * @param {URLSearchParams} [parameters]
- * @param {{ signal?: AbortSignal, accept?: string }} [options]
- * @returns {Promise<Response>}
+ * @param {URLSearchParams | undefined} parameters
+ * @param {AbortSignal | undefined} signal
+ * @param {string} accept
+ * @param {(answer: Response) => Promise<any>} read
  */
-async function response(path, parameters, { signal, accept = "application/json" } = {}) {
+async function asked(path, parameters, signal, accept, read) {
   const query = parameters?.toString();
-  const answer = await fetch(query ? `${path}?${query}` : path, { signal, headers: { accept } });
-  if (!answer.ok) throw new Error((await answer.text()).trim() || `the server answers ${answer.status}`);
-  return answer;
+  try {
+    const answer = await fetch(query ? `${path}?${query}` : path, { signal, headers: { accept } });
+    if (answer.ok) return await read(answer);
+    const text = (await answer.text()).trim();
+    // A proxy answers for a server that does not.
+    if (answer.status === 502 || answer.status === 504) throw new Unreachable();
+    throw new Refused(text || `the server answers ${answer.status}`, answer.status);
+  } catch (error) {
+    if (signal?.aborted || error instanceof Refused) throw error;
+    throw new Unreachable("polybook serve does not answer.");
+  }
 }
 
 /**
@@ -74,72 +151,37 @@ async function response(path, parameters, { signal, accept = "application/json" 
  * @param {AbortSignal} [signal]
  * @returns {Promise<T>}
  */
-export async function ask(path, parameters, signal) {
-  return (await response(path, parameters, { signal })).json();
+export function ask(path, parameters, signal) {
+  return asked(path, parameters, signal, "application/json", (answer) => answer.json());
 }
 
 /**
- * The text of a game, byte for byte.
- * @param {string} id
+ * A file: games as PGN, or a book.
+ * @param {string} path
+ * @param {URLSearchParams} [parameters]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Blob>}
  */
-export async function pgn(id) {
-  const answer = await response(`game/${encodeURIComponent(id)}`, undefined, {
-    accept: "application/x-chess-pgn",
-  });
-  return answer.blob();
-}
-
-/** @param {{ white: number, draws: number, black: number }} counts */
-export function games(counts) {
-  return counts.white + counts.draws + counts.black;
-}
-
-/** @param {Game} game */
-export function result(game) {
-  return game.winner === "white" ? "1-0" : game.winner === "black" ? "0-1" : "½-½";
+export function askFile(path, parameters, signal) {
+  return asked(path, parameters, signal, "application/x-chess-pgn, */*;q=0.1", (answer) => answer.blob());
 }
 
 /**
- * An element with classes, text and children.
- * @template {keyof HTMLElementTagNameMap} K
- * @param {K} name
- * @param {Record<string, string>} [attributes]
- * @param {(Node | string)[]} children
- * @returns {HTMLElementTagNameMap[K]}
+ * Suggestions for a text.
+ * @param {string} field
+ * @param {string} text
+ * @param {string | undefined} source
+ * @param {number} limit
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Suggestion[]>}
  */
-export function make(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
+export function suggestions(field, text, source, limit, signal) {
+  const parameters = new URLSearchParams({ field, text, limit: String(limit) });
+  if (source) parameters.set("source", source);
+  return ask("suggest", parameters, signal);
 }
 
-/**
- * The element of the page with this id.
- * @template {HTMLElement} T
- * @param {string} id
- * @returns {T}
- */
-export function byId(id) {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`the page has no #${id}`);
-  return /** @type {T} */ (found);
-}
-
-const NUMBER = new Intl.NumberFormat("en");
-
-/** @param {number} value */
-export function number(value) {
-  return NUMBER.format(value);
-}
-
-/** @param {number} count */
-export function gameCount(count) {
-  return count === 1 ? "1 game" : `${number(count)} games`;
-}
-
-/** @param {number} share From 0 to 1. */
-export function percent(share) {
-  const value = 100 * share;
-  return `${value > 0 && value < 10 ? value.toFixed(1) : Math.round(value)}%`;
+/** @param {unknown} error */
+export function words(error) {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,14 +1,14 @@
 // @ts-check
 // <chess-board>: a board with pieces, arrows and marks. The page gives it the legal moves.
 
-import { arrow } from "./arrow.js";
+import { arrows } from "./arrows.js";
 import { ground } from "./ground.js";
 import { drawing, svg } from "./pieces.js";
 import { FILES, distance, readFen, squares } from "./squares.js";
 import { NAMES, positionWords } from "./words.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
-/** @typedef {{ uci: string, share: number, strong?: boolean }} Arrow */
+/** @typedef {{ uci: string, share: number, full: boolean }} Arrow */
 /**
  * @typedef {object} Position
  * @property {string} fen
@@ -43,7 +43,7 @@ class ChessBoard extends HTMLElement {
   #choice = document.createElement("div");
 
   connectedCallback() {
-    this.#field.className = "field";
+    this.#field.className = "squares-field";
     this.#field.setAttribute("role", "img");
     this.#marks.className = "marks";
     this.#men.className = "men";
@@ -56,6 +56,7 @@ class ChessBoard extends HTMLElement {
     this.#field.addEventListener("pointermove", (event) => this.#moved(event));
     this.#field.addEventListener("pointerup", (event) => this.#up(event));
     this.#field.addEventListener("pointercancel", () => this.#putBack());
+    this.#drawGround();
     this.#draw();
   }
 
@@ -74,7 +75,9 @@ class ChessBoard extends HTMLElement {
 
   /** @param {boolean} flipped */
   set flipped(flipped) {
+    if (flipped === this.#flipped) return;
     this.#flipped = flipped;
+    this.#drawGround();
     this.#draw();
   }
 
@@ -123,6 +126,10 @@ class ChessBoard extends HTMLElement {
     this.#drawMarks();
     this.#drawArrows();
     this.#field.setAttribute("aria-label", positionWords(this.#pieces, this.#turn));
+    this.#hands.classList.toggle("above", (this.#turn === "white") === this.#flipped);
+  }
+
+  #drawGround() {
     this.#ground.replaceChildren(...ground((square) => this.#at(square)));
   }
 
@@ -176,13 +183,15 @@ class ChessBoard extends HTMLElement {
   }
 
   #drawArrows() {
-    const arrows = this.#arrows.filter(({ uci }) => uci[1] !== "@");
+    const shafts = this.#arrows.filter(({ uci }) => uci[1] !== "@");
     this.#lines.replaceChildren(
-      ...arrows.map(({ uci, share, strong }) => {
-        const move = this.#position.legal.find((legal) => legal.uci === uci);
-        const { from, to } = squares(move ?? { uci, san: "" });
-        return arrow(this.#at(from), this.#at(to), share, strong ?? false);
-      }),
+      ...arrows(
+        shafts.map(({ uci, share, full }) => {
+          const move = this.#position.legal.find((legal) => legal.uci === uci);
+          const { from, to } = squares(move ?? { uci, san: "" });
+          return { from: this.#at(from), to: this.#at(to), share, full };
+        }),
+      ),
     );
   }
 

@@ -1,37 +1,69 @@
 // @ts-check
 // The page: joins the board, the table, the lists and the filters to the address and the server.
 
-import { ask, byId, gameCount, games, make, percent } from "./api.js";
+import { Refused, Unreachable, ask, suggestions, words } from "./api.js";
+import { bar } from "./bars.js";
 import "./board.js";
-import { buildFilters, command, showFilters } from "./filters.js";
-import { Games, showOpenGame } from "./games.js";
-import { showLine } from "./line.js";
-import { showMoves } from "./moves.js";
+import { VARIANTS, showChips } from "./chips.js";
+import { button, byId, copy, fill, icon, make, segments } from "./dom.js";
+import { FiltersDialog } from "./filters.js";
+import { counted, number, plyNumber, sum } from "./format.js";
+import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves } from "./game.js";
+import { GamesList } from "./games.js";
+import { positionName, resultWords, showOpening, showPlayer } from "./heading.js";
+import { listen } from "./keys.js";
+import { firstPly, showLine } from "./line.js";
+import { BookDialog } from "./makebook.js";
+import { MovesTable } from "./moves.js";
+import { buildSearch, fenProblem } from "./search.js";
 import { squares } from "./squares.js";
-import { address, beginsWith, question, readView } from "./state.js";
+import { address, blackBelow, commonPlies, filterQuestion, narrowing, question, readView } from "./state.js";
+import { Notice, noGames, noName, reading } from "./states.js";
+import { gameStrip, plainStrip, playerStrip, positionStrip } from "./strips.js";
+import { showSpark, showTrends } from "./trends.js";
 
 /** @typedef {import("./api.js").About} About */
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Book} Book */
+/** @typedef {import("./api.js").Facets} Facets */
 /** @typedef {import("./api.js").Moves} Moves */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./api.js").RatingScore} RatingScore */
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
+/** @typedef {import("./api.js").Year} Year */
 /** @typedef {import("./board.js").ChessBoard} ChessBoard */
+/** @typedef {import("./state.js").Filters} Filters */
 /** @typedef {import("./state.js").View} View */
+/**
+ * How a view is shown.
+ * @typedef {object} How
+ * @property {boolean} [push] Whether the view is a new entry of the history.
+ * @property {boolean} [opens] Whether a game is opened, at the position that is shown.
+ * @property {boolean} [keeps] Whether the message stays.
+ */
 
-/** How many moves get an arrow at most. */
-const MOST_ARROWS = 8;
+/** How many moves get an arrow at most, and the least share of one. */
+const MOST_ARROWS = 4;
+const LEAST_SHARE = 0.02;
+/** How long the numbers of before are shown as if they were the new ones, in milliseconds. */
+const STALE = 150;
+/** How often the server is asked how far it has read, in milliseconds. */
+const READING = 1000;
+const START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 const board = /** @type {ChessBoard} */ (byId("board"));
-const table = /** @type {HTMLTableElement} */ (byId("moves"));
-const form = /** @type {HTMLFormElement} */ (byId("filters"));
-const help = /** @type {HTMLDialogElement} */ (byId("help"));
-const lists = new Games(byId("games"), (id) => go({ game: id }));
+const input = /** @type {HTMLInputElement} */ (byId("search").querySelector("input"));
+const table = new MovesTable(byId("moves"));
+const lists = new GamesList(byId("games"), byId("games-tools"), (id) => void go({ game: id }, { push: true, opens: true }));
+const notice = new Notice(byId("notice"));
+const widest = window.matchMedia("(min-width: 1680px)");
 
-/** @type {View} */
-let view = readView(location.search);
 /** @type {About} */
-let about = { version: "", games: 0, positions: 0, years: null, sources: [], books: [] };
+let about = { version: "", games: 0, years: null, sources: [], books: [] };
+/** The view that is wanted: the next one is counted from here. */
+let view = readView(location.search);
+/** @type {View | undefined} */
+let shown;
 /** @type {Answer | undefined} */
 let answer;
 /**
@@ -44,109 +76,186 @@ let known = [];
 let knownStart = "";
 /** @type {OpenGame | undefined} */
 let opened;
+/** Whether a wanted view is a new entry of the history, also if another one is wanted before it is shown. */
+let pushes = false;
 let asking = new AbortController();
+let tab = "games";
+/** @type {{ key: string, white: number, black: number }} */
+let colors = { key: "", white: 0, black: 0 };
+/** @type {FiltersDialog} */
+let filtersDialog;
+/** @type {BookDialog} */
+let bookDialog;
+/** The game that was closed last: its row gets the focus. */
+let closed = "";
 
 /**
- * Goes to another view and remembers it in the address.
+ * Goes to another view. The address says it once it is shown.
  * @param {Partial<View>} change
+ * @param {How} [how]
  */
-function go(change) {
+function go(change, how) {
   view = { ...view, ...change };
-  history.pushState(null, "", address(view));
-  return show();
+  return show(how);
 }
 
-/** Shows what the address says. */
-async function show() {
+/**
+ * Shows the view that is wanted.
+ * @param {How} [how]
+ */
+async function show({ push = false, opens = false, keeps = false } = {}) {
+  pushes ||= push;
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
   document.body.setAttribute("aria-busy", "true");
+  const stale = window.setTimeout(() => byId("panel").classList.add("stale"), STALE);
   try {
-    await openGame(signal);
-    const wanted = question(view);
+    const game = await openGame(opens, signal);
+    const isPlayer = Boolean(view.filters.player) && !view.game;
     const [counts, books] = await Promise.all([
-      /** @type {Promise<Answer>} */ (ask("lichess", withLimits(wanted), signal)),
-      about.books.length ? ask("book", question(view, false), signal) : { books: [] },
+      count(view, isPlayer, signal),
+      about.books.length ? ask("book", positionOf(view), signal) : { books: [] },
+      isPlayer ? countColors(signal) : undefined,
     ]);
     if (signal.aborted) return;
+    opened = game;
+    // The server's spelling of castling is the one that is compared.
+    view = { ...view, play: counts.polybook.line.map(({ uci }) => uci) };
+    remember();
     answer = counts;
-    draw(answer, /** @type {{ books: Book[] }} */ (books).books, wanted);
-    complain("");
+    if (!keeps) notice.clear();
+    draw(counts, /** @type {{ books: Book[] }} */ (books).books);
+    void follow(counts, signal);
   } catch (error) {
-    if (signal.aborted) return;
-    complain(error instanceof Error ? error.message : String(error));
-    // The board goes back to the position that is shown.
-    if (answer) drawBoard(answer);
+    if (!signal.aborted) await fail(error);
+  } finally {
+    clearTimeout(stale);
+    if (asking.signal === signal) {
+      byId("panel").classList.remove("stale");
+      document.body.removeAttribute("aria-busy");
+    }
   }
-  document.body.removeAttribute("aria-busy");
 }
 
-/** @param {URLSearchParams} wanted */
-function withLimits(wanted) {
-  const limited = new URLSearchParams(wanted);
-  limited.set("moves", "100");
-  limited.set("topGames", "4");
-  limited.set("recentGames", "8");
-  limited.set("transpositions", "true");
-  return limited;
+/** Writes the view into the address. */
+function remember() {
+  const target = address(view);
+  if (pushes && shown && target !== address(shown)) history.pushState(null, "", target);
+  else history.replaceState(null, "", target);
+  pushes = false;
+  shown = view;
 }
 
 /**
- * Fetches the game that the address names, if it is not the one that is open.
+ * The counts of a position: of all games, or of the player's.
+ * @param {View} of
+ * @param {boolean} isPlayer
+ * @param {AbortSignal} signal
+ * @returns {Promise<Answer>}
+ */
+function count(of, isPlayer, signal) {
+  const parameters = question(of);
+  for (const [name, value] of Object.entries({ moves: "100", recentGames: "0", transpositions: "true" })) parameters.set(name, value);
+  if (!isPlayer) parameters.set("topGames", "0");
+  else if (!of.filters.color) parameters.set("color", "both");
+  return ask(isPlayer ? "player" : "lichess", parameters, signal);
+}
+
+/**
+ * How many games there are, without their moves.
+ * @param {URLSearchParams} parameters
  * @param {AbortSignal} signal
  */
-async function openGame(signal) {
-  const place = byId("open-game");
-  if (!view.game) {
-    opened = undefined;
-    place.hidden = true;
-    return;
-  }
-  if (opened?.id === view.game) return;
-  const game = /** @type {OpenGame} */ (await ask(`game/${encodeURIComponent(view.game)}`, undefined, signal));
-  if (signal.aborted) return;
-  opened = { ...game, id: view.game };
-  const fen = game.start ?? "";
-  const line = game.moves.map(({ uci }) => uci);
-  if (view.fen !== fen || !beginsWith(line, view.play)) {
-    // The game is another's: it is shown from its start.
-    const variant = game.variant === "normal" ? "" : game.variant;
-    view = { ...view, fen, play: [], variant };
-    history.replaceState(null, "", address(view));
-  }
-  known = game.moves;
-  showOpenGame(place, opened, () => go({ game: "" }), say);
+async function countGames(parameters, signal) {
+  const all = new URLSearchParams(parameters);
+  for (const name of ["moves", "topGames", "recentGames"]) all.set(name, "0");
+  return sum(/** @type {Answer} */ (await ask("lichess", all, signal)));
 }
 
 /**
+ * How many games the player has with each color.
+ * @param {AbortSignal} signal
+ */
+async function countColors(signal) {
+  const parameters = filterQuestion(view);
+  parameters.delete("color");
+  const key = parameters.toString();
+  if (colors.key === key) return;
+  const of = (/** @type {string} */ color) => countGames(new URLSearchParams(`${key}&color=${color}`), signal);
+  const [white, black] = await Promise.all([of("white"), of("black")]);
+  colors = { key, white, black };
+}
+
+/**
+ * The parameters of a position without filters.
+ * @param {View} of
+ */
+function positionOf(of) {
+  return question({ ...of, filters: {} });
+}
+
+/**
+ * Fetches the game that the view names, if it is not the one that is open.
+ * @param {boolean} opens
+ * @param {AbortSignal} signal
+ */
+async function openGame(opens, signal) {
+  const wanted = view;
+  if (!wanted.game) return undefined;
+  if (opened?.id === wanted.game && !opens) return opened;
+  const parameters = positionOf(wanted);
+  if (wanted.filters.source) parameters.set("source", wanted.filters.source);
+  const game = { .../** @type {OpenGame} */ (await ask(`game/${encodeURIComponent(wanted.game)}`, parameters, signal)), id: wanted.game };
+  if (signal.aborted) return game;
+  const line = game.moves.map(({ uci }) => uci);
+  const start = game.start ?? "";
+  const isOther = wanted.fen !== start;
+  if (isOther || (opens && commonPlies(wanted.play, line) < wanted.play.length)) {
+    // The game comes to the position on another way, or it has another start.
+    view = { ...wanted, fen: start, play: line.slice(0, game.ply ?? 0), variant: game.variant === "normal" ? "" : game.variant };
+  }
+  return game;
+}
+
+/**
+ * Draws all that an answer has.
  * @param {Answer} counts
  * @param {Book[]} books
- * @param {URLSearchParams} wanted
  */
-function draw(counts, books, wanted) {
-  const line = counts.polybook.line;
-  const moves = line.map(({ uci }) => uci);
-  // The server's spelling of castling is the one that is compared.
-  view.play = moves;
-  const ahead = known.map(({ uci }) => uci);
+function draw(counts, books) {
+  const { line } = counts.polybook;
+  const { filters } = view;
+  const gameLine = opened?.moves ?? [];
+  const common = commonPlies(view.play, gameLine.map(({ uci }) => uci));
+  const isInGame = opened !== undefined && common === view.play.length;
   const start = `${view.variant} ${view.fen}`;
-  if (start !== knownStart || !beginsWith(ahead, moves)) known = opened && beginsWith(opened.moves.map(({ uci }) => uci), moves) ? opened.moves : line;
+  if (isInGame) known = gameLine;
+  else if (start !== knownStart || commonPlies(view.play, known.map(({ uci }) => uci)) < view.play.length) known = line;
   knownStart = start;
+  const ofPlayer = Boolean(filters.player) && !opened;
+  document.body.classList.toggle("in-game", opened !== undefined);
+  const isStart = !line.length && !view.fen;
+  const total = sum(counts);
   drawBoard(counts);
-  showMoves(table, counts, books, { play, point }, Object.keys(view.filters).length > 0);
-  showLine(byId("line"), known, line.length, view.fen, (ply) => go({ play: known.slice(0, ply).map(({ uci }) => uci) }));
-  lists.show(counts, wanted);
-  showFilters(form, view.filters);
-  drawCommand();
-  const name = counts.opening ? `${counts.opening.eco} ${counts.opening.name}` : line.length || view.fen ? "Unnamed position" : "Starting position";
-  byId("opening").textContent = name;
-  const last = line.at(-1)?.san ?? "";
-  const total = games(counts);
-  const share = (/** @type {number} */ part) => percent(total ? part / total : 0);
-  const results = total ? `: White ${share(counts.white)}, draws ${share(counts.draws)}, Black ${share(counts.black)}` : "";
-  say(`${last} ${name}. ${gameCount(total)}${results}.`);
-  document.title = last ? `${line.map(({ san }) => san).slice(-4).join(" ")} · polybook` : "polybook: opening explorer";
+  drawHeading(counts, ofPlayer, isStart);
+  showLine(byId("line"), known, line.length, view.fen, goToPly);
+  drawGame(counts, common, isInGame);
+  const isEmpty = !total && !books.some(({ moves }) => moves.length);
+  byId("results").replaceChildren(...(isEmpty || ofPlayer ? [] : [bar(counts, false, true)]));
+  if (isEmpty) void explain(counts, asking.signal);
+  else {
+    const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
+    table.show(counts, { books, ofPlayer, gameMove, play, point });
+  }
+  drawTally(total, isStart);
+  drawSources();
+  showChips(byId("chips"), filters, view.variant, { edit: openFilters, remove: removeFilters, clear: clearFilters });
+  drawTabs();
+  const last = line.at(-1)?.san;
+  say(`${last ? `${last}. ` : ""}${positionName(counts, isStart)}, ${resultWords(counts, ofPlayer)}`);
+  const names = opened ? `${opened.white.name} – ${opened.black.name}` : (filters.player ?? "");
+  document.title = [last && line.map(({ san }) => san).slice(-4).join(" "), names, "polybook"].filter(Boolean).join(" · ");
 }
 
 /** @param {Answer} counts */
@@ -154,151 +263,446 @@ function drawBoard(counts) {
   const { fen, check, legal, line } = counts.polybook;
   const last = line.at(-1);
   const { from, to } = last ? squares(last) : { from: "", to: "" };
-  board.flipped = view.flip;
+  board.flipped = blackBelow(view);
   board.position = { fen, check, legal, last: last && `${from}${to}` };
   point("");
+  drawStrips();
+  const atEnd = view.play.length === known.length;
+  const isOver = atEnd && (opened !== undefined || !counts.moves.length);
+  for (const [act, isOff] of /** @type {[string, boolean][]} */ ([["first", !view.play.length], ["back", !view.play.length], ["forward", isOver], ["last", atEnd]])) {
+    // A button that is disabled would lose the focus.
+    for (const other of document.querySelectorAll(`[data-act=${act}]`)) other.setAttribute("aria-disabled", String(isOff));
+  }
+}
+
+function drawStrips() {
+  const counts = answer;
+  const strip = (/** @type {"white" | "black"} */ color) => {
+    if (!counts) return plainStrip(color);
+    if (opened) return gameStrip(opened, color, commonPlies(view.play, opened.moves.map(({ uci }) => uci)));
+    const { player, color: side = "both" } = view.filters;
+    return player ? playerStrip(counts, color, player, side) : positionStrip(counts, color);
+  };
+  const isTurned = blackBelow(view);
+  byId("strip-top").replaceChildren(...strip(isTurned ? "white" : "black"));
+  byId("strip-bottom").replaceChildren(...strip(isTurned ? "black" : "white"));
 }
 
 /**
- * Draws the arrows of the most played moves, and that of one row of the table.
+ * @param {Answer} counts
+ * @param {boolean} ofPlayer
+ * @param {boolean} isStart
+ */
+function drawHeading(counts, ofPlayer, isStart) {
+  const place = byId("heading");
+  const { player, color = "" } = view.filters;
+  if (opened) {
+    if (drawnGame !== opened) showGameHeading(place, opened, closeGame);
+  } else if (ofPlayer && player) {
+    showPlayer(place, counts, player, color, colors, isStart, (chosen) => changeFilters({ ...view.filters, color: chosen }));
+  } else showOpening(place, counts, isStart);
+}
+
+/** The game whose heading, moves and evaluations are drawn. */
+let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
+
+/**
+ * @param {Answer} counts
+ * @param {number} common How many moves of the line are the game's.
+ * @param {boolean} isInGame
+ */
+function drawGame(counts, common, isInGame) {
+  const [moves, evaluations, left, others] = [byId("game-moves"), byId("evaluations"), byId("left-game"), byId("others")];
+  const game = opened;
+  moves.hidden = !game;
+  others.hidden = !game;
+  left.replaceChildren();
+  if (game !== drawnGame) {
+    evaluations.hidden = true;
+    if (game) {
+      const all = narrowing(view.filters).length ? about.games : sourceGames();
+      showGameMoves(moves, game, all, goInGame);
+      showEvaluations(evaluations, game, goInGame);
+    }
+  }
+  drawnGame = game;
+  if (!game) return;
+  const reached = common && !narrowing(view.filters).length ? game.reached[common - 1] : undefined;
+  const count = isInGame && typeof reached === "number" ? Math.max(0, reached - 1) : sum(counts);
+  others.replaceChildren(isInGame ? `${counted(count, "other game")} came here` : `${counted(count)} came here`);
+  markMove(moves, common);
+  markEvaluation(evaluations, game, common);
+  if (isInGame) return;
+  const at = common ? make("b", {}, `${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
+  const back = button({ class: "small main" }, [icon("back"), "Back to the game", make("kbd", {}, "Esc")], backToGame);
+  left.replaceChildren(make("div", { class: "banner" }, icon("info"), make("p", {}, "You left the game after ", at, "."), back));
+}
+
+/**
+ * Says why there is nothing to show, and what to do.
+ * @param {Answer} counts
+ * @param {AbortSignal} signal
+ */
+async function explain(counts, signal) {
+  const place = byId("moves");
+  const { filters, play: line, variant } = view;
+  const isFiltered = narrowing(filters).length > 0;
+  const isOver = counts.polybook.legal.length === 0;
+  const back = () => void go({ play: line.slice(0, -1) });
+  if (!place.querySelector(".blank")) place.replaceChildren(make("div", { class: "card blank" }));
+  try {
+    for (const [name, kind] of [["player", "player"], ["opponent", "player"], ["event", "event"]]) {
+      const value = filters[name ?? ""];
+      if (!value || !name || !kind || isOver) continue;
+      const found = await suggestions(kind, value, filters.source, 5, signal);
+      if (found.some((one) => one.name.toLowerCase() === value.toLowerCase())) continue;
+      const choose = (/** @type {string} */ chosen) => changeFilters({ ...filters, [name]: chosen });
+      if (!signal.aborted) place.replaceChildren(noName(kind, value, found, choose, () => removeFilters([name])));
+      return;
+    }
+    const start = filterQuestion(view);
+    const [all, unfiltered, before, facets] = await Promise.all([
+      isOver ? 0 : countGames(start, signal),
+      isFiltered && !isOver ? countGames(question({ ...view, filters: sourceOnly(filters) }), signal) : 0,
+      line.length && !isOver ? countGames(question({ ...view, play: line.slice(0, -1) }), signal) : 0,
+      !line.length && !view.fen && !variant && !isFiltered ? /** @type {Promise<Facets>} */ (ask("facets", start, signal)) : undefined,
+    ]);
+    if (signal.aborted) return;
+    const variants = VARIANTS.filter(([name]) => facets?.variants[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants[name] ?? 0]));
+    const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
+    place.replaceChildren(noGames({ all, unfiltered, back: before, isFiltered, isOver, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
+  } catch (error) {
+    if (!signal.aborted) place.replaceChildren(make("p", { class: "problem" }, words(error)));
+  }
+}
+
+/**
+ * Asks for what may come after the counts: the games, and the trends.
+ * @param {Answer} counts
+ * @param {AbortSignal} signal
+ */
+async function follow(counts, signal) {
+  const sans = new Map(counts.polybook.legal.map(({ uci, san }) => [uci, san]));
+  const of = question(view);
+  const { player = "" } = view.filters;
+  const listed = lists.show({ question: of, sans, player: opened ? "" : player, open: view.game }).then(() => {
+    if (!closed || signal.aborted) return;
+    const row = byId("games").querySelector(`[data-game="${CSS.escape(closed)}"]`) ?? table.buttons()[0];
+    closed = "";
+    if (row instanceof HTMLElement && document.activeElement === document.body) row.focus({ preventScroll: true });
+  });
+  if (!opened) await trends(of, sans, signal);
+  await listed;
+}
+
+/**
+ * @param {URLSearchParams} of
+ * @param {Map<string, string>} sans
+ * @param {AbortSignal} signal
+ */
+async function trends(of, sans, signal) {
+  const parameters = new URLSearchParams(of);
+  for (const [name, value] of Object.entries({ history: "moves", moves: "8", topGames: "0", recentGames: "0" })) parameters.set(name, value);
+  const isShown = widest.matches || tab === "trends";
+  const byRating = new URLSearchParams(of);
+  byRating.set("by", "rating");
+  try {
+    const [{ history: years }, ratings] = await Promise.all([
+      /** @type {Promise<{ history?: Year[] }>} */ (ask("lichess", parameters, signal)),
+      isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", byRating, signal)) : [],
+    ]);
+    if (signal.aborted) return;
+    showSpark(byId("heading").querySelector(".spark"), years ?? []);
+    if (isShown) showTrends(byId("trends"), years ?? [], ratings, sans);
+  } catch (error) {
+    if (!signal.aborted && isShown) byId("trends").replaceChildren(make("p", { class: "problem" }, words(error)));
+  }
+}
+
+/**
+ * @param {number} total
+ * @param {boolean} isStart
+ */
+function drawTally(total, isStart) {
+  const all = sourceGames();
+  const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
+  const own = about.sources.find(({ name }) => name === view.filters.source);
+  const years = (own?.years ?? about.years)?.join("–");
+  const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : ` of ${number(all)} games${isStart ? "" : " here"}`;
+  byId("tally").replaceChildren(make("b", {}, number(isStart && !isFiltered ? all : total)), text);
+}
+
+/** How many games the chosen source has. */
+function sourceGames() {
+  const own = about.sources.find(({ name }) => name === view.filters.source);
+  return own ? own.games : about.games;
+}
+
+/** The switch of games and trends. The widest windows show both. */
+function drawTabs() {
+  const isWide = widest.matches;
+  document.body.dataset.tab = tab;
+  const place = isWide ? byId("answer") : byId("side");
+  if (byId("trends").parentElement !== place) place.append(byId("trends"));
+  if (byId("tab-switch").firstChild) return;
+  byId("tab-switch").append(segments({ "aria-label": "Games or trends" }, [["games", "Games"], ["trends", "Trends"]], tab, chooseTab));
+}
+
+/** @param {string} chosen */
+function chooseTab(chosen) {
+  tab = chosen;
+  for (const radio of byId("tab-switch").querySelectorAll("button")) {
+    const isChosen = radio.dataset.value === tab;
+    radio.setAttribute("aria-checked", String(isChosen));
+    radio.tabIndex = isChosen ? 0 : -1;
+  }
+  drawTabs();
+  if (tab === "trends" && answer) void trends(question(view), new Map(answer.polybook.legal.map(({ uci, san }) => [uci, san])), asking.signal);
+}
+
+/**
+ * Draws the arrows of the most played moves, and that of the row that is pointed at.
  * @param {string} uci
  */
 function point(uci) {
   if (!answer) return;
-  const total = games(answer);
-  const often = answer.moves.slice(0, MOST_ARROWS).filter((move) => games(move) >= 0.02 * total);
-  const arrows = often.map((move) => ({ uci: move.uci, share: games(move) / total, strong: move.uci === uci }));
-  const chosen = answer.moves.find((move) => move.uci === uci);
-  if (uci && !arrows.some((arrow) => arrow.uci === uci)) {
-    arrows.push({ uci, share: chosen && total ? games(chosen) / total : 0, strong: true });
-  }
-  board.arrows = arrows;
+  const total = sum(answer) || 1;
+  const often = answer.moves.filter((move) => sum(move) >= LEAST_SHARE * total).slice(0, MOST_ARROWS);
+  const arrows = often.map((move) => ({ uci: move.uci, share: sum(move) / total, full: false }));
+  const others = arrows.filter((arrow) => arrow.uci !== uci);
+  board.arrows = uci ? [{ uci, share: 1, full: true }, ...others].slice(0, MOST_ARROWS) : arrows;
 }
 
 /** @param {string} uci */
 function play(uci) {
-  go({ play: [...view.play, uci] });
+  void go({ play: [...view.play, uci] });
+}
+
+/** @param {number} ply */
+function goToPly(ply) {
+  void go({ play: known.slice(0, ply).map(({ uci }) => uci) });
+}
+
+/** @param {number} ply */
+function goInGame(ply) {
+  if (opened) void go({ play: opened.moves.slice(0, ply).map(({ uci }) => uci) });
+}
+
+function backToGame() {
+  if (!opened) return;
+  goInGame(commonPlies(view.play, opened.moves.map(({ uci }) => uci)));
+}
+
+function closeGame() {
+  closed = view.game;
+  void go({ game: "" }, { push: true });
+}
+
+function leave() {
+  if (!opened) return;
+  if (byId("left-game").firstChild) backToGame();
+  else closeGame();
 }
 
 /** @param {string} where */
 function walk(where) {
-  const moves = known.map(({ uci }) => uci);
   const ply = view.play.length;
-  if (where === "flip") {
-    view.flip = !view.flip;
-    history.replaceState(null, "", address(view));
-    board.flipped = view.flip;
-    return;
-  }
-  const target = { first: 0, back: ply - 1, forward: ply + 1, last: moves.length }[where] ?? ply;
-  if (target !== ply && target >= 0 && target <= moves.length) go({ play: moves.slice(0, target) });
+  const target = { first: 0, back: ply - 1, forward: ply + 1, last: known.length }[where] ?? ply;
+  const best = answer?.moves[0];
+  if (target < 0 || target === ply) return;
+  if (target <= known.length) goToPly(target);
+  // After the end of the line the most played move follows.
+  else if (best && !opened && shown && view.play.length === shown.play.length) play(best.uci);
 }
 
-function drawCommand() {
-  const { command: text, notes } = command(view.filters, about);
-  byId("command").textContent = text;
-  byId("not-in-command").textContent = notes.join(" ");
+function flip() {
+  view = { ...view, flip: blackBelow(view) ? "0" : "1" };
+  if (shown) shown = { ...shown, flip: view.flip };
+  history.replaceState(null, "", address(shown ?? view));
+  board.flipped = blackBelow(view);
+  drawStrips();
+}
+
+/** @param {string} [field] */
+function openFilters(field = "") {
+  filtersDialog.open(view, field);
+}
+
+/** @param {Filters} filters */
+function changeFilters(filters) {
+  void go({ filters: Object.fromEntries(Object.entries(filters).filter(([, value]) => value)) }, { push: true });
+}
+
+/** @param {string[]} names */
+function removeFilters(names) {
+  const filters = Object.fromEntries(Object.entries(view.filters).filter(([name]) => !names.includes(name)));
+  // These results are the player's.
+  if (!filters.player && /win|loss|^draw$/.test(filters.result ?? "")) delete filters.result;
+  const isVariant = names.includes("variant");
+  void go({ filters, ...(isVariant && { variant: "", fen: "", play: [] }) }, { push: true });
+}
+
+function clearFilters() {
+  void go({ filters: sourceOnly(view.filters), ...(view.variant && { variant: "", fen: "", play: [] }) }, { push: true });
 }
 
 /**
- * Announces a text to screen readers.
- * @param {string} text
+ * @param {Filters} filters
+ * @returns {Filters}
  */
+function sourceOnly({ source }) {
+  return source ? { source } : {};
+}
+
+/** @param {string} text */
 function say(text) {
   byId("said").textContent = text;
 }
 
-/** @param {string} text */
-function complain(text) {
-  const place = byId("problem");
-  place.hidden = !text;
-  place.textContent = text;
+/**
+ * Says what went wrong. What was shown stays.
+ * @param {unknown} error
+ */
+async function fail(error) {
+  pushes = false;
+  if (error instanceof Unreachable) {
+    stay();
+    notice.stopped(() => void (shown ? show() : start()));
+    return;
+  }
+  if (error instanceof Refused && error.status === 503) {
+    const now = await ask("about").catch(() => undefined);
+    if (/** @type {About | undefined} */ (now)?.indexing) {
+      await start();
+      return;
+    }
+    stay();
+    notice.show("The server is busy:", `${error.message}.`, ["Retry", () => void show()]);
+    return;
+  }
+  const { fen } = view;
+  const problem = (fen && fenProblem(fen)) || words(error).replace(/^FEN "[^"]*": /, "");
+  if (shown) {
+    stay();
+    notice.show(fen && fen !== shown.fen ? "Not a position:" : "This cannot be shown:", `${problem}. The board stays as it was.`, undefined);
+    return;
+  }
+  // The address is wrong: what can be shown of it is.
+  const [title, change] = view.game
+    ? ["There is no such game:", { game: "" }]
+    : fen
+      ? ["Not a position:", { fen: "", play: [] }]
+      : view.play.length
+        ? ["The address has a line that cannot be played:", { play: [] }]
+        : ["The address has a filter that cannot be read:", { filters: {}, variant: "" }];
+  const isNew = Object.entries(change).some(([name, value]) => JSON.stringify(value) !== JSON.stringify(view[/** @type {keyof View} */ (name)]));
+  notice.show(/** @type {string} */ (title), `${problem}.${fen ? " This is the starting position." : ""}`, fen ? ["Edit", () => edit(fen)] : undefined);
+  if (isNew) await go(/** @type {Partial<View>} */ (change), { keeps: true });
+}
+
+/** Goes back to the view that is shown. */
+function stay() {
+  if (!shown || !answer) return;
+  view = shown;
+  history.replaceState(null, "", address(shown));
+  drawBoard(answer);
 }
 
 /**
- * Reads what was pasted, and goes there.
+ * Puts a text into the search, to be corrected.
  * @param {string} text
  */
-async function paste(text) {
-  const parameters = new URLSearchParams({ text });
-  if (view.variant) parameters.set("variant", view.variant);
-  try {
-    const read = /** @type {Moves} */ (await ask("read", parameters));
-    if (read.problem && !read.moves.length) throw new Error(read.problem);
-    await go({ fen: read.start ?? "", play: read.moves.map(({ uci }) => uci), game: "" });
-    if (read.problem) complain(`Stopped before ${read.problem}`);
-  } catch (error) {
-    complain(error instanceof Error ? error.message : String(error));
-  }
+function edit(text) {
+  input.value = text.replaceAll("_", " ");
+  input.focus();
 }
 
-/** @param {string} text */
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    say("Copied.");
-  } catch {
-    complain("The browser allows copying only from HTTPS or localhost.");
-  }
-}
-
-/**
- * Moves the focus in the table.
- * @param {number} step
- */
-function chooseRow(step) {
-  const buttons = [...table.querySelectorAll("button")];
-  const at = buttons.findIndex((button) => button === document.activeElement);
-  const next = at < 0 ? (step > 0 ? 0 : buttons.length - 1) : at + step;
-  buttons[Math.max(0, Math.min(next, buttons.length - 1))]?.focus();
-}
-
-const KEYS = /** @type {Record<string, () => void>} */ ({
-  ArrowLeft: () => walk("back"),
-  ArrowRight: () => walk("forward"),
-  ArrowUp: () => chooseRow(-1),
-  ArrowDown: () => chooseRow(1),
-  Home: () => walk("first"),
-  End: () => walk("last"),
-  f: () => walk("flip"),
-  "?": () => help.showModal(),
-  "/": () => /** @type {HTMLInputElement | null} */ (form.elements.namedItem("player"))?.focus(),
-  Escape: () => view.game && go({ game: "" }),
-});
-
-document.addEventListener("keydown", (event) => {
-  const target = event.target;
-  const types = target instanceof HTMLElement && target.matches("input, select, textarea");
-  if (event.ctrlKey || event.metaKey || event.altKey || types || help.open) return;
-  const key = KEYS[event.key];
-  if (!key) return;
-  event.preventDefault();
-  key();
-});
-
-board.addEventListener("play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
-for (const button of document.querySelectorAll("[data-go]")) {
-  button.addEventListener("click", () => walk(button.getAttribute("data-go") ?? ""));
-}
-byId("home").addEventListener("click", (event) => {
-  event.preventDefault();
+/** @param {Moves} read */
+async function goToRead(read) {
+  const variant = read.variant === "normal" ? view.variant : read.variant;
+  const play = read.moves.map(({ uci }) => uci);
   known = [];
-  go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {} });
-});
-byId("help-button").addEventListener("click", () => help.showModal());
-byId("paste").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const field = /** @type {HTMLInputElement} */ (byId("paste").querySelector("input"));
-  const text = field.value;
-  field.value = "";
-  void paste(text);
-});
-byId("copy-fen").addEventListener("click", () => void copy(answer?.polybook.fen ?? ""));
-byId("copy-command").addEventListener("click", () => void copy(byId("command").textContent ?? ""));
-window.addEventListener("popstate", () => {
+  await go({ variant, fen: read.start ?? "", play, game: "" }, { push: true });
+  if (read.problem) notice.show("Not all was read.", `The line stops before ${read.problem}.`, undefined, "warn");
+}
+
+/** The switch of the sources: in the header, and in the menu of phones. */
+function drawSources() {
+  const { source = "" } = view.filters;
+  const choose = (/** @type {string} */ name) => {
+    /** @type {HTMLDialogElement} */ (byId("more")).close();
+    changeFilters({ ...view.filters, source: name });
+  };
+  const names = about.sources.map(({ name }) => name);
+  const options = /** @type {[string, string][]} */ ([["", "All"], ...names.map((name) => [name, name])]);
+  for (const [id, isMenu] of /** @type {[string, boolean][]} */ ([["sources", names.length > 3], ["more-sources", names.length > 3]])) {
+    const place = byId(id);
+    if (names.length < 2) {
+      fill(place, make("span", { class: "quiet", title: "The source" }, names[0] ?? ""));
+      continue;
+    }
+    if (!isMenu) {
+      fill(place, segments({ "aria-label": "Source" }, options, source, choose));
+      continue;
+    }
+    const select = make("select", { "aria-label": "Source", "data-focus": id });
+    for (const [value, label] of options) select.append(make("option", { value }, value ? label : "All sources"));
+    select.value = source;
+    select.addEventListener("change", () => choose(select.value));
+    fill(place, select);
+  }
+}
+
+async function share() {
+  if (!widest.matches && typeof navigator.share === "function" && window.matchMedia("(pointer: coarse)").matches) {
+    await navigator.share({ url: location.href, title: document.title }).catch(() => undefined);
+  } else await copy(location.href, "Link");
+}
+
+async function openBook() {
+  const parameters = filterQuestion(view);
+  parameters.set("moves", "5");
+  const counts = view.play.length || view.fen ? await ask("lichess", parameters).catch(() => undefined) : answer;
+  bookDialog.open(view, /** @type {Answer | undefined} */ (counts));
+}
+
+/** Shows the games as they are read, until all are. */
+async function waitForIndex() {
+  const name = about.sources.map(({ files }) => files.join(", ")).join(", ") || "the games";
+  while (about.indexing) {
+    board.position = { fen: START, check: false, legal: [], last: undefined };
+    board.arrows = [];
+    drawStrips();
+    showHint();
+    byId("moves").replaceChildren(reading(about.indexing, name));
+    byId("tally").replaceChildren("reading the games");
+    await new Promise((resolve) => setTimeout(resolve, READING));
+    about = await ask("about");
+  }
+}
+
+function showHint() {
+  byId("heading").replaceChildren(make("h2", {}, make("span", { class: "family" }, "Starting position")));
+  byId("results").replaceChildren();
+}
+
+/** Asks which games and books are served, and then shows the address. */
+async function start() {
+  try {
+    about = await ask("about");
+    if (about.indexing) await waitForIndex();
+  } catch (error) {
+    await fail(error);
+    return;
+  }
+  byId("filters").replaceChildren();
+  filtersDialog = new FiltersDialog(/** @type {HTMLDialogElement} */ (byId("filters")), about, ({ filters, variant }) => {
+    const isOther = variant !== view.variant;
+    void go({ filters, variant, ...(isOther && { fen: "", play: [], game: "" }) }, { push: true });
+  });
   view = addressed();
-  void show();
-});
+  await show({ keeps: false });
+}
 
 /** The variant of all sources, empty if it is standard chess or they differ. */
 function servedVariant() {
@@ -308,25 +712,87 @@ function servedVariant() {
 
 /** The view of the address, which need not name the variant of all sources. */
 function addressed() {
-  const addressed = readView(location.search);
-  return { ...addressed, variant: addressed.variant || servedVariant() };
+  const found = readView(location.search);
+  return { ...found, variant: found.variant || servedVariant() };
 }
 
-/** Asks once which games and books are served, and then shows the address. */
-async function start() {
-  try {
-    about = /** @type {About} */ (await ask("about"));
-  } catch (error) {
-    complain(String(error));
+const ACTS = /** @type {Record<string, () => void>} */ ({
+  first: () => walk("first"),
+  back: () => walk("back"),
+  forward: () => walk("forward"),
+  last: () => walk("last"),
+  flip,
+  fen: () => void copy(answer?.polybook.fen ?? "", "FEN"),
+  link: () => void share(),
+});
+
+const openKeys = listen([
+  { keys: ["ArrowLeft", "ArrowRight"], does: "one move back, one forward; after the end of the line the most played move", act: (key) => walk(key === "ArrowLeft" ? "back" : "forward") },
+  { keys: ["Home", "End"], does: "to the start, to the end", act: (key) => walk(key === "Home" ? "first" : "last") },
+  { keys: ["ArrowUp", "ArrowDown"], does: "choose a move of the table", act: (key) => table.choose(key === "ArrowUp" ? -1 : 1) },
+  { keys: ["Enter"], does: "play it" },
+  { keys: ["/"], does: "search players, events, openings; paste a FEN or moves", act: () => input.focus() },
+  { keys: ["f"], does: "flip the board", act: flip },
+  { keys: ["F"], does: "filters", act: () => openFilters() },
+  { keys: ["b"], does: "make a book", act: () => void openBook() },
+  { keys: ["g"], does: "games, trends", act: () => chooseTab(tab === "games" ? "trends" : "games") },
+  { keys: ["c"], does: "copy the link", act: () => void share() },
+  { keys: ["?"], does: "this help", act: () => openKeys() },
+  { keys: ["Escape"], does: "back to the game, or close it", act: leave },
+]);
+
+const OPENS = /** @type {Record<string, () => void>} */ ({
+  book: () => void openBook(),
+  filters: () => openFilters(),
+  keys: () => openKeys(),
+  more: () => /** @type {HTMLDialogElement} */ (byId("more")).showModal(),
+});
+
+for (const element of document.querySelectorAll("[data-icon]")) element.prepend(icon(element.getAttribute("data-icon") ?? ""));
+for (const [attribute, acts] of /** @type {const} */ ([["data-act", ACTS], ["data-open", OPENS]])) {
+  for (const element of document.querySelectorAll(`[${attribute}]`)) {
+    element.addEventListener("click", () => {
+      if (element.getAttribute("aria-disabled") === "true") return;
+      /** @type {HTMLDialogElement} */ (byId("more")).close();
+      acts[element.getAttribute(attribute) ?? ""]?.();
+    });
   }
-  const years = about.years ? `, ${about.years.join("–")}` : "";
-  byId("about").replaceChildren(
-    make("strong", {}, about.sources.map(({ name }) => name).join(", ")),
-    ` ${gameCount(about.games)}${years}`,
-  );
-  view = addressed();
-  buildFilters(form, about, (filters) => void go({ filters }), complain);
-  await show();
 }
+// A press beside a dialog closes it.
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.addEventListener("pointerdown", (event) => {
+    if (event.target !== dialog) return;
+    const { left, right, top, bottom } = dialog.getBoundingClientRect();
+    const { clientX: x, clientY: y } = event;
+    if (x < left || x > right || y < top || y > bottom) dialog.close();
+  });
+}
+board.addEventListener("play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
+bookDialog = new BookDialog(/** @type {HTMLDialogElement} */ (byId("book")), () => openFilters());
+buildSearch(input, {
+  player: (name) => {
+    view = { ...view, game: "" };
+    changeFilters({ ...view.filters, player: name });
+  },
+  event: (name) => changeFilters({ ...view.filters, event: name }),
+  opening: (moves) => {
+    known = [];
+    void go({ variant: "", fen: "", play: moves, game: "" }, { push: true });
+  },
+  position: (read) => void goToRead(read),
+  wrong: (problem, text) => notice.show("Not a position:", `${problem}. The board stays as it was.`, ["Edit", () => edit(text)]),
+  where: () => ({ variant: view.variant, source: view.filters.source }),
+});
+byId("home").addEventListener("click", (event) => {
+  event.preventDefault();
+  known = [];
+  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "" }, { push: true });
+});
+window.addEventListener("popstate", () => {
+  view = addressed();
+  void show();
+});
+widest.addEventListener("change", () => answer && void show());
 
 void start();
+

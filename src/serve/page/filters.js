@@ -1,253 +1,344 @@
 // @ts-check
-// Which games count: a form over the filters of the address, and the command that makes a book of them.
+// The dialog of the filters. What is chosen counts at once, and holds when it is applied.
 
-import { make, number } from "./api.js";
+import { ask, suggestions } from "./api.js";
+import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
+import { button, icon, make, segments } from "./dom.js";
+import { counted, number } from "./format.js";
+import { suggestionWords } from "./search.js";
+import { filterQuestion } from "./state.js";
+import { Combobox, marked } from "./suggest.js";
+import { Years } from "./years.js";
 
 /** @typedef {import("./api.js").About} About */
+/** @typedef {import("./api.js").Facets} Facets */
+/** @typedef {import("./state.js").Filters} Filters */
+/** @typedef {{ filters: Filters, variant: string }} Choice */
 
-const SPEEDS = [
-  ["ultraBullet", "UltraBullet"],
-  ["bullet", "Bullet"],
-  ["blitz", "Blitz"],
-  ["rapid", "Rapid"],
-  ["classical", "Classical"],
-  ["correspondence", "Correspondence"],
-];
+/** How long the choice stays as it is before games are counted, in milliseconds. */
+const PAUSE = 150;
+/** ECO codes and ranges: "B90", "B90-B99", "B". */
+const CODES = /^[A-E]\d{0,2}(-[A-E]\d{0,2})?$/;
 
-const RATINGS = ["0", "1000", "1200", "1400", "1600", "1800", "2000", "2200", "2500"].map(
-  (group, index, all) => {
-    const next = all[index + 1];
-    const range = next ? `${group}–${Number(next) - 1}` : `${group} and above`;
-    return [group, index ? range : `under ${next} or unrated`];
-  },
-);
+export class FiltersDialog {
+  #dialog;
+  #about;
+  #apply;
+  /** @type {Choice} */
+  #choice = { filters: {}, variant: "" };
+  #body = make("div", { class: "body" });
+  #submit = make("button", { class: "main", type: "submit" });
+  #years = new Years(() => this.#dates());
+  #timer = 0;
+  #asking = new AbortController();
+  /** @type {Facets | undefined} */
+  #facets;
 
-const RESULTS = [
-  ["", "any result"],
-  ["1-0", "White won"],
-  ["1/2-1/2", "draw"],
-  ["0-1", "Black won"],
-];
-
-const COLORS = [
-  ["", "either color"],
-  ["white", "White"],
-  ["black", "Black"],
-];
-
-/**
- * Builds the form. `changed` is called at each change, `complain` with what is wrong with a text.
- * @param {HTMLFormElement} form
- * @param {About} about
- * @param {(filters: Record<string, string>) => void} changed
- * @param {(problem: string) => void} complain
- */
-export function buildFilters(form, about, changed, complain) {
-  const sources = about.sources.map(({ name, games }) => [name, `${name} (${number(games)})`]);
-  const years = about.years ? about.years.map(String) : ["", ""];
-  form.replaceChildren(
-    row(field("Player", text("player", "Name as in the games, e.g. anna_plays")), field("Color", choice("color", COLORS))),
-    row(field("Opponent", text("opponent", "Name as in the games")), field("Result", choice("result", RESULTS))),
-    row(
-      field("Since", month("since", years[0] ?? "")),
-      field("Until", month("until", years[1] ?? "")),
-    ),
-    row(field("Event", text("event", "Name as in the games")), field("Opening code (ECO)", text("eco", "B20-B99"))),
-    chips("Average rating", "ratings", RATINGS),
-    chips("Speed", "speeds", SPEEDS),
-  );
-  if (sources.length > 1) {
-    form.append(row(field("Source", choice("source", [["", "all"], ...sources]))));
+  /**
+   * @param {HTMLDialogElement} dialog
+   * @param {About} about
+   * @param {(choice: Choice) => void} apply
+   */
+  constructor(dialog, about, apply) {
+    this.#dialog = dialog;
+    this.#about = about;
+    this.#apply = apply;
+    const clear = button({ class: "plain small" }, ["Clear"], () => {
+      const { source } = this.#choice.filters;
+      this.#choice = { filters: source ? { source } : {}, variant: "" };
+      this.#build();
+    });
+    const close = () => this.#dialog.close();
+    const form = make(
+      "form",
+      { method: "dialog" },
+      make("div", { class: "grip" }),
+      make("div", { class: "top" }, make("h2", { id: "filters-title" }, "Filters"), clear, button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
+      this.#body,
+      make("div", { class: "bottom" }, button({}, ["Cancel"], close), this.#submit),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (this.#problem()) return;
+      this.#dialog.close();
+      this.#apply(this.#choice);
+    });
+    dialog.append(form);
+    dialog.addEventListener("close", () => this.#asking.abort());
   }
-  const clear = make("button", { type: "button", class: "quiet" }, "Clear the filters");
-  clear.addEventListener("click", () => {
-    form.reset();
-    changed({});
-  });
-  form.append(clear);
-  form.addEventListener("change", () => {
-    const wrong = /** @type {HTMLInputElement | null} */ (form.querySelector("input:invalid"));
-    if (wrong) complain(wrong.title);
-    else changed(readFilters(form));
-  });
-  form.addEventListener("submit", (event) => event.preventDefault());
-}
 
-/**
- * @param {HTMLFormElement} form
- * @returns {Record<string, string>}
- */
-function readFilters(form) {
-  /** @type {Record<string, string>} */
-  const filters = {};
-  for (const element of form.elements) {
-    const isText = element instanceof HTMLInputElement && element.type !== "checkbox";
-    if (!isText && !(element instanceof HTMLSelectElement)) continue;
-    const isMonth = element.name === "since" || element.name === "until";
-    const value = element.value.trim();
-    if (value) filters[element.name] = isMonth ? value.replace(".", "-") : value;
+  /**
+   * @param {Choice} choice
+   * @param {string} field The name of the field that is changed, or empty.
+   */
+  open({ filters, variant }, field) {
+    this.#choice = { filters: { ...filters }, variant };
+    this.#build();
+    this.#dialog.showModal();
+    const wanted = field && this.#body.querySelector(`[data-field="${field}"]`);
+    const focused = wanted && (wanted.matches("input, select, button") ? wanted : wanted.querySelector("input:not([type=range]), button:not([tabindex='-1']):not(:disabled)"));
+    if (focused instanceof HTMLElement) focused.focus();
   }
-  for (const name of ["ratings", "speeds"]) {
-    const boxes = [...boxesOf(form, name)];
-    const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
-    if (chosen.length < boxes.length) filters[name] = chosen.join(",");
-  }
-  return filters;
-}
 
-/**
- * Shows the filters of the address in the form.
- * @param {HTMLFormElement} form
- * @param {Record<string, string>} filters
- */
-export function showFilters(form, filters) {
-  for (const element of form.elements) {
-    if (element instanceof HTMLInputElement && element.type === "checkbox") {
-      const list = filters[element.name];
-      element.checked = list === undefined || list.split(",").includes(element.value);
-    } else if ((element instanceof HTMLInputElement || element instanceof HTMLSelectElement) && element.validity.valid) {
-      // A text of the wrong form stays to be corrected.
-      element.value = filters[element.name] ?? "";
+  #build() {
+    const { filters, variant } = this.#choice;
+    const ofPlayer = Boolean(filters.player);
+    const results = /** @type {[string, string][]} */ (
+      ofPlayer ? [["", "Any"], ["win", "Won"], ["draw", "Drawn"], ["loss", "Lost"]] : [["", "Any"], ["1-0", "White won"], ["1/2-1/2", "Draw"], ["0-1", "Black won"]]
+    );
+    this.#years.value = { since: filters.since ?? "", until: filters.until ?? "" };
+    this.#body.replaceChildren(
+      pair(this.#name("player", "Player", "Any player", "player"), this.#name("opponent", "Opponent", "Any opponent", "player")),
+      pair(
+        field("color", "Color", "of the player", this.#segments("color", "Color of the player", [["white", "White"], ["black", "Black"], ["", "Either"]])),
+        field("result", "Result", ofPlayer ? "for the player" : "", this.#segments("result", "Result", results)),
+      ),
+      this.#years.element,
+      this.#options("ratings", "Average rating", RATINGS.map((group) => [group, ratingRange(group)])),
+      this.#options("speeds", "Speed", SPEEDS),
+      pair(this.#name("event", "Event", "Any event", "event"), this.#codes()),
+      pair(this.#variants(variant), this.#least()),
+      this.#once(),
+    );
+    this.#years.element.dataset.field = "since";
+    this.#count(0);
+  }
+
+  /**
+   * Changes the choice.
+   * @param {string} name
+   * @param {string} value
+   */
+  #set(name, value) {
+    const { filters } = this.#choice;
+    if (value) filters[name] = value;
+    else delete filters[name];
+    this.#count();
+  }
+
+  #dates() {
+    const { since, until } = this.#years.value;
+    this.#set("since", since);
+    this.#set("until", until);
+  }
+
+  /**
+   * A field for a name, with suggestions.
+   * @param {string} name
+   * @param {string} label
+   * @param {string} placeholder
+   * @param {string} kind
+   */
+  #name(name, label, placeholder, kind) {
+    const input = make("input", { name, placeholder, "aria-label": label });
+    input.value = this.#choice.filters[name] ?? "";
+    const note = make("p", { class: "note wrong" });
+    const element = field(name, label, "", make("div", { class: "combobox" }, input), note);
+    const take = (/** @type {string} */ text) => {
+      const isFirst = name === "player" && Boolean(this.#choice.filters.player) !== Boolean(text);
+      input.value = text;
+      input.removeAttribute("aria-invalid");
+      note.replaceChildren();
+      if (isFirst) delete this.#choice.filters.result;
+      if (name === "player" && !text) delete this.#choice.filters.color;
+      this.#set(name, text);
+      if (!isFirst) return;
+      // The results are the player's now.
+      this.#build();
+      const again = this.#body.querySelector("[name=player]");
+      if (again instanceof HTMLElement) again.focus();
+    };
+    const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
+      if (text === this.#choice.filters[name]) return [];
+      const found = await suggestions(kind, text, this.#choice.filters.source, 6, signal);
+      const isNear = found.length > 0 && found.every(({ distance }) => distance > 0);
+      const options = found.map((one) => ({ content: marked(one.name, text), more: suggestionWords(one), take: () => take(one.name) }));
+      return [{ message: isNear ? `No ${kind} “${text}”. Did you mean:` : found.length ? "" : `No ${kind} “${text}”.`, options }];
+    };
+    new Combobox(input, find, take);
+    input.addEventListener("change", async () => {
+      const text = input.value.trim();
+      if (!text || text === this.#choice.filters[name]) {
+        if (!text) take("");
+        return;
+      }
+      const found = await suggestions(kind, text, this.#choice.filters.source, 3).catch(() => []);
+      if (input.value.trim() !== text) return;
+      const exact = found.find((one) => one.name.toLowerCase() === text.toLowerCase());
+      if (exact) return take(exact.name);
+      const [only] = found;
+      if (only && found.length === 1) return take(only.name);
+      input.setAttribute("aria-invalid", "true");
+      note.replaceChildren(found.length ? `Choose one of the names, such as ${found[0]?.name}.` : `No ${kind} is called “${text}”.`);
+      this.#count();
+    });
+    return element;
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} label
+   * @param {[string, string][]} options
+   */
+  #segments(name, label, options) {
+    return segments({ "aria-label": label }, options, this.#choice.filters[name] ?? "", (value) => this.#set(name, value));
+  }
+
+  /**
+   * Values of which any may be chosen. None chosen is any.
+   * @param {string} name
+   * @param {string} label
+   * @param {string[][]} options
+   */
+  #options(name, label, options) {
+    const chosen = () => (this.#choice.filters[name] ?? "").split(",").filter(Boolean);
+    const boxes = options.map(([value = "", caption = ""]) => {
+      const box = button({ class: "option", role: "checkbox", "data-value": value, "aria-checked": String(chosen().includes(value)) }, [icon("check"), caption, make("small")], () => {
+        const isChosen = chosen().includes(value);
+        box.setAttribute("aria-checked", String(!isChosen));
+        const all = options.map(([other = ""]) => other).filter((other) => (other === value ? !isChosen : chosen().includes(other)));
+        this.#set(name, all.join(","));
+      });
+      return box;
+    });
+    return make("fieldset", { class: "field", "data-field": name }, make("legend", {}, `${label} `, make("span", {}, "none chosen: any")), make("div", { class: "options" }, ...boxes));
+  }
+
+  /** The field of the opening: its code, found by its name too. */
+  #codes() {
+    const input = make("input", { name: "eco", placeholder: "Name or ECO code: B90-B99", "aria-label": "Opening: name or ECO code" });
+    input.value = this.#choice.filters.eco ?? "";
+    const note = make("p", { class: "note wrong" });
+    const take = (/** @type {string} */ text) => {
+      const code = text.trim().toUpperCase().replaceAll("–", "-");
+      const isCode = !code || CODES.test(code);
+      input.setAttribute("aria-invalid", String(!isCode));
+      note.replaceChildren(isCode ? "" : "Choose a name, or write a code such as B90 or B90-B99.");
+      if (isCode) {
+        input.value = code;
+        this.#set("eco", code);
+      } else this.#count();
+    };
+    const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
+      if (CODES.test(text.toUpperCase().replaceAll("–", "-"))) return [];
+      const found = await suggestions("opening", text, this.#choice.filters.source, 6, signal);
+      return [{ message: found.length ? "" : `No opening “${text}”.`, options: found.map((one) => ({ content: marked(one.name, text), more: one.eco ?? "", take: () => take(one.eco ?? "") })) }];
+    };
+    new Combobox(input, find, take);
+    input.addEventListener("change", () => take(input.value));
+    return field("eco", "Opening", "", make("div", { class: "combobox" }, input), note);
+  }
+
+  /** @param {string} variant */
+  #variants(variant) {
+    const select = make("select", { name: "variant", "aria-label": "Variant" });
+    for (const [value, label] of VARIANTS) select.append(make("option", { value: value === "standard" ? "" : value }, label));
+    select.value = variant;
+    select.addEventListener("change", () => {
+      this.#choice.variant = select.value;
+      this.#count();
+    });
+    return field("variant", "Variant", "", select);
+  }
+
+  #least() {
+    const input = make("input", { name: "minPly", inputmode: "numeric", placeholder: "Any length", "aria-label": "At least so many moves" });
+    const plies = Number(this.#choice.filters.minPly);
+    input.value = plies ? String(Math.ceil(plies / 2)) : "";
+    const note = make("p", { class: "note wrong" });
+    input.addEventListener("input", () => {
+      const moves = /^\s*(\d{1,3})(\s+moves?)?\s*$/.exec(input.value)?.[1];
+      const isWrong = input.value.trim() !== "" && !moves;
+      input.setAttribute("aria-invalid", String(isWrong));
+      note.replaceChildren(isWrong ? "Write a number of moves, such as 10." : "");
+      this.#set("minPly", moves && Number(moves) ? String(2 * Number(moves)) : "");
+    });
+    return field("minPly", "At least", "moves", input, note);
+  }
+
+  #once() {
+    const isOn = this.#choice.filters.duplicates === "once";
+    const toggle = button({ role: "switch", class: "switch", "aria-checked": String(isOn), "aria-labelledby": "once-label", "aria-describedby": "once-more" }, [], () => {
+      const on = toggle.getAttribute("aria-checked") !== "true";
+      toggle.setAttribute("aria-checked", String(on));
+      this.#set("duplicates", on ? "once" : "");
+    });
+    const words = make("div", {}, make("p", { id: "once-label" }, "Count duplicates once"), make("p", { id: "once-more", class: "quiet" }, "The same players, result and moves"));
+    return make("div", { class: "with-switch", "data-field": "duplicates" }, words, toggle);
+  }
+
+  /** What cannot be applied. */
+  #problem() {
+    return this.#years.isWrong || this.#body.querySelector("[aria-invalid=true]") !== null;
+  }
+
+  /**
+   * Counts the games of the choice, and those of each value.
+   * @param {number} [pause]
+   */
+  #count(pause = PAUSE) {
+    clearTimeout(this.#timer);
+    this.#asking.abort();
+    this.#submit.disabled = this.#problem();
+    if (this.#facets) this.#showCounts(this.#facets, false);
+    this.#timer = window.setTimeout(() => void this.#ask(), pause);
+  }
+
+  async #ask() {
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    try {
+      const facets = /** @type {Facets} */ (await ask("facets", filterQuestion(this.#choice), signal));
+      if (signal.aborted) return;
+      this.#facets = facets;
+      this.#showCounts(facets, true);
+    } catch {
+      // The filters hold without counts too.
+      if (!signal.aborted) this.#submit.replaceChildren("Show the games");
     }
   }
+
+  /**
+   * @param {Facets} facets
+   * @param {boolean} isNew
+   */
+  #showCounts(facets, isNew) {
+    const { player, source } = this.#choice.filters;
+    if (isNew) {
+      const whose = player ? ` of ${player}` : "";
+      this.#submit.replaceChildren(`Show ${counted(facets.games)}`, make("span", { class: "whose" }, whose));
+    }
+    for (const name of /** @type {const} */ (["ratings", "speeds"])) {
+      for (const box of this.#body.querySelectorAll(`[data-field=${name}] .option`)) {
+        const value = box.getAttribute("data-value") ?? "";
+        const games = value === "unknown" ? facets.unknownRatings : (facets[name][value] ?? 0);
+        box.querySelector("small")?.replaceChildren(number(games));
+        // What is chosen can always be taken back.
+        if (box instanceof HTMLButtonElement) box.disabled = !games && box.getAttribute("aria-checked") !== "true";
+      }
+    }
+    for (const option of this.#body.querySelectorAll("option")) {
+      const games = facets.variants[option.value || "standard"] ?? 0;
+      const label = VARIANTS.find(([name]) => name === (option.value || "standard"))?.[1] ?? "";
+      option.textContent = `${label} (${number(games)})`;
+      option.disabled = !games && !option.selected;
+    }
+    const own = this.#about.sources.find(({ name }) => name === source);
+    this.#years.show(facets.years, own?.years ?? this.#about.years);
+  }
+}
+
+/** @param {HTMLElement[]} fields */
+function pair(...fields) {
+  return make("div", { class: "pair" }, ...fields);
 }
 
 /**
- * @param {HTMLFormElement} form
  * @param {string} name
- */
-function boxesOf(form, name) {
-  return /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll(`input[name=${name}]`));
-}
-
-/** @param {HTMLElement[]} children */
-function row(...children) {
-  return make("div", { class: "row" }, ...children);
-}
-
-/**
  * @param {string} label
- * @param {HTMLElement} control
+ * @param {string} more
+ * @param {HTMLElement[]} content
  */
-function field(label, control) {
-  return make("label", {}, make("span", {}, label), control);
-}
-
-/**
- * @param {string} name
- * @param {string} placeholder
- */
-function text(name, placeholder) {
-  return make("input", { name, placeholder, autocomplete: "off", spellcheck: "false" });
-}
-
-/**
- * @param {string} name
- * @param {string} year
- */
-function month(name, year) {
-  return make("input", {
-    name,
-    placeholder: `Year, e.g. ${year || "2024"}`,
-    title: `${name === "since" ? "Since" : "Until"}: write 2019 or 2019-05`,
-    pattern: " *[0-9]{4}([.\\-](0[1-9]|1[0-2]))? *",
-    inputmode: "numeric",
-    autocomplete: "off",
-  });
-}
-
-/**
- * @param {string} name
- * @param {string[][]} options
- */
-function choice(name, options) {
-  const select = make("select", { name });
-  for (const [value = "", label = value] of options) select.append(make("option", { value }, label));
-  return select;
-}
-
-/**
- * A group of check boxes.
- * @param {string} label
- * @param {string} name
- * @param {string[][]} options
- */
-function chips(label, name, options) {
-  const group = make("fieldset", { class: "chips" }, make("legend", {}, `${label} (click to leave out)`));
-  for (const [value = "", caption = value] of options) {
-    const box = make("input", { type: "checkbox", name, value });
-    box.checked = true;
-    group.append(make("label", {}, box, make("span", {}, caption)));
-  }
-  return group;
-}
-
-/** What make-book's option for the time of a game takes, in seconds for 40 moves. */
-const SECONDS = /** @type {Record<string, [number, number]>} */ ({
-  ultraBullet: [0, 29],
-  bullet: [30, 179],
-  blitz: [180, 479],
-  rapid: [480, 1499],
-  classical: [1500, 21599],
-});
-
-/**
- * The command that makes a book of the filtered games, and where it takes other games than the page.
- * @param {Record<string, string>} filters
- * @param {About} about
- */
-export function command(filters, about) {
-  const { player, color, opponent, since, until, result, eco, speeds, source } = filters;
-  const options = ["polybook make-book --min-game 1"];
-  /** @type {string[]} */
-  const notes = [];
-  const name = (/** @type {string} */ side, /** @type {string | undefined} */ value) => {
-    if (value) options.push(`--${side} ${quoted(value)}`);
-  };
-  if (color) {
-    name(color, player);
-    name(color === "white" ? "black" : "white", opponent);
-  } else {
-    name("player", player ?? opponent);
-    if (player && opponent) notes.push("This command ignores the opponent. Choose a color to use it.");
-  }
-  if (player || opponent) options.push("--exact");
-  if (filters.event) {
-    options.push(`--tag ${quoted(`Event=${filters.event}`)}`);
-    notes.push("This command also takes events whose names contain this one.");
-  }
-  if (since) options.push(`--since ${since.replace("-", ".")}`);
-  if (until) options.push(`--until ${until.replace("-", ".")}`);
-  if (result) options.push(`--result ${result}`);
-  if (eco) options.push(`--eco ${quoted(eco)}`);
-  if (speeds !== undefined) {
-    const range = secondsOf(speeds.split(",").filter(Boolean));
-    if (range) options.push(`--time-control ${range}`);
-    else notes.push("This command ignores the speeds. Choose neighboring ones to use them.");
-  }
-  if (filters.ratings !== undefined) notes.push("This command ignores the average rating.");
-  const chosen = about.sources.filter((other) => !source || other.name === source);
-  const files = chosen.flatMap((other) => other.files);
-  return { command: [...options, ...files.map(quoted), "--bin book.bin"].join(" "), notes };
-}
-
-/**
- * The range of seconds that neighbouring speeds take together.
- * @param {string[]} speeds
- */
-function secondsOf(speeds) {
-  const all = Object.keys(SECONDS);
-  const places = speeds.map((speed) => all.indexOf(speed)).sort((a, b) => a - b);
-  const isRange = places.every((place, index) => place >= 0 && place === (places[0] ?? 0) + index);
-  const [first, last] = [all[places[0] ?? -1], all[places.at(-1) ?? -1]];
-  if (!isRange || !first || !last) return "";
-  return `${SECONDS[first]?.[0]}-${SECONDS[last]?.[1]}`;
-}
-
-/**
- * A word for a shell.
- * @param {string} word
- */
-function quoted(word) {
-  return /^[\w./:@%+,=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+function field(name, label, more, ...content) {
+  return make("div", { class: "field", "data-field": name }, make("p", { class: "label" }, label, ...(more ? [make("span", {}, ` ${more}`)] : [])), ...content);
 }

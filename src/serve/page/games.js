@@ -1,202 +1,242 @@
 // @ts-check
-// The games of a position, and the one that is open.
+// The games of a position: the best rated or the latest, more by a button.
 
-import { ask, make, number, pgn, result } from "./api.js";
+import { ask, askFile, words } from "./api.js";
+import { button, fill, icon, make, save, segments, toast } from "./dom.js";
+import { counted, dateWords, number } from "./format.js";
 
-/** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Game} Game */
 /** @typedef {import("./api.js").GameList} GameList */
-/** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./dom.js").Child} Child */
+/**
+ * What is listed.
+ * @typedef {object} Listed
+ * @property {URLSearchParams} question
+ * @property {Map<string, string>} sans The moves of the position, by their UCI.
+ * @property {string} player The player whose results are shown, empty if none is.
+ * @property {string} open The id of the open game.
+ */
 
-/** How many games a page of all games has. */
+/** How many games a request asks for, and how many are saved as PGN. */
 const PAGE = 20;
+const SAVED = 200;
 
-/** How many games the server leaves out at most. */
-const MOST_SKIPPED = 10_000;
-
-const TABS = /** @type {const} */ ([
-  ["top", "Highest rated"],
-  ["recent", "Recent"],
-  ["all", "All"],
-]);
-
-/** The lists of games under the table. */
-export class Games {
-  #tab = "top";
-  #skip = 0;
-  #sort = "recent";
-  /** @type {Answer | undefined} */
-  #answer;
-  #question = new URLSearchParams();
-  /** Ends when something else is to be listed: an answer that comes later belongs to another heading. */
+/** The list of the games, with its order. */
+export class GamesList {
+  /** Chosen by hand, or empty: a player's games come latest first, others best rated first. */
+  #sort = "";
+  /** @type {Listed | undefined} */
+  #listed;
+  /** @type {Game[]} */
+  #games = [];
+  #total = 0;
+  /** @type {number | null} */
+  #next = null;
   #asking = new AbortController();
   #place;
+  #tools;
   #open;
 
   /**
    * @param {HTMLElement} place
+   * @param {HTMLElement} tools
    * @param {(id: string) => void} open
    */
-  constructor(place, open) {
+  constructor(place, tools, open) {
     this.#place = place;
+    this.#tools = tools;
     this.#open = open;
   }
 
-  /**
-   * @param {Answer} answer
-   * @param {URLSearchParams} question
-   */
-  show(answer, question) {
-    this.#answer = answer;
-    this.#question = question;
-    this.#skip = 0;
-    void this.#draw();
+  #order() {
+    return this.#sort || (this.#listed?.player ? "recent" : "rating");
   }
 
-  async #draw() {
-    const answer = this.#answer;
-    if (!answer) return;
+  /**
+   * Lists other games. Those that are shown stay until the new ones come.
+   * @param {Listed} listed
+   */
+  async show(listed) {
+    this.#listed = listed;
     this.#asking.abort();
     this.#asking = new AbortController();
-    const focused = document.activeElement?.getAttribute("data-games") ?? "";
-    const sans = new Map(answer.polybook.legal.map(({ uci, san }) => [uci, san]));
-    if (this.#tab === "all") {
-      await this.#drawAll(sans, this.#asking.signal);
-    } else {
-      const games = this.#tab === "top" ? answer.topGames : answer.recentGames;
-      this.#place.replaceChildren(this.#tabs(), this.#list(games, sans));
-    }
-    const again = this.#place.querySelector(`[data-games="${focused}"]`);
-    if (focused && again instanceof HTMLElement) again.focus();
-  }
-
-  /**
-   * @param {Map<string, string>} sans
-   * @param {AbortSignal} signal
-   */
-  async #drawAll(sans, signal) {
-    const question = new URLSearchParams(this.#question);
-    question.set("skip", String(this.#skip));
-    question.set("limit", String(PAGE));
-    question.set("sort", this.#sort);
+    const { signal } = this.#asking;
+    const stale = window.setTimeout(() => this.#place.classList.add("stale"), 150);
     try {
-      const { total, games } = /** @type {GameList} */ (await ask("games", question, signal));
+      const { total, games, next } = await this.#ask(listed.question, { sort: this.#order() }, signal);
       if (signal.aborted) return;
-      this.#place.replaceChildren(this.#tabs(), this.#list(games, sans), this.#pages(total));
+      this.#total = total;
+      this.#games = games;
+      this.#next = next;
+      this.#draw();
     } catch (error) {
-      if (signal.aborted) return;
-      this.#place.replaceChildren(this.#tabs(), make("p", { class: "problem" }, String(error)));
+      if (!signal.aborted) this.#place.replaceChildren(make("p", { class: "problem" }, words(error)));
+    } finally {
+      clearTimeout(stale);
+      if (!signal.aborted) this.#place.classList.remove("stale");
     }
   }
 
-  #tabs() {
-    const tabs = make("div", { class: "tabs", role: "group", "aria-label": "Which games are listed" });
-    for (const [name, label] of TABS) {
-      const pressed = String(this.#tab === name);
-      const tab = make("button", { type: "button", "aria-pressed": pressed, "data-games": name }, label);
-      tab.addEventListener("click", () => {
-        this.#tab = name;
-        this.#skip = 0;
-        void this.#draw();
-      });
-      tabs.append(tab);
-    }
-    tabs.prepend(make("h3", {}, "Games"));
-    return tabs;
+  /** Ends what is being asked: the games of another position. */
+  stop() {
+    this.#asking.abort();
   }
 
   /**
-   * @param {Game[]} games
-   * @param {Map<string, string>} sans
+   * @param {URLSearchParams} question
+   * @param {Record<string, string>} others
+   * @param {AbortSignal} signal
+   * @returns {Promise<GameList>}
    */
-  #list(games, sans) {
-    if (!games.length) return make("p", { class: "quiet" }, "No games reached this position.");
-    const list = make("ul", { class: "games" });
-    for (const game of games) {
-      const year = game.month ?? (game.year ? String(game.year) : "");
-      const button = make(
-        "button",
-        { type: "button", "data-game": game.id },
-        make("span", { class: `result ${game.winner ?? "draw"}` }, result(game)),
-        make("span", { class: "players" }, side(game.white), make("span", {}, " – "), side(game.black)),
-        make("span", { class: "san" }, game.uci ? (sans.get(game.uci) ?? "") : ""),
-        make("span", { class: "year" }, year),
-      );
-      button.addEventListener("click", () => this.#open(game.id));
-      list.append(make("li", {}, button));
-    }
-    return list;
+  #ask(question, others, signal) {
+    const parameters = new URLSearchParams(question);
+    const all = { limit: String(PAGE), duplicates: "once", fold: "match", ...others };
+    for (const [name, value] of Object.entries(all)) if (value) parameters.set(name, value);
+    else parameters.delete(name);
+    return ask("games", parameters, signal);
   }
 
-  /** @param {number} total */
-  #pages(total) {
-    const last = Math.min(this.#skip + PAGE, total);
-    const text = total ? `${number(this.#skip + 1)}–${number(last)} of ${number(total)}` : "";
-    const step = (/** @type {string} */ label, /** @type {number} */ skip, /** @type {string} */ name) => {
-      const button = make("button", { type: "button", "data-games": name }, label);
-      button.disabled = skip < 0 || skip >= total || skip > MOST_SKIPPED;
-      button.addEventListener("click", () => {
-        this.#skip = skip;
-        void this.#draw();
-      });
-      return button;
-    };
-    const sort = make("select", { "aria-label": "Order of the games", "data-games": "sort" });
-    for (const [value, label] of [["recent", "newest first"], ["rating", "highest rated first"], ["id", "as in the file"]]) {
-      sort.append(make("option", { value: value ?? "" }, label ?? ""));
-    }
-    sort.value = this.#sort;
-    sort.addEventListener("change", () => {
-      this.#sort = sort.value;
-      this.#skip = 0;
-      void this.#draw();
-    });
-    return make(
-      "div",
-      { class: "pages" },
-      step("Previous", this.#skip - PAGE, "previous"),
-      make("span", {}, text),
-      step("Next", this.#skip + PAGE, "next"),
-      sort,
+  #draw() {
+    const listed = this.#listed;
+    if (!listed) return;
+    const order = segments(
+      { "aria-label": "Order of the games" },
+      [["rating", "Best rated"], ["recent", "Latest"]],
+      this.#order(),
+      (sort) => {
+        this.#sort = sort;
+        void this.show(listed);
+      },
     );
+    const download = button(
+      { class: "small plain", title: `Save up to ${SAVED} games as PGN`, "data-focus": "pgn" },
+      [icon("save"), "PGN"],
+      () => void this.#save(listed),
+    );
+    fill(this.#tools, order, download);
+    if (!this.#games.length) {
+      this.#place.replaceChildren(make("p", { class: "card none" }, "No games reached this position."));
+      return;
+    }
+    const list = make("ul", {}, ...this.#games.map((game) => this.#item(game, listed)));
+    const shown = `${number(this.#games.length)} of ${number(this.#total)} · duplicates hidden, matches folded`;
+    const foot = make("p", { class: "foot" }, make("span", {}, shown));
+    if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
+    fill(this.#place, make("div", { class: "card games" }, list, foot));
+  }
+
+  /** @param {Listed} listed */
+  async #more(listed) {
+    const { signal } = this.#asking;
+    try {
+      const skip = String(this.#next ?? 0);
+      const { games, next } = await this.#ask(listed.question, { sort: this.#order(), skip }, signal);
+      if (signal.aborted) return;
+      const first = this.#games.length;
+      this.#games.push(...games);
+      this.#next = next;
+      this.#draw();
+      // The focus goes on with the first of the new games.
+      this.#place.querySelectorAll("li")[first]?.querySelector("button")?.focus();
+    } catch (error) {
+      if (!signal.aborted) toast(words(error));
+    }
+  }
+
+  /**
+   * Shows the other games of a match after the one that stands for them.
+   * @param {Game} game
+   * @param {Listed} listed
+   */
+  async #unfold(game, listed) {
+    const { signal } = this.#asking;
+    const { player } = listed;
+    const [one, other] = player && same(game.black.name, player) ? [game.black, game.white] : [game.white, game.black];
+    const match = { event: game.event ?? "", player: one.name, opponent: other.name, fold: "", limit: "100", sort: "recent" };
+    try {
+      const { games } = await this.#ask(listed.question, match, signal);
+      if (signal.aborted) return;
+      const at = this.#games.indexOf(game);
+      const others = games.filter(({ id }) => !this.#games.some((known) => known.id === id));
+      this.#games.splice(at, 1, { ...game, match: undefined }, ...others);
+      this.#draw();
+      this.#place.querySelectorAll("li")[at + 1]?.querySelector("button")?.focus();
+    } catch (error) {
+      if (!signal.aborted) toast(words(error));
+    }
+  }
+
+  /** @param {Listed} listed */
+  async #save({ question }) {
+    const parameters = new URLSearchParams(question);
+    parameters.set("limit", String(SAVED));
+    parameters.set("sort", this.#order());
+    try {
+      save(await askFile("games", parameters, this.#asking.signal), "games.pgn");
+    } catch (error) {
+      toast(words(error));
+    }
+  }
+
+  /**
+   * @param {Game} game
+   * @param {Listed} listed
+   */
+  #item(game, listed) {
+    const { sans, player, open } = listed;
+    const [white, black] = pointsOf(game.winner);
+    const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
+      make("span", {}, make(won ? "b" : "span", {}, name || "?"), ...(rating ? [make("small", {}, String(rating))] : []));
+    const facts = [game.eco, game.round && `round ${game.round}`, game.plies && counted(Math.ceil(game.plies / 2), "move")];
+    const date = dateWords(game.date);
+    const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : "draw";
+    const label = `${game.white.name || "?"} – ${game.black.name || "?"}, ${[result, game.event, date].filter(Boolean).join(", ")}`;
+    const row = button(
+      { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-label": label, "aria-current": game.id === open ? "true" : undefined },
+      [
+        make("span", { class: "san" }, game.uci ? (sans.get(game.uci) ?? "") : ""),
+        make("span", { class: "points" }, point(white), point(black)),
+        make("span", { class: "names" }, line(game.white, game.winner === "white"), line(game.black, game.winner === "black")),
+        make("span", { class: "event" }, make("span", {}, game.event ?? ""), make("small", {}, facts.filter(Boolean).join(" · "))),
+        make("span", { class: "date" }, date),
+      ],
+      () => this.#open(game.id),
+    );
+    const item = make("li", { class: outcome(game, player) }, row);
+    const more = game.match?.more;
+    if (more) {
+      const title = `${counted(more, "more game")} of these two in this event`;
+      item.append(button({ class: "folded", title, "aria-label": title, "data-focus": `match${game.id}` }, [`+${more} more`], () => void this.#unfold(game, listed)));
+    }
+    return item;
   }
 }
 
-/** @param {{ name: string, rating: number }} player */
-function side({ name, rating }) {
-  return make("span", { class: "player" }, name || "?", rating ? make("small", {}, ` ${rating}`) : "");
+/** @param {Game["winner"]} winner */
+function pointsOf(winner) {
+  return winner === null ? ["½", "½"] : winner === "white" ? ["1", "0"] : ["0", "1"];
+}
+
+/** @param {string | undefined} text */
+function point(text) {
+  return make(text === "1" ? "b" : "span", {}, text ?? "");
 }
 
 /**
- * Shows the open game next to the board that plays through it.
- * @param {HTMLElement} place
- * @param {OpenGame} game
- * @param {() => void} close
- * @param {(text: string) => void} say
+ * The class of a game: the colors' results, or those of the player.
+ * @param {Game} game
+ * @param {string} player
  */
-export function showOpenGame(place, game, close, say) {
-  const tag = (/** @type {string} */ name) => {
-    const value = game.tags.find(([known]) => known === name)?.[1] ?? "";
-    return value === "?" || value.startsWith("????") ? "" : value;
-  };
-  const facts = ["Event", "Round", "Site", "Date", "TimeControl", "ECO", "Termination"].map(tag);
-  const copy = make("button", { type: "button" }, "Copy PGN");
-  copy.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(await (await pgn(game.id)).text());
-      say("The game is copied.");
-    } catch (error) {
-      say(String(error));
-    }
-  });
-  const save = make("a", { href: `game/${game.id}`, download: `${game.id}.pgn` }, "Download PGN");
-  const shut = make("button", { type: "button", "aria-label": "Close the game", title: "Close the game" }, "✕");
-  shut.addEventListener("click", close);
-  place.replaceChildren(
-    make("h3", {}, side(game.white), make("span", {}, ` ${result(game)} `), side(game.black)),
-    make("p", { class: "quiet" }, facts.filter(Boolean).join(" · ")),
-    make("p", { class: "actions" }, copy, save, shut),
-  );
-  if (game.problem) place.append(make("p", { class: "problem" }, `From here the game cannot be played: ${game.problem}`));
-  place.hidden = false;
+function outcome(game, player) {
+  if (!game.winner) return player ? "even" : "draw";
+  if (!player) return game.winner;
+  return same(game[game.winner].name, player) ? "win" : "loss";
+}
+
+/**
+ * @param {string} one
+ * @param {string} other
+ */
+function same(one, other) {
+  return one.toLowerCase() === other.toLowerCase();
 }

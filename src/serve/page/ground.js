@@ -15,8 +15,8 @@ export function ground(at) {
     const [column] = at(`${file}1`);
     const [, row] = at(`a${index + 1}`);
     return [
-      name(10 * column + 8.2, 79.2, file, column % 2 === 0),
-      name(0.5, 10 * row + 2.6, String(index + 1), row % 2 === 1),
+      name(10 * column + 8.8, 79.4, file, column % 2 === 0),
+      name(0.5, 10 * row + 1.7, String(index + 1), row % 2 === 1),
     ];
   });
   return [svg("path", { class: "squares", d }), ...names];

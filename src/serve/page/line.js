@@ -1,41 +1,59 @@
 // @ts-check
 // The line: its moves as buttons, with those after the position that is shown.
 
-import { make } from "./api.js";
+import { button, fill, make } from "./dom.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
+
+/**
+ * The number of the first move of a line, and whether Black plays it.
+ * @param {string} fen Where the line begins, empty for the usual start.
+ */
+export function firstPly(fen) {
+  const [, turn, , , , count] = fen.replaceAll("_", " ").split(" ");
+  return 2 * ((Number(count) || 1) - 1) + (turn === "b" ? 1 : 0);
+}
 
 /**
  * Shows a line.
  * @param {HTMLElement} place
  * @param {WrittenMove[]} moves
  * @param {number} shown How many of them lead to the position that is shown.
- * @param {string} fen Where the line begins, empty for the usual start.
+ * @param {string} fen
  * @param {(ply: number) => void} go
  */
 export function showLine(place, moves, shown, fen, go) {
-  const [, turn, , , , count] = fen.replaceAll("_", " ").split(" ");
-  const first = turn === "b" ? 1 : 0;
-  const begin = Number(count) || 1;
-  const parts = moves.map(({ san }, index) => {
-    const ply = index + first;
-    const button = make("button", { type: "button" }, san);
-    if (index + 1 === shown) button.setAttribute("aria-current", "step");
-    if (index + 1 > shown) button.className = "ahead";
-    button.addEventListener("click", () => go(index + 1));
-    const number = begin + Math.floor(ply / 2);
-    const isWhite = ply % 2 === 0;
-    if (!isWhite && index > 0) return button;
-    // A number stays on the line of its move.
-    return make("span", { class: "numbered" }, make("span", { class: "ply" }, `${number}${isWhite ? "." : "…"}`), button);
-  });
-  const start = make("button", { type: "button", class: shown === 0 ? "" : "quiet" }, "Start");
-  if (shown === 0) start.setAttribute("aria-current", "step");
-  start.addEventListener("click", () => go(0));
-  place.replaceChildren(start, ...parts);
-  const current = place.querySelector("[aria-current]");
-  if (current instanceof HTMLElement) {
-    // Only the line scrolls, not the page.
-    place.scrollTop = current.offsetTop - place.offsetTop - place.clientHeight / 2;
+  if (!moves.length) {
+    place.className = "line quiet";
+    place.replaceChildren("Play a move on the board or in the table, or press", make("kbd", {}, "→"), "for the most played");
+    return;
   }
+  place.className = "line";
+  const first = firstPly(fen);
+  const step = (/** @type {string} */ text, /** @type {number} */ ply) =>
+    button(
+      { class: ply > shown ? "ahead" : undefined, "aria-current": ply === shown ? "step" : undefined, "data-focus": `line${ply}` },
+      [text],
+      () => go(ply),
+    );
+  const parts = moves.flatMap(({ san }, index) => {
+    const ply = index + first;
+    const isWhite = ply % 2 === 0;
+    const number = `${Math.floor(ply / 2) + 1}${isWhite ? "." : "…"}`;
+    return [...(isWhite || index === 0 ? [make("span", { class: "ply" }, number)] : []), step(san, index + 1)];
+  });
+  fill(place, step("Start", 0), ...parts);
+  reveal(place, place.querySelector("[aria-current]"));
+}
+
+/**
+ * Scrolls a list so that the middle of it shows an element. The window does not scroll.
+ * @param {HTMLElement} list
+ * @param {Element | null} element
+ */
+export function reveal(list, element) {
+  if (!(element instanceof HTMLElement)) return;
+  const [outer, inner] = [list.getBoundingClientRect(), element.getBoundingClientRect()];
+  list.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
+  list.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
 }

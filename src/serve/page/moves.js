@@ -1,104 +1,210 @@
 // @ts-check
 // The table of moves: how often each was played and how it did, and what books say.
 
-import { games, make, number, percent } from "./api.js";
+import { bar } from "./bars.js";
+import { button, fill, icon, make } from "./dom.js";
+import { counted, dateWords, number, percent, shortName, sum } from "./format.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Book} Book */
 /** @typedef {import("./api.js").Move} Move */
-/** @typedef {import("./api.js").Opening} Opening */
-/** @typedef {{ white: number, draws: number, black: number }} Counts */
+/** @typedef {import("./dom.js").Child} Child */
 
 /**
  * A row: a move with games, or one that only books have.
  * @typedef {{ uci: string, san: string, move: Move | undefined }} Row
  */
+/**
+ * What the table depends on besides the answer.
+ * @typedef {object} Context
+ * @property {Book[]} books
+ * @property {boolean} ofPlayer Whether the results are those of the player.
+ * @property {string} gameMove The next move of the open game.
+ * @property {(uci: string) => void} play
+ * @property {(uci: string) => void} point
+ */
+
+/** How many rows are shown before the others are folded, and the share below which rows fold after the fourth. */
+const SHOWN = 8;
+const RARE = 0.005;
+/** The least games for a performance that says something. */
+const PERFORMANCE = 10;
+
+/** The table of moves. */
+export class MovesTable {
+  /** The position whose folded rows are shown. */
+  #unfolded = "";
+  #place;
+
+  /** @param {HTMLElement} place */
+  constructor(place) {
+    this.#place = place;
+  }
+
+  /**
+   * @param {Answer} answer
+   * @param {Context} context
+   */
+  show(answer, context) {
+    const total = sum(answer) || 1;
+    const rows = rowsOf(answer, context.books);
+    const fen = answer.polybook.fen;
+    const cut = this.#unfolded === fen ? rows.length : foldedFrom(rows, total, context.gameMove);
+    const head = make("div", { role: "rowgroup", class: "head" }, headings(answer, context));
+    const body = make("div", { role: "rowgroup", class: "body" });
+    rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context)));
+    const kind = `moves${context.ofPlayer ? " of-player" : ""}${context.books.length ? " with-books" : ""}`;
+    const table = make("div", { role: "table", "aria-label": "Moves of the position" }, head, body);
+    const card = make("div", { class: `card ${kind}` }, table);
+    const rest = rows.slice(cut);
+    if (rest.length) {
+      const games = rest.reduce((all, { move }) => all + (move ? sum(move) : 0), 0);
+      const unfold = button(
+        { class: "more", "aria-expanded": "false", "data-focus": "more" },
+        [icon("down"), counted(rest.length, "more move"), make("span", { class: "quiet" }, ` · ${counted(games)}, ${percent(games / total)}`)],
+        () => {
+          this.#unfolded = fen;
+          this.show(answer, context);
+          const first = this.#place.querySelectorAll("[data-uci] button")[cut];
+          if (first instanceof HTMLElement) first.focus();
+        },
+      );
+      card.append(unfold);
+    }
+    fill(this.#place, card);
+  }
+
+  /** The buttons of the moves, in the order of the rows. */
+  buttons() {
+    return /** @type {HTMLElement[]} */ ([...this.#place.querySelectorAll("[data-uci] button")]);
+  }
+
+  /**
+   * Moves the focus in the table.
+   * @param {number} step
+   */
+  choose(step) {
+    const buttons = this.buttons();
+    const at = buttons.findIndex((other) => other === document.activeElement);
+    const next = at < 0 ? (step > 0 ? 0 : buttons.length - 1) : at + step;
+    buttons[Math.max(0, Math.min(next, buttons.length - 1))]?.focus();
+  }
+}
 
 /**
- * Fills the table.
- * @param {HTMLTableElement} table
  * @param {Answer} answer
  * @param {Book[]} books
- * @param {{ play: (uci: string) => void, point: (uci: string) => void }} on
- * @param {boolean} filtered
  */
-export function showMoves(table, answer, books, on, filtered) {
-  const total = games(answer);
+function rowsOf(answer, books) {
   /** @type {Row[]} */
   const rows = answer.moves.map((move) => ({ uci: move.uci, san: move.san, move }));
   for (const { uci, san } of books.flatMap((book) => book.moves)) {
     if (!rows.some((row) => row.uci === uci)) rows.push({ uci, san, move: undefined });
   }
-  const [head, body, foot] = [table.tHead, table.tBodies[0], table.tFoot];
-  head?.replaceChildren(headings(books));
-  body?.replaceChildren(
-    ...rows.map(({ uci, san, move }) => {
-      const button = make("button", { type: "button", "data-uci": uci }, san);
-      const others = answer.polybook.transpositions.find((other) => other.uci === uci)?.games ?? 0;
-      const row = make(
-        "tr",
-        move ? {} : { title: "Only in the book" },
-        make("th", { scope: "row" }, button),
-        gamesCell(move ? games(move) : 0, others),
-        make("td", { class: "number share" }, move ? percent(games(move) / total) : "–"),
-        make("td", { class: "results" }, move ? bar(move) : ""),
-        make("td", { class: "number rating" }, move?.averageRating ? String(move.averageRating) : ""),
-        nameCell(move?.opening ?? null, answer.opening),
-        ...books.map((book) => bookCell(book, uci)),
-      );
-      row.addEventListener("click", () => on.play(uci));
-      row.addEventListener("pointerenter", () => on.point(uci));
-      row.addEventListener("pointerleave", () => on.point(""));
-      button.addEventListener("focus", () => on.point(uci));
-      button.addEventListener("blur", () => on.point(""));
-      return row;
-    }),
-  );
-  if (!rows.length) body?.append(emptyRow(books, answer, filtered));
-  foot?.replaceChildren(...(total ? [sumRow(answer, total, books)] : []));
+  return rows;
 }
 
-/** @param {Book[]} books */
-function headings(books) {
-  const cell = (/** @type {string} */ text, /** @type {string} */ kind, title = "") =>
-    make("th", { scope: "col", class: kind, ...(title && { title }) }, text);
+/**
+ * Where the rare moves begin. One alone is not folded, nor is the move of the open game.
+ * @param {Row[]} rows
+ * @param {number} total
+ * @param {string} gameMove
+ */
+function foldedFrom(rows, total, gameMove) {
+  const isRare = (/** @type {Row} */ { move }) => !move || sum(move) < RARE * total;
+  const rare = rows.findIndex((row, index) => index >= SHOWN || (index >= 4 && rows.length > SHOWN && isRare(row)));
+  const cut = rare < 0 ? rows.length : Math.max(rare, Math.min(SHOWN, rows.length));
+  const least = rows.findIndex(({ uci }) => uci === gameMove) + 1;
+  const end = Math.max(cut, least);
+  return rows.length - end < 2 ? rows.length : end;
+}
+
+/**
+ * @param {Answer} answer
+ * @param {Context} context
+ */
+function headings(answer, { ofPlayer, books }) {
+  const cell = (/** @type {string} */ kind, /** @type {string} */ title, /** @type {Child[]} */ ...content) =>
+    make("div", { role: "columnheader", class: kind, title: title || undefined }, ...content);
+  const isTransposed = answer.polybook.transpositions.some(({ games }) => games > 0);
+  const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
   return make(
-    "tr",
-    {},
-    cell("Move", ""),
-    cell("Games", "number"),
-    cell("Share", "number share"),
-    cell("White / Draw / Black", "results"),
-    cell("Rating", "number rating", "Average rating of the side to move"),
-    cell("Opening", "name"),
-    ...books.map((book) => cell(`Book: ${book.name}`, "number book", "How often the book plays the move")),
+    "div",
+    { role: "row", class: "row" },
+    cell("san", "", "Move"),
+    cell("name", "", "Opening"),
+    cell("games", "", "Games", ...(isTransposed ? [make("small", {}, "+ transposed")] : [])),
+    cell("results", "", make("span", { class: "long" }, long), make("span", { class: "short", "aria-hidden": "true" }, short)),
+    ...(ofPlayer
+      ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games", "Perf."), cell("last", "", "Last")]
+      : [cell("rating", "Average rating of those who played the move", "Rating")]),
+    ...books.map((book) => cell("book", `How often the book ${book.name} plays the move`, book.name)),
   );
 }
 
 /**
- * @param {number} count
+ * @param {Row} row
+ * @param {number} index
+ * @param {Answer} answer
+ * @param {number} total
+ * @param {Context} context
+ */
+function tableRow({ uci, san, move }, index, answer, total, { books, ofPlayer, gameMove, play, point }) {
+  const games = move ? sum(move) : 0;
+  const others = answer.polybook.transpositions.find((other) => other.uci === uci)?.games ?? 0;
+  const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => make("div", { role: "cell", class: kind }, ...content);
+  const name = move?.opening ? shortName(move.opening.name, answer.opening?.name) : "";
+  const isGame = uci === gameMove;
+  const label = button(
+    { "aria-label": `${san}, ${move ? counted(games) : "only in the book"}`, tabindex: index ? "-1" : "0", "data-focus": uci },
+    [san],
+    () => undefined,
+  );
+  const row = make(
+    "div",
+    { role: "row", class: `row${name || isGame ? "" : " unnamed"}`, "data-uci": uci },
+    make("div", { role: "rowheader", class: "san" }, label),
+    cell("name", ...(isGame ? [make("span", { class: "tag" }, "this game"), " "] : []), name),
+    cell("games", move ? gamesCell(games, total, san, others) : make("span", { class: "quiet" }, "only in the book")),
+    cell("results", ...(move ? [bar(move, ofPlayer)] : [])),
+    ...(ofPlayer
+      ? [
+          cell("score", move && games ? percentOf(move) : ""),
+          cell("performance", move?.performance && games >= PERFORMANCE ? String(move.performance) : "–"),
+          cell("last", dateWords(move?.lastPlayed?.slice(0, 7))),
+        ]
+      : [cell("rating", move?.averageRating ? String(move.averageRating) : "–")]),
+    ...books.map((book) => bookCell(book, uci)),
+  );
+  row.addEventListener("click", () => play(uci));
+  row.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && point(uci));
+  row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && point(""));
+  label.addEventListener("focus", () => point(uci));
+  label.addEventListener("blur", () => point(""));
+  return row;
+}
+
+/** @param {Move} move */
+function percentOf({ wins = 0, draws, losses = 0 }) {
+  return `${Math.round((100 * (wins + draws / 2)) / (wins + draws + losses))}%`;
+}
+
+/**
+ * Games and their share, over a bar of it.
+ * @param {number} games
+ * @param {number} total
+ * @param {string} san
  * @param {number} others Games that reach the resulting position by another move order.
  */
-function gamesCell(count, others) {
-  const cell = make("td", { class: "number" }, number(count));
+function gamesCell(games, total, san, others) {
+  const cell = make("div", { class: "count" });
+  cell.style.setProperty("--share", `${((100 * games) / total).toFixed(1)}%`);
   if (others) {
-    const more = others === 1 ? "1 more game reaches" : `${number(others)} more games reach`;
-    const title = `${more} the resulting position by another move order`;
-    cell.append(" ", make("span", { class: "others", title }, `+${number(others)}`));
+    const title = `${counted(others, "more game")} ${others === 1 ? "reaches" : "reach"} the position after ${san} by another move order`;
+    cell.append(make("span", { class: "others", title }, `+${number(others)}`));
   }
+  cell.append(make("span", { class: "games-count" }, number(games)), make("span", { class: "quiet" }, percent(games / total)));
   return cell;
-}
-
-/**
- * The name of the position after a move, without what the line is called already.
- * @param {Opening | null} opening
- * @param {Opening | null} above
- */
-function nameCell(opening, above) {
-  if (!opening) return make("td", { class: "name" });
-  const { eco, name } = opening;
-  const rest = above && name.startsWith(above.name) ? name.slice(above.name.length).replace(/^[:,] /, "") : name;
-  return make("td", { class: "name", title: name }, `${eco} ${rest}`);
 }
 
 /**
@@ -107,56 +213,6 @@ function nameCell(opening, above) {
  */
 function bookCell(book, uci) {
   const move = book.moves.find((other) => other.uci === uci);
-  const title = move ? `weight ${move.weight}` : "";
-  return make("td", { class: "number book", title }, move ? percent(move.probability / 100) : "");
-}
-
-/**
- * White's, drawn and Black's games as a bar.
- * @param {Counts} counts
- */
-function bar(counts) {
-  const total = games(counts) || 1;
-  const parts = /** @type {const} */ (["white", "draws", "black"]);
-  const words = parts.map((part) => `${part} ${percent(counts[part] / total)}`).join(", ");
-  const exact = parts.map((part) => `${part} ${number(counts[part])}`).join(", ");
-  const element = make("div", { class: "bar", role: "img", "aria-label": words, title: exact });
-  for (const part of parts) {
-    const share = counts[part] / total;
-    if (!share) continue;
-    const piece = make("span", { class: part }, share >= 0.22 ? `${Math.round(100 * share)}%` : "");
-    piece.style.width = `${100 * share}%`;
-    element.append(piece);
-  }
-  return element;
-}
-
-/**
- * @param {Book[]} books
- * @param {Answer} answer
- * @param {boolean} filtered
- */
-function emptyRow(books, answer, filtered) {
-  const over = answer.polybook.legal.length === 0;
-  const text = over ? "The game is over here." : `No games ${filtered ? "with these filters " : ""}continue from this position.`;
-  return make("tr", { class: "empty" }, make("td", { colspan: String(6 + books.length) }, text));
-}
-
-/**
- * @param {Answer} answer
- * @param {number} total
- * @param {Book[]} books
- */
-function sumRow(answer, total, books) {
-  return make(
-    "tr",
-    {},
-    make("th", { scope: "row" }, "All"),
-    make("td", { class: "number" }, number(total)),
-    make("td", { class: "number share" }, "100%"),
-    make("td", { class: "results" }, bar(answer)),
-    make("td", { class: "rating" }),
-    make("td", { class: "name" }),
-    ...books.map(() => make("td", { class: "book" })),
-  );
+  const title = move && `weight ${move.weight}`;
+  return make("div", { role: "cell", class: "book", title }, move ? percent(move.probability / 100) : "");
 }

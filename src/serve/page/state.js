@@ -1,14 +1,15 @@
 // @ts-check
 // What the page shows, and how the address says it: the line, the filters, the open game.
 
+/** @typedef {Record<string, string>} Filters By their names in the API. */
 /**
  * @typedef {object} View
  * @property {string} variant Its name, empty for standard chess.
  * @property {string} fen Where the line begins, empty for the usual start.
  * @property {string[]} play The moves up to the position that is shown.
- * @property {Record<string, string>} filters By their names in the API.
+ * @property {Filters} filters
  * @property {string} game The id of the open game, empty if none is.
- * @property {boolean} flip Whether Black is below.
+ * @property {string} flip How the board was turned by hand: "1" for Black below, "0" for White, empty if it was not.
  */
 
 /** The filters, in the order of the address. */
@@ -16,13 +17,15 @@ export const FILTERS = [
   "player",
   "color",
   "opponent",
-  "ratings",
-  "speeds",
+  "result",
   "since",
   "until",
-  "result",
+  "ratings",
+  "speeds",
   "event",
   "eco",
+  "minPly",
+  "duplicates",
   "source",
 ];
 
@@ -33,7 +36,7 @@ export const FILTERS = [
 export function readView(search) {
   const parameters = new URLSearchParams(search);
   const text = (/** @type {string} */ name) => parameters.get(name) ?? "";
-  /** @type {Record<string, string>} */
+  /** @type {Filters} */
   const filters = {};
   for (const name of FILTERS) {
     const value = parameters.get(name);
@@ -46,26 +49,34 @@ export function readView(search) {
     play: text("play").split(",").filter(Boolean),
     filters,
     game: text("game"),
-    flip: text("flip") === "1",
+    flip: text("flip"),
   };
 }
 
 /** @param {string} name */
-function isList(name) {
+export function isList(name) {
   return name === "ratings" || name === "speeds";
 }
 
 /**
- * The parameters that ask for a position, with the filters or without.
- * @param {View} view
- * @param {boolean} [filtered]
+ * The parameters of the variant and the filters, without a position.
+ * @param {{ variant: string, filters: Filters }} view
  */
-export function question(view, filtered = true) {
+export function filterQuestion({ variant, filters }) {
   const parameters = new URLSearchParams();
-  if (view.variant) parameters.set("variant", view.variant);
+  if (variant) parameters.set("variant", variant);
+  for (const name of FILTERS) if (filters[name] !== undefined) parameters.set(name, filters[name] ?? "");
+  return parameters;
+}
+
+/**
+ * The parameters that ask for a position, with the filters.
+ * @param {View} view
+ */
+export function question(view) {
+  const parameters = filterQuestion(view);
   if (view.fen) parameters.set("fen", view.fen);
   if (view.play.length) parameters.set("play", view.play.join(","));
-  if (filtered) for (const [name, value] of Object.entries(view.filters)) parameters.set(name, value);
   return parameters;
 }
 
@@ -76,16 +87,33 @@ export function question(view, filtered = true) {
 export function address(view) {
   const parameters = question(view);
   if (view.game) parameters.set("game", view.game);
-  if (view.flip) parameters.set("flip", "1");
+  if (view.flip) parameters.set("flip", view.flip);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
   return text ? `?${text}` : location.pathname;
 }
 
 /**
- * Whether one line begins with the other.
- * @param {string[]} long
- * @param {string[]} short
+ * Whether Black is below: by hand, or because the player has Black.
+ * @param {View} view
  */
-export function beginsWith(long, short) {
-  return short.every((move, ply) => long[ply] === move);
+export function blackBelow({ flip, filters }) {
+  return flip ? flip === "1" : Boolean(filters.player) && filters.color === "black";
+}
+
+/**
+ * How many moves two lines have in common at their start.
+ * @param {string[]} one
+ * @param {string[]} other
+ */
+export function commonPlies(one, other) {
+  const end = one.findIndex((move, ply) => other[ply] !== move);
+  return end < 0 ? one.length : end;
+}
+
+/**
+ * The filters but those of the source, which the page's switch chooses.
+ * @param {Filters} filters
+ */
+export function narrowing(filters) {
+  return Object.keys(filters).filter((name) => name !== "source");
 }

@@ -1,0 +1,99 @@
+// @ts-check
+// Arrows of moves on the board. The stronger cuts a rim out of the weaker, so that their colors never mix.
+
+import { svg } from "./pieces.js";
+
+/**
+ * A move to draw.
+ * @typedef {object} Shaft
+ * @property {[number, number]} from The column and row of a square.
+ * @property {[number, number]} to
+ * @property {number} share From 0 to 1.
+ * @property {boolean} full Whether the move is pointed at.
+ */
+
+/** How far from the middle of its square an arrow begins, and how wide the rim is, in squares. */
+const START = 0.34;
+const RIM = 0.05;
+
+/**
+ * The shapes of some arrows, the strongest first.
+ * @param {Shaft[]} shafts
+ */
+export function arrows(shafts) {
+  const shapes = shafts.map(shape);
+  const masks = svg("defs", {});
+  const groups = shapes.map(({ line, head, width, opacity }, index) => {
+    const mask = svg("mask", { id: `cut${index}`, maskUnits: "userSpaceOnUse", x: "0", y: "0", width: "8", height: "8" });
+    mask.append(svg("path", { d: "M0 0h8v8H0z", fill: "#fff" }));
+    for (const other of shapes.slice(0, index)) mask.append(...drawn(other, "cut", other.width + 2 * RIM, 2 * RIM));
+    masks.append(mask);
+    const group = svg("g", { class: "arrow", opacity: opacity.toFixed(2), mask: `url(#cut${index})` });
+    group.append(
+      ...drawn({ line, head }, "rim", width + RIM, RIM),
+      svg("path", { class: "shaft", d: line, "stroke-width": width.toFixed(3) }),
+      svg("path", { class: "head", d: head }),
+    );
+    return group;
+  });
+  // The strongest is on top.
+  return [masks, ...groups.reverse()];
+}
+
+/**
+ * @param {{ line: string, head: string }} shape
+ * @param {string} kind
+ * @param {number} width
+ * @param {number} edge
+ */
+function drawn({ line, head }, kind, width, edge) {
+  return [
+    svg("path", { class: `${kind} shaft`, d: line, "stroke-width": width.toFixed(3) }),
+    svg("path", { class: kind, d: head, "stroke-width": edge.toFixed(3) }),
+  ];
+}
+
+/** @param {Shaft} shaft */
+function shape({ from, to, share, full }) {
+  const [fx, fy] = [from[0] + 0.5, from[1] + 0.5];
+  const [tx, ty] = [to[0] + 0.5, to[1] + 0.5];
+  const [dx, dy] = [tx - fx, ty - fy];
+  const isKnight = Math.abs(dx * dy) === 2;
+  // A knight's arrow bends towards the corner of its move.
+  const corner = Math.abs(dx) > Math.abs(dy) ? [tx, fy] : [fx, ty];
+  const lean = isKnight ? 0.62 : 0;
+  const bend = [fx + tx, fy + ty].map((twice, axis) => twice / 2 + ((corner[axis] ?? 0) - twice / 2) * lean);
+  const [bx = 0, by = 0] = bend;
+  const [ux, uy] = unit(tx - bx, ty - by);
+  const [sx, sy] = unit(bx - fx, by - fy);
+  const width = full ? 0.17 : 0.105 + 0.075 * Math.sqrt(share);
+  const length = 0.26 + 1.15 * width;
+  const side = 0.12 + 0.55 * width;
+  const [nx, ny] = [tx - ux * length, ty - uy * length];
+  const [ex, ey] = [nx + ux * RIM, ny + uy * RIM];
+  const path = isKnight ? `Q${at(bx, by)} ${at(ex, ey)}` : `L${at(ex, ey)}`;
+  return {
+    line: `M${at(fx + sx * START, fy + sy * START)}${path}`,
+    head: `M${at(tx + ux * 0.06, ty + uy * 0.06)}L${at(nx - uy * side, ny + ux * side)}L${at(nx + uy * side, ny - ux * side)}Z`,
+    width,
+    opacity: full ? 1 : 0.38 + 0.5 * Math.min(1, 1.6 * share),
+  };
+}
+
+/**
+ * @param {number} x
+ * @param {number} y
+ * @returns {[number, number]}
+ */
+function unit(x, y) {
+  const length = Math.hypot(x, y) || 1;
+  return [x / length, y / length];
+}
+
+/**
+ * @param {number} x
+ * @param {number} y
+ */
+function at(x, y) {
+  return `${x.toFixed(3)} ${y.toFixed(3)}`;
+}

@@ -1,0 +1,52 @@
+// @ts-check
+// Results as a bar: White's, drawn and Black's games, or a player's wins, draws and losses.
+
+import { make } from "./dom.js";
+import { number, percent, sum } from "./format.js";
+
+/** @typedef {import("./format.js").Counts} Counts */
+/** @typedef {Counts & { wins?: number, losses?: number }} Results */
+
+/** The smallest part that has a label, from 0 to 1. */
+const LABELED = 0.12;
+
+/**
+ * The three parts of some results: their names and counts.
+ * @param {Results} results
+ * @param {boolean} ofPlayer
+ * @returns {[string, string, number][]}
+ */
+export function parts(results, ofPlayer) {
+  const { white, draws, black, wins = 0, losses = 0 } = results;
+  if (ofPlayer) return [["win", "Win", wins], ["even", "Draw", draws], ["loss", "Loss", losses]];
+  return [["white", "White", white], ["draw", "Draw", draws], ["black", "Black", black]];
+}
+
+/**
+ * @param {Results} results
+ * @param {boolean} ofPlayer
+ * @param {boolean} [isBig] Whether the labels have names.
+ */
+export function bar(results, ofPlayer, isBig = false) {
+  const total = sum(results) || 1;
+  const all = parts(results, ofPlayer);
+  const element = make("div", {
+    class: isBig ? "bar big" : "bar",
+    role: "img",
+    "aria-label": all.map(([, name, count]) => `${name} ${percent(count / total)}`).join(", "),
+    title: all.map(([, name, count]) => `${name} ${number(count)}`).join(", "),
+  });
+  for (const [kind, name, count] of all) {
+    const share = count / total;
+    if (!share) continue;
+    const piece = make("span", { class: kind });
+    piece.style.flexGrow = share.toFixed(4);
+    if (share >= LABELED && isBig) {
+      piece.append(make("span", { class: share < 0.22 ? "narrow" : "" }, `${name} `), make("b", {}, `${(100 * share).toFixed(1)}%`));
+    } else if (share >= LABELED) {
+      piece.append(String(Math.round(100 * share)));
+    }
+    element.append(piece);
+  }
+  return element;
+}

@@ -1,0 +1,140 @@
+// @ts-check
+// The filters in words, as chips: a press changes one, × removes it. Dashed chips offer the others.
+
+import { button, fill, icon, make } from "./dom.js";
+import { counted, dateWords, number } from "./format.js";
+
+/** @typedef {import("./state.js").Filters} Filters */
+
+/** The rating groups of the API, and the games without ratings. */
+export const RATINGS = ["0", "1000", "1200", "1400", "1600", "1800", "2000", "2200", "2500", "unknown"];
+
+export const SPEEDS = /** @type {[string, string][]} */ ([
+  ["ultraBullet", "UltraBullet"],
+  ["bullet", "Bullet"],
+  ["blitz", "Blitz"],
+  ["rapid", "Rapid"],
+  ["classical", "Classical"],
+  ["correspondence", "Correspondence"],
+]);
+
+export const VARIANTS = /** @type {[string, string][]} */ ([
+  ["standard", "Standard"],
+  ["chess960", "Chess960"],
+  ["antichess", "Antichess"],
+  ["atomic", "Atomic"],
+  ["crazyhouse", "Crazyhouse"],
+  ["horde", "Horde"],
+  ["kingOfTheHill", "King of the Hill"],
+  ["racingKings", "Racing Kings"],
+  ["threeCheck", "Three-check"],
+]);
+
+/**
+ * A rating group as a range: "2200–2499".
+ * @param {string} group
+ */
+export function ratingRange(group) {
+  const next = RATINGS[RATINGS.indexOf(group) + 1];
+  if (group === "unknown") return "not known";
+  if (group === "0") return "under 1000";
+  return next === "unknown" ? `${group}+` : `${group}–${Number(next) - 1}`;
+}
+
+/**
+ * The chosen rating groups, where neighbors are one range.
+ * @param {string} list
+ */
+function ratingsWords(list) {
+  const chosen = RATINGS.map((group) => list.split(",").includes(group));
+  const words = [];
+  for (let from = 0; from < RATINGS.length; from += 1) {
+    if (!chosen[from]) continue;
+    let to = from;
+    const group = RATINGS[from] ?? "";
+    while (group !== "unknown" && chosen[to + 1] && RATINGS[to + 1] !== "unknown") to += 1;
+    const [first, last] = [ratingRange(group), ratingRange(RATINGS[to] ?? "")];
+    const end = last.includes("–") ? last.split("–")[1] : last.replace("under ", "");
+    if (from === to) words.push(first);
+    else if (group === "0") words.push(`under ${last.endsWith("+") ? "any" : Number(end) + 1}`);
+    else words.push(last.endsWith("+") ? `${group}+` : `${group}–${end}`);
+    from = to;
+  }
+  return words.join(", ") || "no rating";
+}
+
+const RESULTS = /** @type {Record<string, string>} */ ({
+  "1-0": "White won",
+  "0-1": "Black won",
+  "1/2-1/2": "draw",
+  win: "won",
+  loss: "lost",
+  draw: "drawn",
+});
+
+/**
+ * The filters in words: the field of the dialog, the text, and the parameters that it stands for.
+ * @param {Filters} filters
+ * @param {string} variant
+ * @returns {{ field: string, text: string, names: string[] }[]}
+ */
+export function filterWords(filters, variant) {
+  const { player, color, opponent, result, since, until, ratings, speeds, event, eco, minPly, duplicates } = filters;
+  const chip = (/** @type {string} */ field, /** @type {string} */ text, names = [field]) => ({ field, text, names });
+  const range = since && until ? (since === until ? dateWords(since) : `${dateWords(since)}–${dateWords(until)}`) : since ? `since ${dateWords(since)}` : `until ${dateWords(until)}`;
+  const speedWords = SPEEDS.filter(([name]) => speeds?.split(",").includes(name)).map(([, label]) => label);
+  return [
+    ...(variant ? [chip("variant", VARIANTS.find(([name]) => name === variant)?.[1] ?? variant)] : []),
+    ...(player ? [chip("player", player, ["player", "color"])] : []),
+    ...(color ? [chip("color", color === "white" ? "White" : "Black")] : []),
+    ...(opponent ? [chip("opponent", `against ${opponent}`)] : []),
+    ...(result ? [chip("result", result.split(",").map((one) => RESULTS[one] ?? one).join(", "))] : []),
+    ...(since || until ? [chip("since", range, ["since", "until"])] : []),
+    ...(ratings !== undefined ? [chip("ratings", `rated ${ratingsWords(ratings)}`)] : []),
+    ...(speeds !== undefined ? [chip("speeds", speedWords.join(", ") || "no speed")] : []),
+    ...(event ? [chip("event", event)] : []),
+    ...(eco ? [chip("eco", eco)] : []),
+    ...(minPly ? [chip("minPly", `at least ${counted(Math.ceil(Number(minPly) / 2), "move")}`)] : []),
+    ...(duplicates ? [chip("duplicates", "duplicates once")] : []),
+  ];
+}
+
+const OFFERS = [
+  ["player", "Player"],
+  ["since", "Years"],
+  ["ratings", "Rating"],
+  ["event", "Event"],
+  ["eco", "Opening"],
+  ["result", "Result"],
+];
+
+/**
+ * @param {HTMLElement} place
+ * @param {Filters} filters
+ * @param {string} variant
+ * @param {{ edit: (field: string) => void, remove: (names: string[]) => void, clear: () => void }} on
+ */
+export function showChips(place, filters, variant, on) {
+  const words = filterWords(filters, variant);
+  const chips = words.map(({ field, text, names }, index) => {
+    const edit = button({ title: "Change this filter", "data-focus": `edit-${field}` }, [text], () => on.edit(field));
+    const remove = button({ "aria-label": `Remove the filter ${text}`, "data-focus": `remove-${field}` }, [icon("close")], () => {
+      on.remove(names);
+      // The focus goes on with the next chip.
+      const left = place.querySelectorAll(".chip:not(.offer)");
+      const next = left[Math.min(index, left.length - 1)]?.querySelector("button:last-child") ?? document.getElementById("filters-button");
+      if (next instanceof HTMLElement) next.focus();
+    });
+    return make("span", { class: "chip" }, edit, remove);
+  });
+  const offer = (/** @type {string} */ field, /** @type {string} */ label) =>
+    button({ class: "chip offer", "data-focus": `offer-${field}` }, [icon("plus"), label], () => on.edit(field));
+  const offers = words.length ? [offer("", "Filter")] : OFFERS.map(([field = "", label = ""]) => offer(field, label));
+  const clear = words.length ? [button({ class: "small plain", "data-focus": "clear" }, ["Clear all"], on.clear)] : [];
+  fill(place, ...chips, ...offers, ...clear);
+  const badge = words.length ? [make("span", { class: "badge" }, number(words.length))] : [];
+  for (const opener of document.querySelectorAll("[data-open=filters]")) {
+    opener.querySelector(".badge")?.remove();
+    opener.append(...badge.map((one) => one.cloneNode(true)));
+  }
+}

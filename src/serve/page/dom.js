@@ -1,0 +1,172 @@
+// @ts-check
+// Making elements: with attributes and children, icons, buttons, and groups of which one is chosen.
+
+import { svg } from "./pieces.js";
+
+/** Lines in a square of 16. */
+const ICONS = /** @type {Record<string, string>} */ ({
+  back: "M10 3.5 5.5 8l4.5 4.5",
+  book: "M8 4.200C6.500 3 4.500 2.700 2 2.800v9.400c2.500-.1 4.500.2 6 1.400 1.500-1.200 3.500-1.500 6-1.400V2.800c-2.500-.1-4.500.2-6 1.400zv9.400",
+  check: "m3 8.500 3.300 3.300L13 4.800",
+  close: "m4 4 8 8M12 4l-8 8",
+  copy: "M7 5.500h5a1.500 1.500 0 0 1 1.500 1.500v5a1.500 1.500 0 0 1-1.500 1.500H7A1.500 1.500 0 0 1 5.500 12V7A1.500 1.500 0 0 1 7 5.500zM10.500 5.500V4A1.500 1.500 0 0 0 9 2.500H4A1.500 1.500 0 0 0 2.500 4v5A1.500 1.500 0 0 0 4 10.500h1.500",
+  down: "m4 6 4 4 4-4",
+  filter: "M2 4h12M4.500 8h7M6.500 12h3",
+  first: "M4 3.500v9M12.500 3.500 7 8l5.500 4.500z",
+  flip: "M5 13V3M2.500 5.500 5 3l2.500 2.500M11 3v10M8.500 10.500 11 13l2.500-2.500",
+  forward: "M6 3.500 10.500 8 6 12.500",
+  grid: "M3 3h10v10H3zM8 3v10M3 8h10",
+  info: "M14 8A6 6 0 1 1 2 8a6 6 0 0 1 12 0zM8 7.500V11M8 5v.1",
+  keys: "M3 4h10a1.500 1.500 0 0 1 1.500 1.500V11a1.500 1.500 0 0 1-1.500 1.500H3A1.500 1.500 0 0 1 1.500 11V5.500A1.500 1.500 0 0 1 3 4zM4 6.800h.1M6.700 6.800h.1M9.400 6.800h.1M12 6.800h.1M5 9.700h6",
+  last: "M12 3.500v9M3.500 3.500 9 8l-5.500 4.500z",
+  link: "M6.700 9.300a2.800 2.800 0 0 0 4 0L13 7a2.800 2.800 0 0 0-4-4l-.8.8M9.300 6.700a2.800 2.800 0 0 0-4 0L3 9a2.800 2.800 0 0 0 4 4l.8-.8",
+  menu: "M2.500 4h11M2.500 8h11M2.500 12h11",
+  open: "M6.500 3.500h-3v9h9v-3M9.500 2.500h4v4M13.500 2.500l-6 6",
+  plug: "M5.500 2.500v3M10.500 2.500v3M3.500 5.500h9v2a4.500 4.500 0 0 1-9 0zM8 12v2",
+  plus: "M8 3.500v9M3.500 8h9",
+  retry: "M13 8a5 5 0 1 1-1.500-3.500M13 2.500v3h-3",
+  save: "M8 2.500v8M4.500 7.500 8 11l3.500-3.500M3 13.500h10",
+  search: "M11.500 7a4.500 4.500 0 1 1-9 0 4.500 4.500 0 0 1 9 0zM10.500 10.500 14 14",
+  warn: "M8 2.500 14.500 13.500h-13zM8 6.500V10M8 11.900v.1",
+});
+
+/** @typedef {Node | string} Child */
+/** @typedef {Record<string, string | undefined>} Attributes Those that are undefined are left out. */
+
+/**
+ * An element with attributes and children.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} name
+ * @param {Attributes} [attributes]
+ * @param {Child[]} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+/**
+ * The element of the page with this id.
+ * @template {HTMLElement} T
+ * @param {string} id
+ * @returns {T}
+ */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return /** @type {T} */ (found);
+}
+
+/** @param {string} name */
+export function icon(name) {
+  const picture = svg("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" });
+  picture.append(svg("path", { d: ICONS[name] ?? "" }));
+  return picture;
+}
+
+/**
+ * A button.
+ * @param {Attributes} attributes
+ * @param {Child[]} content
+ * @param {(event: MouseEvent) => void} press
+ */
+export function button(attributes, content, press) {
+  const element = make("button", { type: "button", ...attributes }, ...content);
+  element.addEventListener("click", press);
+  return element;
+}
+
+/**
+ * A group of buttons of which one is chosen. The arrow keys choose the next.
+ * @param {Attributes} attributes
+ * @param {[string, ...Child[]][]} options Values and what the buttons show.
+ * @param {string} chosen
+ * @param {(value: string) => void} choose
+ */
+export function segments(attributes, options, chosen, choose) {
+  const group = make("div", { class: "segments", role: "radiogroup", ...attributes });
+  const pick = (/** @type {string} */ value) => {
+    for (const radio of group.querySelectorAll("button")) {
+      const isChosen = radio.dataset.value === value;
+      radio.setAttribute("aria-checked", String(isChosen));
+      radio.tabIndex = isChosen ? 0 : -1;
+    }
+  };
+  for (const [value, ...content] of options) {
+    group.append(
+      button({ role: "radio", "data-value": value }, content, () => {
+        pick(value);
+        choose(value);
+      }),
+    );
+  }
+  group.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const radios = [...group.querySelectorAll("button")];
+    const at = radios.findIndex((radio) => radio === document.activeElement);
+    const next = radios.at((at + step) % radios.length);
+    next?.focus();
+    next?.click();
+  });
+  pick(chosen);
+  return group;
+}
+
+/**
+ * Replaces what is in a place. The focus stays on the element with the same `data-focus`.
+ * @param {HTMLElement} place
+ * @param {Child[]} content
+ */
+export function fill(place, ...content) {
+  const active = document.activeElement;
+  const name = active instanceof HTMLElement && place.contains(active) ? active.dataset.focus : undefined;
+  place.replaceChildren(...content);
+  if (name === undefined) return;
+  const again = place.querySelector(`[data-focus="${CSS.escape(name)}"]`);
+  if (again instanceof HTMLElement) again.focus({ preventScroll: true });
+}
+
+/** @type {number | undefined} */
+let fading;
+
+/**
+ * Says shortly what was done.
+ * @param {string} text
+ */
+export function toast(text) {
+  const place = byId("toast");
+  place.replaceChildren(icon("check"), text);
+  place.classList.add("shown");
+  clearTimeout(fading);
+  fading = window.setTimeout(() => place.classList.remove("shown"), 2500);
+}
+
+/**
+ * Copies a text, and says so.
+ * @param {string} text
+ * @param {string} what
+ */
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(`${what} copied`);
+  } catch {
+    toast("The browser allows copying only from HTTPS or localhost.");
+  }
+}
+
+/**
+ * Saves a file.
+ * @param {Blob} content
+ * @param {string} name
+ */
+export function save(content, name) {
+  const address = URL.createObjectURL(content);
+  make("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

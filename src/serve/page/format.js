@@ -1,0 +1,119 @@
+// @ts-check
+// Numbers, dates and results as texts.
+
+/** @typedef {{ white: number, draws: number, black: number }} Counts */
+
+const NUMBER = new Intl.NumberFormat("en");
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** @param {number} value */
+export function number(value) {
+  return NUMBER.format(value);
+}
+
+/**
+ * A count with its noun: "1 game", "2,183 games".
+ * @param {number} count
+ * @param {string} [noun]
+ */
+export function counted(count, noun = "game") {
+  return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** @param {Counts} counts */
+export function sum(counts) {
+  return counts.white + counts.draws + counts.black;
+}
+
+/** @param {number} share From 0 to 1. */
+export function percent(share) {
+  const value = 100 * share;
+  if (value >= 9.95) return `${Math.round(value)}%`;
+  if (value >= 0.095) return `${value.toFixed(1)}%`;
+  return value > 0 ? "<0.1%" : "0%";
+}
+
+/**
+ * White's score, from 0 to 1.
+ * @param {Counts} counts
+ */
+export function score(counts) {
+  const total = sum(counts);
+  return total ? (counts.white + counts.draws / 2) / total : 0;
+}
+
+/**
+ * A date: "3 May 2015", "May 2015", "2015".
+ * @param {string | undefined} date "2015-05-03" or shorter.
+ */
+export function dateWords(date) {
+  const [year, month, day] = (date ?? "").split("-");
+  return [day && String(Number(day)), month && MONTHS[Number(month) - 1], year].filter(Boolean).join(" ");
+}
+
+/**
+ * A text without signs above letters and in small letters.
+ * @param {string} text
+ */
+export function folded(text) {
+  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+}
+
+/**
+ * A month or year that people write in many ways: "2015", "2015-05", "2015.05.03", "5/2015", "May 2015".
+ * @param {string} text
+ * @returns {string | undefined} "2015" or "2015-05", undefined if it is neither.
+ */
+export function readMonth(text) {
+  const plain = folded(text).trim();
+  const year = /(?<!\d)\d{4}(?!\d)/.exec(plain);
+  if (!year) return undefined;
+  const rest = `${plain.slice(0, year.index)} ${plain.slice(year.index + 4)}`.split(/[\s,./-]+/).filter(Boolean);
+  const name = rest.find((part) => /^[a-z]{3,}$/.test(part));
+  const month = name ? MONTHS.findIndex((known) => name.startsWith(known.toLowerCase())) + 1 : Number(numberOf(rest, year.index > 0));
+  if (!rest.length) return year[0];
+  const isKnown = month >= 1 && month <= 12 && rest.length <= 2 && rest.every((part) => part === name || /^\d{1,2}$/.test(part));
+  return isKnown ? `${year[0]}-${String(month).padStart(2, "0")}` : undefined;
+}
+
+/**
+ * The number of the month among those of a date: after the year it is the first, before it the last.
+ * @param {string[]} parts
+ * @param {boolean} isBefore
+ */
+function numberOf(parts, isBefore) {
+  return isBefore ? parts.at(-1) : parts[0];
+}
+
+/**
+ * The name of an opening in two parts: "Sicilian Defense" and "Najdorf Variation, Adams Attack".
+ * @param {string} name
+ */
+export function splitName(name) {
+  const [family = "", ...rest] = name.split(": ");
+  return { family, variation: rest.join(": ") };
+}
+
+/**
+ * The name of an opening without what the heading says already.
+ * @param {string} name
+ * @param {string | undefined} above The heading's.
+ */
+export function shortName(name, above) {
+  if (!above) return name;
+  if (name === above) return "";
+  const [mine, other] = [splitName(name), splitName(above)];
+  if (mine.family !== other.family || !mine.variation) return name;
+  const [parts, known] = [mine.variation.split(", "), other.variation.split(", ")];
+  let same = 0;
+  while (same < parts.length - 1 && parts[same] === known[same]) same += 1;
+  return parts.slice(same).join(", ");
+}
+
+/**
+ * The number of a move before a ply: "6." or "6...".
+ * @param {number} ply From 0.
+ */
+export function plyNumber(ply) {
+  return `${Math.floor(ply / 2) + 1}${ply % 2 ? "..." : "."}`;
+}

@@ -1,0 +1,244 @@
+// @ts-check
+// The open game: its heading, its moves with comments and evaluations, and the chart of them.
+
+import { askFile, words } from "./api.js";
+import { button, copy, icon, make, save, toast } from "./dom.js";
+import { dateWords, number, plyNumber, splitName } from "./format.js";
+import { firstPly, reveal } from "./line.js";
+import { svg } from "./pieces.js";
+
+/** @typedef {import("./api.js").Evaluation} Evaluation */
+/** @typedef {import("./api.js").GameMove} GameMove */
+/** @typedef {import("./api.js").OpenGame} OpenGame */
+
+/** The signs of annotations (NAG), and the class of those that are mistakes. */
+const GLYPHS = /** @type {Record<number, [string, string]>} */ ({
+  1: ["!", ""],
+  2: ["?", "mistake"],
+  3: ["!!", ""],
+  4: ["??", "blunder"],
+  5: ["!?", ""],
+  6: ["?!", "inaccuracy"],
+  7: ["□", ""],
+  10: ["=", ""],
+  13: ["∞", ""],
+  14: ["⩲", ""],
+  15: ["⩱", ""],
+  16: ["±", ""],
+  17: ["∓", ""],
+  18: ["+−", ""],
+  19: ["−+", ""],
+  146: ["N", ""],
+});
+
+/**
+ * The heading of the game.
+ * @param {HTMLElement} place
+ * @param {OpenGame} game
+ * @param {() => void} close
+ */
+export function showGameHeading(place, game, close) {
+  const { family, variation } = splitName(game.opening?.name ?? `${game.white.name || "?"} – ${game.black.name || "?"}`);
+  const tag = (/** @type {string} */ name) => game.tags.find(([known]) => known === name)?.[1] ?? "";
+  const time = readableTime(tag("TimeControl"));
+  const round = game.round && `round ${game.round}`;
+  const facts = [game.event, round, time, dateWords(game.date)].filter(Boolean).join(" · ");
+  const eco = game.opening?.eco ?? game.eco;
+  const download = async (/** @type {boolean} */ isCopied) => {
+    try {
+      const text = await askFile(`game/${encodeURIComponent(game.id)}`);
+      if (isCopied) await copy(await text.text(), "PGN");
+      else save(text, `${game.id}.pgn`);
+    } catch (error) {
+      toast(words(error));
+    }
+  };
+  const actions = [
+    button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void download(true)),
+    button({ class: "small icon-only", "aria-label": "Save the PGN", title: "Save the PGN" }, [icon("save")], () => void download(false)),
+    ...lichessLink(game.site),
+    button({ class: "small icon-only", id: "close-game", "aria-label": "Close the game", title: "Close the game (Esc)" }, [icon("close")], close),
+  ];
+  place.className = "heading of-game";
+  place.replaceChildren(
+    make(
+      "div",
+      { class: "what" },
+      make("h2", { title: game.opening?.name }, ...(eco ? [make("span", { class: "eco" }, eco)] : []), make("span", { class: "family" }, family), make("span", { class: "variation" }, variation)),
+      make("p", { class: "quiet", title: facts }, facts),
+    ),
+    make("div", { class: "actions" }, ...actions),
+  );
+}
+
+/**
+ * The link to the game on Lichess, if it is from there.
+ * @param {string | undefined} site
+ */
+function lichessLink(site) {
+  let host;
+  try {
+    host = new URL(site ?? "").hostname;
+  } catch {
+    // A site that is not an address.
+  }
+  if (host !== "lichess.org") return [];
+  return [make("a", { class: "button small", href: site, target: "_blank", rel: "noreferrer" }, icon("open"), "Lichess")];
+}
+
+/**
+ * "300+3" as "5+3".
+ * @param {string} control
+ */
+function readableTime(control) {
+  const [, base, increment] = /^(\d+)\+(\d+)$/.exec(control) ?? [];
+  return base ? `${Number(base) / 60}+${increment}` : "";
+}
+
+/**
+ * The list of the moves.
+ * @param {HTMLElement} place
+ * @param {OpenGame} game
+ * @param {number} known How many games there are.
+ * @param {(ply: number) => void} go
+ */
+export function showGameMoves(place, game, known, go) {
+  const first = firstPly(game.start ?? "");
+  const list = make("ol", { class: "game-moves" });
+  const note = (/** @type {string} */ text, kind = "note") => list.append(make("li", { class: kind }, text));
+  for (const text of game.comments ?? []) note(text);
+  const fresh = novelty(game);
+  /** @type {HTMLElement | undefined} */
+  let row;
+  game.moves.forEach((move, index) => {
+    const ply = first + index;
+    const isWhite = ply % 2 === 0;
+    if (isWhite || !row) {
+      row = make("li", { class: "pair" }, make("span", { class: "ply" }, String(Math.floor(ply / 2) + 1)));
+      if (!isWhite) row.append(make("span", { class: "quiet" }, "…"));
+      list.append(row);
+    }
+    row.append(moveButton(move, index, go));
+    const texts = [...(move.comments ?? [])];
+    if (index === fresh) texts.push(`${plyNumber(ply)} ${move.san} is new: no other of ${number(known)} games has it.`);
+    for (const text of texts) note(text);
+    // After a note the next move begins a row of its own.
+    if (texts.length) row = undefined;
+  });
+  if (game.problem) note(`From here the game cannot be played: ${game.problem}`, "note problem");
+  note(game.result.replaceAll("1/2", "½").replace("-", "–"), "result");
+  place.replaceChildren(list);
+}
+
+/**
+ * @param {GameMove} move
+ * @param {number} index
+ * @param {(ply: number) => void} go
+ */
+function moveButton(move, index, go) {
+  const glyphs = (move.nags ?? []).map((nag) => GLYPHS[nag]).filter((glyph) => glyph !== undefined);
+  const kind = glyphs.find(([, mistake]) => mistake)?.[1];
+  const signs = glyphs.map(([sign]) => sign).join("");
+  const value = move.eval ? [make("span", { class: "value" }, evaluationWords(move.eval))] : [];
+  return button({ "data-ply": String(index + 1) }, [make("span", { class: kind }, move.san + signs), ...value], () => go(index + 1));
+}
+
+/**
+ * The first move that no other game has.
+ * @param {OpenGame} game
+ */
+export function novelty({ reached }) {
+  return reached.findIndex((games, index) => games === 1 && (reached[index - 1] ?? 0) > 1);
+}
+
+/**
+ * Marks the move that is shown, and scrolls the list there.
+ * @param {HTMLElement} place
+ * @param {number} ply
+ */
+export function markMove(place, ply) {
+  place.querySelector("[aria-current]")?.removeAttribute("aria-current");
+  const current = place.querySelector(`[data-ply="${ply}"]`);
+  current?.setAttribute("aria-current", "step");
+  const list = place.querySelector("ol");
+  if (!list) return;
+  if (current) reveal(list, current);
+  else list.scrollTop = 0;
+}
+
+/** @param {Evaluation} evaluation */
+export function evaluationWords(evaluation) {
+  if ("mate" in evaluation) return `${evaluation.mate < 0 ? "−" : ""}#${Math.abs(evaluation.mate)}`;
+  const pawns = (Math.abs(evaluation.cp) / 100).toFixed(1);
+  return pawns === "0.0" ? pawns : `${evaluation.cp < 0 ? "−" : "+"}${pawns}`;
+}
+
+/** The size of the chart of the evaluations, in its own units. */
+const [WIDTH, HEIGHT] = [1000, 100];
+
+/**
+ * The chart of the evaluations, which is a slider over the moves.
+ * @param {HTMLElement} place
+ * @param {OpenGame} game
+ * @param {(ply: number) => void} go
+ */
+export function showEvaluations(place, game, go) {
+  const values = game.moves.map(({ eval: value }) => value);
+  place.hidden = !values.some(Boolean);
+  if (place.hidden) return;
+  const x = (/** @type {number} */ ply) => (WIDTH * ply) / Math.max(1, values.length);
+  let last = HEIGHT / 2;
+  const points = values.map((value, index) => {
+    if (value) last = height(value);
+    return `${x(index + 1).toFixed(1)} ${last.toFixed(1)}`;
+  });
+  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  picture.append(
+    svg("path", { class: "blacks", d: `M0 0H${WIDTH}V${HEIGHT}H0z` }),
+    svg("path", { class: "whites", d: `M0 ${HEIGHT}V${HEIGHT / 2}L${points.join("L")}V${HEIGHT}z` }),
+    svg("path", { class: "middle", d: `M0 ${HEIGHT / 2}H${WIDTH}` }),
+  );
+  const dots = game.moves.flatMap((move, index) => {
+    const kind = (move.nags ?? []).map((nag) => GLYPHS[nag]?.[1]).find(Boolean);
+    const value = values[index];
+    if (!kind || !value) return [];
+    const dot = make("span", { class: `dot ${kind}` });
+    dot.style.left = `${x(index + 1) / 10}%`;
+    dot.style.top = `${height(value)}%`;
+    return [dot];
+  });
+  const slider = make("input", { type: "range", min: "0", max: String(values.length), "aria-label": "Move of the game" });
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  place.replaceChildren(
+    make("h3", {}, "Evaluation"),
+    make("p", { class: "quiet at" }),
+    make("div", { class: "chart-field" }, picture, ...dots, make("span", { class: "cursor" }), slider),
+  );
+}
+
+/**
+ * Where an evaluation is in the chart, from the top.
+ * @param {Evaluation} evaluation
+ */
+function height(evaluation) {
+  const pawns = "mate" in evaluation ? Math.sign(evaluation.mate || 1) * 10 : evaluation.cp / 100;
+  return HEIGHT / 2 - (HEIGHT / 2) * Math.tanh(pawns / 4) * 0.94;
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {OpenGame} game
+ * @param {number} ply
+ */
+export function markEvaluation(place, game, ply) {
+  const slider = place.querySelector("input");
+  if (place.hidden || !slider) return;
+  slider.value = String(ply);
+  const move = game.moves[ply - 1];
+  const value = move?.eval ? evaluationWords(move.eval) : "";
+  const text = move ? `after ${plyNumber(firstPly(game.start ?? "") + ply - 1)} ${move.san}` : "before the first move";
+  slider.setAttribute("aria-valuetext", `${text} ${value}`);
+  place.querySelector(".at")?.replaceChildren(`From the game's comments · ${text} `, make("b", {}, value));
+  const cursor = place.querySelector(".cursor");
+  if (cursor instanceof HTMLElement) cursor.style.left = `${(100 * ply) / Math.max(1, game.moves.length)}%`;
+}

@@ -1,0 +1,103 @@
+// @ts-check
+// The heading of a position: its opening, or the player and how he did.
+
+import { bar, parts } from "./bars.js";
+import { fill, make, segments } from "./dom.js";
+import { counted, dateWords, number, splitName, sum } from "./format.js";
+
+/** @typedef {import("./api.js").Answer} Answer */
+/** @typedef {import("./api.js").Opening} Opening */
+
+/**
+ * The name of a position.
+ * @param {Answer} answer
+ * @param {boolean} isStart
+ */
+export function positionName(answer, isStart) {
+  if (answer.opening) return answer.opening.name;
+  return isStart ? "Starting position" : "Unnamed position";
+}
+
+/**
+ * The heading of an opening. The place for the small chart of the years is kept free.
+ * @param {HTMLElement} place
+ * @param {Answer} answer
+ * @param {boolean} isStart
+ */
+export function showOpening(place, answer, isStart) {
+  const name = positionName(answer, isStart);
+  const { family, variation } = splitName(name);
+  place.className = "heading";
+  fill(
+    place,
+    make(
+      "h2",
+      { title: name },
+      ...(answer.opening ? [make("span", { class: "eco" }, answer.opening.eco)] : []),
+      make("span", { class: "family" }, family),
+      make("span", { class: "variation" }, variation),
+    ),
+    make("span", { class: "phone-count" }, counted(sum(answer))),
+    yearsPlace(place),
+  );
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {Answer} answer
+ * @param {string} player
+ * @param {string} color "white", "black" or empty for both.
+ * @param {{ white: number, black: number }} colors How many games he has with each.
+ * @param {boolean} isStart
+ * @param {(color: string) => void} choose
+ */
+export function showPlayer(place, answer, player, color, colors, isStart, choose) {
+  const games = sum(answer);
+  const points = (answer.wins ?? 0) + answer.draws / 2;
+  const option = (/** @type {string} */ value, /** @type {string} */ label, /** @type {number} */ count) =>
+    /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, make("small", {}, number(count))]);
+  const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
+    make("div", {}, make("dt", {}, label), make("dd", {}, value, ...(more ? [" ", make("small", {}, more)] : [])));
+  place.className = "heading of-player";
+  fill(
+    place,
+    make("h2", { title: player }, make("span", { class: "family" }, player)),
+    segments({ "aria-label": "Color of the player" }, [option("white", "White", colors.white), option("black", "Black", colors.black), ["", "Both"]], color, choose),
+    make("p", { class: "opening-name" }, isStart ? "" : positionName(answer, isStart)),
+    yearsPlace(place),
+    make(
+      "div",
+      { class: "card figures" },
+      make(
+        "dl",
+        {},
+        figure("Games", number(games), ""),
+        figure("Score", games ? `${((100 * points) / games).toFixed(1)}%` : "–", games ? `${number(points)} points` : ""),
+        figure("Performance", answer.performance ? String(answer.performance) : "–", answer.opponentRating ? `opponents ${answer.opponentRating}` : ""),
+        figure("Last played", dateWords(answer.lastPlayed) || "–", ""),
+      ),
+      bar(answer, true, true),
+    ),
+  );
+}
+
+/**
+ * The place of the small chart of the years. What is there stays until the next one comes.
+ * @param {HTMLElement} place
+ */
+function yearsPlace(place) {
+  return place.querySelector(".spark") ?? make("div", { class: "spark" });
+}
+
+/**
+ * The results in words, for those who hear the page.
+ * @param {Answer} answer
+ * @param {boolean} ofPlayer
+ */
+export function resultWords(answer, ofPlayer) {
+  const total = sum(answer);
+  if (!total) return "no games";
+  const [[, name, first], [, , even]] = /** @type {[[string, string, number], [string, string, number]]} */ (/** @type {unknown} */ (parts(answer, ofPlayer)));
+  const points = Math.round((100 * (first + even / 2)) / total);
+  return `${counted(total)}, ${ofPlayer ? "the player" : name} scores ${points}%`;
+}

@@ -1,0 +1,63 @@
+// @ts-check
+// The keys, and the dialog that lists them. They can be switched off, for those who speak to their computer.
+
+import { byId, button, icon, make } from "./dom.js";
+
+/** @typedef {{ keys: string[], does: string, act?: (key: string) => void }} Key */
+
+const SWITCH = "polybook.keys";
+
+/**
+ * Listens for the keys, and fills the dialog.
+ * @param {Key[]} keys
+ */
+export function listen(keys) {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("keys"));
+  const isOn = () => stored() !== "off";
+  const toggle = button({ role: "switch", class: "switch", "aria-labelledby": "keys-label" }, [], () => {
+    store(isOn() ? "off" : "on");
+    toggle.setAttribute("aria-checked", String(isOn()));
+  });
+  toggle.setAttribute("aria-checked", String(isOn()));
+  const names = /** @type {Record<string, string>} */ ({ ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" });
+  const rows = keys.map(({ keys: own, does }) => make("div", {}, make("dt", {}, ...own.map((key) => make("kbd", {}, names[key] ?? key))), make("dd", {}, does)));
+  dialog.append(
+    make("div", { class: "top" }, make("h2", { id: "keys-title" }, "Keys"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], () => dialog.close())),
+    make(
+      "div",
+      { class: "body" },
+      make("dl", {}, ...rows),
+      make("p", { class: "quiet" }, "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),
+      make("div", { class: "with-switch" }, make("p", { id: "keys-label" }, "Keys of one letter"), toggle),
+    ),
+  );
+  document.addEventListener("keydown", (event) => {
+    const { target, key } = event;
+    const types = target instanceof HTMLElement && target.matches("input:not([type=checkbox]), select, textarea");
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || types) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (key.length === 1 && !isOn() && key !== "?") return;
+    const found = keys.find(({ keys: own, act }) => act && own.includes(key));
+    if (!found?.act) return;
+    event.preventDefault();
+    found.act(key);
+  });
+  return () => dialog.showModal();
+}
+
+function stored() {
+  try {
+    return localStorage.getItem(SWITCH);
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} value */
+function store(value) {
+  try {
+    localStorage.setItem(SWITCH, value);
+  } catch {
+    // A browser that stores nothing.
+  }
+}

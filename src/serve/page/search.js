@@ -1,0 +1,204 @@
+// @ts-check
+// The search: players, events and openings by name, a position by its FEN, moves or a game.
+
+import { ask, suggestions } from "./api.js";
+import { counted, plyNumber } from "./format.js";
+import { firstPly } from "./line.js";
+import { Combobox, marked } from "./suggest.js";
+
+/** @typedef {import("./api.js").Moves} Moves */
+/** @typedef {import("./api.js").Suggestion} Suggestion */
+/** @typedef {import("./suggest.js").Group} Group */
+/** @typedef {import("./suggest.js").Option} Option */
+/**
+ * What a search does.
+ * @typedef {object} Searched
+ * @property {(name: string) => void} player
+ * @property {(name: string) => void} event
+ * @property {(moves: string[]) => void} opening
+ * @property {(read: Moves) => void} position
+ * @property {(problem: string, text: string) => void} wrong
+ * @property {() => { variant: string, source: string | undefined }} where
+ */
+
+/** How long a text a request takes. */
+const LONGEST = 6000;
+
+/**
+ * Makes the field a search.
+ * @param {HTMLInputElement} input
+ * @param {Searched} searched
+ */
+export function buildSearch(input, searched) {
+  const done = (/** @type {() => void} */ act) => () => {
+    input.value = "";
+    // The arrow keys belong to the board again.
+    input.blur();
+    act();
+  };
+  const read = async (/** @type {string} */ text) => {
+    try {
+      const found = await readPosition(text, searched.where().variant);
+      if (found.problem && !found.moves.length && !found.start) searched.wrong(found.problem, text);
+      else searched.position(found);
+    } catch (error) {
+      searched.wrong(error instanceof Error ? error.message : String(error), text);
+    }
+  };
+  const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
+    if (isPosition(text)) return positionGroups(text, signal, searched.where().variant, (found) => done(() => searched.position(found)));
+    return nameGroups(text, signal, searched, done);
+  };
+  const enter = (/** @type {string} */ text) => {
+    input.value = "";
+    input.blur();
+    if (isPosition(text)) void read(text);
+    else searched.wrong(`nothing is called “${text}”`, text);
+  };
+  new Combobox(input, find, enter);
+  input.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain").trim() ?? "";
+    if (input.value || !isPosition(text)) return;
+    // The lines of a game would be joined in the field.
+    event.preventDefault();
+    input.blur();
+    void read(text);
+  });
+}
+
+/**
+ * @param {string} text
+ * @param {string} variant
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Moves>}
+ */
+async function readPosition(text, variant, signal) {
+  const problem = isFen(text) ? fenProblem(text) : "";
+  if (problem) throw new Error(problem);
+  const parameters = new URLSearchParams({ text: condensed(text) });
+  if (variant) parameters.set("variant", variant);
+  return ask("read", parameters, signal);
+}
+
+/**
+ * A game without comments and the tags that do not change its moves, so that it fits a request.
+ * @param {string} text
+ */
+function condensed(text) {
+  if (text.length < 1000) return text;
+  const plain = text
+    .replace(/\{[^}]*\}|\$\d+/g, " ")
+    .replace(/^\s*\[(?!FEN|SetUp|Variant)[^\]]*\]\s*$/gm, "")
+    .replace(/\s+/g, " ");
+  return plain.slice(0, LONGEST);
+}
+
+/** @param {string} text */
+function isFen(text) {
+  return /^[pnbrqkPNBRQK1-9~]+\//.test(text.trim());
+}
+
+/**
+ * Whether a text is a position, moves or a game, and not a name.
+ * @param {string} text
+ */
+function isPosition(text) {
+  const plain = text.trim();
+  if (isFen(plain) || /^\[\w+ "/.test(plain) || /^\d+\s*\.+\s*\S/.test(plain)) return true;
+  const move = /^([KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](=?[QRBNqrbn])?|O-O(-O)?|0-0(-0)?)[+#]?[!?]*$/;
+  const parts = plain.split(/[\s,]+/);
+  return parts.every((part) => move.test(part)) || (parts.length > 1 && move.test(parts[0] ?? "") && move.test(parts[1] ?? ""));
+}
+
+/**
+ * What is wrong with the board of a FEN: which rank.
+ * @param {string} fen
+ */
+export function fenProblem(fen) {
+  const board = (fen.trim().split(/[\s_]/)[0] ?? "").replace(/\[.*/, "");
+  const ranks = board.split("/");
+  if (ranks.length < 8) return `a FEN has 8 ranks, this one has ${ranks.length}`;
+  for (const [index, rank] of ranks.slice(0, 8).entries()) {
+    const squares = [...rank.replaceAll("~", "")].reduce((all, letter) => all + (Number(letter) || 1), 0);
+    if (squares !== 8) return `rank ${8 - index} has ${counted(squares, "square")} (“${rank}”)`;
+    const letter = /[^pnbrqkPNBRQK1-8~]/.exec(rank)?.[0];
+    if (letter) return `rank ${8 - index} has “${letter}”, which is not a piece`;
+  }
+  return "";
+}
+
+/**
+ * @param {string} text
+ * @param {AbortSignal} signal
+ * @param {string} variant
+ * @param {(found: Moves) => () => void} take
+ * @returns {Promise<Group[]>}
+ */
+async function positionGroups(text, signal, variant, take) {
+  if (isFen(text)) {
+    const ranks = (text.trim().split(/\s/)[0] ?? "").split("/").length;
+    if (ranks < 8) return [{ message: `Not a FEN yet: ${ranks} of 8 ranks`, options: [] }];
+    const problem = fenProblem(text);
+    if (problem) return [{ message: `Not a position: ${problem}`, options: [] }];
+  }
+  const found = await readPosition(text, variant, signal);
+  if (!found.moves.length && !found.start) return [{ message: found.problem ?? "No moves", options: [] }];
+  const count = counted(found.moves.length, "half-move");
+  const options = [{ content: [lineWords(found)], more: found.moves.length ? count : "position", take: take(found) }];
+  return [{ message: found.problem ? `Stops before ${found.problem}` : undefined, options }];
+}
+
+/**
+ * The last moves of a line in words.
+ * @param {Moves} read
+ */
+export function lineWords({ moves, start }) {
+  if (!moves.length) return start ? "Go to this position" : "Starting position";
+  const first = firstPly(start ?? "");
+  const from = Math.max(0, moves.length - 6);
+  const parts = moves.slice(from).map(({ san }, index) => {
+    const ply = first + from + index;
+    return ply % 2 === 0 || index === 0 ? `${plyNumber(ply)} ${san}` : san;
+  });
+  return `${from ? "… " : ""}${parts.join(" ")}`;
+}
+
+/**
+ * @param {string} text
+ * @param {AbortSignal} signal
+ * @param {Searched} searched
+ * @param {(act: () => void) => () => void} done
+ * @returns {Promise<Group[]>}
+ */
+async function nameGroups(text, signal, searched, done) {
+  const { source } = searched.where();
+  const [players, events, openings] = await Promise.all([
+    suggestions("player", text, source, 4, signal),
+    suggestions("event", text, source, 3, signal),
+    suggestions("opening", text, source, 3, signal),
+  ]);
+  /** @type {[string, Suggestion[], (found: Suggestion) => void][]} */
+  const kinds = [
+    ["Players", players, ({ name }) => searched.player(name)],
+    ["Events", events, ({ name }) => searched.event(name)],
+    ["Openings", openings, ({ uci = "" }) => searched.opening(uci.split(",").filter(Boolean))],
+  ];
+  const option = (/** @type {Suggestion} */ found, /** @type {(found: Suggestion) => void} */ act) => ({
+    content: marked(found.name, text),
+    more: suggestionWords(found),
+    take: done(() => act(found)),
+  });
+  const exact = kinds.map(([heading, found, act]) => ({ heading, options: found.filter(({ distance }) => !distance).map((one) => option(one, act)) }));
+  const hits = exact.filter(({ options }) => options.length);
+  if (hits.length) return hits;
+  const near = kinds.flatMap(([, found, act]) => found.map((one) => ({ one, act })));
+  near.sort((a, b) => a.one.distance - b.one.distance || b.one.games - a.one.games);
+  const message = `Nothing is called “${text}”.${near.length ? " Did you mean:" : ""}`;
+  return [{ message, options: near.slice(0, 5).map(({ one, act }) => option(one, act)) }];
+}
+
+/** @param {Suggestion} suggestion */
+export function suggestionWords({ games, since, until, eco }) {
+  const years = since && (since.slice(0, 4) === until?.slice(0, 4) ? since.slice(0, 4) : `${since.slice(0, 4)}–${until?.slice(0, 4)}`);
+  return [eco, counted(games), years].filter(Boolean).join(" · ");
+}

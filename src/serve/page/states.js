@@ -1,0 +1,136 @@
+// @ts-check
+// What the page says when there is nothing to show: no games, no such player, games that are being read, no server.
+
+import { button, icon, make } from "./dom.js";
+import { counted } from "./format.js";
+
+/** @typedef {import("./api.js").Indexing} Indexing */
+/** @typedef {import("./dom.js").Child} Child */
+
+/**
+ * A card that says what is wrong, and ways out.
+ * @param {string} sign
+ * @param {string} title
+ * @param {Child[]} content
+ * @param {HTMLElement[]} ways
+ */
+function blank(sign, title, content, ways) {
+  return make("div", { class: "card blank" }, icon(sign), make("h3", {}, title), ...content, ...(ways.length ? [make("div", { class: "ways" }, ...ways)] : []));
+}
+
+/**
+ * No game has the position, or none with the filters.
+ * @param {{ all: number, unfiltered: number, back: number, isFiltered: boolean, isOver: boolean, hasLine: boolean, variants: [string, string, number][] }} counts
+ * @param {{ clear: () => void, back: () => void, variant: (name: string) => void }} on
+ */
+export function noGames({ all, unfiltered, back, isFiltered, isOver, hasLine, variants }, on) {
+  if (isOver) return blank("grid", "The game is over here", [], hasLine ? [button({}, [icon("back"), "One move back"], on.back)] : []);
+  if (variants.length) {
+    const ways = variants.map(([name, label, games]) => button({}, [`${label} · ${counted(games)}`], () => on.variant(name)));
+    return blank("grid", "There are no games of standard chess", [make("p", {}, "The games are of other variants. Choose one:")], ways);
+  }
+  const title = !isFiltered ? "No games reached this position" : all ? `None of the ${counted(all)} reached this position` : "No games pass these filters";
+  const text = isFiltered && unfiltered ? `Without the filters there ${unfiltered === 1 ? "is" : "are"} ${counted(unfiltered)}.` : "";
+  const ways = [];
+  if (isFiltered) ways.push(button({ class: "main" }, [unfiltered ? `Remove the filters · ${counted(unfiltered)}` : "Remove the filters"], on.clear));
+  if (hasLine) ways.push(button({}, [icon("back"), back ? `One move back · ${counted(back)}` : "One move back"], on.back));
+  return blank("grid", title, text ? [make("p", {}, text)] : [], ways);
+}
+
+/**
+ * Nobody has this name.
+ * @param {string} kind
+ * @param {string} name
+ * @param {{ name: string, games: number }[]} near
+ * @param {(name: string) => void} choose
+ * @param {() => void} remove
+ */
+export function noName(kind, name, near, choose, remove) {
+  const ways = near.map((one) => button({}, [one.name, make("small", {}, counted(one.games))], () => choose(one.name)));
+  const text = near.length ? "Did you mean:" : "The search finds names by their beginning, and with two typing errors.";
+  return blank("search", `No ${kind} is called “${name}”`, [make("p", {}, text)], [...ways, button({ class: "plain" }, ["Remove this filter"], remove)]);
+}
+
+/**
+ * The games are being read.
+ * @param {Indexing} indexing
+ * @param {string} name
+ */
+export function reading({ read, of }, name) {
+  const done = of ? Math.min(100, Math.round((100 * read) / of)) : 0;
+  const bar = make("div", { class: "progress", role: "progressbar", "aria-valuenow": String(done), "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Reading the games" }, make("i"));
+  const inner = bar.firstElementChild;
+  if (inner instanceof HTMLElement) inner.style.width = `${done}%`;
+  const text = `${done}% is read. The counts come when all is read; the next start finds the index.`;
+  return blank("menu", `Reading ${name}`, [bar, make("p", {}, text)], []);
+}
+
+/** How many seconds pass before the server is asked again. */
+const PAUSES = [5, 10, 30];
+
+/** The banner in the place of the filters: what went wrong, and what to do. */
+export class Notice {
+  #place;
+  #timer = 0;
+  #failures = 0;
+
+  /** @param {HTMLElement} place */
+  constructor(place) {
+    this.#place = place;
+  }
+
+  clear() {
+    clearInterval(this.#timer);
+    this.#failures = 0;
+    this.#place.replaceChildren();
+  }
+
+  /**
+   * A problem that people mend.
+   * @param {string} title
+   * @param {string} text
+   * @param {[string, () => void] | undefined} way
+   * @param {string} [kind]
+   */
+  show(title, text, way, kind = "bad") {
+    clearInterval(this.#timer);
+    const act = way && button({ class: "small" }, [way[0]], way[1]);
+    const close = button({ class: "small plain icon-only", "aria-label": "Close the message" }, [icon("close")], () => this.clear());
+    this.#place.replaceChildren(
+      make("div", { class: `banner ${kind}`, role: "alert" }, icon("warn"), make("p", {}, make("b", {}, title), ` ${text}`), ...(act ? [act] : []), close),
+    );
+  }
+
+  /**
+   * The server does not answer. It is asked again by itself.
+   * @param {() => void} retry
+   */
+  stopped(retry) {
+    clearInterval(this.#timer);
+    let left = PAUSES[Math.min(this.#failures, PAUSES.length - 1)] ?? 30;
+    this.#failures += 1;
+    const seconds = make("span", { class: "quiet" });
+    const again = () => {
+      clearInterval(this.#timer);
+      seconds.textContent = "…";
+      retry();
+    };
+    const tick = () => {
+      seconds.textContent = `in ${left} s`;
+      left -= 1;
+      if (left < 0) again();
+    };
+    const text = make("p", {}, make("b", {}, "polybook serve does not answer."), " The numbers below are from before; your place is kept.");
+    const isNew = !this.#place.querySelector(".stopped");
+    const way = button({ class: "small", "data-focus": "retry" }, [icon("retry"), "Retry ", seconds], again);
+    if (isNew) this.#place.replaceChildren(make("div", { class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));
+    else {
+      const old = this.#place.querySelector("button");
+      const hadFocus = old === document.activeElement;
+      old?.replaceWith(way);
+      if (hadFocus) way.focus();
+    }
+    tick();
+    this.#timer = window.setInterval(tick, 1000);
+  }
+}

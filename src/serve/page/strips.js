@@ -1,0 +1,94 @@
+// @ts-check
+// The strips above and below the board: who plays, and how it goes.
+
+import { make } from "./dom.js";
+import { score, sum } from "./format.js";
+
+/** @typedef {import("./api.js").Answer} Answer */
+/** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {"white" | "black"} Color */
+
+/**
+ * The strips of a position.
+ * @param {Answer} answer
+ * @param {Color} color
+ */
+export function positionStrip(answer, color) {
+  const isMoving = turn(answer) === color;
+  const mine = color === "white" ? score(answer) : 1 - score(answer);
+  const figure = sum(answer) ? [`scores `, make("b", {}, `${(100 * mine).toFixed(1)}%`)] : [];
+  return strip(color, [make("b", {}, color === "white" ? "White" : "Black")], [
+    ...(isMoving ? [make("small", {}, "to move")] : []),
+    make("span", {}, ...figure),
+  ]);
+}
+
+/**
+ * The strip of a player's games: his side, or that of the opponents.
+ * @param {Answer} answer
+ * @param {Color} color
+ * @param {string} player
+ * @param {string} side The color of the player, or "both".
+ */
+export function playerStrip(answer, color, player, side) {
+  const isMine = side === color || (side === "both" && color === "white");
+  const rating = isMine ? answer.playerRating : answer.opponentRating;
+  const name = side === "both" ? (color === "white" ? "White" : "Black") : isMine ? player : "Opponents";
+  const figures = side !== "both" && rating ? [make("span", {}, `average ${rating}`)] : [];
+  const moving = turn(answer) === color && sum(answer) ? [make("small", {}, "to move")] : [];
+  return strip(color, [make("b", {}, name)], [...moving, ...figures]);
+}
+
+/**
+ * The strip of a player of the open game.
+ * @param {OpenGame} game
+ * @param {Color} color
+ * @param {number} ply How many moves have been played.
+ */
+export function gameStrip(game, color, ply) {
+  const { name, rating, title } = game[color];
+  const points = { "1-0": ["1", "0"], "0-1": ["0", "1"], "1/2-1/2": ["½", "½"] }[game.result];
+  const point = points?.[color === "white" ? 0 : 1];
+  const starts = game.start?.split(" ")[1] === "b" ? 1 : 0;
+  const isOwn = (/** @type {number} */ index) => (index + starts) % 2 === (color === "white" ? 0 : 1);
+  // The clock shows what was left after the last move of this color.
+  let last = ply - 1;
+  while (last >= 0 && !isOwn(last)) last -= 1;
+  const clock = last >= 0 ? game.moves[last]?.clk : undefined;
+  const isWinner = point === "1";
+  return strip(color, [make(isWinner ? "b" : "span", { class: "who" }, title ? `${title} ${name || "?"}` : name || "?"), ...(rating ? [make("span", { class: "quiet" }, String(rating))] : [])], [
+    ...(point ? [make("span", { class: isWinner ? "point won" : "point" }, point)] : []),
+    ...(clock !== undefined ? [make("span", { class: isOwn(ply) ? "clock running" : "clock", "aria-label": `clock ${clockWords(clock)}` }, clockWords(clock))] : []),
+  ]);
+}
+
+/** @param {number} seconds */
+function clockWords(seconds) {
+  const whole = Math.floor(seconds);
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, String(whole % 60).padStart(2, "0")];
+  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+}
+
+/**
+ * An empty strip, while nothing is known of the position.
+ * @param {Color} color
+ */
+export function plainStrip(color) {
+  return strip(color, [make("b", {}, color === "white" ? "White" : "Black")], []);
+}
+
+/**
+ * @param {Color} color
+ * @param {Child[]} name
+ * @param {Child[]} end
+ */
+function strip(color, name, end) {
+  return [make("span", { class: `man-of ${color}`, title: color === "white" ? "White" : "Black" }), ...name, make("span", { class: "end" }, ...end)];
+}
+
+/** @param {Answer} answer */
+function turn(answer) {
+  return answer.polybook.fen.split(" ")[1] === "b" ? "black" : "white";
+}
+

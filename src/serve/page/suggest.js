@@ -1,0 +1,165 @@
+// @ts-check
+// A field with suggestions (a combobox): the arrow keys choose, Enter takes, Esc closes.
+
+import { make } from "./dom.js";
+import { folded } from "./format.js";
+
+/** @typedef {import("./dom.js").Child} Child */
+/**
+ * @typedef {object} Option
+ * @property {Child[]} content
+ * @property {string} more
+ * @property {() => void} take
+ */
+/** @typedef {{ heading?: string, message?: string, options: Option[] }} Group */
+
+/** How long typing pauses before suggestions are asked for, in milliseconds. */
+const PAUSE = 120;
+let boxes = 0;
+
+export class Combobox {
+  #input;
+  #box;
+  #find;
+  #enter;
+  /** @type {Option[]} */
+  #options = [];
+  #chosen = -1;
+  #timer = 0;
+  #asking = new AbortController();
+
+  /**
+   * @param {HTMLInputElement} input Its suggestions come after it.
+   * @param {(text: string, signal: AbortSignal) => Promise<Group[]>} find
+   * @param {(text: string) => void} enter What Enter does where no suggestion is chosen.
+   */
+  constructor(input, find, enter) {
+    this.#input = input;
+    this.#find = find;
+    this.#enter = enter;
+    boxes += 1;
+    this.#box = make("div", { class: "suggestions", id: `suggestions${boxes}`, role: "listbox", "aria-label": "Suggestions" });
+    this.#box.hidden = true;
+    for (const [name, value] of Object.entries({
+      role: "combobox",
+      "aria-expanded": "false",
+      "aria-autocomplete": "list",
+      "aria-controls": this.#box.id,
+      autocomplete: "off",
+      spellcheck: "false",
+      autocapitalize: "off",
+    })) {
+      input.setAttribute(name, value);
+    }
+    input.after(this.#box);
+    input.addEventListener("input", () => this.#later());
+    input.addEventListener("focus", () => input.value.trim() && this.#later());
+    input.addEventListener("blur", () => this.close());
+    input.addEventListener("keydown", (event) => this.#key(event));
+    // The field keeps the focus while a suggestion is pressed.
+    this.#box.addEventListener("pointerdown", (event) => event.preventDefault());
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+    this.#asking.abort();
+    this.#show([]);
+  }
+
+  #later() {
+    clearTimeout(this.#timer);
+    this.#asking.abort();
+    const text = this.#input.value.trim();
+    if (!text) {
+      this.#show([]);
+      return;
+    }
+    this.#timer = window.setTimeout(() => void this.#look(text), PAUSE);
+  }
+
+  /** @param {string} text */
+  async #look(text) {
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    try {
+      const groups = await this.#find(text, signal);
+      if (!signal.aborted) this.#show(groups);
+    } catch {
+      if (!signal.aborted) this.#show([]);
+    }
+  }
+
+  /** @param {Group[]} groups */
+  #show(groups) {
+    this.#options = groups.flatMap(({ options }) => options);
+    const rows = groups.flatMap(({ heading, message, options }) => [
+      ...(heading ? [make("div", { class: "group", role: "presentation" }, heading)] : []),
+      ...(message ? [make("div", { class: "message", role: "presentation" }, message)] : []),
+      ...options.map((option) => {
+        const row = make("div", { role: "option", "aria-selected": "false" }, make("span", {}, ...option.content), make("span", {}, option.more));
+        row.addEventListener("click", () => this.#take(option));
+        return row;
+      }),
+    ]);
+    this.#box.replaceChildren(...rows);
+    this.#box.hidden = rows.length === 0;
+    this.#input.setAttribute("aria-expanded", String(rows.length > 0));
+    this.#choose(this.#options.length ? 0 : -1);
+  }
+
+  /** @param {number} index */
+  #choose(index) {
+    this.#chosen = index;
+    this.#input.removeAttribute("aria-activedescendant");
+    this.#box.querySelectorAll("[role=option]").forEach((row, at) => {
+      row.id = `${this.#box.id}-${at}`;
+      row.setAttribute("aria-selected", String(at === index));
+      if (at !== index) return;
+      this.#input.setAttribute("aria-activedescendant", row.id);
+      row.scrollIntoView({ block: "nearest" });
+    });
+  }
+
+  /** @param {Option} option */
+  #take(option) {
+    this.close();
+    option.take();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const count = this.#options.length;
+    if (step && count) {
+      event.preventDefault();
+      this.#choose((this.#chosen + step + count) % count);
+    } else if (event.key === "Enter") {
+      const option = this.#options[this.#chosen];
+      const text = this.#input.value.trim();
+      event.preventDefault();
+      if (option) this.#take(option);
+      else if (text) {
+        this.close();
+        this.#enter(text);
+      }
+    } else if (event.key === "Escape" && !this.#box.hidden) {
+      event.preventDefault();
+      event.stopPropagation();
+      this.close();
+    }
+  }
+}
+
+/**
+ * A name with the part that was typed in it.
+ * @param {string} name
+ * @param {string} text
+ * @returns {Child[]}
+ */
+export function marked(name, text) {
+  const first = folded(text).split(/[\s,]+/)[0] ?? "";
+  const at = first ? folded(name).indexOf(first) : -1;
+  // Letters that fold to several would shift the place.
+  if (at < 0 || folded(name).length !== name.length) return [name];
+  return [name.slice(0, at), make("mark", {}, name.slice(at, at + first.length)), name.slice(at + first.length)];
+}

@@ -1,0 +1,211 @@
+// @ts-check
+// Trends: games per year, the share of each move over the years, White's score by rating. Each also as a hidden table.
+
+import { make } from "./dom.js";
+import { counted, number, percent, score, sum } from "./format.js";
+import { svg } from "./pieces.js";
+
+/** @typedef {import("./api.js").RatingScore} RatingScore */
+/** @typedef {import("./api.js").Year} Year */
+/** @typedef {import("./api.js").WrittenMove} WrittenMove */
+/** @typedef {import("./dom.js").Child} Child */
+
+/** How many moves have a color, and the least games of a rating group that is drawn. */
+const MOVES = 4;
+const LEAST = 10;
+
+/**
+ * The years from the first with a noticeable number of games, without gaps.
+ * @param {Year[]} years
+ */
+function shown(years) {
+  const most = Math.max(...years.map(sum));
+  const first = years.findIndex((year) => sum(year) >= most / 200);
+  return first < 0 ? [] : years.slice(Math.max(first, years.length - 60));
+}
+
+/**
+ * The small chart of the heading.
+ * @param {HTMLElement | null} place
+ * @param {Year[]} all
+ */
+export function showSpark(place, all) {
+  if (!place) return;
+  const years = shown(all).slice(-26);
+  const [first, last] = [years[0], years.at(-1)];
+  if (!first || !last || years.length < 2) {
+    place.replaceChildren();
+    return;
+  }
+  place.replaceChildren(make("span", { class: "quiet" }, `${first.year}–${last.year}`), bars(years, "Games per year", "spark-bars"));
+}
+
+/**
+ * @param {Year[]} years
+ * @param {string} label
+ * @param {string} kind
+ */
+function bars(years, label, kind) {
+  const most = Math.max(1, ...years.map(sum));
+  const words = `${label}, ${years[0]?.year} to ${years.at(-1)?.year}, at most ${number(most)}`;
+  const chart = make("div", { class: kind, role: "img", "aria-label": words });
+  for (const year of years) {
+    const column = make("i", { title: `${year.year}: ${counted(sum(year))}` });
+    column.style.height = `${Math.max(2, (100 * sum(year)) / most)}%`;
+    chart.append(column);
+  }
+  return chart;
+}
+
+/**
+ * All charts of a position.
+ * @param {HTMLElement} place
+ * @param {Year[]} all
+ * @param {RatingScore[]} ratings
+ * @param {Map<string, string>} sans The moves of the position, by their UCI.
+ */
+export function showTrends(place, all, ratings, sans) {
+  const years = shown(all);
+  if (!years.length) {
+    place.replaceChildren(make("p", { class: "card none" }, "No games with a known year reached this position."));
+    return;
+  }
+  const known = ratings.filter((group) => sum(group) >= LEAST);
+  const cards = [make("div", { class: "card charts" }, sharesChart(years, sans), yearsChart(years))];
+  if (known.length > 1) cards.push(make("div", { class: "card charts" }, ratingsChart(known)));
+  place.replaceChildren(...cards);
+}
+
+/**
+ * @param {string} title
+ * @param {string} more
+ * @param {Child[]} content
+ */
+function figure(title, more, ...content) {
+  return make("figure", {}, make("figcaption", {}, make("h3", {}, title), make("p", { class: "quiet" }, more)), ...content);
+}
+
+/**
+ * @param {string} caption
+ * @param {string[]} head
+ * @param {string[][]} rows
+ */
+function table(caption, head, rows) {
+  const cells = (/** @type {string[]} */ texts) => make("tr", {}, ...texts.map((text, index) => make(index ? "td" : "th", index ? {} : { scope: "row" }, text)));
+  return make(
+    "div",
+    { class: "unseen" },
+    make(
+      "table",
+      {},
+      make("caption", {}, caption),
+      make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))),
+      make("tbody", {}, ...rows.map(cells)),
+    ),
+  );
+}
+
+/** @param {Year[]} years */
+function yearsChart(years) {
+  const most = Math.max(...years.map(sum));
+  const chart = make("div", { class: "columns" }, make("span", { class: "most" }, number(most)), bars(years, "Games per year", "column-bars"));
+  const rows = years.map((year) => [String(year.year), number(sum(year))]);
+  return figure("Games per year", "", chart, axis(years), table("Games per year", ["Year", "Games"], rows));
+}
+
+/** @param {Year[]} years */
+function axis(years) {
+  const step = years.length > 30 ? 10 : 5;
+  const labels = make("div", { class: "axis", "aria-hidden": "true" });
+  const last = years.at(-1)?.year ?? 0;
+  years.forEach(({ year }, index) => {
+    const isLabeled = years.length < 7 || (year % step === 0 && last - year > step / 3) || (years.length < 12 && index === 0);
+    labels.append(make("span", {}, isLabeled ? String(year) : ""));
+  });
+  return labels;
+}
+
+/**
+ * The share of each move, a mean of three years.
+ * @param {Year[]} years
+ * @param {Map<string, string>} sans
+ */
+function sharesChart(years, sans) {
+  const totals = new Map();
+  for (const year of years) for (const [uci, games] of Object.entries(year.moves)) totals.set(uci, (totals.get(uci) ?? 0) + games);
+  const moves = [...totals].sort(([, one], [, other]) => other - one).slice(0, MOVES).map(([uci]) => uci);
+  const shares = moves.map((uci) =>
+    years.map((_, index) => {
+      const near = years.slice(Math.max(0, index - 1), index + 2);
+      const all = near.reduce((games, year) => games + sum(year), 0);
+      const own = near.reduce((games, year) => games + (year.moves[uci] ?? 0), 0);
+      return all ? Math.min(1, own / all) : 0;
+    }),
+  );
+  const picture = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const x = (/** @type {number} */ index) => ((100 * index) / Math.max(1, years.length - 1)).toFixed(2);
+  let base = years.map(() => 0);
+  /** @type {[number, string, number][]} */
+  const ends = [];
+  shares.forEach((share, place) => {
+    const below = base;
+    const top = base.map((from, index) => Math.min(1, from + (share[index] ?? 0)));
+    const point = (/** @type {number[]} */ edge) => (/** @type {unknown} */ _, /** @type {number} */ index) => `${x(index)} ${(100 - 100 * (edge[index] ?? 0)).toFixed(2)}`;
+    const up = years.map(point(top));
+    const down = years.map(point(below)).reverse();
+    // One year alone is as wide as the chart.
+    const d = years.length > 1 ? `M${[...up, ...down].join("L")}Z` : `M0 ${100 - 100 * (top[0] ?? 0)}H100V${100 - 100 * (below[0] ?? 0)}H0Z`;
+    picture.append(svg("path", { class: `share${place + 1}`, d }));
+    ends.push([1 - ((below.at(-1) ?? 0) + (top.at(-1) ?? 0)) / 2, sans.get(moves[place] ?? "") ?? "", share.at(-1) ?? 0]);
+    base = top;
+  });
+  ends.push([(1 - (base.at(-1) ?? 0)) / 2, "other", 1 - (base.at(-1) ?? 0)]);
+  // Labels keep a distance from each other.
+  const gap = 0.12;
+  let floor = 1 + gap / 2;
+  const labels = ends.map(([middle, name, share]) => {
+    floor = Math.min(middle, floor - gap);
+    const label = make("span", { class: name === "other" ? "other" : "" }, name, make("i", {}, percent(share)));
+    label.style.top = `${100 * Math.max(floor, -0.02)}%`;
+    return label;
+  });
+  const rows = years.map((year, index) => [String(year.year), ...shares.map((share) => percent(share[index] ?? 0))]);
+  return figure(
+    "Share of the moves",
+    "Mean of three years",
+    make("div", { class: "shares" }, make("div", { class: "shares-field" }, picture), make("div", { class: "shares-labels", "aria-hidden": "true" }, ...labels)),
+    axis(years),
+    table("Share of the moves", ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)], rows),
+  );
+}
+
+/** @param {RatingScore[]} groups */
+function ratingsChart(groups) {
+  const scores = groups.map(score);
+  const [low, high] = [Math.min(0.45, ...scores) - 0.02, Math.max(0.55, ...scores) + 0.03];
+  const x = (/** @type {number} */ index) => (100 * (index + 0.5)) / groups.length;
+  const y = (/** @type {number} */ value) => 100 - (100 * (value - low)) / (high - low);
+  const picture = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+  picture.append(
+    svg("path", { class: "middle", d: `M0 ${y(0.5)}H100` }),
+    svg("path", { class: "curve", d: `M${scores.map((value, index) => `${x(index).toFixed(2)} ${y(value).toFixed(2)}`).join("L")}` }),
+  );
+  const half = make("span", { class: "half quiet" }, "50%");
+  half.style.top = `${y(0.5)}%`;
+  const dots = scores.map((value, index) => {
+    const dot = make("span", { class: "dot" }, make("b", {}, String(Math.round(100 * value))));
+    dot.style.left = `${x(index)}%`;
+    dot.style.top = `${y(value)}%`;
+    return dot;
+  });
+  const labels = make("div", { class: "axis wide", "aria-hidden": "true" }, ...groups.map(({ rating }) => make("span", {}, rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating)));
+  const all = groups.reduce((one, other) => ({ white: one.white + other.white, draws: one.draws + other.draws, black: one.black + other.black }), { white: 0, draws: 0, black: 0 });
+  const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
+  return figure(
+    "White's score by rating",
+    `Average of both players; White scores ${percent(score(all))} in all`,
+    make("div", { class: "curve-field" }, picture, half, ...dots),
+    labels,
+    table("White's score by rating", ["Rating", "Score", "Games"], rows),
+  );
+}
