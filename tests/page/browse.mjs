@@ -1,99 +1,98 @@
-// Uses the page as people do, in a real browser: node browse.mjs URL DIRECTORY
-// The screenshots go to the directory. The server has data/famous.pgn and data/selfplay.pgn.
+// Uses the page as people do, in a real browser: node browse.mjs URL VARIANTS
+// The server at URL has data/famous.pgn, data/selfplay.pgn and annotated.pgn, the one at VARIANTS has data/variants.pgn.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 
-import { launch, open, settled } from "./browser.mjs";
+import { addressed, boardIsVisible, drag, followed, launch, middle, open, reaches, run, settled } from "./browser.mjs";
 
-const [url, directory] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+const [url, variants] = process.argv.slice(2);
 const browser = await launch();
+const GAME = "8qnGOgRl";
 
-const api = async (path) => (await fetch(new URL(path, url))).json();
+const api = async (path, base = url) => (await fetch(new URL(path, base), { headers: { accept: "application/json" } })).json();
 const line = (page) => new URL(page.url()).searchParams.get("play") ?? "";
-const total = (page) => page.textContent("#moves tfoot td");
-const games = ({ white, draws, black }) => (white + draws + black).toLocaleString("en");
+const all = ({ white, draws, black }) => white + draws + black;
+const text = (page, selector) => page.locator(selector).first().textContent();
+const tally = (page) => text(page, "#tally b");
+const row = (page, uci) => page.locator(`#moves [data-uci="${uci}"]`);
+const games = (count) => (count === 1 ? "1 game" : `${count.toLocaleString("en")} games`);
+const historyLength = (page) => page.evaluate(() => history.length);
 
-/** Waits until the address has a line, and the page shows it. */
-async function reaches(page, play) {
-  await page.waitForFunction(
-    (wanted) => (new URL(location.href).searchParams.get("play") ?? "") === wanted && !document.body.hasAttribute("aria-busy"),
-    play,
-  );
+/** Types into the search and takes the first suggestion. */
+async function search(page, words) {
+  await page.keyboard.press("/");
+  await page.keyboard.type(words);
+  await page.waitForSelector("#search [role=option]");
+  await page.keyboard.press("Enter");
+}
+
+/** Pastes a text into the search. */
+async function paste(page, words) {
+  await page.keyboard.press("/");
+  await page.evaluate((pasted) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", pasted);
+    document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }, words);
   await settled(page);
 }
 
-/** Where the middle of a square is, White below. */
-async function middle(page, square) {
-  const box = await page.locator(".field").boundingBox();
-  const size = box.width / 8;
-  return [box.x + ("abcdefgh".indexOf(square[0]) + 0.5) * size, box.y + (8 - Number(square[1]) + 0.5) * size];
-}
-
-async function drag(page, from, to) {
-  await page.mouse.move(...(await middle(page, from)));
-  await page.mouse.down();
-  await page.mouse.move(...(await middle(page, to)), { steps: 5 });
-  await page.mouse.up();
-}
-
-async function accessible(page, what) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join("\n")}`);
-  assert.deepEqual(found, [], what);
+/** Waits until the dialog of the filters has counted the choice. */
+async function counted(page, count) {
+  await page.waitForFunction((wanted) => document.querySelector("#filters .bottom .main")?.textContent?.startsWith(`Show ${wanted}`), games(count));
 }
 
 const tests = {
   async "moves by drag, click, table and keys"() {
-    const { page, faults } = await open(browser, url, "/");
+    const { page, context, faults } = await open(browser, url, "/");
     const start = await api("/lichess");
-    assert.equal(await total(page), games(start));
+    assert.equal(await tally(page), (await api("/about")).games.toLocaleString("en"));
+    assert.equal(await row(page, "e2e4").getByRole("button").getAttribute("aria-label"), `e4, ${games(all(start.moves[0]))}`);
 
     await drag(page, "e2", "e4");
     await reaches(page, "e2e4");
-    assert.equal(await total(page), games(await api("/lichess?play=e2e4")));
+    assert.equal(await tally(page), all(await api("/lichess?play=e2e4")).toLocaleString("en"));
 
     await page.mouse.click(...(await middle(page, "e7")));
     await page.waitForSelector(".mark.go");
     await page.mouse.click(...(await middle(page, "e5")));
     await reaches(page, "e2e4,e7e5");
 
-    await page.click('#moves [data-uci="g1f3"]');
+    await row(page, "g1f3").click();
     await reaches(page, "e2e4,e7e5,g1f3");
-    assert.match(await page.textContent("#opening"), /King's Knight/);
+    assert.match(await text(page, "#heading h2"), /King's Knight/);
 
-    await page.keyboard.press("ArrowLeft");
-    await reaches(page, "e2e4,e7e5");
+    for (const [key, play] of [["ArrowLeft", "e2e4,e7e5"], ["ArrowRight", "e2e4,e7e5,g1f3"], ["Home", ""], ["End", "e2e4,e7e5,g1f3"]]) {
+      await page.keyboard.press(key);
+      await reaches(page, play);
+    }
+    // After the end of the line the most played move follows.
+    const [most] = (await api("/lichess?play=e2e4,e7e5,g1f3")).moves;
     await page.keyboard.press("ArrowRight");
+    await reaches(page, `e2e4,e7e5,g1f3,${most.uci}`);
+    await page.keyboard.press("ArrowLeft");
     await reaches(page, "e2e4,e7e5,g1f3");
-    await page.keyboard.press("Home");
-    await reaches(page, "");
-    await page.keyboard.press("End");
-    await reaches(page, "e2e4,e7e5,g1f3");
+    // Two steps at once are two steps.
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    await reaches(page, "e2e4");
     await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    const second = (await api("/lichess?play=e2e4")).moves[1];
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), second.san);
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => location.search.split(",").length === 4);
-    await settled(page);
-
-    await page.goBack();
-    await reaches(page, "e2e4,e7e5,g1f3");
-    await page.goBack();
-    await reaches(page, "");
-    await page.goForward();
-    await reaches(page, "e2e4,e7e5,g1f3");
+    await reaches(page, `e2e4,${second.uci}`);
     // A piece that may not move there goes back.
-    await drag(page, "e8", "e4");
-    assert.equal(line(page), "e2e4,e7e5,g1f3");
+    await drag(page, "e1", "e4");
+    assert.equal(line(page), `e2e4,${second.uci}`);
     assert.deepEqual(faults, []);
+    await context.close();
   },
 
   async "castling by the king's two steps, and a promotion"() {
     const castle = "/?fen=r3k2r/8/8/8/8/8/8/R3K2R_w_KQkq_-_0_1";
-    const { page, faults } = await open(browser, url, castle);
+    const { page, context, faults } = await open(browser, url, castle);
     await drag(page, "e1", "g1");
     await reaches(page, "e1h1");
     assert.equal(await page.locator('.man[data-square="f1"]').count(), 1);
@@ -103,206 +102,477 @@ const tests = {
     await page.click('.choice [aria-label="knight"]');
     await reaches(page, "b7b8n");
     assert.deepEqual(faults, []);
+    await context.close();
   },
 
-  async "filters change the numbers to what the API says"() {
-    const { page, faults } = await open(browser, url, "/?play=e2e4");
-    await page.keyboard.press("/");
-    await page.keyboard.type("Morphy, Paul");
-    await page.selectOption("[name=color]", "white");
-    await page.waitForFunction(() => location.search.includes("color=white") && !document.body.hasAttribute("aria-busy"));
-    const filtered = await api("/lichess?play=e2e4&player=Morphy,+Paul&color=white");
-    assert.equal(await total(page), games(filtered));
-    assert.match(await page.textContent("#command"), /--min-game 1 --white 'Morphy, Paul' .*famous\.pgn selfplay\.pgn /);
-    // The address is all that is needed.
-    const other = await open(browser, url, page.url());
-    assert.equal(await total(other.page), games(filtered));
-    assert.equal(await other.page.inputValue("[name=player]"), "Morphy, Paul");
-
-    await page.click("text=Clear the filters");
-    await page.waitForFunction(() => !location.search.includes("player") && !document.body.hasAttribute("aria-busy"));
-    await page.selectOption("[name=source]", "selfplay");
-    await page.waitForFunction(() => location.search.includes("source") && !document.body.hasAttribute("aria-busy"));
-    assert.equal(await total(page), games(await api("/lichess?play=e2e4&source=selfplay")));
-    await page.click("text=2500 and above");
-    await page.waitForFunction(() => location.search.includes("ratings") && !document.body.hasAttribute("aria-busy"));
-    const ratings = "0,1000,1200,1400,1600,1800,2000,2200";
-    const rated = await api(`/lichess?play=e2e4&source=selfplay&ratings=${ratings}`);
-    assert.equal(rated.moves.length ? await total(page) : "0", games(rated));
-    assert.deepEqual([...faults, ...other.faults], []);
-  },
-
-  async "a date of the wrong form stays and is explained"() {
-    const { page, faults } = await open(browser, url, "/");
-    await page.fill("[name=since]", "1850/5");
-    await page.press("[name=since]", "Enter");
-    assert.equal(await page.textContent("#problem"), "Since: write 2019 or 2019-05");
-    await page.click('#moves [data-uci="e2e4"]');
-    await reaches(page, "e2e4");
-    assert.equal(await page.inputValue("[name=since]"), "1850/5");
-    await page.fill("[name=since]", "1850.05");
-    await page.press("[name=since]", "Enter");
-    await page.waitForFunction(() => location.search.includes("since=1850-05") && !document.body.hasAttribute("aria-busy"));
-    assert.equal(await total(page), games(await api("/lichess?play=e2e4&since=1850-05")));
-    assert.ok(await page.locator("#problem").isHidden());
-    await page.fill("[name=since]", "soon");
-    await page.click("text=Clear the filters");
-    await page.waitForFunction(() => !location.search.includes("since") && !document.body.hasAttribute("aria-busy"));
-    assert.equal(await page.inputValue("[name=since]"), "");
-    assert.deepEqual(faults, []);
-  },
-
-  async "a game is opened and played through"() {
-    const { page, faults } = await open(browser, url, "/?play=e2e4,e7e5,g1f3,d7d6");
-    await page.click("#games [data-game]");
-    await page.waitForSelector("#open-game:not([hidden])");
-    assert.match(await page.textContent("#open-game"), /Morphy/);
-    await page.keyboard.press("End");
-    await page.waitForFunction(() => document.querySelector("#line [aria-current]")?.textContent === "Rd8#");
+  async "twenty arrow keys add nothing to the history, games and filters do"() {
+    const { page, context, faults } = await open(browser, url, `/?game=${GAME}`);
+    const before = await historyLength(page);
+    for (let step = 0; step < 20; step += 1) await page.keyboard.press("ArrowRight");
+    await page.waitForFunction(() => location.search.split(",").length === 20);
     await settled(page);
-    assert.match(await page.textContent("#moves tbody"), /The game is over/);
-    assert.equal(await page.locator(".mark.check").count(), 1);
+    assert.equal(await historyLength(page), before);
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => !location.search.includes("game="));
+    await settled(page);
+    assert.equal(await historyLength(page), before + 1);
     await page.keyboard.press("Home");
     await reaches(page, "");
-    for (const play of ["e2e4", "e2e4,e7e5"]) {
-      await page.click('[data-go="forward"]');
-      await reaches(page, play);
-    }
-    const download = page.waitForEvent("download");
-    await page.click("text=Download PGN");
-    assert.match(readFileSync(await (await download).path(), "utf8"), /Rd8# 1-0/);
-    await page.keyboard.press("Escape");
-    await page.waitForSelector("#open-game", { state: "hidden" });
-    await page.click('[data-games="all"]');
-    await page.waitForSelector("#games .pages");
+    await search(page, "morphy");
+    await addressed(page, "player=Morphy, Paul");
+    assert.equal(await historyLength(page), before + 2);
+    await page.goBack();
+    await page.waitForFunction(() => !location.search.includes("player"));
+    await page.goBack();
+    await page.waitForSelector("#game-moves:not([hidden])");
+    assert.equal(line(page).split(",").length, 20);
     assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a player is found by any spelling, and shown from his side"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    for (const typed of ["morphy", "Morphy, P", "Paul Morphy", "mrophy"]) {
+      await search(page, typed);
+      await addressed(page, "player=Morphy, Paul");
+      await page.click("text=Clear all");
+      await page.waitForFunction(() => !location.search);
+      await settled(page);
+    }
+    await page.keyboard.press("/");
+    await page.keyboard.type("mrophy");
+    await page.waitForSelector("#search [role=option]");
+    assert.match(await text(page, "#search .message"), /Nothing is called “mrophy”\. Did you mean/);
+    await page.keyboard.press("Enter");
+    await addressed(page, "player=Morphy, Paul");
+
+    const both = await Promise.all(["white", "black"].map((color) => api(`/lichess?player=Morphy,+Paul&color=${color}`)));
+    const [white, black] = both.map(all);
+    const switches = page.locator("#heading [role=radio]");
+    assert.deepEqual(await switches.allTextContents(), [`White ${white}`, `Black ${black}`, "Both"]);
+    assert.equal(await page.locator("#heading dd").first().textContent(), String(white + black));
+    await switches.nth(1).click();
+    await addressed(page, "color=black");
+    // The board turns to the color, and stays as it is turned by hand.
+    assert.equal(await text(page, "#strip-bottom b"), "Morphy, Paul");
+    assert.ok(await page.locator("#strip-bottom .man-of.black").count());
+    await page.keyboard.press("f");
+    assert.ok(await page.locator("#strip-bottom .man-of.white").count());
+    await switches.first().click();
+    await addressed(page, "color=white");
+    const won = both[0].white;
+    assert.match(await page.locator("#heading .bar").getAttribute("title"), new RegExp(`^Win ${won}, `));
+    assert.equal(await page.locator("#games .win").count() > 0, won > 0);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a name that nobody has says so, and offers those that are like it"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Morphi");
+    await page.waitForSelector("#moves .blank h3");
+    assert.match(await text(page, "#moves .blank h3"), /No player is called “Morphi”/);
+    await page.click("#moves .ways button");
+    await addressed(page, "player=Morphy, Paul");
+    assert.notEqual(await tally(page), "0");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "dates in many spellings are read, and never dropped in silence"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    const field = page.locator("#filters [name=since]");
+    for (const [typed, shown, since] of [["May 1985", "May 1985", "1985-05"], ["1985-05-03", "May 1985", "1985-05"], ["5/1985", "May 1985", "1985-05"], ["1985", "1985", "1985"]]) {
+      await page.click("text=Years");
+      await field.fill(typed);
+      await page.keyboard.press("Tab");
+      assert.equal(await field.inputValue(), shown);
+      const count = all(await api(`/lichess?since=${since}`));
+      await counted(page, count);
+      await page.click("#filters .bottom .main");
+      await addressed(page, `since=${since}`);
+      assert.equal(await tally(page), count.toLocaleString("en"), typed);
+      assert.equal(await text(page, "#chips .chip"), `since ${shown}`);
+      await page.click("text=Clear all");
+      await page.waitForFunction(() => !location.search);
+      await settled(page);
+    }
+    await page.click("text=Years");
+    await field.fill("1985-05-03");
+    assert.match(await text(page, "#filters .years .note"), /Days do not count: from May 1985/);
+    await field.fill("soon");
+    assert.match(await text(page, "#filters .years .note"), /“soon” is not a date/);
+    assert.ok(await page.locator("#filters .bottom .main").isDisabled());
+    assert.equal(await field.inputValue(), "soon");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "what is chosen counts: a rating, a speed, an opening"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await page.keyboard.press("Shift+F");
+    const best = page.locator("#filters .option[data-value='2500']");
+    await page.waitForFunction(() => document.querySelector("#filters .option[data-value='2500'] small")?.textContent);
+    await best.click();
+    assert.equal(await best.getAttribute("aria-checked"), "true");
+    const rated = all(await api("/lichess?ratings=2500"));
+    assert.ok(rated > 0);
+    await counted(page, rated);
+    // What would leave nothing cannot be chosen.
+    assert.ok(await page.locator("#filters .option[data-value='1000']").isDisabled());
+    await page.click("#filters .bottom .main");
+    await addressed(page, "ratings=2500");
+    assert.equal(await tally(page), String(rated));
+    assert.equal(await text(page, "#chips .chip"), "rated 2500+");
+    // Removing moves the focus to the next chip, or to the filters.
+    await page.click("#chips [aria-label^='Remove']");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "filters-button");
+    await page.waitForFunction(() => !location.search);
+    await page.keyboard.press("Shift+F");
+    await page.fill("#filters [name=eco]", "c50");
+    await page.keyboard.press("Tab");
+    await counted(page, all(await api("/lichess?eco=C50")));
+    await page.fill("#filters [name=player]", "nobody at all");
+    await page.keyboard.press("Tab");
+    await page.waitForSelector("#filters [name=player][aria-invalid=true]");
+    assert.ok(await page.locator("#filters .bottom .main").isDisabled());
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("#filters[open]").count(), 0);
+    // The address is all that is needed.
+    const other = await open(browser, url, "/?ratings=2200,2500&speeds=blitz&since=1851&until=2025");
+    assert.deepEqual(await other.page.locator("#chips .chip:not(.offer)").allTextContents(), ["1851–2025", "rated 2200+", "Blitz"]);
+    assert.deepEqual([...faults, ...other.faults], []);
+    await context.close();
+    await other.context.close();
+  },
+
+  async "what is pasted is read, and what is not read is said"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await paste(page, "1. e4 c5 2. Nf3");
+    await reaches(page, "e2e4,c7c5,g1f3");
+    // The arrow keys belong to the board.
+    await page.keyboard.press("ArrowLeft");
+    await reaches(page, "e2e4,c7c5");
+    await paste(page, "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1");
+    await addressed(page, "fen=4k3");
+    // The moves of the line before are none of this position.
+    assert.equal(await page.locator("#line button").count(), 0);
+    await paste(page, "1. e4 e5 2. Nf6");
+    await reaches(page, "e2e4,e7e5");
+    assert.match(await text(page, "#notice"), /The line stops before 2\. Nf6: illegal move/);
+    await paste(page, '[White "A"]\n[Black "B"]\n\n1. d4 d5 *');
+    await reaches(page, "d2d4,d7d5");
+    assert.equal(await page.locator("#notice .banner").count(), 0);
+    // A long game with comments fits a request.
+    const long = readFileSync(new URL("annotated.pgn", import.meta.url), "utf8").split("\n\n[Event")[0];
+    await paste(page, long);
+    await page.waitForFunction(() => location.search.split(",").length === 41);
+    await page.keyboard.press("/");
+    await page.keyboard.type("rnbqkbnr/pppp1ppp/8");
+    await page.waitForSelector("#search .message");
+    assert.equal(await text(page, "#search .message"), "Not a FEN yet: 3 of 8 ranks");
+    await page.keyboard.press("Escape");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a wrong FEN names the rank, and the board is never empty"() {
+    const wrong = "rnbqkbnr/pppp1ppp/8/4p4/8/8/PPPPPPPP/RNBQKBNR_w_KQkq_-_0_1";
+    const { page, context, faults } = await open(browser, url, `/?fen=${wrong}`);
+    assert.match(await text(page, "#notice"), /Not a position: rank 5 has 9 squares \(“4p4”\)/);
+    assert.equal(await page.locator(".man").count(), 32);
+    assert.equal(await text(page, "#heading .family"), "Starting position");
+    assert.equal(new URL(page.url()).search, "");
+    await page.click("#notice >> text=Edit");
+    assert.match(await page.inputValue("#search input"), /4p4/);
+    await page.fill("#search input", "");
+    await row(page, "e2e4").click();
+    await reaches(page, "e2e4");
+    await paste(page, wrong.replaceAll("_", " "));
+    assert.match(await text(page, "#notice"), /rank 5 has 9 squares.*The board stays as it was/);
+    assert.equal(line(page), "e2e4");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a game is opened, played through, left and closed"() {
+    for (const viewport of [{ width: 1440, height: 900 }, { width: 390, height: 844 }]) {
+      const { page, context, faults } = await open(browser, url, "/?play=e2e4,e7e5,g1f3,d7d6", { viewport });
+      await followed(page);
+      await page.locator("#games .game").first().scrollIntoViewIfNeeded();
+      await page.locator("#games .game", { hasText: "Morphy" }).first().click();
+      await page.waitForSelector("#game-moves:not([hidden])");
+      assert.ok(await boardIsVisible(page), `${viewport.width}: the board is in the window`);
+      assert.match(await text(page, "#strip-bottom"), /Morphy/);
+      await page.keyboard.press("End");
+      await page.waitForFunction(() => document.querySelector("#game-moves [aria-current]")?.textContent === "Rd8#");
+      await settled(page);
+      // The list shows the move, without the window having scrolled away from the board.
+      const [list, current] = await Promise.all(["#game-moves", "#game-moves [aria-current]"].map((selector) => page.locator(selector).boundingBox()));
+      assert.ok(current.y >= list.y && current.y + current.height <= list.y + list.height, `${viewport.width}: the list shows the last move`);
+      assert.ok(await boardIsVisible(page));
+      assert.match(await text(page, "#moves"), /The game is over/);
+      assert.equal(await page.locator(".mark.check").count(), 1);
+      await page.keyboard.press("Home");
+      await reaches(page, "");
+      const left = (await api("/lichess")).moves.find(({ uci }) => uci !== "e2e4");
+      await row(page, left.uci).getByRole("button").evaluate((button) => button.click());
+      await reaches(page, left.uci);
+      assert.match(await text(page, "#left-game"), /You left the game after the start/);
+      await page.keyboard.press("Escape");
+      await reaches(page, "");
+      assert.equal(await text(page, "#left-game"), "");
+      await page.keyboard.press("Escape");
+      await page.waitForSelector("#game-moves", { state: "hidden" });
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
+  async "a game has its clocks, evaluations, comments and what is new"() {
+    const { page, context, faults } = await open(browser, url, `/?game=${GAME}`);
+    assert.match(await text(page, "#heading .quiet"), /Rated Blitz game · 5\+3 · 1 May 2025/);
+    assert.equal(await page.locator("#heading a").getAttribute("href"), `https://lichess.org/${GAME}`);
+    await page.click('#game-moves [data-ply="18"]');
+    await page.waitForFunction(() => document.querySelector("#game-moves [aria-current]")?.textContent === "dxc4?!0.0");
+    assert.equal(await text(page, "#strip-top .clock"), "5:00");
+    assert.equal(await text(page, "#strip-bottom .clock"), "5:11");
+    assert.equal(await text(page, "#strip-bottom .point"), "1");
+    const { reached, moves } = await api(`/game/${GAME}`);
+    const fresh = reached.findLastIndex((count) => count > 1) + 1;
+    assert.match(await text(page, "#game-moves .note"), new RegExp(`${fresh / 2 + 1}\\. ${moves[fresh].san} is new: no other of \\d+ games has it`));
+    // The chart is a slider.
+    await page.locator("#evaluations input").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.waitForFunction(() => document.querySelector("#game-moves [aria-current]")?.getAttribute("data-ply") === "19");
+    const download = page.waitForEvent("download");
+    await page.click("[aria-label='Save the PGN']");
+    assert.match(readFileSync(await (await download).path(), "utf8"), /%eval 0\.17/);
+    assert.deepEqual(faults, []);
+    await context.close();
+
+    const slow = (await api("/games?event=Test+match&sort=id&limit=1")).games[0];
+    const other = await open(browser, url, `/?game=${slow.id}`);
+    assert.match(await text(other.page, "#game-moves"), /A slow move\./);
+    assert.ok(await other.page.locator("#evaluations").isHidden());
+    assert.equal(await other.page.locator("#heading a").count(), 0);
+    await other.context.close();
+  },
+
+  async "equal games are listed once, a match is folded"() {
+    const { page, context, faults } = await open(browser, url, "/?event=Test+match");
+    await followed(page);
+    const rows = page.locator("#games .game");
+    assert.equal(await rows.count(), 1);
+    const fold = page.locator("#games .folded");
+    assert.equal(await fold.textContent(), "+1 more");
+    await fold.click();
+    await page.waitForFunction(() => document.querySelectorAll("#games .game").length === 2);
+    const labels = await rows.evaluateAll((items) => items.map((item) => item.getAttribute("aria-label")));
+    assert.equal(new Set(labels).size, 2);
+    // The winner is bold, the date is whole.
+    assert.equal(await page.locator("#games .white .names b").textContent(), "Berg, Ada");
+    assert.deepEqual((await page.locator("#games .date").allTextContents()).sort(), ["4 Mar 2019", "5 Mar 2019"]);
+    assert.match(labels.join(), /Berg, Ada – Thal, Max, White won, Test match, 4 Mar 2019/);
+    await page.goto(new URL("/", url).href);
+    await followed(page);
+    const before = await rows.count();
+    await page.click("text=Show more");
+    await page.waitForFunction((count) => document.querySelectorAll("#games .game").length > count, before);
+    assert.equal(await page.evaluate(() => [...document.querySelectorAll("#games .game")].indexOf(document.activeElement)), before);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a server that stops keeps the place, and is asked again"() {
+    const { page, context } = await open(browser, url, "/?play=e2e4");
+    await followed(page);
+    const before = page.url();
+    const board = await page.getAttribute(".squares-field", "aria-label");
+    await context.setOffline(true);
+    await row(page, "e7e5").click();
+    await page.waitForSelector("#notice .stopped");
+    assert.match(await text(page, "#notice"), /polybook serve does not answer/);
+    assert.equal(page.url(), before);
+    assert.equal(await page.getAttribute(".squares-field", "aria-label"), board);
+    assert.ok(await row(page, "e7e5").isVisible(), "the old numbers stay");
+    await drag(page, "e7", "e5");
+    await settled(page);
+    assert.equal(page.url(), before);
+    assert.equal(await page.locator('.man[data-square="e7"]').count(), 1);
+    await context.setOffline(false);
+    await page.click("#notice >> text=Retry");
+    await page.waitForFunction(() => !document.querySelector("#notice .banner"));
+    await row(page, "e7e5").click();
+    await reaches(page, "e2e4,e7e5");
+    // It is asked again without a press too.
+    await context.setOffline(true);
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForSelector("#notice .stopped");
+    await context.setOffline(false);
+    await page.waitForFunction(() => !document.querySelector("#notice .banner"), null, { timeout: 9000 });
+    await context.close();
+  },
+
+  async "games of other variants are offered"() {
+    const { page, context, faults } = await open(browser, variants, "/");
+    await page.waitForSelector("#moves .ways button");
+    assert.match(await text(page, "#moves h3"), /no games of standard chess/);
+    await page.click("#moves .ways >> text=Crazyhouse");
+    await addressed(page, "variant=crazyhouse");
+    assert.equal(await tally(page), String(all(await api("/lichess?variant=crazyhouse", variants))));
+    assert.equal(await text(page, "#chips .chip"), "Crazyhouse");
+    await page.keyboard.press("Shift+F");
+    await page.waitForFunction(() => /\(\d/.test(document.querySelector("#filters select")?.textContent ?? ""));
+    await page.selectOption("#filters select", "atomic");
+    await page.click("#filters .bottom .main");
+    await addressed(page, "variant=atomic");
+    assert.ok(await page.locator("#moves [data-uci]").count());
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "no games: two ways out, with counts"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4,e7e5,g1f3,d7d6&player=Anderssen,+Adolf&color=black");
+    await page.waitForSelector("#moves .ways button");
+    const unfiltered = all(await api("/lichess?play=e2e4,e7e5,g1f3,d7d6"));
+    const texts = await page.locator("#moves .ways button").allTextContents();
+    assert.equal(texts[0], `Remove the filters · ${games(unfiltered)}`);
+    assert.match(texts[1], /^One move back/);
+    await page.locator("#moves .ways button").first().click();
+    await page.waitForFunction(() => !location.search.includes("player"));
+    await settled(page);
+    assert.equal(line(page), "e2e4,e7e5,g1f3,d7d6");
+    assert.equal(await tally(page), String(unfiltered));
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "the page is there while the games are read, and becomes the explorer"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    const about = await api("/about");
+    let read = 1;
+    await page.route("**/about", (route) => route.fulfill({ json: read < 3 ? { ...about, indexing: { read: read++, of: 4 } } : about }));
+    await page.reload({ waitUntil: "commit" });
+    await page.waitForSelector("[role=progressbar][aria-valuenow='25']");
+    assert.equal(await page.locator(".man").count(), 32);
+    await page.waitForSelector("[role=progressbar][aria-valuenow='50']");
+    await page.waitForSelector("#moves [data-uci]");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "trends have tables for those who hear them"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await page.keyboard.press("g");
+    await page.waitForSelector("#trends table");
+    const years = page.getByRole("table", { name: "Games per year" });
+    const { history } = await api("/lichess?history=moves");
+    const last = history.at(-1);
+    assert.equal(await years.locator("tr").last().textContent(), `${last.year}${all(last)}`);
+    const shares = page.getByRole("table", { name: "Share of the moves" });
+    assert.equal(await shares.locator("thead th").nth(1).textContent(), "e4");
+    await page.keyboard.press("g");
+    await page.waitForSelector("#games .game");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a book is counted, downloaded, and is the one of the command"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white");
+    await page.keyboard.press("b");
+    await page.waitForSelector("#book .size");
+    assert.equal(await page.locator("#book [aria-label='Moves of'] [aria-checked=true]").textContent(), "White");
+    const fewest = page.locator("#book [aria-label='Fewest games, as a number']");
+    await fewest.fill("1");
+    await fewest.press("Enter");
+    const size = await api("/book.bin?player=Morphy,+Paul&color=white&side=white&depth=24&minGame=1&weights=results&count=true");
+    assert.ok(size.entries > 0);
+    await page.waitForFunction((entries) => document.querySelector("#book .size")?.textContent === `${entries} moves`, size.entries.toLocaleString("en"));
+    assert.equal(await text(page, "#book .command"), size.command);
+    const download = page.waitForEvent("download");
+    await page.click("#book .bottom .main");
+    const file = await download;
+    assert.equal(file.suggestedFilename(), "morphy-white.bin");
+    assert.equal(readFileSync(await file.path()).length, size.bytes);
+    assert.equal(await page.locator("#book[open]").count(), 0);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "focus returns, and keys of one letter can be switched off"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    for (const [selector, dialog] of [["#filters-button", "#filters"], ["[data-open=book]", "#book"], ["[data-open=keys]", "#keys"]]) {
+      await page.focus(selector);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(`${dialog}[open]`);
+      await page.keyboard.press("Escape");
+      assert.ok(await page.evaluate((opener) => document.activeElement === document.querySelector(opener), selector), dialog);
+    }
+    await page.keyboard.press("?");
+    await page.click("#keys [role=switch]");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("b");
+    assert.equal(await page.locator("#book[open]").count(), 0);
+    await page.keyboard.press("ArrowRight");
+    await page.waitForFunction(() => location.search.includes("play="));
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a late answer is not shown under another heading"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await followed(page);
+    const held = [];
+    await page.route("**/games?*", async (route) => {
+      if (!route.request().url().includes("sort=recent")) return route.continue();
+      const answer = await route.fetch();
+      // The page may have given up the request.
+      held.push(() => route.fulfill({ response: answer }).catch(() => undefined));
+    });
+    await page.click("text=Latest");
+    await page.click("text=Best rated");
+    await followed(page);
+    for (let waited = 0; !held.length && waited < 20; waited += 1) await page.waitForTimeout(50);
+    for (const release of held) await release();
+    await page.waitForTimeout(200);
+    const ids = await page.locator("#games .game").evaluateAll((items) => items.map((item) => item.getAttribute("data-game")));
+    const wanted = (await api("/games?limit=20&sort=rating&duplicates=once&fold=match")).games.map(({ id }) => id);
+    assert.deepEqual(ids, wanted);
+    assert.deepEqual(faults, []);
+    await context.close();
   },
 
   async "the variant of all sources is asked for after going back"() {
     const { page, context } = await open(browser, url, "/");
     const about = { ...(await api("/about")), sources: [{ name: "drops", games: 1, variant: "crazyhouse", files: [] }] };
     await page.route("**/about", (route) => route.fulfill({ json: about }));
-    const asked = () => page.waitForRequest((request) => new URL(request.url()).pathname === "/lichess");
-    const variant = async (/** @type {Promise<import("playwright-core").Request>} */ request) =>
-      new URL((await request).url()).searchParams.get("variant");
+    const asked = async () => new URL((await page.waitForRequest((request) => new URL(request.url()).pathname === "/lichess")).url()).searchParams.get("variant");
     let request = asked();
     await page.reload();
-    assert.equal(await variant(request), "crazyhouse");
+    assert.equal(await request, "crazyhouse");
     await settled(page);
-    await drag(page, "e2", "e4");
-    await reaches(page, "e2e4");
+    await paste(page, "1. d4");
+    await reaches(page, "d2d4");
     request = asked();
     await page.goBack();
-    assert.equal(await variant(request), "crazyhouse");
+    assert.equal(await request, "crazyhouse");
     await context.close();
   },
 
-  async "a late answer is not shown under another heading"() {
+  async "arrows: four at most, and that of the row that is pointed at"() {
     const { page, context, faults } = await open(browser, url, "/");
-    const shown = (selector) => page.locator(`#games ${selector}`);
-    /** Holds back the answers for which this is so until the page has shown the others. */
-    const hold = async (isHeld) => {
-      const held = [];
-      await page.route("**/games?*", async (route) => {
-        if (!isHeld(new URL(route.request().url()).searchParams)) return route.continue();
-        const answer = await route.fetch();
-        // The page may have given up the request.
-        held.push(() => route.fulfill({ response: answer }).catch(() => undefined));
-      });
-      return async () => {
-        await page.waitForFunction(() => !document.body.hasAttribute("aria-busy"));
-        await page.waitForTimeout(300);
-        assert.ok(held.length > 0);
-        for (const release of held) await release();
-        await page.waitForTimeout(300);
-        await page.unroute("**/games?*");
-      };
-    };
-    const ids = () => shown("[data-game]").evaluateAll((games) => games.map((game) => game.getAttribute("data-game")));
-    const wanted = async (query) => (await api(`/games?limit=20&${query}`)).games.map(({ id }) => id);
-    await page.click('[data-games="all"]');
-    await shown(".pages select").waitFor();
-    let release = await hold((asked) => asked.get("sort") === "rating");
-    await page.selectOption("#games .pages select", "rating");
-    await page.selectOption("#games .pages select", "id");
-    await release();
-    assert.equal(await shown(".pages select").inputValue(), "id");
-    assert.deepEqual(await ids(), await wanted("sort=id"));
-
-    release = await hold((asked) => asked.get("skip") === "20");
-    await page.click('[data-games="next"]');
-    await page.click('[data-games="all"]');
-    await release();
-    assert.match((await shown(".pages span").textContent()) ?? "", /^1–20 of/);
-    assert.deepEqual(await ids(), await wanted("sort=id"));
+    const { moves } = await api("/lichess");
+    const total = moves.reduce((sum, move) => sum + all(move), 0);
+    const expected = Math.min(4, moves.filter((move) => all(move) >= 0.02 * total).length);
+    assert.equal(await page.locator(".arrow").count(), expected);
+    await page.locator("#moves [data-uci]").nth(1).hover();
+    assert.equal(await page.locator('.arrow[opacity="1.00"]').count(), 1);
+    assert.ok((await page.locator(".arrow").count()) <= 4);
     assert.deepEqual(faults, []);
     await context.close();
-  },
-
-  async "what is pasted is read"() {
-    const { page, faults } = await open(browser, url, "/");
-    await page.fill("#paste input", "1. e4 c5 2. Nf3");
-    await page.keyboard.press("Enter");
-    await reaches(page, "e2e4,c7c5,g1f3");
-    await page.fill("#paste input", "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1");
-    await page.keyboard.press("Enter");
-    await page.waitForFunction(() => location.search.includes("fen=4k3"));
-    await settled(page);
-    // The moves of the line before are none of this position.
-    assert.deepEqual(await page.locator("#line button").allTextContents(), ["Start"]);
-    await page.fill("#paste input", "1. e4 e5 2. Nf3 Qxf2");
-    await page.keyboard.press("Enter");
-    await reaches(page, "e2e4,e7e5,g1f3");
-    assert.equal(await page.textContent("#problem"), "Stopped before 2... Qxf2: illegal move");
-    await page.fill("#paste input", '[White "A"] [Black "B"]  1. d4 d5 *');
-    await page.keyboard.press("Enter");
-    await reaches(page, "d2d4,d7d5");
-    assert.ok(await page.locator("#problem").isHidden());
-    await page.fill("#paste input", "good morning");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector("#problem:not([hidden])");
-    assert.deepEqual(faults, []);
-  },
-
-  async "light, dark and narrow, for everybody"() {
-    for (const [name, options] of [
-      ["light", {}],
-      ["dark", { colorScheme: "dark" }],
-      ["phone", { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 }],
-    ]) {
-      const { page, context, faults } = await open(browser, url, "/?play=e2e4,e7e5&game=00000003", options);
-      const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-      assert.ok(!isWide, `${name}: the page is wider than its window`);
-      await page.click("#book summary");
-      await accessible(page, name);
-      await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true });
-      await page.click("#help-button");
-      await accessible(page, `${name}, with help`);
-      await page.keyboard.press("Escape");
-      if (options.hasTouch) {
-        await page.goto(new URL("/", url).href);
-        await settled(page);
-        await page.locator(".field").scrollIntoViewIfNeeded();
-        await page.touchscreen.tap(...(await middle(page, "d2")));
-        await page.waitForSelector(".mark.go");
-        await page.touchscreen.tap(...(await middle(page, "d4")));
-        await reaches(page, "d2d4");
-      }
-      assert.deepEqual(faults, [], name);
-      await context.close();
-    }
   },
 };
 
-let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
-  try {
-    await test();
-    console.log(`ok: ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`failed: ${name}\n${error instanceof Error ? error.stack : error}`);
-  }
-}
+const failed = await run(tests);
 await browser.close();
 process.exit(failed ? 1 : 0);

@@ -1,11 +1,14 @@
 // The system's Chromium, driven by Playwright, and what all its pages have in common.
 
-import { existsSync } from "node:fs";
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 
 import { chromium } from "playwright-core";
 
 /** Where the browser may be, unless CHROMIUM says another place. */
 const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/google-chrome", "/usr/bin/chromium-browser"];
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
 
 export async function launch() {
   const executablePath = process.env.CHROMIUM ?? PROGRAMS.find(existsSync);
@@ -35,6 +38,76 @@ export async function open(browser, url, path, options = {}) {
 
 /** Waits until the page shows what its address says. */
 export async function settled(page) {
-  await page.waitForSelector("#moves tbody tr");
   await page.waitForFunction(() => !document.body.hasAttribute("aria-busy"));
+}
+
+/** Waits until the lists and charts that follow the counts are there too. */
+export async function followed(page) {
+  await settled(page);
+  await page.waitForLoadState("networkidle");
+  // The pieces have come to rest.
+  await page.waitForTimeout(250);
+}
+
+/** Waits until the address has a line, and the page shows it. */
+export async function reaches(page, play) {
+  await page.waitForFunction(
+    (wanted) => (new URL(location.href).searchParams.get("play") ?? "") === wanted && !document.body.hasAttribute("aria-busy"),
+    play,
+  );
+}
+
+/** Waits until the address contains a text, and the page shows it. */
+export async function addressed(page, text) {
+  await page.waitForFunction(
+    (wanted) => decodeURIComponent(location.search).replaceAll("+", " ").includes(wanted) && !document.body.hasAttribute("aria-busy"),
+    text,
+  );
+}
+
+/** Where the middle of a square is, White below. */
+export async function middle(page, square) {
+  const box = await page.locator(".squares-field").boundingBox();
+  const size = box.width / 8;
+  return [box.x + ("abcdefgh".indexOf(square[0]) + 0.5) * size, box.y + (8 - Number(square[1]) + 0.5) * size];
+}
+
+export async function drag(page, from, to) {
+  await page.mouse.move(...(await middle(page, from)));
+  await page.mouse.down();
+  await page.mouse.move(...(await middle(page, to)), { steps: 5 });
+  await page.mouse.up();
+}
+
+/** Checks a page with axe, and that it is not wider than its window. */
+export async function accessible(page, what) {
+  const [wide, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(wide <= inner, `${what}: the page is ${wide} wide in a window of ${inner}`);
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join("\n")}`);
+  assert.deepEqual(found, [], what);
+}
+
+/** Whether the whole board is in the window. */
+export async function boardIsVisible(page) {
+  const { x, y, width, height } = await page.locator(".squares-field").boundingBox();
+  const window = page.viewportSize();
+  return x >= 0 && y >= 0 && x + width <= window.width + 0.5 && y + height <= window.height + 0.5;
+}
+
+/** Runs tests by their names, or those whose name has a word of the environment, and says how they went. */
+export async function run(tests) {
+  let failed = 0;
+  for (const [name, test] of Object.entries(tests)) {
+    if (!name.includes(process.env.ONLY ?? "")) continue;
+    try {
+      await test();
+      console.log(`ok: ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`failed: ${name}\n${error instanceof Error ? error.stack : error}`);
+    }
+  }
+  return failed;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // The filters in words, as chips: a press changes one, × removes it. Dashed chips offer the others.
 
-import { button, fill, icon, make } from "./dom.js";
+import { button, byId, fill, icon, make } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
 
 /** @typedef {import("./state.js").Filters} Filters */
@@ -108,6 +108,9 @@ const OFFERS = [
   ["result", "Result"],
 ];
 
+/** Which chip was removed last, -1 if the chips are there since. */
+let removed = -1;
+
 /**
  * @param {HTMLElement} place
  * @param {Filters} filters
@@ -119,11 +122,8 @@ export function showChips(place, filters, variant, on) {
   const chips = words.map(({ field, text, names }, index) => {
     const edit = button({ title: "Change this filter", "data-focus": `edit-${field}` }, [text], () => on.edit(field));
     const remove = button({ "aria-label": `Remove the filter ${text}`, "data-focus": `remove-${field}` }, [icon("close")], () => {
+      removed = index;
       on.remove(names);
-      // The focus goes on with the next chip.
-      const left = place.querySelectorAll(".chip:not(.offer)");
-      const next = left[Math.min(index, left.length - 1)]?.querySelector("button:last-child") ?? document.getElementById("filters-button");
-      if (next instanceof HTMLElement) next.focus();
     });
     return make("span", { class: "chip" }, edit, remove);
   });
@@ -132,6 +132,12 @@ export function showChips(place, filters, variant, on) {
   const offers = words.length ? [offer("", "Filter")] : OFFERS.map(([field = "", label = ""]) => offer(field, label));
   const clear = words.length ? [button({ class: "small plain", "data-focus": "clear" }, ["Clear all"], on.clear)] : [];
   fill(place, ...chips, ...offers, ...clear);
+  if (removed >= 0 && document.activeElement === document.body) {
+    // The focus goes on with the next chip.
+    const next = chips[Math.min(removed, chips.length - 1)]?.querySelector("button:last-child") ?? byId("filters-button");
+    if (next instanceof HTMLElement) next.focus();
+  }
+  removed = -1;
   const badge = words.length ? [make("span", { class: "badge" }, number(words.length))] : [];
   for (const opener of document.querySelectorAll("[data-open=filters]")) {
     opener.querySelector(".badge")?.remove();

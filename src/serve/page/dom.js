@@ -87,7 +87,7 @@ export function button(attributes, content, press) {
  * @param {(value: string) => void} choose
  */
 export function segments(attributes, options, chosen, choose) {
-  const group = make("div", { class: "segments", role: "radiogroup", ...attributes });
+  const group = make("div", { role: "radiogroup", ...attributes, class: `segments ${attributes.class ?? ""}` });
   const pick = (/** @type {string} */ value) => {
     for (const radio of group.querySelectorAll("button")) {
       const isChosen = radio.dataset.value === value;

@@ -111,6 +111,8 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
   document.body.setAttribute("aria-busy", "true");
   const stale = window.setTimeout(() => byId("panel").classList.add("stale"), STALE);
   try {
+    const wrong = view.fen && fenProblem(view.fen);
+    if (wrong) throw new Refused(wrong, 400);
     const game = await openGame(opens, signal);
     const isPlayer = Boolean(view.filters.player) && !view.game;
     const [counts, books] = await Promise.all([
@@ -242,7 +244,7 @@ function draw(counts, books) {
   showLine(byId("line"), known, line.length, view.fen, goToPly);
   drawGame(counts, common, isInGame);
   const isEmpty = !total && !books.some(({ moves }) => moves.length);
-  byId("results").replaceChildren(...(isEmpty || ofPlayer ? [] : [bar(counts, false, true)]));
+  byId("results").replaceChildren(...(isEmpty || ofPlayer ? [] : [bar(counts, false, !opened)]));
   if (isEmpty) void explain(counts, asking.signal);
   else {
     const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
@@ -581,7 +583,7 @@ async function fail(error) {
     return;
   }
   const { fen } = view;
-  const problem = (fen && fenProblem(fen)) || words(error).replace(/^FEN "[^"]*": /, "");
+  const problem = words(error).replace(/^FEN "[^"]*": /, "");
   if (shown) {
     stay();
     notice.show(fen && fen !== shown.fen ? "Not a position:" : "This cannot be shown:", `${problem}. The board stays as it was.`, undefined);
@@ -693,6 +695,7 @@ async function start() {
     if (about.indexing) await waitForIndex();
   } catch (error) {
     await fail(error);
+    document.body.removeAttribute("aria-busy");
     return;
   }
   byId("filters").replaceChildren();
@@ -769,6 +772,7 @@ for (const dialog of document.querySelectorAll("dialog")) {
 }
 board.addEventListener("play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
 bookDialog = new BookDialog(/** @type {HTMLDialogElement} */ (byId("book")), () => openFilters());
+if (window.innerWidth < 560) input.placeholder = "Player, opening, FEN…";
 buildSearch(input, {
   player: (name) => {
     view = { ...view, game: "" };

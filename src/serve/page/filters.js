@@ -75,8 +75,10 @@ export class FiltersDialog {
     this.#choice = { filters: { ...filters }, variant };
     this.#build();
     this.#dialog.showModal();
-    const wanted = field && this.#body.querySelector(`[data-field="${field}"]`);
-    const focused = wanted && (wanted.matches("input, select, button") ? wanted : wanted.querySelector("input:not([type=range]), button:not([tabindex='-1']):not(:disabled)"));
+    // A field that has the focus opens the keyboard of a phone.
+    const wanted = field || (window.matchMedia("(pointer: fine)").matches ? "player" : "");
+    const place = wanted ? this.#body.querySelector(`[data-field="${wanted}"]`) : this.#dialog.querySelector(".top");
+    const focused = place?.querySelector("input:not([type=range]), select, button:not([tabindex='-1']):not(:disabled):not(.small)");
     if (focused instanceof HTMLElement) focused.focus();
   }
 
@@ -330,7 +332,7 @@ export class FiltersDialog {
 
 /** @param {HTMLElement[]} fields */
 function pair(...fields) {
-  return make("div", { class: "pair" }, ...fields);
+  return make("div", { class: "two" }, ...fields);
 }
 
 /**

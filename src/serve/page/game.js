@@ -144,11 +144,12 @@ function moveButton(move, index, go) {
 }
 
 /**
- * The first move that no other game has.
+ * The first move from which on no other game has the positions, -1 if there is none.
  * @param {OpenGame} game
  */
-export function novelty({ reached }) {
-  return reached.findIndex((games, index) => games === 1 && (reached[index - 1] ?? 0) > 1);
+function novelty({ reached }) {
+  const shared = reached.findLastIndex((games) => (games ?? 2) > 1);
+  return shared < 0 || shared === reached.length - 1 ? -1 : shared + 1;
 }
 
 /**

@@ -36,8 +36,8 @@ export function showOpening(place, answer, isStart) {
       ...(answer.opening ? [make("span", { class: "eco" }, answer.opening.eco)] : []),
       make("span", { class: "family" }, family),
       make("span", { class: "variation" }, variation),
+      make("span", { class: "phone-count" }, counted(sum(answer))),
     ),
-    make("span", { class: "phone-count" }, counted(sum(answer))),
     yearsPlace(place),
   );
 }

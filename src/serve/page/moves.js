@@ -203,7 +203,7 @@ function gamesCell(games, total, san, others) {
     const title = `${counted(others, "more game")} ${others === 1 ? "reaches" : "reach"} the position after ${san} by another move order`;
     cell.append(make("span", { class: "others", title }, `+${number(others)}`));
   }
-  cell.append(make("span", { class: "games-count" }, number(games)), make("span", { class: "quiet" }, percent(games / total)));
+  cell.append(make("span", { title: number(games) }, games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`), make("span", { class: "quiet" }, percent(games / total)));
   return cell;
 }
 

@@ -25,6 +25,8 @@ export class Combobox {
   /** @type {Option[]} */
   #options = [];
   #chosen = -1;
+  /** The text that the suggestions are of. */
+  #text = "";
   #timer = 0;
   #asking = new AbortController();
 
@@ -55,7 +57,7 @@ export class Combobox {
     input.addEventListener("input", () => this.#later());
     input.addEventListener("focus", () => input.value.trim() && this.#later());
     input.addEventListener("blur", () => this.close());
-    input.addEventListener("keydown", (event) => this.#key(event));
+    input.addEventListener("keydown", (event) => void this.#key(event));
     // The field keeps the focus while a suggestion is pressed.
     this.#box.addEventListener("pointerdown", (event) => event.preventDefault());
   }
@@ -63,6 +65,7 @@ export class Combobox {
   close() {
     clearTimeout(this.#timer);
     this.#asking.abort();
+    this.#text = "";
     this.#show([]);
   }
 
@@ -83,7 +86,9 @@ export class Combobox {
     const { signal } = this.#asking;
     try {
       const groups = await this.#find(text, signal);
-      if (!signal.aborted) this.#show(groups);
+      if (signal.aborted) return;
+      this.#text = text;
+      this.#show(groups);
     } catch {
       if (!signal.aborted) this.#show([]);
     }
@@ -127,16 +132,22 @@ export class Combobox {
   }
 
   /** @param {KeyboardEvent} event */
-  #key(event) {
+  async #key(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const count = this.#options.length;
     if (step && count) {
       event.preventDefault();
       this.#choose((this.#chosen + step + count) % count);
     } else if (event.key === "Enter") {
-      const option = this.#options[this.#chosen];
       const text = this.#input.value.trim();
       event.preventDefault();
+      // Who types fast means what was typed, not what is suggested for its beginning.
+      if (text && text !== this.#text) {
+        clearTimeout(this.#timer);
+        this.#asking.abort();
+        await this.#look(text);
+      }
+      const option = this.#options[this.#chosen];
       if (option) this.#take(option);
       else if (text) {
         this.close();

@@ -166,7 +166,7 @@ function sharesChart(years, sans) {
   const labels = ends.map(([middle, name, share]) => {
     floor = Math.min(middle, floor - gap);
     const label = make("span", { class: name === "other" ? "other" : "" }, name, make("i", {}, percent(share)));
-    label.style.top = `${100 * Math.max(floor, -0.02)}%`;
+    label.style.top = `${100 * floor}%`;
     return label;
   });
   const rows = years.map((year, index) => [String(year.year), ...shares.map((share) => percent(share[index] ?? 0))]);
