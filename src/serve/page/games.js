@@ -188,17 +188,15 @@ export class GamesList {
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
       make("span", {}, make(won ? "b" : "span", {}, name || "?"), ...(rating ? [make("small", {}, String(rating))] : []));
     const facts = [game.eco, game.round && `round ${game.round}`, game.plies && counted(Math.ceil(game.plies / 2), "move")];
-    const date = dateWords(game.date);
     const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : "draw";
-    const label = `${game.white.name || "?"} – ${game.black.name || "?"}, ${[result, game.event, date].filter(Boolean).join(", ")}`;
     const row = button(
-      { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-label": label, "aria-current": game.id === open ? "true" : undefined },
+      { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-current": game.id === open ? "true" : undefined },
       [
         make("span", { class: "san" }, game.uci ? (sans.get(game.uci) ?? "") : ""),
-        make("span", { class: "points" }, point(white), point(black)),
-        make("span", { class: "names" }, line(game.white, game.winner === "white"), line(game.black, game.winner === "black")),
+        make("span", { class: "points", "aria-hidden": "true" }, point(white), point(black)),
+        make("span", { class: "names" }, line(game.white, game.winner === "white"), line(game.black, game.winner === "black"), make("span", { class: "unseen" }, result)),
         make("span", { class: "event" }, make("span", {}, game.event ?? ""), make("small", {}, facts.filter(Boolean).join(" · "))),
-        make("span", { class: "date" }, date),
+        make("span", { class: "date" }, dateWords(game.date)),
       ],
       () => this.#open(game.id),
     );

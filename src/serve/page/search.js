@@ -192,7 +192,7 @@ async function nameGroups(text, signal, searched, done) {
   const hits = exact.filter(({ options }) => options.length);
   if (hits.length) return hits;
   const near = kinds.flatMap(([, found, act]) => found.map((one) => ({ one, act })));
-  near.sort((a, b) => a.one.distance - b.one.distance || b.one.games - a.one.games);
+  near.sort((a, b) => a.one.distance - b.one.distance);
   const message = `Nothing is called “${text}”.${near.length ? " Did you mean:" : ""}`;
   return [{ message, options: near.slice(0, 5).map(({ one, act }) => option(one, act)) }];
 }

@@ -1,0 +1,202 @@
+// Looks at the page in windows of each size, and in each state: node layout.mjs URL DIRECTORY
+// The screenshots go to the directory. The server has data/famous.pgn, data/selfplay.pgn and annotated.pgn.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+
+import { accessible, boardIsVisible, followed, launch, open, reaches, run, settled } from "./browser.mjs";
+
+const [url, directory] = process.argv.slice(2);
+const browser = await launch();
+const LINE = "play=e2e4,c7c5,g1f3";
+const GAME = "game=8qnGOgRl&play=d2d4,g8f6,g1f3,g7g6,c1f4,f8g7";
+
+const phone = { hasTouch: true, isMobile: true };
+/** Windows: width, height, and the size of the board, which is the width where it is not said. */
+const SIZES = [
+  ["320x640", { ...phone }, 320],
+  ["390x844", { ...phone }, 390],
+  ["390x844", { ...phone, colorScheme: "dark" }, 390],
+  ["844x390", { ...phone }, 280],
+  ["900x700", {}, 384],
+  ["1280x900", {}, 648],
+  ["1440x900", {}, 648],
+  ["1440x900", { colorScheme: "dark" }, 648],
+  ["1920x1080", {}, 824],
+  ["2560x1440", {}, 1184],
+];
+
+const press = (key, selector) => async (page) => {
+  await page.keyboard.press(key);
+  await page.waitForSelector(selector);
+};
+/** The states: a path, and what is done there. */
+const STATES = {
+  start: ["/"],
+  line: [`/?${LINE}`],
+  player: ["/?player=Morphy,+Paul&color=white"],
+  game: [`/?${GAME}`],
+  left: [`/?${GAME},e2e4`],
+  filters: ["/?player=Morphy,+Paul&since=1850", press("Shift+F", "#filters .option small:not(:empty)")],
+  book: ["/?player=Morphy,+Paul&color=white", press("b", "#book .size")],
+  trends: ["/", press("g", "#trends table")],
+  keys: ["/", press("?", "#keys[open]")],
+  empty: ["/?player=Morphy,+Paul&play=a2a3", async (page) => page.waitForSelector("#moves .ways button")],
+  "no player": ["/?player=Morphi", async (page) => page.waitForSelector("#moves .ways button")],
+  "wrong FEN": ["/?fen=8/8/8/8/8/8/8/9_w_-_-_0_1"],
+  search: [
+    "/",
+    async (page) => {
+      await page.keyboard.press("/");
+      await page.keyboard.type("morphy");
+      await page.waitForSelector("#search [role=option]");
+    },
+  ],
+  stopped: [
+    "/",
+    async (page) => {
+      await page.context().setOffline(true);
+      await page.keyboard.press("ArrowRight");
+      await page.waitForSelector("#notice .stopped");
+    },
+  ],
+  copied: ["/", async (page) => page.evaluate(() => document.querySelector("[data-act=fen]").click())],
+};
+
+const window = (size) => {
+  const [width, height] = size.split("x").map(Number);
+  return { width, height };
+};
+
+const tests = {
+  async "each size: the board is where it belongs, nothing is wider than the window"() {
+    for (const [size, options, board] of SIZES) {
+      const name = options.colorScheme === "dark" ? `${size} dark` : size;
+      const { page, context, faults } = await open(browser, url, `/?${LINE}`, { viewport: window(size), ...options });
+      await followed(page);
+      const box = await page.locator(".squares-field").boundingBox();
+      assert.deepEqual([Math.round(box.width), Math.round(box.height)], [board, board], name);
+      assert.ok(await boardIsVisible(page), name);
+      await accessible(page, name);
+      await page.screenshot({ path: join(directory, `${name}.png`) });
+      if (options.isMobile && box.width === window(size).width) {
+        // The board stays while the rest scrolls.
+        await page.evaluate(() => scrollTo(0, 300));
+        assert.ok((await page.locator(".squares-field").boundingBox()).y >= 0, `${name}: the board is sticky`);
+        const small = await page.locator("#dock button").evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).filter(({ width, height }) => width < 44 || height < 44).length);
+        assert.equal(small, 0, `${name}: the dock`);
+      }
+      assert.deepEqual(faults, [], name);
+      await context.close();
+    }
+  },
+
+  async "each state at 1440x900 and on a phone"() {
+    for (const [name, [path, act]] of Object.entries(STATES)) {
+      for (const size of ["1440x900", "390x844"]) {
+        const { page, context } = await open(browser, url, path, { viewport: window(size), ...(size === "390x844" && { colorScheme: "dark" }) });
+        await followed(page);
+        await act?.(page);
+        await page.waitForTimeout(300);
+        assert.ok(await boardIsVisible(page), `${name}, ${size}: the board is in the window`);
+        await accessible(page, `${name}, ${size}`);
+        await page.screenshot({ path: join(directory, `${name} ${size}.png`) });
+        await context.close();
+      }
+    }
+  },
+
+  async "nothing shifts while moving through a line"() {
+    for (const size of ["1440x900", "390x844"]) {
+      const { page, context } = await open(browser, url, "/", { viewport: window(size) });
+      await followed(page);
+      await page.evaluate(() => {
+        globalThis.shifts = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) globalThis.shifts += entry.value;
+        }).observe({ type: "layout-shift", buffered: false });
+      });
+      const places = () =>
+        page.evaluate(() =>
+          [".squares-field", "#strip-top", "#strip-bottom", "#line", "#results", "#moves"].map((selector) => {
+            const { top, left, width } = document.querySelector(selector).getBoundingClientRect();
+            return [selector, top, left, width].join(" ");
+          }),
+        );
+      const before = await places();
+      for (const play of ["e2e4", "e2e4,e7e5", "e2e4,e7e5,g1f3"]) {
+        await page.evaluate((uci) => document.querySelector(`#moves [data-uci="${uci}"] button`).click(), play.split(",").at(-1));
+        await reaches(page, play);
+        await followed(page);
+        assert.deepEqual(await places(), before, `${size}: ${play}`);
+      }
+      await page.waitForTimeout(700);
+      const shifts = await page.evaluate(() => globalThis.shifts);
+      assert.equal(shifts, 0, size);
+      await context.close();
+    }
+  },
+
+  async "all of it with the keyboard alone, in an order that makes sense"() {
+    const { page, context, faults } = await open(browser, url, `/?${LINE}`, { viewport: window("1440x900") });
+    await followed(page);
+    const seen = [];
+    for (let step = 0; step < 80; step += 1) {
+      await page.keyboard.press("Tab");
+      const [name, region] = await page.evaluate(() => {
+        const active = document.activeElement;
+        const { width, height } = active.getBoundingClientRect();
+        const place = active.closest("header, #filter-bar, #play, #answer, #side");
+        const outline = getComputedStyle(active).outlineStyle;
+        return [active.getAttribute("aria-label") ?? active.textContent.trim(), place && width && height && outline !== "none" ? place.id || place.localName : ""];
+      });
+      if (!region) break;
+      seen.push([region, name]);
+    }
+    const regions = seen.map(([region]) => region).filter((region, index, all) => region !== all[index - 1]);
+    assert.deepEqual(regions, ["header", "filter-bar", "play", "answer", "side"]);
+    // The table has one stop.
+    const stops = seen.filter(([region, name]) => region === "answer" && /, [\d,]+ games?$/.test(name));
+    assert.equal(stops.length, 1);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "the page as it is read aloud"() {
+    const { page, context } = await open(browser, url, "/?play=e2e4", { viewport: window("1440x900") });
+    await followed(page);
+    const tree = await page.locator("body").ariaSnapshot();
+    let from = 0;
+    for (const part of [
+      "- banner:",
+      '- link "polybook, to the start"',
+      '- combobox "Search players, events, openings',
+      '- region "Filters"',
+      '- region "Board"',
+      'img "Black to move. White: king e1',
+      '- toolbar "Along the line"',
+      '- region "Moves of the position"',
+      '- heading "B00 King\'s Pawn Game',
+      '- img "White ',
+      '- table "Moves of the position"',
+      "- columnheader \"Games",
+      '- rowheader "e5, ',
+      '- region "Games and trends"',
+      '- radiogroup "Order of the games"',
+    ]) {
+      const at = tree.indexOf(part, from);
+      assert.ok(at >= 0, `${part} is missing after ${tree.slice(Math.max(0, from - 200), from + 600)}`);
+      from = at;
+    }
+    // A move says what it is and how it does.
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await settled(page);
+    assert.match(await page.textContent("#said"), /^\S+\. .+, [\d,]+ games?, White scores \d+%$/);
+    await context.close();
+  },
+};
+
+const failed = await run(tests);
+await browser.close();
+process.exit(failed ? 1 : 0);
