@@ -34,6 +34,7 @@ const PERFORMANCE = 10;
 export class MovesTable {
   /** The position whose folded rows are shown. */
   #unfolded = "";
+  #width = 0;
   #place;
 
   /** @param {HTMLElement} place */
@@ -72,6 +73,19 @@ export class MovesTable {
       card.append(unfold);
     }
     fill(this.#place, card);
+    this.#keepHeight(cut < rows.length || rows.length <= SHOWN);
+  }
+
+  /**
+   * Keeps the place as high as it was, so that nothing below it moves with the number of the rows.
+   * @param {boolean} isFolded
+   */
+  #keepHeight(isFolded) {
+    const { offsetWidth, style } = this.#place;
+    const isKept = isFolded && !document.body.classList.contains("in-game") && offsetWidth === this.#width;
+    if (!isKept) style.minHeight = "";
+    this.#width = offsetWidth;
+    if (isFolded) style.minHeight = `${this.#place.offsetHeight}px`;
   }
 
   /** The buttons of the moves, in the order of the rows. */
