@@ -42,7 +42,7 @@ export function bar(results, ofPlayer, isBig = false) {
     const piece = make("span", { class: kind });
     piece.style.flexGrow = share.toFixed(4);
     if (share >= LABELED && isBig) {
-      piece.append(make("span", { class: share < 0.22 ? "narrow" : "" }, `${name} `), make("b", {}, `${(100 * share).toFixed(1)}%`));
+      piece.append(make("span", { class: share < 0.22 ? "narrow" : "" }, `${name} `), make("b", "", `${(100 * share).toFixed(1)}%`));
     } else if (share >= LABELED) {
       piece.append(String(Math.round(100 * share)));
     }

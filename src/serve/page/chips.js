@@ -125,7 +125,7 @@ export function showChips(place, filters, variant, on) {
       removed = index;
       on.remove(names);
     });
-    return make("span", { class: "chip" }, edit, remove);
+    return make("span", "chip", edit, remove);
   });
   const offer = (/** @type {string} */ field, /** @type {string} */ label) =>
     button({ class: "chip offer", "data-focus": `offer-${field}` }, [icon("plus"), label], () => on.edit(field));
@@ -138,7 +138,7 @@ export function showChips(place, filters, variant, on) {
     if (next instanceof HTMLElement) next.focus();
   }
   removed = -1;
-  const badge = words.length ? [make("span", { class: "badge" }, number(words.length))] : [];
+  const badge = words.length ? [make("span", "badge", number(words.length))] : [];
   for (const opener of document.querySelectorAll("[data-open=filters]")) {
     opener.querySelector(".badge")?.remove();
     opener.append(...badge.map((one) => one.cloneNode(true)));

@@ -31,7 +31,8 @@ const ICONS = /** @type {Record<string, string>} */ ({
 });
 
 /** @typedef {Node | string} Child */
-/** @typedef {Record<string, string | undefined>} Attributes Those that are undefined are left out. */
+/** @typedef {Record<string, string | undefined>} Named Those that are undefined are left out. */
+/** @typedef {Named | string} Attributes A text is the class. */
 
 /**
  * An element with attributes and children.
@@ -41,9 +42,10 @@ const ICONS = /** @type {Record<string, string>} */ ({
  * @param {Child[]} children
  * @returns {HTMLElementTagNameMap[K]}
  */
-export function make(name, attributes = {}, ...children) {
+export function make(name, attributes = "", ...children) {
   const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(key, value);
+  if (typeof attributes === "string") element.className = attributes;
+  else for (const [key, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(key, value);
   element.append(...children);
   return element;
 }
@@ -74,14 +76,15 @@ export function icon(name) {
  * @param {(event: MouseEvent) => void} press
  */
 export function button(attributes, content, press) {
-  const element = make("button", { type: "button", ...attributes }, ...content);
+  const element = make("button", attributes, ...content);
+  element.type = "button";
   element.addEventListener("click", press);
   return element;
 }
 
 /**
  * A group of buttons of which one is chosen. The arrow keys choose the next.
- * @param {Attributes} attributes
+ * @param {Named} attributes
  * @param {[string, ...Child[]][]} options Values and what the buttons show.
  * @param {string} chosen
  * @param {(value: string) => void} choose

@@ -335,9 +335,9 @@ function drawGame(counts, common, isInGame) {
   markMove(moves, common);
   markEvaluation(evaluations, game, common);
   if (isInGame) return;
-  const at = common ? make("b", {}, `${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
-  const back = button({ class: "small main" }, [icon("back"), "Back to the game", make("kbd", {}, "Esc")], backToGame);
-  left.replaceChildren(make("div", { class: "banner" }, icon("info"), make("p", {}, "You left the game after ", at, "."), back));
+  const at = common ? make("b", "", `${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
+  const back = button("small main", [icon("back"), "Back to the game", make("kbd", "", "Esc")], backToGame);
+  left.replaceChildren(make("div", "banner", icon("info"), make("p", "", "You left the game after ", at, "."), back));
 }
 
 /**
@@ -351,7 +351,7 @@ async function explain(counts, signal) {
   const isFiltered = narrowing(filters).length > 0;
   const isOver = counts.polybook.legal.length === 0;
   const back = () => void go({ play: line.slice(0, -1) });
-  if (!place.querySelector(".blank")) place.replaceChildren(make("div", { class: "card blank" }));
+  if (!place.querySelector(".blank")) place.replaceChildren(make("div", "card blank"));
   try {
     for (const [name, kind] of [["player", "player"], ["opponent", "player"], ["event", "event"]]) {
       const value = filters[name ?? ""];
@@ -374,7 +374,7 @@ async function explain(counts, signal) {
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
     place.replaceChildren(noGames({ all, unfiltered, back: before, isFiltered, isOver, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
   } catch (error) {
-    if (!signal.aborted) place.replaceChildren(make("p", { class: "problem" }, words(error)));
+    if (!signal.aborted) place.replaceChildren(make("p", "problem", words(error)));
   }
 }
 
@@ -417,7 +417,7 @@ async function trends(of, sans, signal) {
     showSpark(byId("heading").querySelector(".spark"), years ?? []);
     if (isShown) showTrends(byId("trends"), years ?? [], ratings, sans);
   } catch (error) {
-    if (!signal.aborted && isShown) byId("trends").replaceChildren(make("p", { class: "problem" }, words(error)));
+    if (!signal.aborted && isShown) byId("trends").replaceChildren(make("p", "problem", words(error)));
   }
 }
 
@@ -431,7 +431,7 @@ function drawTally(total, isStart) {
   const own = about.sources.find(({ name }) => name === view.filters.source);
   const years = (own?.years ?? about.years)?.join("–");
   const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : ` of ${number(all)} games${isStart ? "" : " here"}`;
-  byId("tally").replaceChildren(make("b", {}, number(isStart && !isFiltered ? all : total)), text);
+  byId("tally").replaceChildren(make("b", "", number(isStart && !isFiltered ? all : total)), text);
 }
 
 /** How many games the chosen source has. */
@@ -684,7 +684,7 @@ async function waitForIndex() {
 }
 
 function showHint() {
-  byId("heading").replaceChildren(make("h2", {}, make("span", { class: "family" }, "Starting position")));
+  byId("heading").replaceChildren(make("h2", "", make("span", "family", "Starting position")));
   byId("results").replaceChildren();
 }
 

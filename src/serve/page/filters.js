@@ -26,7 +26,7 @@ export class FiltersDialog {
   #apply;
   /** @type {Choice} */
   #choice = { filters: {}, variant: "" };
-  #body = make("div", { class: "body" });
+  #body = make("div", "body");
   #submit = make("button", { class: "main", type: "submit" });
   #years = new Years(() => this.#dates());
   #timer = 0;
@@ -43,7 +43,7 @@ export class FiltersDialog {
     this.#dialog = dialog;
     this.#about = about;
     this.#apply = apply;
-    const clear = button({ class: "plain small" }, ["Clear"], () => {
+    const clear = button("plain small", ["Clear"], () => {
       const { source } = this.#choice.filters;
       this.#choice = { filters: source ? { source } : {}, variant: "" };
       this.#build();
@@ -52,10 +52,10 @@ export class FiltersDialog {
     const form = make(
       "form",
       { method: "dialog" },
-      make("div", { class: "grip" }),
-      make("div", { class: "top" }, make("h2", { id: "filters-title" }, "Filters"), clear, button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
+      make("div", "grip"),
+      make("div", "top", make("h2", { id: "filters-title" }, "Filters"), clear, button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
       this.#body,
-      make("div", { class: "bottom" }, button({}, ["Cancel"], close), this.#submit),
+      make("div", "bottom", button("", ["Cancel"], close), this.#submit),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -134,8 +134,8 @@ export class FiltersDialog {
   #name(name, label, placeholder, kind) {
     const input = make("input", { name, placeholder, "aria-label": label });
     input.value = this.#choice.filters[name] ?? "";
-    const note = make("p", { class: "note wrong" });
-    const element = field(name, label, "", make("div", { class: "combobox" }, input), note);
+    const note = make("p", "note wrong");
+    const element = field(name, label, "", make("div", "combobox", input), note);
     const take = (/** @type {string} */ text) => {
       const isFirst = name === "player" && Boolean(this.#choice.filters.player) !== Boolean(text);
       input.value = text;
@@ -203,14 +203,14 @@ export class FiltersDialog {
       });
       return box;
     });
-    return make("fieldset", { class: "field", "data-field": name }, make("legend", {}, `${label} `, make("span", {}, "none chosen: any")), make("div", { class: "options" }, ...boxes));
+    return make("fieldset", { class: "field", "data-field": name }, make("legend", "", `${label} `, make("span", "", "none chosen: any")), make("div", "options", ...boxes));
   }
 
   /** The field of the opening: its code, found by its name too. */
   #codes() {
     const input = make("input", { name: "eco", placeholder: "Name or ECO code: B90-B99", "aria-label": "Opening: name or ECO code" });
     input.value = this.#choice.filters.eco ?? "";
-    const note = make("p", { class: "note wrong" });
+    const note = make("p", "note wrong");
     const take = (/** @type {string} */ text) => {
       const code = text.trim().toUpperCase().replaceAll("–", "-");
       const isCode = !code || CODES.test(code);
@@ -228,7 +228,7 @@ export class FiltersDialog {
     };
     new Combobox(input, find, take);
     input.addEventListener("change", () => take(input.value));
-    return field("eco", "Opening", "", make("div", { class: "combobox" }, input), note);
+    return field("eco", "Opening", "", make("div", "combobox", input), note);
   }
 
   /** @param {string} variant */
@@ -247,7 +247,7 @@ export class FiltersDialog {
     const input = make("input", { name: "minPly", inputmode: "numeric", placeholder: "Any length", "aria-label": "At least so many moves" });
     const plies = Number(this.#choice.filters.minPly);
     input.value = plies ? String(Math.ceil(plies / 2)) : "";
-    const note = make("p", { class: "note wrong" });
+    const note = make("p", "note wrong");
     input.addEventListener("input", () => {
       const moves = /^\s*(\d{1,3})(\s+moves?)?\s*$/.exec(input.value)?.[1];
       const isWrong = input.value.trim() !== "" && !moves;
@@ -265,7 +265,7 @@ export class FiltersDialog {
       toggle.setAttribute("aria-checked", String(on));
       this.#set("duplicates", on ? "once" : "");
     });
-    const words = make("div", {}, make("p", { id: "once-label" }, "Count duplicates once"), make("p", { id: "once-more", class: "quiet" }, "The same players, result and moves"));
+    const words = make("div", "", make("p", { id: "once-label" }, "Count duplicates once"), make("p", { id: "once-more", class: "quiet" }, "The same players, result and moves"));
     return make("div", { class: "with-switch", "data-field": "duplicates" }, words, toggle);
   }
 
@@ -308,7 +308,7 @@ export class FiltersDialog {
     const { player, source } = this.#choice.filters;
     if (isNew) {
       const whose = player ? ` of ${player}` : "";
-      this.#submit.replaceChildren(`Show ${counted(facets.games)}`, make("span", { class: "whose" }, whose));
+      this.#submit.replaceChildren(`Show ${counted(facets.games)}`, make("span", "whose", whose));
     }
     for (const name of /** @type {const} */ (["ratings", "speeds"])) {
       for (const box of this.#body.querySelectorAll(`[data-field=${name}] .option`)) {
@@ -332,7 +332,7 @@ export class FiltersDialog {
 
 /** @param {HTMLElement[]} fields */
 function pair(...fields) {
-  return make("div", { class: "two" }, ...fields);
+  return make("div", "two", ...fields);
 }
 
 /**
@@ -342,5 +342,5 @@ function pair(...fields) {
  * @param {HTMLElement[]} content
  */
 function field(name, label, more, ...content) {
-  return make("div", { class: "field", "data-field": name }, make("p", { class: "label" }, label, ...(more ? [make("span", {}, ` ${more}`)] : [])), ...content);
+  return make("div", { class: "field", "data-field": name }, make("p", "label", label, ...(more ? [make("span", "", ` ${more}`)] : [])), ...content);
 }

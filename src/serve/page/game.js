@@ -63,11 +63,11 @@ export function showGameHeading(place, game, close) {
   place.replaceChildren(
     make(
       "div",
-      { class: "what" },
-      make("h2", { title: game.opening?.name }, ...(eco ? [make("span", { class: "eco" }, eco)] : []), make("span", { class: "family" }, family), make("span", { class: "variation" }, variation)),
+      "what",
+      make("h2", { title: game.opening?.name }, ...(eco ? [make("span", "eco", eco)] : []), make("span", "family", family), make("span", "variation", variation)),
       make("p", { class: "quiet", title: facts }, facts),
     ),
-    make("div", { class: "actions" }, ...actions),
+    make("div", "actions", ...actions),
   );
 }
 
@@ -104,7 +104,7 @@ function readableTime(control) {
  */
 export function showGameMoves(place, game, known, go) {
   const first = firstPly(game.start ?? "");
-  const list = make("ol", { class: "game-moves" });
+  const list = make("ol");
   const note = (/** @type {string} */ text, kind = "note") => list.append(make("li", { class: kind }, text));
   for (const text of game.comments ?? []) note(text);
   const fresh = novelty(game);
@@ -114,8 +114,8 @@ export function showGameMoves(place, game, known, go) {
     const ply = first + index;
     const isWhite = ply % 2 === 0;
     if (isWhite || !row) {
-      row = make("li", { class: "pair" }, make("span", { class: "ply" }, String(Math.floor(ply / 2) + 1)));
-      if (!isWhite) row.append(make("span", { class: "quiet" }, "…"));
+      row = make("li", "pair", make("span", "ply", String(Math.floor(ply / 2) + 1)));
+      if (!isWhite) row.append(make("span", "quiet", "…"));
       list.append(row);
     }
     row.append(moveButton(move, index, go));
@@ -139,7 +139,7 @@ function moveButton(move, index, go) {
   const glyphs = (move.nags ?? []).map((nag) => GLYPHS[nag]).filter((glyph) => glyph !== undefined);
   const kind = glyphs.find(([, mistake]) => mistake)?.[1];
   const signs = glyphs.map(([sign]) => sign).join("");
-  const value = move.eval ? [make("span", { class: "value" }, evaluationWords(move.eval))] : [];
+  const value = move.eval ? [make("span", "value", evaluationWords(move.eval))] : [];
   return button({ "data-ply": String(index + 1) }, [make("span", { class: kind }, move.san + signs), ...value], () => go(index + 1));
 }
 
@@ -203,7 +203,7 @@ export function showEvaluations(place, game, go) {
     const kind = (move.nags ?? []).map((nag) => GLYPHS[nag]?.[1]).find(Boolean);
     const value = values[index];
     if (!kind || !value) return [];
-    const dot = make("span", { class: `dot ${kind}` });
+    const dot = make("span", `dot ${kind}`);
     dot.style.left = `${x(index + 1) / 10}%`;
     dot.style.top = `${height(value)}%`;
     return [dot];
@@ -211,9 +211,9 @@ export function showEvaluations(place, game, go) {
   const slider = make("input", { type: "range", min: "0", max: String(values.length), "aria-label": "Move of the game" });
   slider.addEventListener("input", () => go(Number(slider.value)));
   place.replaceChildren(
-    make("h3", {}, "Evaluation"),
-    make("p", { class: "quiet at" }),
-    make("div", { class: "chart-field" }, picture, ...dots, make("span", { class: "cursor" }), slider),
+    make("h3", "", "Evaluation"),
+    make("p", "quiet at"),
+    make("div", "chart-field", picture, ...dots, make("span", "cursor"), slider),
   );
 }
 
@@ -239,7 +239,7 @@ export function markEvaluation(place, game, ply) {
   const value = move?.eval ? evaluationWords(move.eval) : "";
   const text = move ? `after ${plyNumber(firstPly(game.start ?? "") + ply - 1)} ${move.san}` : "before the first move";
   slider.setAttribute("aria-valuetext", `${text} ${value}`);
-  place.querySelector(".at")?.replaceChildren(`From the game's comments · ${text} `, make("b", {}, value));
+  place.querySelector(".at")?.replaceChildren(`From the game's comments · ${text} `, make("b", "", value));
   const cursor = place.querySelector(".cursor");
   if (cursor instanceof HTMLElement) cursor.style.left = `${(100 * ply) / Math.max(1, game.moves.length)}%`;
 }

@@ -70,7 +70,7 @@ export class GamesList {
       this.#next = next;
       this.#draw();
     } catch (error) {
-      if (!signal.aborted) this.#place.replaceChildren(make("p", { class: "problem" }, words(error)));
+      if (!signal.aborted) this.#place.replaceChildren(make("p", "problem", words(error)));
     } finally {
       clearTimeout(stale);
       if (!signal.aborted) this.#place.classList.remove("stale");
@@ -115,14 +115,14 @@ export class GamesList {
     );
     fill(this.#tools, order, download);
     if (!this.#games.length) {
-      this.#place.replaceChildren(make("p", { class: "card none" }, "No games reached this position."));
+      this.#place.replaceChildren(make("p", "card none", "No games reached this position."));
       return;
     }
-    const list = make("ul", {}, ...this.#games.map((game) => this.#item(game, listed)));
+    const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));
     const shown = `${number(this.#games.length)} of ${number(this.#total)} · duplicates hidden, matches folded`;
-    const foot = make("p", { class: "foot" }, make("span", {}, shown));
+    const foot = make("p", "foot", make("span", "", shown));
     if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
-    fill(this.#place, make("div", { class: "card games" }, list, foot));
+    fill(this.#place, make("div", "card games", list, foot));
   }
 
   /** @param {Listed} listed */
@@ -186,17 +186,17 @@ export class GamesList {
     const { sans, player, open } = listed;
     const [white, black] = pointsOf(game.winner);
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
-      make("span", {}, make(won ? "b" : "span", {}, name || "?"), ...(rating ? [make("small", {}, String(rating))] : []));
+      make("span", "", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [make("small", "", String(rating))] : []));
     const facts = [game.eco, game.round && `round ${game.round}`, game.plies && counted(Math.ceil(game.plies / 2), "move")];
     const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : "draw";
     const row = button(
       { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-current": game.id === open ? "true" : undefined },
       [
-        make("span", { class: "san" }, game.uci ? (sans.get(game.uci) ?? "") : ""),
+        make("span", "san", game.uci ? (sans.get(game.uci) ?? "") : ""),
         make("span", { class: "points", "aria-hidden": "true" }, point(white), point(black)),
-        make("span", { class: "names" }, line(game.white, game.winner === "white"), line(game.black, game.winner === "black"), make("span", { class: "unseen" }, result)),
-        make("span", { class: "event" }, make("span", {}, game.event ?? ""), make("small", {}, facts.filter(Boolean).join(" · "))),
-        make("span", { class: "date" }, dateWords(game.date)),
+        make("span", "names", line(game.white, game.winner === "white"), line(game.black, game.winner === "black"), make("span", "unseen", result)),
+        make("span", "event", make("span", "", game.event ?? ""), make("small", "", facts.filter(Boolean).join(" · "))),
+        make("span", "date", dateWords(game.date)),
       ],
       () => this.#open(game.id),
     );

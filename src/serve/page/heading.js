@@ -33,10 +33,10 @@ export function showOpening(place, answer, isStart) {
     make(
       "h2",
       { title: name },
-      ...(answer.opening ? [make("span", { class: "eco" }, answer.opening.eco)] : []),
-      make("span", { class: "family" }, family),
-      make("span", { class: "variation" }, variation),
-      make("span", { class: "phone-count" }, counted(sum(answer))),
+      ...(answer.opening ? [make("span", "eco", answer.opening.eco)] : []),
+      make("span", "family", family),
+      make("span", "variation", variation),
+      make("span", "phone-count", counted(sum(answer))),
     ),
     yearsPlace(place),
   );
@@ -55,22 +55,22 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
   const games = sum(answer);
   const points = (answer.wins ?? 0) + answer.draws / 2;
   const option = (/** @type {string} */ value, /** @type {string} */ label, /** @type {number} */ count) =>
-    /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, make("small", {}, number(count))]);
+    /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, make("small", "", number(count))]);
   const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
-    make("div", {}, make("dt", {}, label), make("dd", {}, value, ...(more ? [" ", make("small", {}, more)] : [])));
+    make("div", "", make("dt", "", label), make("dd", "", value, ...(more ? [" ", make("small", "", more)] : [])));
   place.className = "heading of-player";
   fill(
     place,
-    make("h2", { title: player }, make("span", { class: "family" }, player)),
+    make("h2", { title: player }, make("span", "family", player)),
     segments({ "aria-label": "Color of the player" }, [option("white", "White", colors.white), option("black", "Black", colors.black), ["", "Both"]], color, choose),
-    make("p", { class: "opening-name" }, isStart ? "" : positionName(answer, isStart)),
+    make("p", "opening-name", isStart ? "" : positionName(answer, isStart)),
     yearsPlace(place),
     make(
       "div",
-      { class: "card figures" },
+      "card figures",
       make(
         "dl",
-        {},
+        "",
         figure("Games", number(games), ""),
         figure("Score", games ? `${((100 * points) / games).toFixed(1)}%` : "–", games ? `${number(points)} points` : ""),
         figure("Performance", answer.performance ? String(answer.performance) : "–", answer.opponentRating ? `opponents ${answer.opponentRating}` : ""),
@@ -86,7 +86,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
  * @param {HTMLElement} place
  */
 function yearsPlace(place) {
-  return place.querySelector(".spark") ?? make("div", { class: "spark" });
+  return place.querySelector(".spark") ?? make("div", "spark");
 }
 
 /**

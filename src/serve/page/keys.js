@@ -20,15 +20,15 @@ export function listen(keys) {
   });
   toggle.setAttribute("aria-checked", String(isOn()));
   const names = /** @type {Record<string, string>} */ ({ ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" });
-  const rows = keys.map(({ keys: own, does }) => make("div", {}, make("dt", {}, ...own.map((key) => make("kbd", {}, names[key] ?? key))), make("dd", {}, does)));
+  const rows = keys.map(({ keys: own, does }) => make("div", "", make("dt", "", ...own.map((key) => make("kbd", "", names[key] ?? key))), make("dd", "", does)));
   dialog.append(
-    make("div", { class: "top" }, make("h2", { id: "keys-title" }, "Keys"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], () => dialog.close())),
+    make("div", "top", make("h2", { id: "keys-title" }, "Keys"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], () => dialog.close())),
     make(
       "div",
-      { class: "body" },
-      make("dl", {}, ...rows),
-      make("p", { class: "quiet" }, "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),
-      make("div", { class: "with-switch" }, make("p", { id: "keys-label" }, "Keys of one letter"), toggle),
+      "body",
+      make("dl", "", ...rows),
+      make("p", "quiet", "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),
+      make("div", "with-switch", make("p", { id: "keys-label" }, "Keys of one letter"), toggle),
     ),
   );
   document.addEventListener("keydown", (event) => {

@@ -25,7 +25,7 @@ export function firstPly(fen) {
 export function showLine(place, moves, shown, fen, go) {
   if (!moves.length) {
     place.className = "line quiet";
-    place.replaceChildren("Play a move, or press", make("kbd", {}, "→"), "for the most played");
+    place.replaceChildren("Play a move, or press", make("kbd", "", "→"), "for the most played");
     return;
   }
   place.className = "line";
@@ -40,7 +40,7 @@ export function showLine(place, moves, shown, fen, go) {
     const ply = index + first;
     const isWhite = ply % 2 === 0;
     const number = `${Math.floor(ply / 2) + 1}${isWhite ? "." : "…"}`;
-    return [...(isWhite || index === 0 ? [make("span", { class: "ply" }, number)] : []), step(san, index + 1)];
+    return [...(isWhite || index === 0 ? [make("span", "ply", number)] : []), step(san, index + 1)];
   });
   fill(place, step("Start", 0), ...parts);
   reveal(place, place.querySelector("[aria-current]"));

@@ -19,12 +19,12 @@ export class BookDialog {
   #edit;
   #view = /** @type {View | undefined} */ (undefined);
   #choice = { side: "both", depth: 12, minGame: 3, weights: "results", format: "bin" };
-  #chips = make("p", { class: "chips" });
-  #form = make("div", { class: "form" });
+  #chips = make("p", "chips");
+  #form = make("div", "form");
   #preview = make("div", { class: "preview", role: "status" });
   #problem = make("p", { class: "problem", role: "alert" });
-  #download = button({ class: "main" }, [], () => void this.#save());
-  #copy = button({ class: "plain" }, [icon("copy"), "Copy the command"], () => void copy(this.#command, "Command"));
+  #download = button("main", [], () => void this.#save());
+  #copy = button("plain", [icon("copy"), "Copy the command"], () => void copy(this.#command, "Command"));
   #command = "";
   /** @type {Answer | undefined} */
   #answer;
@@ -41,11 +41,11 @@ export class BookDialog {
     this.#edit = edit;
     const close = () => dialog.close();
     dialog.append(
-      make("div", { class: "grip" }),
-      make("div", { class: "top" }, make("h2", { id: "book-title" }, "Make a book of these games"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
-      make("div", { class: "body" }, this.#form, this.#preview),
+      make("div", "grip"),
+      make("div", "top", make("h2", { id: "book-title" }, "Make a book of these games"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
+      make("div", "body", this.#form, this.#preview),
       this.#problem,
-      make("div", { class: "bottom" }, this.#copy, make("span", {}, button({}, ["Cancel"], close), this.#download)),
+      make("div", "bottom", this.#copy, make("span", "", button("", ["Cancel"], close), this.#download)),
     );
     dialog.addEventListener("close", () => {
       // The server ends a book that nobody waits for.
@@ -71,8 +71,8 @@ export class BookDialog {
   #build() {
     const view = this.#view;
     if (!view) return;
-    const texts = filterWords(view.filters, view.variant).map(({ text }) => make("span", { class: "chip" }, text));
-    const change = button({ class: "small plain" }, [texts.length ? "Change" : "Choose games"], () => {
+    const texts = filterWords(view.filters, view.variant).map(({ text }) => make("span", "chip", text));
+    const change = button("small plain", [texts.length ? "Change" : "Choose games"], () => {
       this.#dialog.close();
       this.#edit();
     });
@@ -94,8 +94,8 @@ export class BookDialog {
         segments(
           { "aria-label": "Format", class: "formats" },
           [
-            ["bin", make("b", {}, ".bin"), make("small", {}, "Polyglot, for engines and GUIs")],
-            ["pgn", make("b", {}, ".pgn"), make("small", {}, "lines with variations, to study")],
+            ["bin", make("b", "", ".bin"), make("small", "", "Polyglot, for engines and GUIs")],
+            ["pgn", make("b", "", ".pgn"), make("small", "", "lines with variations, to study")],
           ],
           this.#choice.format,
           (format) => this.#set({ format }),
@@ -126,7 +126,7 @@ export class BookDialog {
       slider.value = String(value);
       this.#set({ [name]: value });
     });
-    return make("div", { class: "number" }, slider, text);
+    return make("div", "number", slider, text);
   }
 
   /** @param {Partial<{ side: string, depth: number, minGame: number, weights: string, format: string }>} change */
@@ -161,7 +161,7 @@ export class BookDialog {
       const size = /** @type {BookSize} */ (await ask(`book.${this.#choice.format}`, parameters, signal));
       if (!signal.aborted) this.#show(size);
     } catch (error) {
-      if (!signal.aborted) this.#preview.replaceChildren(make("p", { class: "problem" }, words(error)));
+      if (!signal.aborted) this.#preview.replaceChildren(make("p", "problem", words(error)));
     }
     if (!signal.aborted) this.#preview.classList.remove("stale");
   }
@@ -171,10 +171,10 @@ export class BookDialog {
     this.#command = command;
     this.#download.disabled = entries === 0;
     this.#preview.replaceChildren(
-      make("p", { class: "size" }, counted(entries, "move")),
-      make("p", { class: "quiet" }, entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves`),
+      make("p", "size", counted(entries, "move")),
+      make("p", "quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves`),
       ...this.#firstMoves(),
-      make("details", { open: "" }, make("summary", {}, "The same on the command line"), make("code", { class: "command" }, command)),
+      make("details", { open: "" }, make("summary", "", "The same on the command line"), make("code", "command", command)),
     );
   }
 
@@ -185,9 +185,9 @@ export class BookDialog {
     const rows = answer.moves.slice(0, FIRST_MOVES).map((move) => {
       const bar = make("i");
       bar.style.width = `${(100 * sum(move)) / sum(most ?? move)}%`;
-      return make("li", {}, make("b", {}, move.san), make("span", {}, bar), percent(sum(move) / sum(answer)));
+      return make("li", "", make("b", "", move.san), make("span", "", bar), percent(sum(move) / sum(answer)));
     });
-    return [make("div", { class: "first-moves" }, make("p", { class: "quiet" }, "First moves"), make("ul", {}, ...rows))];
+    return [make("div", "first-moves", make("p", "quiet", "First moves"), make("ul", "", ...rows))];
   }
 
   async #save() {
@@ -215,7 +215,7 @@ export class BookDialog {
  * @param {HTMLElement} content
  */
 function field(label, more, content) {
-  return make("div", { class: "field" }, make("p", { class: "label" }, label, ...(more ? [make("span", {}, ` ${more}`)] : [])), content);
+  return make("div", "field", make("p", "label", label, ...(more ? [make("span", "", ` ${more}`)] : [])), content);
 }
 
 /** @param {number} bytes */

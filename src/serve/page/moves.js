@@ -56,13 +56,13 @@ export class MovesTable {
     rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context)));
     const kind = `moves${context.ofPlayer ? " of-player" : ""}${context.books.length ? " with-books" : ""}`;
     const table = make("div", { role: "table", "aria-label": "Moves of the position" }, head, body);
-    const card = make("div", { class: `card ${kind}` }, table);
+    const card = make("div", `card ${kind}`, table);
     const rest = rows.slice(cut);
     if (rest.length) {
       const games = rest.reduce((all, { move }) => all + (move ? sum(move) : 0), 0);
       const unfold = button(
         { class: "more", "aria-expanded": "false", "data-focus": "more" },
-        [icon("down"), counted(rest.length, "more move"), make("span", { class: "quiet" }, ` · ${counted(games)}, ${percent(games / total)}`)],
+        [icon("down"), counted(rest.length, "more move"), make("span", "quiet", ` · ${counted(games)}, ${percent(games / total)}`)],
         () => {
           this.#unfolded = fen;
           this.show(answer, context);
@@ -147,10 +147,10 @@ function headings(answer, { ofPlayer, books }) {
     { role: "row", class: "row" },
     cell("san", "", "Move"),
     cell("name", "", "Opening"),
-    cell("games", "", "Games", ...(isTransposed ? [make("small", {}, "+ transposed")] : [])),
-    cell("results", "", make("span", { class: "long" }, long), make("span", { class: "short", "aria-hidden": "true" }, short)),
+    cell("games", "", "Games", ...(isTransposed ? [make("small", "", "+ transposed")] : [])),
+    cell("results", "", make("span", "long", long), make("span", { class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
-      ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games", "Perf."), cell("last", "", "Last")]
+      ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games", "Perf."), cell("latest", "", "Last")]
       : [cell("rating", "Average rating of those who played the move", "Rating")]),
     ...books.map((book) => cell("book", `How often the book ${book.name} plays the move`, book.name)),
   );
@@ -178,14 +178,14 @@ function tableRow({ uci, san, move }, index, answer, total, { books, ofPlayer, g
     "div",
     { role: "row", class: `row${name || isGame ? "" : " unnamed"}`, "data-uci": uci },
     make("div", { role: "rowheader", class: "san" }, label),
-    cell("name", ...(isGame ? [make("span", { class: "tag" }, "this game"), " "] : []), name),
-    cell("games", move ? gamesCell(games, total, san, others) : make("span", { class: "quiet" }, "only in the book")),
+    cell("name", ...(isGame ? [make("span", "tag", "this game"), " "] : []), name),
+    cell("games", move ? gamesCell(games, total, san, others) : make("span", "quiet", "only in the book")),
     cell("results", ...(move ? [bar(move, ofPlayer)] : [])),
     ...(ofPlayer
       ? [
           cell("score", move && games ? percentOf(move) : ""),
           cell("performance", move?.performance && games >= PERFORMANCE ? String(move.performance) : "–"),
-          cell("last", dateWords(move?.lastPlayed?.slice(0, 7))),
+          cell("latest", dateWords(move?.lastPlayed?.slice(0, 7))),
         ]
       : [cell("rating", move?.averageRating ? String(move.averageRating) : "–")]),
     ...books.map((book) => bookCell(book, uci)),
@@ -211,13 +211,13 @@ function percentOf({ wins = 0, draws, losses = 0 }) {
  * @param {number} others Games that reach the resulting position by another move order.
  */
 function gamesCell(games, total, san, others) {
-  const cell = make("div", { class: "count" });
+  const cell = make("div", "count");
   cell.style.setProperty("--share", `${((100 * games) / total).toFixed(1)}%`);
   if (others) {
     const title = `${counted(others, "more game")} ${others === 1 ? "reaches" : "reach"} the position after ${san} by another move order`;
     cell.append(make("span", { class: "others", title }, `+${number(others)}`));
   }
-  cell.append(make("span", { title: number(games) }, games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`), make("span", { class: "quiet" }, percent(games / total)));
+  cell.append(make("span", { title: number(games) }, games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`), make("span", "quiet", percent(games / total)));
   return cell;
 }
 

@@ -15,7 +15,7 @@ import { counted } from "./format.js";
  * @param {HTMLElement[]} ways
  */
 function blank(sign, title, content, ways) {
-  return make("div", { class: "card blank" }, icon(sign), make("h3", {}, title), ...content, ...(ways.length ? [make("div", { class: "ways" }, ...ways)] : []));
+  return make("div", "card blank", icon(sign), make("h3", "", title), ...content, ...(ways.length ? [make("div", "ways", ...ways)] : []));
 }
 
 /**
@@ -24,17 +24,17 @@ function blank(sign, title, content, ways) {
  * @param {{ clear: () => void, back: () => void, variant: (name: string) => void }} on
  */
 export function noGames({ all, unfiltered, back, isFiltered, isOver, hasLine, variants }, on) {
-  if (isOver) return blank("grid", "The game is over here", [], hasLine ? [button({}, [icon("back"), "One move back"], on.back)] : []);
+  if (isOver) return blank("grid", "The game is over here", [], hasLine ? [button("", [icon("back"), "One move back"], on.back)] : []);
   if (variants.length) {
-    const ways = variants.map(([name, label, games]) => button({}, [`${label} · ${counted(games)}`], () => on.variant(name)));
-    return blank("grid", "There are no games of standard chess", [make("p", {}, "The games are of other variants. Choose one:")], ways);
+    const ways = variants.map(([name, label, games]) => button("", [`${label} · ${counted(games)}`], () => on.variant(name)));
+    return blank("grid", "There are no games of standard chess", [make("p", "", "The games are of other variants. Choose one:")], ways);
   }
   const title = !isFiltered ? "No games reached this position" : all ? `None of the ${counted(all)} reached this position` : "No games pass these filters";
   const text = isFiltered && unfiltered ? `Without the filters there ${unfiltered === 1 ? "is" : "are"} ${counted(unfiltered)}.` : "";
   const ways = [];
-  if (isFiltered) ways.push(button({ class: "main" }, [unfiltered ? `Remove the filters · ${counted(unfiltered)}` : "Remove the filters"], on.clear));
-  if (hasLine) ways.push(button({}, [icon("back"), back ? `One move back · ${counted(back)}` : "One move back"], on.back));
-  return blank("grid", title, text ? [make("p", {}, text)] : [], ways);
+  if (isFiltered) ways.push(button("main", [unfiltered ? `Remove the filters · ${counted(unfiltered)}` : "Remove the filters"], on.clear));
+  if (hasLine) ways.push(button("", [icon("back"), back ? `One move back · ${counted(back)}` : "One move back"], on.back));
+  return blank("grid", title, text ? [make("p", "", text)] : [], ways);
 }
 
 /**
@@ -46,9 +46,9 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, hasLine, va
  * @param {() => void} remove
  */
 export function noName(kind, name, near, choose, remove) {
-  const ways = near.map((one) => button({}, [one.name, make("small", {}, counted(one.games))], () => choose(one.name)));
+  const ways = near.map((one) => button("", [one.name, make("small", "", counted(one.games))], () => choose(one.name)));
   const text = near.length ? "Did you mean:" : "The search finds names by their beginning, and with two typing errors.";
-  return blank("search", `No ${kind} is called “${name}”`, [make("p", {}, text)], [...ways, button({ class: "plain" }, ["Remove this filter"], remove)]);
+  return blank("search", `No ${kind} is called “${name}”`, [make("p", "", text)], [...ways, button("plain", ["Remove this filter"], remove)]);
 }
 
 /**
@@ -62,7 +62,7 @@ export function reading({ read, of }, name) {
   const inner = bar.firstElementChild;
   if (inner instanceof HTMLElement) inner.style.width = `${done}%`;
   const text = `${done}% is read. The counts come when all is read; the next start finds the index.`;
-  return blank("menu", `Reading ${name}`, [bar, make("p", {}, text)], []);
+  return blank("menu", `Reading ${name}`, [bar, make("p", "", text)], []);
 }
 
 /** How many seconds pass before the server is asked again. */
@@ -94,10 +94,10 @@ export class Notice {
    */
   show(title, text, way, kind = "bad") {
     clearInterval(this.#timer);
-    const act = way && button({ class: "small" }, [way[0]], way[1]);
+    const act = way && button("small", [way[0]], way[1]);
     const close = button({ class: "small plain icon-only", "aria-label": "Close the message" }, [icon("close")], () => this.clear());
     this.#place.replaceChildren(
-      make("div", { class: `banner ${kind}`, role: "alert" }, icon("warn"), make("p", {}, make("b", {}, title), ` ${text}`), ...(act ? [act] : []), close),
+      make("div", { class: `banner ${kind}`, role: "alert" }, icon("warn"), make("p", "", make("b", "", title), ` ${text}`), ...(act ? [act] : []), close),
     );
   }
 
@@ -109,7 +109,7 @@ export class Notice {
     clearInterval(this.#timer);
     let left = PAUSES[Math.min(this.#failures, PAUSES.length - 1)] ?? 30;
     this.#failures += 1;
-    const seconds = make("span", { class: "quiet" });
+    const seconds = make("span", "quiet");
     const again = () => {
       clearInterval(this.#timer);
       seconds.textContent = "…";
@@ -120,7 +120,7 @@ export class Notice {
       left -= 1;
       if (left < 0) again();
     };
-    const text = make("p", {}, make("b", {}, "polybook serve does not answer."), " The numbers below are from before; your place is kept.");
+    const text = make("p", "", make("b", "", "polybook serve does not answer."), " The numbers below are from before; your place is kept.");
     const isNew = !this.#place.querySelector(".stopped");
     const way = button({ class: "small", "data-focus": "retry" }, [icon("retry"), "Retry ", seconds], again);
     if (isNew) this.#place.replaceChildren(make("div", { class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));

@@ -101,7 +101,7 @@ export class Combobox {
       ...(heading ? [make("div", { class: "group", role: "presentation" }, heading)] : []),
       ...(message ? [make("div", { class: "message", role: "presentation" }, message)] : []),
       ...options.map((option) => {
-        const row = make("div", { role: "option", "aria-selected": "false" }, make("span", {}, ...option.content), make("span", {}, option.more));
+        const row = make("div", { role: "option", "aria-selected": "false" }, make("span", "", ...option.content), make("span", "", option.more));
         row.addEventListener("click", () => this.#take(option));
         return row;
       }),
@@ -172,5 +172,5 @@ export function marked(name, text) {
   const at = first ? folded(name).indexOf(first) : -1;
   // Letters that fold to several would shift the place.
   if (at < 0 || folded(name).length !== name.length) return [name];
-  return [name.slice(0, at), make("mark", {}, name.slice(at, at + first.length)), name.slice(at + first.length)];
+  return [name.slice(0, at), make("mark", "", name.slice(at, at + first.length)), name.slice(at + first.length)];
 }

@@ -37,18 +37,14 @@ export function showSpark(place, all) {
     place.replaceChildren();
     return;
   }
-  place.replaceChildren(make("span", { class: "quiet" }, `${first.year}–${last.year}`), bars(years, "Games per year", "spark-bars"));
+  place.replaceChildren(make("span", "quiet", `${first.year}–${last.year}`), bars(years));
 }
 
-/**
- * @param {Year[]} years
- * @param {string} label
- * @param {string} kind
- */
-function bars(years, label, kind) {
+/** @param {Year[]} years */
+function bars(years) {
   const most = Math.max(1, ...years.map(sum));
-  const words = `${label}, ${years[0]?.year} to ${years.at(-1)?.year}, at most ${number(most)}`;
-  const chart = make("div", { class: kind, role: "img", "aria-label": words });
+  const words = `Games per year, ${years[0]?.year} to ${years.at(-1)?.year}, at most ${number(most)}`;
+  const chart = make("div", { class: "years-bars", role: "img", "aria-label": words });
   for (const year of years) {
     const column = make("i", { title: `${year.year}: ${counted(sum(year))}` });
     column.style.height = `${Math.max(2, (100 * sum(year)) / most)}%`;
@@ -67,12 +63,12 @@ function bars(years, label, kind) {
 export function showTrends(place, all, ratings, sans) {
   const years = shown(all);
   if (!years.length) {
-    place.replaceChildren(make("p", { class: "card none" }, "No games with a known year reached this position."));
+    place.replaceChildren(make("p", "card none", "No games with a known year reached this position."));
     return;
   }
   const known = ratings.filter((group) => sum(group) >= LEAST);
-  const cards = [make("div", { class: "card charts" }, sharesChart(years, sans), yearsChart(years))];
-  if (known.length > 1) cards.push(make("div", { class: "card charts" }, ratingsChart(known)));
+  const cards = [make("div", "card charts", sharesChart(years, sans), yearsChart(years))];
+  if (known.length > 1) cards.push(make("div", "card charts", ratingsChart(known)));
   place.replaceChildren(...cards);
 }
 
@@ -82,7 +78,7 @@ export function showTrends(place, all, ratings, sans) {
  * @param {Child[]} content
  */
 function figure(title, more, ...content) {
-  return make("figure", {}, make("figcaption", {}, make("h3", {}, title), make("p", { class: "quiet" }, more)), ...content);
+  return make("figure", "", make("figcaption", "", make("h3", "", title), make("p", "quiet", more)), ...content);
 }
 
 /**
@@ -91,16 +87,16 @@ function figure(title, more, ...content) {
  * @param {string[][]} rows
  */
 function table(caption, head, rows) {
-  const cells = (/** @type {string[]} */ texts) => make("tr", {}, ...texts.map((text, index) => make(index ? "td" : "th", index ? {} : { scope: "row" }, text)));
+  const cells = (/** @type {string[]} */ texts) => make("tr", "", ...texts.map((text, index) => make(index ? "td" : "th", index ? {} : { scope: "row" }, text)));
   return make(
     "div",
-    { class: "unseen" },
+    "unseen",
     make(
       "table",
-      {},
-      make("caption", {}, caption),
-      make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))),
-      make("tbody", {}, ...rows.map(cells)),
+      "",
+      make("caption", "", caption),
+      make("thead", "", make("tr", "", ...head.map((text) => make("th", { scope: "col" }, text)))),
+      make("tbody", "", ...rows.map(cells)),
     ),
   );
 }
@@ -108,7 +104,7 @@ function table(caption, head, rows) {
 /** @param {Year[]} years */
 function yearsChart(years) {
   const most = Math.max(...years.map(sum));
-  const chart = make("div", { class: "columns" }, make("span", { class: "most" }, number(most)), bars(years, "Games per year", "column-bars"));
+  const chart = make("div", "columns", make("span", "most", number(most)), bars(years));
   const rows = years.map((year) => [String(year.year), number(sum(year))]);
   return figure("Games per year", "", chart, axis(years), table("Games per year", ["Year", "Games"], rows));
 }
@@ -120,7 +116,7 @@ function axis(years) {
   const last = years.at(-1)?.year ?? 0;
   years.forEach(({ year }, index) => {
     const isLabeled = years.length < 7 || (year % step === 0 && last - year > step / 3) || (years.length < 12 && index === 0);
-    labels.append(make("span", {}, isLabeled ? String(year) : ""));
+    labels.append(make("span", "", isLabeled ? String(year) : ""));
   });
   return labels;
 }
@@ -165,7 +161,7 @@ function sharesChart(years, sans) {
   let floor = 1 + gap / 2;
   const labels = ends.map(([middle, name, share]) => {
     floor = Math.min(middle, floor - gap);
-    const label = make("span", { class: name === "other" ? "other" : "" }, name, make("i", {}, percent(share)));
+    const label = make("span", { class: name === "other" ? "other" : "" }, name, make("i", "", percent(share)));
     label.style.top = `${100 * floor}%`;
     return label;
   });
@@ -173,7 +169,7 @@ function sharesChart(years, sans) {
   return figure(
     "Share of the moves",
     "Mean of three years",
-    make("div", { class: "shares" }, make("div", { class: "shares-field" }, picture), make("div", { class: "shares-labels", "aria-hidden": "true" }, ...labels)),
+    make("div", "shares", picture, make("div", { class: "shares-labels", "aria-hidden": "true" }, ...labels)),
     axis(years),
     table("Share of the moves", ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)], rows),
   );
@@ -190,21 +186,21 @@ function ratingsChart(groups) {
     svg("path", { class: "middle", d: `M0 ${y(0.5)}H100` }),
     svg("path", { class: "curve", d: `M${scores.map((value, index) => `${x(index).toFixed(2)} ${y(value).toFixed(2)}`).join("L")}` }),
   );
-  const half = make("span", { class: "half quiet" }, "50%");
+  const half = make("span", "half quiet", "50%");
   half.style.top = `${y(0.5)}%`;
   const dots = scores.map((value, index) => {
-    const dot = make("span", { class: "dot" }, make("b", {}, String(Math.round(100 * value))));
+    const dot = make("span", "dot", make("b", "", String(Math.round(100 * value))));
     dot.style.left = `${x(index)}%`;
     dot.style.top = `${y(value)}%`;
     return dot;
   });
-  const labels = make("div", { class: "axis wide", "aria-hidden": "true" }, ...groups.map(({ rating }) => make("span", {}, rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating)));
+  const labels = make("div", { class: "axis wide", "aria-hidden": "true" }, ...groups.map(({ rating }) => make("span", "", rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating)));
   const all = groups.reduce((one, other) => ({ white: one.white + other.white, draws: one.draws + other.draws, black: one.black + other.black }), { white: 0, draws: 0, black: 0 });
   const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
   return figure(
     "White's score by rating",
     `Average of both players; White scores ${percent(score(all))} in all`,
-    make("div", { class: "curve-field" }, picture, half, ...dots),
+    make("div", "curve-field", picture, half, ...dots),
     labels,
     table("White's score by rating", ["Rating", "Score", "Games"], rows),
   );

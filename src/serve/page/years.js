@@ -8,11 +8,11 @@ import { counted, dateWords, readMonth } from "./format.js";
 /** @typedef {{ since: string, until: string }} Range */
 
 export class Years {
-  element = make("fieldset", { class: "field years" });
+  element = make("fieldset", "field years");
   /** Whether a field has a text that is not a date. */
   isWrong = false;
   #changed;
-  #legend = make("legend", {}, "Years");
+  #legend = make("legend", "", "Years");
   #histogram = make("div", { class: "histogram", "aria-hidden": "true" });
   #sliders = { since: slider("First year"), until: slider("Last year") };
   #fields = { since: text("since", "From"), until: text("until", "To") };
@@ -24,8 +24,8 @@ export class Years {
   constructor(changed) {
     this.#changed = changed;
     const { since, until } = this.#fields;
-    const range = make("div", { class: "range" }, this.#histogram, this.#sliders.since, this.#sliders.until);
-    this.element.append(this.#legend, range, make("div", { class: "from-to" }, since, make("span", {}, "–"), until), this.#note);
+    const range = make("div", "range", this.#histogram, this.#sliders.since, this.#sliders.until);
+    this.element.append(this.#legend, range, make("div", "from-to", since, make("span", "", "–"), until), this.#note);
     for (const side of /** @type {const} */ (["since", "until"])) {
       this.#fields[side].addEventListener("input", () => this.#read());
       this.#fields[side].addEventListener("change", () => this.#write());
@@ -57,7 +57,7 @@ export class Years {
     const [first, last] = span ?? [Math.min(...known), Math.max(...known)];
     if (!Number.isFinite(first) || !Number.isFinite(last)) return;
     this.#span = [first, last];
-    this.#legend.replaceChildren("Years ", make("span", {}, `${first}–${last}`));
+    this.#legend.replaceChildren("Years ", make("span", "", `${first}–${last}`));
     const columns = Math.min(40, last - first + 1);
     const step = (last - first + 1) / columns;
     const counts = Array(columns).fill(0);
