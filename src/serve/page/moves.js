@@ -73,7 +73,7 @@ export class MovesTable {
       card.append(unfold);
     }
     fill(this.#place, card);
-    this.#keepHeight(cut < rows.length || rows.length <= SHOWN);
+    this.#keepHeight(this.#unfolded !== fen);
   }
 
   /**
@@ -81,10 +81,10 @@ export class MovesTable {
    * @param {boolean} isFolded
    */
   #keepHeight(isFolded) {
-    const { offsetWidth, style } = this.#place;
-    const isKept = isFolded && !document.body.classList.contains("in-game") && offsetWidth === this.#width;
+    const { style } = this.#place;
+    const isKept = isFolded && !document.body.classList.contains("in-game") && window.innerWidth === this.#width;
     if (!isKept) style.minHeight = "";
-    this.#width = offsetWidth;
+    this.#width = window.innerWidth;
     if (isFolded) style.minHeight = `${this.#place.offsetHeight}px`;
   }
 
