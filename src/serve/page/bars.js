@@ -1,7 +1,7 @@
 // @ts-check
 // Results as a bar: White's, drawn and Black's games, or a player's wins, draws and losses.
 
-import { make } from "./dom.js";
+import { b, div, span } from "./dom.js";
 import { number, percent, sum } from "./format.js";
 
 /** @typedef {import("./format.js").Counts} Counts */
@@ -30,7 +30,7 @@ export function parts(results, ofPlayer) {
 export function bar(results, ofPlayer, isBig = false) {
   const total = sum(results) || 1;
   const all = parts(results, ofPlayer);
-  const element = make("div", {
+  const element = div({
     class: isBig ? "bar big" : "bar",
     role: "img",
     "aria-label": all.map(([, name, count]) => `${name} ${percent(count / total)}`).join(", "),
@@ -39,10 +39,10 @@ export function bar(results, ofPlayer, isBig = false) {
   for (const [kind, name, count] of all) {
     const share = count / total;
     if (!share) continue;
-    const piece = make("span", { class: kind });
+    const piece = span({ class: kind });
     piece.style.flexGrow = share.toFixed(4);
     if (share >= LABELED && isBig) {
-      piece.append(make("span", { class: share < 0.22 ? "narrow" : "" }, `${name} `), make("b", "", `${(100 * share).toFixed(1)}%`));
+      piece.append(span({ class: share < 0.22 ? "narrow" : "" }, `${name} `), b(`${(100 * share).toFixed(1)}%`));
     } else if (share >= LABELED) {
       piece.append(String(Math.round(100 * share)));
     }

@@ -1,7 +1,7 @@
 // @ts-check
 // The filters in words, as chips: a press changes one, × removes it. Dashed chips offer the others.
 
-import { button, byId, fill, icon, make } from "./dom.js";
+import { button, byId, fill, icon, span } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
 
 /** @typedef {import("./state.js").Filters} Filters */
@@ -125,7 +125,7 @@ export function showChips(place, filters, variant, on) {
       removed = index;
       on.remove(names);
     });
-    return make("span", "chip", edit, remove);
+    return span("chip", edit, remove);
   });
   const offer = (/** @type {string} */ field, /** @type {string} */ label) =>
     button({ class: "chip offer", "data-focus": `offer-${field}` }, [icon("plus"), label], () => on.edit(field));
@@ -138,7 +138,7 @@ export function showChips(place, filters, variant, on) {
     if (next instanceof HTMLElement) next.focus();
   }
   removed = -1;
-  const badge = words.length ? [make("span", "badge", number(words.length))] : [];
+  const badge = words.length ? [span("badge", number(words.length))] : [];
   for (const opener of document.querySelectorAll("[data-open=filters]")) {
     opener.querySelector(".badge")?.remove();
     opener.append(...badge.map((one) => one.cloneNode(true)));

@@ -51,6 +51,50 @@ export function make(name, attributes = "", ...children) {
 }
 
 /**
+ * @param {Attributes} attributes
+ * @param {Child[]} children
+ */
+export function div(attributes, ...children) {
+  return make("div", attributes, ...children);
+}
+
+/**
+ * @param {Attributes} attributes
+ * @param {Child[]} children
+ */
+export function span(attributes, ...children) {
+  return make("span", attributes, ...children);
+}
+
+/**
+ * @param {Attributes} attributes
+ * @param {Child[]} children
+ */
+export function p(attributes, ...children) {
+  return make("p", attributes, ...children);
+}
+
+/** @param {Child[]} children */
+export function b(...children) {
+  return make("b", "", ...children);
+}
+
+/** @param {Child[]} children */
+export function small(...children) {
+  return make("small", "", ...children);
+}
+
+/**
+ * @template {keyof HTMLElementEventMap} K
+ * @param {EventTarget} target
+ * @param {K} type
+ * @param {(event: HTMLElementEventMap[K]) => void} act
+ */
+export function on(target, type, act) {
+  target.addEventListener(type, /** @type {EventListener} */ (act));
+}
+
+/**
  * The element of the page with this id.
  * @template {HTMLElement} T
  * @param {string} id

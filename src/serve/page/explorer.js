@@ -5,7 +5,7 @@ import { Refused, Unreachable, ask, suggestions, words } from "./api.js";
 import { bar } from "./bars.js";
 import "./board.js";
 import { VARIANTS, showChips } from "./chips.js";
-import { button, byId, copy, fill, icon, make, segments } from "./dom.js";
+import { b, button, byId, copy, div, fill, icon, make, on, p, segments, span } from "./dom.js";
 import { FiltersDialog } from "./filters.js";
 import { counted, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves } from "./game.js";
@@ -335,9 +335,9 @@ function drawGame(counts, common, isInGame) {
   markMove(moves, common);
   markEvaluation(evaluations, game, common);
   if (isInGame) return;
-  const at = common ? make("b", "", `${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
+  const at = common ? b(`${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
   const back = button("small main", [icon("back"), "Back to the game", make("kbd", "", "Esc")], backToGame);
-  left.replaceChildren(make("div", "banner", icon("info"), make("p", "", "You left the game after ", at, "."), back));
+  left.replaceChildren(div("banner", icon("info"), p("", "You left the game after ", at, "."), back));
 }
 
 /**
@@ -351,7 +351,7 @@ async function explain(counts, signal) {
   const isFiltered = narrowing(filters).length > 0;
   const isOver = counts.polybook.legal.length === 0;
   const back = () => void go({ play: line.slice(0, -1) });
-  if (!place.querySelector(".blank")) place.replaceChildren(make("div", "card blank"));
+  if (!place.querySelector(".blank")) place.replaceChildren(div("card blank"));
   try {
     for (const [name, kind] of [["player", "player"], ["opponent", "player"], ["event", "event"]]) {
       const value = filters[name ?? ""];
@@ -374,7 +374,7 @@ async function explain(counts, signal) {
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
     place.replaceChildren(noGames({ all, unfiltered, back: before, isFiltered, isOver, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
   } catch (error) {
-    if (!signal.aborted) place.replaceChildren(make("p", "problem", words(error)));
+    if (!signal.aborted) place.replaceChildren(p("problem", words(error)));
   }
 }
 
@@ -417,7 +417,7 @@ async function trends(of, sans, signal) {
     showSpark(byId("heading").querySelector(".spark"), years ?? []);
     if (isShown) showTrends(byId("trends"), years ?? [], ratings, sans);
   } catch (error) {
-    if (!signal.aborted && isShown) byId("trends").replaceChildren(make("p", "problem", words(error)));
+    if (!signal.aborted && isShown) byId("trends").replaceChildren(p("problem", words(error)));
   }
 }
 
@@ -431,7 +431,7 @@ function drawTally(total, isStart) {
   const own = about.sources.find(({ name }) => name === view.filters.source);
   const years = (own?.years ?? about.years)?.join("–");
   const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : ` of ${number(all)} games${isStart ? "" : " here"}`;
-  byId("tally").replaceChildren(make("b", "", number(isStart && !isFiltered ? all : total)), text);
+  byId("tally").replaceChildren(b(number(isStart && !isFiltered ? all : total)), text);
 }
 
 /** How many games the chosen source has. */
@@ -640,7 +640,7 @@ function drawSources() {
   for (const [id, isMenu] of /** @type {[string, boolean][]} */ ([["sources", names.length > 3], ["more-sources", names.length > 3]])) {
     const place = byId(id);
     if (names.length < 2) {
-      fill(place, make("span", { class: "quiet", title: "The source" }, names[0] ?? ""));
+      fill(place, span({ class: "quiet", title: "The source" }, names[0] ?? ""));
       continue;
     }
     if (!isMenu) {
@@ -650,7 +650,7 @@ function drawSources() {
     const select = make("select", { "aria-label": "Source", "data-focus": id });
     for (const [value, label] of options) select.append(make("option", { value }, value ? label : "All sources"));
     select.value = source;
-    select.addEventListener("change", () => choose(select.value));
+    on(select, "change", () => choose(select.value));
     fill(place, select);
   }
 }
@@ -684,7 +684,7 @@ async function waitForIndex() {
 }
 
 function showHint() {
-  byId("heading").replaceChildren(make("h2", "", make("span", "family", "Starting position")));
+  byId("heading").replaceChildren(make("h2", "", span("family", "Starting position")));
   byId("results").replaceChildren();
 }
 
@@ -754,7 +754,7 @@ const OPENS = /** @type {Record<string, () => void>} */ ({
 for (const element of document.querySelectorAll("[data-icon]")) element.prepend(icon(element.getAttribute("data-icon") ?? ""));
 for (const [attribute, acts] of /** @type {const} */ ([["data-act", ACTS], ["data-open", OPENS]])) {
   for (const element of document.querySelectorAll(`[${attribute}]`)) {
-    element.addEventListener("click", () => {
+    on(element, "click", () => {
       if (element.getAttribute("aria-disabled") === "true") return;
       /** @type {HTMLDialogElement} */ (byId("more")).close();
       acts[element.getAttribute(attribute) ?? ""]?.();
@@ -763,14 +763,14 @@ for (const [attribute, acts] of /** @type {const} */ ([["data-act", ACTS], ["dat
 }
 // A press beside a dialog closes it.
 for (const dialog of document.querySelectorAll("dialog")) {
-  dialog.addEventListener("pointerdown", (event) => {
+  on(dialog, "pointerdown", (event) => {
     if (event.target !== dialog) return;
     const { left, right, top, bottom } = dialog.getBoundingClientRect();
     const { clientX: x, clientY: y } = event;
     if (x < left || x > right || y < top || y > bottom) dialog.close();
   });
 }
-board.addEventListener("play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
+on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
 bookDialog = new BookDialog(/** @type {HTMLDialogElement} */ (byId("book")), () => openFilters());
 if (window.innerWidth < 560) input.placeholder = "Player, opening, FEN…";
 buildSearch(input, {

@@ -3,7 +3,7 @@
 
 import { ask, suggestions } from "./api.js";
 import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
-import { button, icon, make, segments } from "./dom.js";
+import { button, div, icon, make, on, p, segments, span } from "./dom.js";
 import { counted, number } from "./format.js";
 import { suggestionWords } from "./search.js";
 import { filterQuestion } from "./state.js";
@@ -26,7 +26,7 @@ export class FiltersDialog {
   #apply;
   /** @type {Choice} */
   #choice = { filters: {}, variant: "" };
-  #body = make("div", "body");
+  #body = div("body");
   #submit = make("button", { class: "main", type: "submit" });
   #years = new Years(() => this.#dates());
   #timer = 0;
@@ -52,19 +52,19 @@ export class FiltersDialog {
     const form = make(
       "form",
       { method: "dialog" },
-      make("div", "grip"),
-      make("div", "top", make("h2", { id: "filters-title" }, "Filters"), clear, button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
+      div("grip"),
+      div("top", make("h2", { id: "filters-title" }, "Filters"), clear, button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
       this.#body,
-      make("div", "bottom", button("", ["Cancel"], close), this.#submit),
+      div("bottom", button("", ["Cancel"], close), this.#submit),
     );
-    form.addEventListener("submit", (event) => {
+    on(form, "submit", (event) => {
       event.preventDefault();
       if (this.#problem()) return;
       this.#dialog.close();
       this.#apply(this.#choice);
     });
     dialog.append(form);
-    dialog.addEventListener("close", () => this.#asking.abort());
+    on(dialog, "close", () => this.#asking.abort());
   }
 
   /**
@@ -134,8 +134,8 @@ export class FiltersDialog {
   #name(name, label, placeholder, kind) {
     const input = make("input", { name, placeholder, "aria-label": label });
     input.value = this.#choice.filters[name] ?? "";
-    const note = make("p", "note wrong");
-    const element = field(name, label, "", make("div", "combobox", input), note);
+    const note = p("note wrong");
+    const element = field(name, label, "", div("combobox", input), note);
     const take = (/** @type {string} */ text) => {
       const isFirst = name === "player" && Boolean(this.#choice.filters.player) !== Boolean(text);
       input.value = text;
@@ -158,7 +158,7 @@ export class FiltersDialog {
       return [{ message: isNear ? `No ${kind} “${text}”. Did you mean:` : found.length ? "" : `No ${kind} “${text}”.`, options }];
     };
     new Combobox(input, find, take);
-    input.addEventListener("change", async () => {
+    on(input, "change", async () => {
       const text = input.value.trim();
       if (!text || text === this.#choice.filters[name]) {
         if (!text) take("");
@@ -203,14 +203,14 @@ export class FiltersDialog {
       });
       return box;
     });
-    return make("fieldset", { class: "field", "data-field": name }, make("legend", "", `${label} `, make("span", "", "none chosen: any")), make("div", "options", ...boxes));
+    return make("fieldset", { class: "field", "data-field": name }, make("legend", "", `${label} `, span("", "none chosen: any")), div("options", ...boxes));
   }
 
   /** The field of the opening: its code, found by its name too. */
   #codes() {
     const input = make("input", { name: "eco", placeholder: "Name or ECO code: B90-B99", "aria-label": "Opening: name or ECO code" });
     input.value = this.#choice.filters.eco ?? "";
-    const note = make("p", "note wrong");
+    const note = p("note wrong");
     const take = (/** @type {string} */ text) => {
       const code = text.trim().toUpperCase().replaceAll("–", "-");
       const isCode = !code || CODES.test(code);
@@ -227,8 +227,8 @@ export class FiltersDialog {
       return [{ message: found.length ? "" : `No opening “${text}”.`, options: found.map((one) => ({ content: marked(one.name, text), more: one.eco ?? "", take: () => take(one.eco ?? "") })) }];
     };
     new Combobox(input, find, take);
-    input.addEventListener("change", () => take(input.value));
-    return field("eco", "Opening", "", make("div", "combobox", input), note);
+    on(input, "change", () => take(input.value));
+    return field("eco", "Opening", "", div("combobox", input), note);
   }
 
   /** @param {string} variant */
@@ -236,7 +236,7 @@ export class FiltersDialog {
     const select = make("select", { name: "variant", "aria-label": "Variant" });
     for (const [value, label] of VARIANTS) select.append(make("option", { value: value === "standard" ? "" : value }, label));
     select.value = variant;
-    select.addEventListener("change", () => {
+    on(select, "change", () => {
       this.#choice.variant = select.value;
       this.#count();
     });
@@ -247,8 +247,8 @@ export class FiltersDialog {
     const input = make("input", { name: "minPly", inputmode: "numeric", placeholder: "Any length", "aria-label": "At least so many moves" });
     const plies = Number(this.#choice.filters.minPly);
     input.value = plies ? String(Math.ceil(plies / 2)) : "";
-    const note = make("p", "note wrong");
-    input.addEventListener("input", () => {
+    const note = p("note wrong");
+    on(input, "input", () => {
       const moves = /^\s*(\d{1,3})(\s+moves?)?\s*$/.exec(input.value)?.[1];
       const isWrong = input.value.trim() !== "" && !moves;
       input.setAttribute("aria-invalid", String(isWrong));
@@ -265,8 +265,8 @@ export class FiltersDialog {
       toggle.setAttribute("aria-checked", String(on));
       this.#set("duplicates", on ? "once" : "");
     });
-    const words = make("div", "", make("p", { id: "once-label" }, "Count duplicates once"), make("p", { id: "once-more", class: "quiet" }, "The same players, result and moves"));
-    return make("div", { class: "with-switch", "data-field": "duplicates" }, words, toggle);
+    const words = div("", p({ id: "once-label" }, "Count duplicates once"), p({ id: "once-more", class: "quiet" }, "The same players, result and moves"));
+    return div({ class: "with-switch", "data-field": "duplicates" }, words, toggle);
   }
 
   /** What cannot be applied. */
@@ -308,7 +308,7 @@ export class FiltersDialog {
     const { player, source } = this.#choice.filters;
     if (isNew) {
       const whose = player ? ` of ${player}` : "";
-      this.#submit.replaceChildren(`Show ${counted(facets.games)}`, make("span", "whose", whose));
+      this.#submit.replaceChildren(`Show ${counted(facets.games)}`, span("whose", whose));
     }
     for (const name of /** @type {const} */ (["ratings", "speeds"])) {
       for (const box of this.#body.querySelectorAll(`[data-field=${name}] .option`)) {
@@ -332,7 +332,7 @@ export class FiltersDialog {
 
 /** @param {HTMLElement[]} fields */
 function pair(...fields) {
-  return make("div", "two", ...fields);
+  return div("two", ...fields);
 }
 
 /**
@@ -342,5 +342,5 @@ function pair(...fields) {
  * @param {HTMLElement[]} content
  */
 function field(name, label, more, ...content) {
-  return make("div", { class: "field", "data-field": name }, make("p", "label", label, ...(more ? [make("span", "", ` ${more}`)] : [])), ...content);
+  return div({ class: "field", "data-field": name }, p("label", label, ...(more ? [span("", ` ${more}`)] : [])), ...content);
 }

@@ -2,7 +2,7 @@
 // The open game: its heading, its moves with comments and evaluations, and the chart of them.
 
 import { askFile, words } from "./api.js";
-import { button, copy, icon, make, save, toast } from "./dom.js";
+import { b, button, copy, div, icon, make, on, p, save, span, toast } from "./dom.js";
 import { dateWords, number, plyNumber, splitName } from "./format.js";
 import { firstPly, reveal } from "./line.js";
 import { svg } from "./pieces.js";
@@ -61,13 +61,11 @@ export function showGameHeading(place, game, close) {
   ];
   place.className = "heading of-game";
   place.replaceChildren(
-    make(
-      "div",
-      "what",
-      make("h2", { title: game.opening?.name }, ...(eco ? [make("span", "eco", eco)] : []), make("span", "family", family), make("span", "variation", variation)),
-      make("p", { class: "quiet", title: facts }, facts),
+    div("what",
+      make("h2", { title: game.opening?.name }, ...(eco ? [span("eco", eco)] : []), span("family", family), span("variation", variation)),
+      p({ class: "quiet", title: facts }, facts),
     ),
-    make("div", "actions", ...actions),
+    div("actions", ...actions),
   );
 }
 
@@ -114,8 +112,8 @@ export function showGameMoves(place, game, known, go) {
     const ply = first + index;
     const isWhite = ply % 2 === 0;
     if (isWhite || !row) {
-      row = make("li", "pair", make("span", "ply", String(Math.floor(ply / 2) + 1)));
-      if (!isWhite) row.append(make("span", "quiet", "…"));
+      row = make("li", "pair", span("ply", String(Math.floor(ply / 2) + 1)));
+      if (!isWhite) row.append(span("quiet", "…"));
       list.append(row);
     }
     row.append(moveButton(move, index, go));
@@ -139,8 +137,8 @@ function moveButton(move, index, go) {
   const glyphs = (move.nags ?? []).map((nag) => GLYPHS[nag]).filter((glyph) => glyph !== undefined);
   const kind = glyphs.find(([, mistake]) => mistake)?.[1];
   const signs = glyphs.map(([sign]) => sign).join("");
-  const value = move.eval ? [make("span", "value", evaluationWords(move.eval))] : [];
-  return button({ "data-ply": String(index + 1) }, [make("span", { class: kind }, move.san + signs), ...value], () => go(index + 1));
+  const value = move.eval ? [span("value", evaluationWords(move.eval))] : [];
+  return button({ "data-ply": String(index + 1) }, [span({ class: kind }, move.san + signs), ...value], () => go(index + 1));
 }
 
 /**
@@ -203,17 +201,17 @@ export function showEvaluations(place, game, go) {
     const kind = (move.nags ?? []).map((nag) => GLYPHS[nag]?.[1]).find(Boolean);
     const value = values[index];
     if (!kind || !value) return [];
-    const dot = make("span", `dot ${kind}`);
+    const dot = span(`dot ${kind}`);
     dot.style.left = `${x(index + 1) / 10}%`;
     dot.style.top = `${height(value)}%`;
     return [dot];
   });
   const slider = make("input", { type: "range", min: "0", max: String(values.length), "aria-label": "Move of the game" });
-  slider.addEventListener("input", () => go(Number(slider.value)));
+  on(slider, "input", () => go(Number(slider.value)));
   place.replaceChildren(
     make("h3", "", "Evaluation"),
-    make("p", "quiet at"),
-    make("div", "chart-field", picture, ...dots, make("span", "cursor"), slider),
+    p("quiet at"),
+    div("chart-field", picture, ...dots, span("cursor"), slider),
   );
 }
 
@@ -239,7 +237,7 @@ export function markEvaluation(place, game, ply) {
   const value = move?.eval ? evaluationWords(move.eval) : "";
   const text = move ? `after ${plyNumber(firstPly(game.start ?? "") + ply - 1)} ${move.san}` : "before the first move";
   slider.setAttribute("aria-valuetext", `${text} ${value}`);
-  place.querySelector(".at")?.replaceChildren(`From the game's comments · ${text} `, make("b", "", value));
+  place.querySelector(".at")?.replaceChildren(`From the game's comments · ${text} `, b(value));
   const cursor = place.querySelector(".cursor");
   if (cursor instanceof HTMLElement) cursor.style.left = `${(100 * ply) / Math.max(1, game.moves.length)}%`;
 }

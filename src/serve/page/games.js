@@ -2,7 +2,7 @@
 // The games of a position: the best rated or the latest, more by a button.
 
 import { ask, askFile, words } from "./api.js";
-import { button, fill, icon, make, save, segments, toast } from "./dom.js";
+import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
 
 /** @typedef {import("./api.js").Game} Game */
@@ -70,7 +70,7 @@ export class GamesList {
       this.#next = next;
       this.#draw();
     } catch (error) {
-      if (!signal.aborted) this.#place.replaceChildren(make("p", "problem", words(error)));
+      if (!signal.aborted) this.#place.replaceChildren(p("problem", words(error)));
     } finally {
       clearTimeout(stale);
       if (!signal.aborted) this.#place.classList.remove("stale");
@@ -115,14 +115,14 @@ export class GamesList {
     );
     fill(this.#tools, order, download);
     if (!this.#games.length) {
-      this.#place.replaceChildren(make("p", "card none", "No games reached this position."));
+      this.#place.replaceChildren(p("card none", "No games reached this position."));
       return;
     }
     const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));
     const shown = `${number(this.#games.length)} of ${number(this.#total)} · duplicates hidden, matches folded`;
-    const foot = make("p", "foot", make("span", "", shown));
+    const foot = p("foot", span("", shown));
     if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
-    fill(this.#place, make("div", "card games", list, foot));
+    fill(this.#place, div("card games", list, foot));
   }
 
   /** @param {Listed} listed */
@@ -186,17 +186,17 @@ export class GamesList {
     const { sans, player, open } = listed;
     const [white, black] = pointsOf(game.winner);
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
-      make("span", "", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [make("small", "", String(rating))] : []));
+      span("", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [small(String(rating))] : []));
     const facts = [game.eco, game.round && `round ${game.round}`, game.plies && counted(Math.ceil(game.plies / 2), "move")];
     const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : "draw";
     const row = button(
       { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-current": game.id === open ? "true" : undefined },
       [
-        make("span", "san", game.uci ? (sans.get(game.uci) ?? "") : ""),
-        make("span", { class: "points", "aria-hidden": "true" }, point(white), point(black)),
-        make("span", "names", line(game.white, game.winner === "white"), line(game.black, game.winner === "black"), make("span", "unseen", result)),
-        make("span", "event", make("span", "", game.event ?? ""), make("small", "", facts.filter(Boolean).join(" · "))),
-        make("span", "date", dateWords(game.date)),
+        span("san", game.uci ? (sans.get(game.uci) ?? "") : ""),
+        span({ class: "points", "aria-hidden": "true" }, point(white), point(black)),
+        span("names", line(game.white, game.winner === "white"), line(game.black, game.winner === "black"), span("unseen", result)),
+        span("event", span("", game.event ?? ""), small(facts.filter(Boolean).join(" · "))),
+        span("date", dateWords(game.date)),
       ],
       () => this.#open(game.id),
     );

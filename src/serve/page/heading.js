@@ -2,7 +2,7 @@
 // The heading of a position: its opening, or the player and how he did.
 
 import { bar, parts } from "./bars.js";
-import { fill, make, segments } from "./dom.js";
+import { div, fill, make, p, segments, small, span } from "./dom.js";
 import { counted, dateWords, number, splitName, sum } from "./format.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -33,10 +33,10 @@ export function showOpening(place, answer, isStart) {
     make(
       "h2",
       { title: name },
-      ...(answer.opening ? [make("span", "eco", answer.opening.eco)] : []),
-      make("span", "family", family),
-      make("span", "variation", variation),
-      make("span", "phone-count", counted(sum(answer))),
+      ...(answer.opening ? [span("eco", answer.opening.eco)] : []),
+      span("family", family),
+      span("variation", variation),
+      span("phone-count", counted(sum(answer))),
     ),
     yearsPlace(place),
   );
@@ -55,19 +55,17 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
   const games = sum(answer);
   const points = (answer.wins ?? 0) + answer.draws / 2;
   const option = (/** @type {string} */ value, /** @type {string} */ label, /** @type {number} */ count) =>
-    /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, make("small", "", number(count))]);
+    /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, small(number(count))]);
   const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
-    make("div", "", make("dt", "", label), make("dd", "", value, ...(more ? [" ", make("small", "", more)] : [])));
+    div("", make("dt", "", label), make("dd", "", value, ...(more ? [" ", small(more)] : [])));
   place.className = "heading of-player";
   fill(
     place,
-    make("h2", { title: player }, make("span", "family", player)),
+    make("h2", { title: player }, span("family", player)),
     segments({ "aria-label": "Color of the player" }, [option("white", "White", colors.white), option("black", "Black", colors.black), ["", "Both"]], color, choose),
-    make("p", "opening-name", isStart ? "" : positionName(answer, isStart)),
+    p("opening-name", isStart ? "" : positionName(answer, isStart)),
     yearsPlace(place),
-    make(
-      "div",
-      "card figures",
+    div("card figures",
       make(
         "dl",
         "",
@@ -86,7 +84,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
  * @param {HTMLElement} place
  */
 function yearsPlace(place) {
-  return place.querySelector(".spark") ?? make("div", "spark");
+  return place.querySelector(".spark") ?? div("spark");
 }
 
 /**

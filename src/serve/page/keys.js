@@ -1,7 +1,7 @@
 // @ts-check
 // The keys, and the dialog that lists them. They can be switched off, for those who speak to their computer.
 
-import { byId, button, icon, make } from "./dom.js";
+import { button, byId, div, icon, make, on, p } from "./dom.js";
 
 /** @typedef {{ keys: string[], does: string, act?: (key: string) => void }} Key */
 
@@ -20,18 +20,16 @@ export function listen(keys) {
   });
   toggle.setAttribute("aria-checked", String(isOn()));
   const names = /** @type {Record<string, string>} */ ({ ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" });
-  const rows = keys.map(({ keys: own, does }) => make("div", "", make("dt", "", ...own.map((key) => make("kbd", "", names[key] ?? key))), make("dd", "", does)));
+  const rows = keys.map(({ keys: own, does }) => div("", make("dt", "", ...own.map((key) => make("kbd", "", names[key] ?? key))), make("dd", "", does)));
   dialog.append(
-    make("div", "top", make("h2", { id: "keys-title" }, "Keys"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], () => dialog.close())),
-    make(
-      "div",
-      "body",
+    div("top", make("h2", { id: "keys-title" }, "Keys"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], () => dialog.close())),
+    div("body",
       make("dl", "", ...rows),
-      make("p", "quiet", "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),
-      make("div", "with-switch", make("p", { id: "keys-label" }, "Keys of one letter"), toggle),
+      p("quiet", "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),
+      div("with-switch", p({ id: "keys-label" }, "Keys of one letter"), toggle),
     ),
   );
-  document.addEventListener("keydown", (event) => {
+  on(document, "keydown", (event) => {
     const { target, key } = event;
     const types = target instanceof HTMLElement && target.matches("input:not([type=checkbox]), select, textarea");
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || types) return;

@@ -1,7 +1,7 @@
 // @ts-check
 // The line: its moves as buttons, with those after the position that is shown.
 
-import { button, fill, make } from "./dom.js";
+import { button, fill, make, span } from "./dom.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 
@@ -40,7 +40,7 @@ export function showLine(place, moves, shown, fen, go) {
     const ply = index + first;
     const isWhite = ply % 2 === 0;
     const number = `${Math.floor(ply / 2) + 1}${isWhite ? "." : "…"}`;
-    return [...(isWhite || index === 0 ? [make("span", "ply", number)] : []), step(san, index + 1)];
+    return [...(isWhite || index === 0 ? [span("ply", number)] : []), step(san, index + 1)];
   });
   fill(place, step("Start", 0), ...parts);
   reveal(place, place.querySelector("[aria-current]"));

@@ -3,7 +3,7 @@
 
 import { ask, askFile, words } from "./api.js";
 import { filterWords } from "./chips.js";
-import { button, copy, icon, make, save, segments } from "./dom.js";
+import { b, button, copy, div, icon, make, on, p, save, segments, small, span } from "./dom.js";
 import { counted, folded, number, percent, sum } from "./format.js";
 import { filterQuestion } from "./state.js";
 
@@ -19,10 +19,10 @@ export class BookDialog {
   #edit;
   #view = /** @type {View | undefined} */ (undefined);
   #choice = { side: "both", depth: 12, minGame: 3, weights: "results", format: "bin" };
-  #chips = make("p", "chips");
-  #form = make("div", "form");
-  #preview = make("div", { class: "preview", role: "status" });
-  #problem = make("p", { class: "problem", role: "alert" });
+  #chips = p("chips");
+  #form = div("form");
+  #preview = div({ class: "preview", role: "status" });
+  #problem = p({ class: "problem", role: "alert" });
   #download = button("main", [], () => void this.#save());
   #copy = button("plain", [icon("copy"), "Copy the command"], () => void copy(this.#command, "Command"));
   #command = "";
@@ -41,13 +41,13 @@ export class BookDialog {
     this.#edit = edit;
     const close = () => dialog.close();
     dialog.append(
-      make("div", "grip"),
-      make("div", "top", make("h2", { id: "book-title" }, "Make a book of these games"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
-      make("div", "body", this.#form, this.#preview),
+      div("grip"),
+      div("top", make("h2", { id: "book-title" }, "Make a book of these games"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
+      div("body", this.#form, this.#preview),
       this.#problem,
-      make("div", "bottom", this.#copy, make("span", "", button("", ["Cancel"], close), this.#download)),
+      div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download)),
     );
-    dialog.addEventListener("close", () => {
+    on(dialog, "close", () => {
       // The server ends a book that nobody waits for.
       this.#asking.abort();
       this.#saving.abort();
@@ -71,7 +71,7 @@ export class BookDialog {
   #build() {
     const view = this.#view;
     if (!view) return;
-    const texts = filterWords(view.filters, view.variant).map(({ text }) => make("span", "chip", text));
+    const texts = filterWords(view.filters, view.variant).map(({ text }) => span("chip", text));
     const change = button("small plain", [texts.length ? "Change" : "Choose games"], () => {
       this.#dialog.close();
       this.#edit();
@@ -94,8 +94,8 @@ export class BookDialog {
         segments(
           { "aria-label": "Format", class: "formats" },
           [
-            ["bin", make("b", "", ".bin"), make("small", "", "Polyglot, for engines and GUIs")],
-            ["pgn", make("b", "", ".pgn"), make("small", "", "lines with variations, to study")],
+            ["bin", b(".bin"), small("Polyglot, for engines and GUIs")],
+            ["pgn", b(".pgn"), small("lines with variations, to study")],
           ],
           this.#choice.format,
           (format) => this.#set({ format }),
@@ -116,17 +116,17 @@ export class BookDialog {
     const bounds = { min: String(least), max: String(most), value: String(this.#choice[name]) };
     const slider = make("input", { type: "range", "aria-label": label, ...bounds });
     const text = make("input", { inputmode: "numeric", "aria-label": `${label}, as a number`, value: bounds.value });
-    slider.addEventListener("input", () => {
+    on(slider, "input", () => {
       text.value = slider.value;
       this.#set({ [name]: Number(slider.value) });
     });
-    text.addEventListener("change", () => {
+    on(text, "change", () => {
       const value = Math.round(Math.max(least, Math.min(Number(text.value) || this.#choice[name], name === "depth" ? 500 : 1e6)));
       text.value = String(value);
       slider.value = String(value);
       this.#set({ [name]: value });
     });
-    return make("div", "number", slider, text);
+    return div("number", slider, text);
   }
 
   /** @param {Partial<{ side: string, depth: number, minGame: number, weights: string, format: string }>} change */
@@ -161,7 +161,7 @@ export class BookDialog {
       const size = /** @type {BookSize} */ (await ask(`book.${this.#choice.format}`, parameters, signal));
       if (!signal.aborted) this.#show(size);
     } catch (error) {
-      if (!signal.aborted) this.#preview.replaceChildren(make("p", "problem", words(error)));
+      if (!signal.aborted) this.#preview.replaceChildren(p("problem", words(error)));
     }
     if (!signal.aborted) this.#preview.classList.remove("stale");
   }
@@ -171,8 +171,8 @@ export class BookDialog {
     this.#command = command;
     this.#download.disabled = entries === 0;
     this.#preview.replaceChildren(
-      make("p", "size", counted(entries, "move")),
-      make("p", "quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves`),
+      p("size", counted(entries, "move")),
+      p("quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves`),
       ...this.#firstMoves(),
       make("details", { open: "" }, make("summary", "", "The same on the command line"), make("code", "command", command)),
     );
@@ -185,9 +185,9 @@ export class BookDialog {
     const rows = answer.moves.slice(0, FIRST_MOVES).map((move) => {
       const bar = make("i");
       bar.style.width = `${(100 * sum(move)) / sum(most ?? move)}%`;
-      return make("li", "", make("b", "", move.san), make("span", "", bar), percent(sum(move) / sum(answer)));
+      return make("li", "", b(move.san), span("", bar), percent(sum(move) / sum(answer)));
     });
-    return [make("div", "first-moves", make("p", "quiet", "First moves"), make("ul", "", ...rows))];
+    return [div("first-moves", p("quiet", "First moves"), make("ul", "", ...rows))];
   }
 
   async #save() {
@@ -215,7 +215,7 @@ export class BookDialog {
  * @param {HTMLElement} content
  */
 function field(label, more, content) {
-  return make("div", "field", make("p", "label", label, ...(more ? [make("span", "", ` ${more}`)] : [])), content);
+  return div("field", p("label", label, ...(more ? [span("", ` ${more}`)] : [])), content);
 }
 
 /** @param {number} bytes */

@@ -2,7 +2,7 @@
 // The table of moves: how often each was played and how it did, and what books say.
 
 import { bar } from "./bars.js";
-import { button, fill, icon, make } from "./dom.js";
+import { button, div, fill, icon, on, small, span } from "./dom.js";
 import { counted, dateWords, number, percent, shortName, sum } from "./format.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -51,18 +51,18 @@ export class MovesTable {
     const rows = rowsOf(answer, context.books);
     const fen = answer.polybook.fen;
     const cut = this.#unfolded === fen ? rows.length : foldedFrom(rows, total, context.gameMove);
-    const head = make("div", { role: "rowgroup", class: "head" }, headings(answer, context));
-    const body = make("div", { role: "rowgroup", class: "body" });
+    const head = div({ role: "rowgroup", class: "head" }, headings(answer, context));
+    const body = div({ role: "rowgroup", class: "body" });
     rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context)));
     const kind = `moves${context.ofPlayer ? " of-player" : ""}${context.books.length ? " with-books" : ""}`;
-    const table = make("div", { role: "table", "aria-label": "Moves of the position" }, head, body);
-    const card = make("div", `card ${kind}`, table);
+    const table = div({ role: "table", "aria-label": "Moves of the position" }, head, body);
+    const card = div(`card ${kind}`, table);
     const rest = rows.slice(cut);
     if (rest.length) {
       const games = rest.reduce((all, { move }) => all + (move ? sum(move) : 0), 0);
       const unfold = button(
         { class: "more", "aria-expanded": "false", "data-focus": "more" },
-        [icon("down"), counted(rest.length, "more move"), make("span", "quiet", ` · ${counted(games)}, ${percent(games / total)}`)],
+        [icon("down"), counted(rest.length, "more move"), span("quiet", ` · ${counted(games)}, ${percent(games / total)}`)],
         () => {
           this.#unfolded = fen;
           this.show(answer, context);
@@ -139,16 +139,14 @@ function foldedFrom(rows, total, gameMove) {
  */
 function headings(answer, { ofPlayer, books }) {
   const cell = (/** @type {string} */ kind, /** @type {string} */ title, /** @type {Child[]} */ ...content) =>
-    make("div", { role: "columnheader", class: kind, title: title || undefined }, ...content);
+    div({ role: "columnheader", class: kind, title: title || undefined }, ...content);
   const isTransposed = answer.polybook.transpositions.some(({ games }) => games > 0);
   const [long, short] = ofPlayer ? ["Win / draw / loss, %", "W / D / L, %"] : ["White / draw / black, %", "W / D / B, %"];
-  return make(
-    "div",
-    { role: "row", class: "row" },
+  return div({ role: "row", class: "row" },
     cell("san", "", "Move"),
     cell("name", "", "Opening"),
-    cell("games", "", "Games", ...(isTransposed ? [make("small", "", "+ transposed")] : [])),
-    cell("results", "", make("span", "long", long), make("span", { class: "short", "aria-hidden": "true" }, short)),
+    cell("games", "", "Games", ...(isTransposed ? [small("+ transposed")] : [])),
+    cell("results", "", span("long", long), span({ class: "short", "aria-hidden": "true" }, short)),
     ...(ofPlayer
       ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games", "Perf."), cell("latest", "", "Last")]
       : [cell("rating", "Average rating of those who played the move", "Rating")]),
@@ -166,7 +164,7 @@ function headings(answer, { ofPlayer, books }) {
 function tableRow({ uci, san, move }, index, answer, total, { books, ofPlayer, gameMove, play, point }) {
   const games = move ? sum(move) : 0;
   const others = answer.polybook.transpositions.find((other) => other.uci === uci)?.games ?? 0;
-  const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => make("div", { role: "cell", class: kind }, ...content);
+  const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
   const name = move?.opening ? shortName(move.opening.name, answer.opening?.name) : "";
   const isGame = uci === gameMove;
   const label = button(
@@ -174,12 +172,10 @@ function tableRow({ uci, san, move }, index, answer, total, { books, ofPlayer, g
     [san],
     () => undefined,
   );
-  const row = make(
-    "div",
-    { role: "row", class: `row${name || isGame ? "" : " unnamed"}`, "data-uci": uci },
-    make("div", { role: "rowheader", class: "san" }, label),
-    cell("name", ...(isGame ? [make("span", "tag", "this game"), " "] : []), name),
-    cell("games", move ? gamesCell(games, total, san, others) : make("span", "quiet", "only in the book")),
+  const row = div({ role: "row", class: `row${name || isGame ? "" : " unnamed"}`, "data-uci": uci },
+    div({ role: "rowheader", class: "san" }, label),
+    cell("name", ...(isGame ? [span("tag", "this game"), " "] : []), name),
+    cell("games", move ? gamesCell(games, total, san, others) : span("quiet", "only in the book")),
     cell("results", ...(move ? [bar(move, ofPlayer)] : [])),
     ...(ofPlayer
       ? [
@@ -190,11 +186,11 @@ function tableRow({ uci, san, move }, index, answer, total, { books, ofPlayer, g
       : [cell("rating", move?.averageRating ? String(move.averageRating) : "–")]),
     ...books.map((book) => bookCell(book, uci)),
   );
-  row.addEventListener("click", () => play(uci));
-  row.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && point(uci));
-  row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && point(""));
-  label.addEventListener("focus", () => point(uci));
-  label.addEventListener("blur", () => point(""));
+  on(row, "click", () => play(uci));
+  on(row, "pointerenter", (event) => event.pointerType === "mouse" && point(uci));
+  on(row, "pointerleave", (event) => event.pointerType === "mouse" && point(""));
+  on(label, "focus", () => point(uci));
+  on(label, "blur", () => point(""));
   return row;
 }
 
@@ -211,13 +207,13 @@ function percentOf({ wins = 0, draws, losses = 0 }) {
  * @param {number} others Games that reach the resulting position by another move order.
  */
 function gamesCell(games, total, san, others) {
-  const cell = make("div", "count");
+  const cell = div("count");
   cell.style.setProperty("--share", `${((100 * games) / total).toFixed(1)}%`);
   if (others) {
     const title = `${counted(others, "more game")} ${others === 1 ? "reaches" : "reach"} the position after ${san} by another move order`;
-    cell.append(make("span", { class: "others", title }, `+${number(others)}`));
+    cell.append(span({ class: "others", title }, `+${number(others)}`));
   }
-  cell.append(make("span", { title: number(games) }, games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`), make("span", "quiet", percent(games / total)));
+  cell.append(span({ title: number(games) }, games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`), span("quiet", percent(games / total)));
   return cell;
 }
 
@@ -228,5 +224,5 @@ function gamesCell(games, total, san, others) {
 function bookCell(book, uci) {
   const move = book.moves.find((other) => other.uci === uci);
   const title = move && `weight ${move.weight}`;
-  return make("div", { role: "cell", class: "book", title }, move ? percent(move.probability / 100) : "");
+  return div({ role: "cell", class: "book", title }, move ? percent(move.probability / 100) : "");
 }

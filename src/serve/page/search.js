@@ -1,6 +1,7 @@
 // @ts-check
 // The search: players, events and openings by name, a position by its FEN, moves or a game.
 
+import { on } from "./dom.js";
 import { ask, suggestions } from "./api.js";
 import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
@@ -56,7 +57,7 @@ export function buildSearch(input, searched) {
     else searched.wrong(`nothing is called “${text}”`, text);
   };
   new Combobox(input, find, enter);
-  input.addEventListener("paste", (event) => {
+  on(input, "paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").trim() ?? "";
     if (input.value || !isPosition(text)) return;
     // The lines of a game would be joined in the field.

@@ -1,7 +1,7 @@
 // @ts-check
 // What the page says when there is nothing to show: no games, no such player, games that are being read, no server.
 
-import { button, icon, make } from "./dom.js";
+import { b, button, div, icon, make, p, small, span } from "./dom.js";
 import { counted } from "./format.js";
 
 /** @typedef {import("./api.js").Indexing} Indexing */
@@ -15,7 +15,7 @@ import { counted } from "./format.js";
  * @param {HTMLElement[]} ways
  */
 function blank(sign, title, content, ways) {
-  return make("div", "card blank", icon(sign), make("h3", "", title), ...content, ...(ways.length ? [make("div", "ways", ...ways)] : []));
+  return div("card blank", icon(sign), make("h3", "", title), ...content, ...(ways.length ? [div("ways", ...ways)] : []));
 }
 
 /**
@@ -27,14 +27,14 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, hasLine, va
   if (isOver) return blank("grid", "The game is over here", [], hasLine ? [button("", [icon("back"), "One move back"], on.back)] : []);
   if (variants.length) {
     const ways = variants.map(([name, label, games]) => button("", [`${label} · ${counted(games)}`], () => on.variant(name)));
-    return blank("grid", "There are no games of standard chess", [make("p", "", "The games are of other variants. Choose one:")], ways);
+    return blank("grid", "There are no games of standard chess", [p("", "The games are of other variants. Choose one:")], ways);
   }
   const title = !isFiltered ? "No games reached this position" : all ? `None of the ${counted(all)} reached this position` : "No games pass these filters";
   const text = isFiltered && unfiltered ? `Without the filters there ${unfiltered === 1 ? "is" : "are"} ${counted(unfiltered)}.` : "";
   const ways = [];
   if (isFiltered) ways.push(button("main", [unfiltered ? `Remove the filters · ${counted(unfiltered)}` : "Remove the filters"], on.clear));
   if (hasLine) ways.push(button("", [icon("back"), back ? `One move back · ${counted(back)}` : "One move back"], on.back));
-  return blank("grid", title, text ? [make("p", "", text)] : [], ways);
+  return blank("grid", title, text ? [p("", text)] : [], ways);
 }
 
 /**
@@ -46,9 +46,9 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, hasLine, va
  * @param {() => void} remove
  */
 export function noName(kind, name, near, choose, remove) {
-  const ways = near.map((one) => button("", [one.name, make("small", "", counted(one.games))], () => choose(one.name)));
+  const ways = near.map((one) => button("", [one.name, small(counted(one.games))], () => choose(one.name)));
   const text = near.length ? "Did you mean:" : "The search finds names by their beginning, and with two typing errors.";
-  return blank("search", `No ${kind} is called “${name}”`, [make("p", "", text)], [...ways, button("plain", ["Remove this filter"], remove)]);
+  return blank("search", `No ${kind} is called “${name}”`, [p("", text)], [...ways, button("plain", ["Remove this filter"], remove)]);
 }
 
 /**
@@ -58,11 +58,11 @@ export function noName(kind, name, near, choose, remove) {
  */
 export function reading({ read, of }, name) {
   const done = of ? Math.min(100, Math.round((100 * read) / of)) : 0;
-  const bar = make("div", { class: "progress", role: "progressbar", "aria-valuenow": String(done), "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Reading the games" }, make("i"));
+  const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": String(done), "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Reading the games" }, make("i"));
   const inner = bar.firstElementChild;
   if (inner instanceof HTMLElement) inner.style.width = `${done}%`;
   const text = `${done}% is read. The counts come when all is read; the next start finds the index.`;
-  return blank("menu", `Reading ${name}`, [bar, make("p", "", text)], []);
+  return blank("menu", `Reading ${name}`, [bar, p("", text)], []);
 }
 
 /** How many seconds pass before the server is asked again. */
@@ -97,7 +97,7 @@ export class Notice {
     const act = way && button("small", [way[0]], way[1]);
     const close = button({ class: "small plain icon-only", "aria-label": "Close the message" }, [icon("close")], () => this.clear());
     this.#place.replaceChildren(
-      make("div", { class: `banner ${kind}`, role: "alert" }, icon("warn"), make("p", "", make("b", "", title), ` ${text}`), ...(act ? [act] : []), close),
+      div({ class: `banner ${kind}`, role: "alert" }, icon("warn"), p("", b(title), ` ${text}`), ...(act ? [act] : []), close),
     );
   }
 
@@ -109,7 +109,7 @@ export class Notice {
     clearInterval(this.#timer);
     let left = PAUSES[Math.min(this.#failures, PAUSES.length - 1)] ?? 30;
     this.#failures += 1;
-    const seconds = make("span", "quiet");
+    const seconds = span("quiet");
     const again = () => {
       clearInterval(this.#timer);
       seconds.textContent = "…";
@@ -120,10 +120,10 @@ export class Notice {
       left -= 1;
       if (left < 0) again();
     };
-    const text = make("p", "", make("b", "", "polybook serve does not answer."), " The numbers below are from before; your place is kept.");
+    const text = p("", b("polybook serve does not answer."), " The numbers below are from before; your place is kept.");
     const isNew = !this.#place.querySelector(".stopped");
     const way = button({ class: "small", "data-focus": "retry" }, [icon("retry"), "Retry ", seconds], again);
-    if (isNew) this.#place.replaceChildren(make("div", { class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));
+    if (isNew) this.#place.replaceChildren(div({ class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));
     else {
       const old = this.#place.querySelector("button");
       const hadFocus = old === document.activeElement;

@@ -1,7 +1,7 @@
 // @ts-check
 // The strips above and below the board: who plays, and how it goes.
 
-import { make } from "./dom.js";
+import { b, make, small, span } from "./dom.js";
 import { score, sum } from "./format.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -17,10 +17,10 @@ import { score, sum } from "./format.js";
 export function positionStrip(answer, color) {
   const isMoving = turn(answer) === color;
   const mine = color === "white" ? score(answer) : 1 - score(answer);
-  const figure = sum(answer) ? [`scores `, make("b", "", `${(100 * mine).toFixed(1)}%`)] : [];
-  return strip(color, [make("b", "", color === "white" ? "White" : "Black")], [
-    ...(isMoving ? [make("small", "", "to move")] : []),
-    make("span", "", ...figure),
+  const figure = sum(answer) ? [`scores `, b(`${(100 * mine).toFixed(1)}%`)] : [];
+  return strip(color, [b(color === "white" ? "White" : "Black")], [
+    ...(isMoving ? [small("to move")] : []),
+    span("", ...figure),
   ]);
 }
 
@@ -35,9 +35,9 @@ export function playerStrip(answer, color, player, side) {
   const isMine = side === color || (side === "both" && color === "white");
   const rating = isMine ? answer.playerRating : answer.opponentRating;
   const name = side === "both" ? (color === "white" ? "White" : "Black") : isMine ? player : "Opponents";
-  const figures = side !== "both" && rating ? [make("span", "", `average ${rating}`)] : [];
-  const moving = turn(answer) === color && sum(answer) ? [make("small", "", "to move")] : [];
-  return strip(color, [make("b", "", name)], [...moving, ...figures]);
+  const figures = side !== "both" && rating ? [span("", `average ${rating}`)] : [];
+  const moving = turn(answer) === color && sum(answer) ? [small("to move")] : [];
+  return strip(color, [b(name)], [...moving, ...figures]);
 }
 
 /**
@@ -57,9 +57,9 @@ export function gameStrip(game, color, ply) {
   while (last >= 0 && !isOwn(last)) last -= 1;
   const clock = last >= 0 ? game.moves[last]?.clk : undefined;
   const isWinner = point === "1";
-  return strip(color, [make(isWinner ? "b" : "span", { class: "who" }, title ? `${title} ${name || "?"}` : name || "?"), ...(rating ? [make("span", "quiet", String(rating))] : [])], [
-    ...(point ? [make("span", { class: isWinner ? "point won" : "point" }, point)] : []),
-    ...(clock !== undefined ? [make("span", { class: isOwn(ply) ? "clock running" : "clock", "aria-label": `clock ${clockWords(clock)}` }, clockWords(clock))] : []),
+  return strip(color, [make(isWinner ? "b" : "span", { class: "who" }, title ? `${title} ${name || "?"}` : name || "?"), ...(rating ? [span("quiet", String(rating))] : [])], [
+    ...(point ? [span({ class: isWinner ? "point won" : "point" }, point)] : []),
+    ...(clock !== undefined ? [span({ class: isOwn(ply) ? "clock running" : "clock", "aria-label": `clock ${clockWords(clock)}` }, clockWords(clock))] : []),
   ]);
 }
 
@@ -75,7 +75,7 @@ function clockWords(seconds) {
  * @param {Color} color
  */
 export function plainStrip(color) {
-  return strip(color, [make("b", "", color === "white" ? "White" : "Black")], []);
+  return strip(color, [b(color === "white" ? "White" : "Black")], []);
 }
 
 /**
@@ -84,7 +84,7 @@ export function plainStrip(color) {
  * @param {Child[]} end
  */
 function strip(color, name, end) {
-  return [make("span", { class: `man-of ${color}`, title: color === "white" ? "White" : "Black" }), ...name, make("span", "end", ...end)];
+  return [span({ class: `man-of ${color}`, title: color === "white" ? "White" : "Black" }), ...name, span("end", ...end)];
 }
 
 /** @param {Answer} answer */

@@ -1,7 +1,7 @@
 // @ts-check
 // A field with suggestions (a combobox): the arrow keys choose, Enter takes, Esc closes.
 
-import { make } from "./dom.js";
+import { div, make, on, span } from "./dom.js";
 import { folded } from "./format.js";
 
 /** @typedef {import("./dom.js").Child} Child */
@@ -40,7 +40,7 @@ export class Combobox {
     this.#find = find;
     this.#enter = enter;
     boxes += 1;
-    this.#box = make("div", { class: "suggestions", id: `suggestions${boxes}`, role: "listbox", "aria-label": "Suggestions" });
+    this.#box = div({ class: "suggestions", id: `suggestions${boxes}`, role: "listbox", "aria-label": "Suggestions" });
     this.#box.hidden = true;
     for (const [name, value] of Object.entries({
       role: "combobox",
@@ -54,12 +54,12 @@ export class Combobox {
       input.setAttribute(name, value);
     }
     input.after(this.#box);
-    input.addEventListener("input", () => this.#later());
-    input.addEventListener("focus", () => input.value.trim() && this.#later());
-    input.addEventListener("blur", () => this.close());
-    input.addEventListener("keydown", (event) => void this.#key(event));
+    on(input, "input", () => this.#later());
+    on(input, "focus", () => input.value.trim() && this.#later());
+    on(input, "blur", () => this.close());
+    on(input, "keydown", (event) => void this.#key(event));
     // The field keeps the focus while a suggestion is pressed.
-    this.#box.addEventListener("pointerdown", (event) => event.preventDefault());
+    on(this.#box, "pointerdown", (event) => event.preventDefault());
   }
 
   close() {
@@ -98,11 +98,11 @@ export class Combobox {
   #show(groups) {
     this.#options = groups.flatMap(({ options }) => options);
     const rows = groups.flatMap(({ heading, message, options }) => [
-      ...(heading ? [make("div", { class: "group", role: "presentation" }, heading)] : []),
-      ...(message ? [make("div", { class: "message", role: "presentation" }, message)] : []),
+      ...(heading ? [div({ class: "group", role: "presentation" }, heading)] : []),
+      ...(message ? [div({ class: "message", role: "presentation" }, message)] : []),
       ...options.map((option) => {
-        const row = make("div", { role: "option", "aria-selected": "false" }, make("span", "", ...option.content), make("span", "", option.more));
-        row.addEventListener("click", () => this.#take(option));
+        const row = div({ role: "option", "aria-selected": "false" }, span("", ...option.content), span("", option.more));
+        on(row, "click", () => this.#take(option));
         return row;
       }),
     ]);

@@ -1,7 +1,7 @@
 // @ts-check
 // Trends: games per year, the share of each move over the years, White's score by rating. Each also as a hidden table.
 
-import { make } from "./dom.js";
+import { b, div, make, p, span } from "./dom.js";
 import { counted, number, percent, score, sum } from "./format.js";
 import { svg } from "./pieces.js";
 
@@ -37,14 +37,14 @@ export function showSpark(place, all) {
     place.replaceChildren();
     return;
   }
-  place.replaceChildren(make("span", "quiet", `${first.year}–${last.year}`), bars(years));
+  place.replaceChildren(span("quiet", `${first.year}–${last.year}`), bars(years));
 }
 
 /** @param {Year[]} years */
 function bars(years) {
   const most = Math.max(1, ...years.map(sum));
   const words = `Games per year, ${years[0]?.year} to ${years.at(-1)?.year}, at most ${number(most)}`;
-  const chart = make("div", { class: "years-bars", role: "img", "aria-label": words });
+  const chart = div({ class: "years-bars", role: "img", "aria-label": words });
   for (const year of years) {
     const column = make("i", { title: `${year.year}: ${counted(sum(year))}` });
     column.style.height = `${Math.max(2, (100 * sum(year)) / most)}%`;
@@ -63,12 +63,12 @@ function bars(years) {
 export function showTrends(place, all, ratings, sans) {
   const years = shown(all);
   if (!years.length) {
-    place.replaceChildren(make("p", "card none", "No games with a known year reached this position."));
+    place.replaceChildren(p("card none", "No games with a known year reached this position."));
     return;
   }
   const known = ratings.filter((group) => sum(group) >= LEAST);
-  const cards = [make("div", "card charts", sharesChart(years, sans), yearsChart(years))];
-  if (known.length > 1) cards.push(make("div", "card charts", ratingsChart(known)));
+  const cards = [div("card charts", sharesChart(years, sans), yearsChart(years))];
+  if (known.length > 1) cards.push(div("card charts", ratingsChart(known)));
   place.replaceChildren(...cards);
 }
 
@@ -78,7 +78,7 @@ export function showTrends(place, all, ratings, sans) {
  * @param {Child[]} content
  */
 function figure(title, more, ...content) {
-  return make("figure", "", make("figcaption", "", make("h3", "", title), make("p", "quiet", more)), ...content);
+  return make("figure", "", make("figcaption", "", make("h3", "", title), p("quiet", more)), ...content);
 }
 
 /**
@@ -88,9 +88,7 @@ function figure(title, more, ...content) {
  */
 function table(caption, head, rows) {
   const cells = (/** @type {string[]} */ texts) => make("tr", "", ...texts.map((text, index) => make(index ? "td" : "th", index ? {} : { scope: "row" }, text)));
-  return make(
-    "div",
-    "unseen",
+  return div("unseen",
     make(
       "table",
       "",
@@ -104,7 +102,7 @@ function table(caption, head, rows) {
 /** @param {Year[]} years */
 function yearsChart(years) {
   const most = Math.max(...years.map(sum));
-  const chart = make("div", "columns", make("span", "most", number(most)), bars(years));
+  const chart = div("columns", span("most", number(most)), bars(years));
   const rows = years.map((year) => [String(year.year), number(sum(year))]);
   return figure("Games per year", "", chart, axis(years), table("Games per year", ["Year", "Games"], rows));
 }
@@ -112,11 +110,11 @@ function yearsChart(years) {
 /** @param {Year[]} years */
 function axis(years) {
   const step = years.length > 30 ? 10 : 5;
-  const labels = make("div", { class: "axis", "aria-hidden": "true" });
+  const labels = div({ class: "axis", "aria-hidden": "true" });
   const last = years.at(-1)?.year ?? 0;
   years.forEach(({ year }, index) => {
     const isLabeled = years.length < 7 || (year % step === 0 && last - year > step / 3) || (years.length < 12 && index === 0);
-    labels.append(make("span", "", isLabeled ? String(year) : ""));
+    labels.append(span("", isLabeled ? String(year) : ""));
   });
   return labels;
 }
@@ -161,7 +159,7 @@ function sharesChart(years, sans) {
   let floor = 1 + gap / 2;
   const labels = ends.map(([middle, name, share]) => {
     floor = Math.min(middle, floor - gap);
-    const label = make("span", { class: name === "other" ? "other" : "" }, name, make("i", "", percent(share)));
+    const label = span({ class: name === "other" ? "other" : "" }, name, make("i", "", percent(share)));
     label.style.top = `${100 * floor}%`;
     return label;
   });
@@ -169,7 +167,7 @@ function sharesChart(years, sans) {
   return figure(
     "Share of the moves",
     "Mean of three years",
-    make("div", "shares", picture, make("div", { class: "shares-labels", "aria-hidden": "true" }, ...labels)),
+    div("shares", picture, div({ class: "shares-labels", "aria-hidden": "true" }, ...labels)),
     axis(years),
     table("Share of the moves", ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)], rows),
   );
@@ -186,21 +184,21 @@ function ratingsChart(groups) {
     svg("path", { class: "middle", d: `M0 ${y(0.5)}H100` }),
     svg("path", { class: "curve", d: `M${scores.map((value, index) => `${x(index).toFixed(2)} ${y(value).toFixed(2)}`).join("L")}` }),
   );
-  const half = make("span", "half quiet", "50%");
+  const half = span("half quiet", "50%");
   half.style.top = `${y(0.5)}%`;
   const dots = scores.map((value, index) => {
-    const dot = make("span", "dot", make("b", "", String(Math.round(100 * value))));
+    const dot = span("dot", b(String(Math.round(100 * value))));
     dot.style.left = `${x(index)}%`;
     dot.style.top = `${y(value)}%`;
     return dot;
   });
-  const labels = make("div", { class: "axis wide", "aria-hidden": "true" }, ...groups.map(({ rating }) => make("span", "", rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating)));
+  const labels = div({ class: "axis wide", "aria-hidden": "true" }, ...groups.map(({ rating }) => span("", rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating)));
   const all = groups.reduce((one, other) => ({ white: one.white + other.white, draws: one.draws + other.draws, black: one.black + other.black }), { white: 0, draws: 0, black: 0 });
   const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
   return figure(
     "White's score by rating",
     `Average of both players; White scores ${percent(score(all))} in all`,
-    make("div", "curve-field", picture, half, ...dots),
+    div("curve-field", picture, half, ...dots),
     labels,
     table("White's score by rating", ["Rating", "Score", "Games"], rows),
   );

@@ -1,7 +1,7 @@
 // @ts-check
 // The years of the filter: a histogram, two sliders, and two fields that take many spellings and say what they read.
 
-import { icon, make } from "./dom.js";
+import { div, icon, make, on, p, span } from "./dom.js";
 import { counted, dateWords, readMonth } from "./format.js";
 
 /** A range of months, empty where there is no limit. */
@@ -13,10 +13,10 @@ export class Years {
   isWrong = false;
   #changed;
   #legend = make("legend", "", "Years");
-  #histogram = make("div", { class: "histogram", "aria-hidden": "true" });
+  #histogram = div({ class: "histogram", "aria-hidden": "true" });
   #sliders = { since: slider("First year"), until: slider("Last year") };
   #fields = { since: text("since", "From"), until: text("until", "To") };
-  #note = make("p", { class: "note", role: "status" });
+  #note = p({ class: "note", role: "status" });
   /** @type {[number, number]} */
   #span = [1900, 2100];
 
@@ -24,12 +24,12 @@ export class Years {
   constructor(changed) {
     this.#changed = changed;
     const { since, until } = this.#fields;
-    const range = make("div", "range", this.#histogram, this.#sliders.since, this.#sliders.until);
-    this.element.append(this.#legend, range, make("div", "from-to", since, make("span", "", "–"), until), this.#note);
+    const range = div("range", this.#histogram, this.#sliders.since, this.#sliders.until);
+    this.element.append(this.#legend, range, div("from-to", since, span("", "–"), until), this.#note);
     for (const side of /** @type {const} */ (["since", "until"])) {
-      this.#fields[side].addEventListener("input", () => this.#read());
-      this.#fields[side].addEventListener("change", () => this.#write());
-      this.#sliders[side].addEventListener("input", () => this.#slide(side));
+      on(this.#fields[side], "input", () => this.#read());
+      on(this.#fields[side], "change", () => this.#write());
+      on(this.#sliders[side], "input", () => this.#slide(side));
     }
   }
 
@@ -50,14 +50,14 @@ export class Years {
   /**
    * Shows how many games each year has.
    * @param {Record<string, number>} years
-   * @param {[number, number] | null | undefined} span Those of all games.
+   * @param {[number, number] | null | undefined} all Those of all games.
    */
-  show(years, span) {
+  show(years, all) {
     const known = Object.keys(years).map(Number);
-    const [first, last] = span ?? [Math.min(...known), Math.max(...known)];
+    const [first, last] = all ?? [Math.min(...known), Math.max(...known)];
     if (!Number.isFinite(first) || !Number.isFinite(last)) return;
     this.#span = [first, last];
-    this.#legend.replaceChildren("Years ", make("span", "", `${first}–${last}`));
+    this.#legend.replaceChildren("Years ", span("", `${first}–${last}`));
     const columns = Math.min(40, last - first + 1);
     const step = (last - first + 1) / columns;
     const counts = Array(columns).fill(0);
