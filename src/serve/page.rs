@@ -1,8 +1,8 @@
-//! The page's files, which are part of the program.
+//! The page's files, which are part of the program. They are sent without what only people read.
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::Request,
     http::header,
     response::{IntoResponse, Response},
@@ -78,16 +78,17 @@ const FILES: [File; 33] = files! {
 /// The routes of the page.
 pub(super) fn routes() -> Router {
     let routes = FILES.into_iter().fold(Router::new(), |router, file| {
+        let body = Bytes::from(file.packed());
         router.route(
             file.path,
-            get(async move |request: Request| file.answer(&request)),
+            get(async move |request: Request| file.answer(&request, body.clone())),
         )
     });
     routes.method_not_allowed_fallback(async || Refusal::method())
 }
 
 impl File {
-    fn answer(self, request: &Request) -> Response {
+    fn answer(self, request: &Request, body: Bytes) -> Response {
         let etag = etag_of(&self.bytes);
         if let Some(response) = not_modified(request.headers(), &etag) {
             return response;
@@ -99,8 +100,67 @@ impl File {
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::REFERRER_POLICY, "no-referrer"),
         ];
-        ([(header::ETAG, etag)], headers, Body::from(self.bytes)).into_response()
+        ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
     }
+
+    /// The file without comments, indentation, and spaces beside punctuation.
+    fn packed(self) -> String {
+        let text = String::from_utf8_lossy(self.bytes);
+        let (text, tight): (String, fn(&str) -> String) = match self.media_type {
+            SCRIPT => (without_comments(&text, "/**"), tight_script),
+            STYLE => (without_comments(&text, "/*"), tight_style),
+            _ => (text.into_owned(), str::to_owned),
+        };
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+        lines.map(|line| tight(line) + "\n").collect()
+    }
+}
+
+/// A text without its comments, which begin like this and end with `*/`. The page has no such texts in strings.
+fn without_comments(text: &str, begin: &str) -> String {
+    let mut parts = text.split(begin);
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.map(|part| {
+        let (_, after) = part.split_once("*/").unwrap_or_default();
+        after.strip_prefix(' ').unwrap_or(after)
+    });
+    [first].into_iter().chain(rest).collect()
+}
+
+/// A line of a script without the spaces beside punctuation. Strings stay as they are, and so do lines that may have a
+/// template or a regular expression.
+fn tight_script(line: &str) -> String {
+    if line.contains(['`', '/']) {
+        return line.to_owned();
+    }
+    let is_punctuation = |letter: &char| "=+*?:<>&|,;{}()[]!".contains(*letter);
+    let parts = line.split('"').enumerate().map(|(index, part)| {
+        if index % 2 == 1 {
+            return part.to_owned();
+        }
+        let mut tight = String::new();
+        let mut letters = part.chars().peekable();
+        while let Some(letter) = letters.next() {
+            let ends = tight.chars().last();
+            let is_beside = ends.as_ref().is_some_and(is_punctuation)
+                || letters.peek().is_some_and(is_punctuation);
+            if letter != ' ' || !is_beside {
+                tight.push(letter);
+            }
+        }
+        tight
+    });
+    parts.collect::<Vec<_>>().join("\"")
+}
+
+/// A line of a style sheet without the spaces after punctuation and before blocks.
+fn tight_style(line: &str) -> String {
+    let mut line = line.replace(" {", "{");
+    for sign in [':', ';', ',', '{'] {
+        line = line.replace(&format!("{sign} "), &sign.to_string());
+    }
+    line
 }
 
 #[cfg(test)]
@@ -109,12 +169,34 @@ mod tests {
 
     #[test]
     fn the_page_is_small_and_loads_nothing_from_elsewhere() {
-        let size: usize = FILES.iter().map(|file| file.bytes.len()).sum();
+        let size: usize = FILES.iter().map(|file| file.packed().len()).sum();
         assert!(size < 150_000, "{size}");
         for file in FILES {
             let text = std::str::from_utf8(file.bytes).unwrap();
             let elsewhere = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!elsewhere.contains("://"), "{}", file.path);
+        }
+    }
+
+    #[test]
+    fn packed_scripts_keep_their_strings() {
+        for (line, packed) in [
+            (r#"say("a = b", x = { y: 1 });"#, r#"say("a = b",x={y:1});"#),
+            ("const text = `a = ${b}`;", "const text = `a = ${b}`;"),
+            ("if (/a = b/.test(c)) return d;", "if (/a = b/.test(c)) return d;"),
+            ("} else if (a && !b) return (c);", "}else if(a&&!b)return(c);"),
+        ] {
+            assert_eq!(tight_script(line), packed);
+        }
+        assert_eq!(without_comments("a /** b */ (c) /** d */", "/**"), "a (c) ");
+        assert_eq!(tight_style("a:is(b, c) { d: e f; g: h; }"), "a:is(b,c){d:e f;g:h;}");
+        for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
+            let text = std::str::from_utf8(file.bytes).unwrap();
+            assert!(!text.contains("\\\""), "{}: an escaped quote", file.path);
+            for line in text.lines() {
+                let is_whole = line.matches('`').count() % 2 == 0;
+                assert!(is_whole, "{}: a template of several lines", file.path);
+            }
         }
     }
 
