@@ -33,27 +33,36 @@ fn run_node(script: &str, args: &[&OsStr]) -> bool {
     true
 }
 
+/// A server of the games that the tests of the page know.
+fn samples(dir: &Path) -> Served {
+    let annotated = scripts().join("annotated.pgn");
+    Served::start(
+        dir,
+        args!["-q", sample("famous.pgn"), sample("selfplay.pgn"), annotated],
+    )
+}
+
 #[test]
 fn the_page_works_in_a_browser() {
     let dir = temp();
-    let served = Served::start(
-        dir.path(),
-        args!["-q", sample("famous.pgn"), sample("selfplay.pgn")],
-    );
+    let served = samples(dir.path());
+    let variants = Served::start(dir.path(), args!["-q", sample("variants.pgn")]);
+    let (url, variants) = (served.url(), variants.url());
+    run_node("browse.mjs", &[url.as_ref(), variants.as_ref()]);
+}
+
+#[test]
+fn the_page_fits_windows_of_each_size() {
+    let dir = temp();
+    let served = samples(dir.path());
     // CI keeps the pictures.
     let pictures =
         std::env::var_os("POLYBOOK_PICTURES").map_or(dir.path().to_owned(), PathBuf::from);
     fs::create_dir_all(&pictures).unwrap();
-    if run_node("browse.mjs", &[served.url().as_ref(), pictures.as_ref()]) {
-        for name in ["light", "dark", "phone"] {
-            assert!(
-                pictures
-                    .join(format!("{name}.png"))
-                    .metadata()
-                    .unwrap()
-                    .len()
-                    > 10_000
-            );
+    if run_node("layout.mjs", &[served.url().as_ref(), pictures.as_ref()]) {
+        for name in ["320x640", "390x844 dark", "1440x900", "game 1440x900"] {
+            let picture = pictures.join(format!("{name}.png"));
+            assert!(picture.metadata().unwrap().len() > 10_000);
         }
     }
 }

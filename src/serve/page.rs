@@ -183,13 +183,22 @@ mod tests {
         for (line, packed) in [
             (r#"say("a = b", x = { y: 1 });"#, r#"say("a = b",x={y:1});"#),
             ("const text = `a = ${b}`;", "const text = `a = ${b}`;"),
-            ("if (/a = b/.test(c)) return d;", "if (/a = b/.test(c)) return d;"),
-            ("} else if (a && !b) return (c);", "}else if(a&&!b)return(c);"),
+            (
+                "if (/a = b/.test(c)) return d;",
+                "if (/a = b/.test(c)) return d;",
+            ),
+            (
+                "} else if (a && !b) return (c);",
+                "}else if(a&&!b)return(c);",
+            ),
         ] {
             assert_eq!(tight_script(line), packed);
         }
         assert_eq!(without_comments("a /** b */ (c) /** d */", "/**"), "a (c) ");
-        assert_eq!(tight_style("a:is(b, c) { d: e f; g: h; }"), "a:is(b,c){d:e f;g:h;}");
+        assert_eq!(
+            tight_style("a:is(b, c) { d: e f; g: h; }"),
+            "a:is(b,c){d:e f;g:h;}"
+        );
         for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
             let text = std::str::from_utf8(file.bytes).unwrap();
             assert!(!text.contains("\\\""), "{}: an escaped quote", file.path);

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-import { launch, open, settled } from "./browser.mjs";
+import { followed, launch, open } from "./browser.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const sample = (name) => join(root, "data", name);
@@ -16,11 +16,11 @@ const sources = given.length ? given : [sample("selfplay.pgn"), sample("famous.p
 
 /** The pictures: a file, a path of the page, how the window is, and what is pointed at. */
 const PICTURES = [
-  ["docs/explorer.png", "/?play=e2e4", { viewport: { width: 1200, height: 760 } }, "#moves tbody tr:nth-child(2)"],
+  ["docs/explorer.png", "/?play=e2e4", { viewport: { width: 1280, height: 800 } }, "#moves [data-uci]:nth-child(2)"],
   [
     "docs/explorer-phone.png",
-    "/?play=e2e4,e7e5&player=Morphy,+Paul",
-    { viewport: { width: 390, height: 800 }, deviceScaleFactor: 1.5, colorScheme: "dark" },
+    "/?player=Morphy,+Paul",
+    { viewport: { width: 390, height: 844 }, deviceScaleFactor: 1.5, colorScheme: "dark" },
     "",
   ],
 ];
@@ -35,9 +35,7 @@ const browser = await launch();
 for (const [file, path, options, pointed] of PICTURES) {
   const { page } = await open(browser, url, path, options);
   if (pointed) await page.hover(pointed);
-  await settled(page);
-  // The pieces have come to rest.
-  await page.waitForTimeout(300);
+  await followed(page);
   await page.screenshot({ path: join(root, file) });
   console.log(file);
 }
