@@ -9,26 +9,21 @@ import { counted, dateWords, number } from "./format.js";
 /** The rating groups of the API, and the games without ratings. */
 export const RATINGS = ["0", "1000", "1200", "1400", "1600", "1800", "2000", "2200", "2500", "unknown"];
 
-export const SPEEDS = /** @type {[string, string][]} */ ([
-  ["ultraBullet", "UltraBullet"],
-  ["bullet", "Bullet"],
-  ["blitz", "Blitz"],
-  ["rapid", "Rapid"],
-  ["classical", "Classical"],
-  ["correspondence", "Correspondence"],
-]);
+export const SPEEDS = named("ultraBullet bullet blitz rapid classical correspondence");
 
-export const VARIANTS = /** @type {[string, string][]} */ ([
-  ["standard", "Standard"],
-  ["chess960", "Chess960"],
-  ["antichess", "Antichess"],
-  ["atomic", "Atomic"],
-  ["crazyhouse", "Crazyhouse"],
-  ["horde", "Horde"],
-  ["kingOfTheHill", "King of the Hill"],
-  ["racingKings", "Racing Kings"],
-  ["threeCheck", "Three-check"],
-]);
+export const VARIANTS = [
+  ...named("standard chess960 antichess atomic crazyhouse horde"),
+  .../** @type {[string, string][]} */ ([["kingOfTheHill", "King of the Hill"], ["racingKings", "Racing Kings"], ["threeCheck", "Three-check"]]),
+];
+
+/**
+ * Names of the API with their labels, which begin with a large letter.
+ * @param {string} names
+ * @returns {[string, string][]}
+ */
+function named(names) {
+  return names.split(" ").map((name) => [name, name.charAt(0).toUpperCase() + name.slice(1)]);
+}
 
 /**
  * A rating group as a range: "2200–2499".

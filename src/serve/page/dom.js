@@ -190,7 +190,7 @@ export function toast(text) {
   place.replaceChildren(icon("check"), text);
   place.classList.add("shown");
   clearTimeout(fading);
-  fading = window.setTimeout(() => place.classList.remove("shown"), 2500);
+  fading = setTimeout(() => place.classList.remove("shown"), 2500);
 }
 
 /**

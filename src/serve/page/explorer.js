@@ -56,7 +56,7 @@ const input = /** @type {HTMLInputElement} */ (byId("search").querySelector("inp
 const table = new MovesTable(byId("moves"));
 const lists = new GamesList(byId("games"), byId("games-tools"), (id) => void go({ game: id }, { push: true, opens: true }));
 const notice = new Notice(byId("notice"));
-const widest = window.matchMedia("(min-width: 1680px)");
+const widest = matchMedia("(min-width: 1680px)");
 
 /** @type {About} */
 let about = { version: "", games: 0, years: null, sources: [], books: [] };
@@ -109,7 +109,7 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
   asking = new AbortController();
   const { signal } = asking;
   document.body.setAttribute("aria-busy", "true");
-  const stale = window.setTimeout(() => byId("panel").classList.add("stale"), STALE);
+  const stale = setTimeout(() => byId("panel").classList.add("stale"), STALE);
   try {
     const wrong = view.fen && fenProblem(view.fen);
     if (wrong) throw new Refused(wrong, 400);
@@ -656,7 +656,7 @@ function drawSources() {
 }
 
 async function share() {
-  if (!widest.matches && typeof navigator.share === "function" && window.matchMedia("(pointer: coarse)").matches) {
+  if (!widest.matches && typeof navigator.share === "function" && matchMedia("(pointer: coarse)").matches) {
     await navigator.share({ url: location.href, title: document.title }).catch(() => undefined);
   } else await copy(location.href, "Link");
 }
@@ -772,7 +772,7 @@ for (const dialog of document.querySelectorAll("dialog")) {
 }
 on(board, "play", (event) => play(/** @type {CustomEvent<string>} */ (event).detail));
 bookDialog = new BookDialog(/** @type {HTMLDialogElement} */ (byId("book")), () => openFilters());
-if (window.innerWidth < 560) input.placeholder = "Player, opening, FEN…";
+if (innerWidth < 560) input.placeholder = "Player, opening, FEN…";
 buildSearch(input, {
   player: (name) => {
     view = { ...view, game: "" };

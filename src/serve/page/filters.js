@@ -12,6 +12,7 @@ import { Years } from "./years.js";
 
 /** @typedef {import("./api.js").About} About */
 /** @typedef {import("./api.js").Facets} Facets */
+/** @typedef {import("./api.js").Suggestion} Suggestion */
 /** @typedef {import("./state.js").Filters} Filters */
 /** @typedef {{ filters: Filters, variant: string }} Choice */
 
@@ -23,6 +24,7 @@ const CODES = /^[A-E]\d{0,2}(-[A-E]\d{0,2})?$/;
 export class FiltersDialog {
   #dialog;
   #about;
+  #close;
   #apply;
   /** @type {Choice} */
   #choice = { filters: {}, variant: "" };
@@ -48,12 +50,13 @@ export class FiltersDialog {
       this.#choice = { filters: source ? { source } : {}, variant: "" };
       this.#build();
     });
-    const close = () => this.#dialog.close();
+    const close = () => dialog.close();
+    this.#close = button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close);
     const form = make(
       "form",
       { method: "dialog" },
       div("grip"),
-      div("top", make("h2", { id: "filters-title" }, "Filters"), clear, button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
+      div("top", make("h2", { id: "filters-title" }, "Filters"), clear, this.#close),
       this.#body,
       div("bottom", button("", ["Cancel"], close), this.#submit),
     );
@@ -76,10 +79,8 @@ export class FiltersDialog {
     this.#build();
     this.#dialog.showModal();
     // A field that has the focus opens the keyboard of a phone.
-    const wanted = field || (window.matchMedia("(pointer: fine)").matches ? "player" : "");
-    const place = wanted ? this.#body.querySelector(`[data-field="${wanted}"]`) : this.#dialog.querySelector(".top");
-    const focused = place?.querySelector("input:not([type=range]), select, button:not([tabindex='-1']):not(:disabled):not(.small)");
-    if (focused instanceof HTMLElement) focused.focus();
+    if (field || matchMedia("(pointer: fine)").matches) this.#focus(field || "player");
+    else this.#close.focus();
   }
 
   #build() {
@@ -98,7 +99,7 @@ export class FiltersDialog {
       this.#years.element,
       this.#options("ratings", "Average rating", RATINGS.map((group) => [group, ratingRange(group)])),
       this.#options("speeds", "Speed", SPEEDS),
-      pair(this.#name("event", "Event", "Any event", "event"), this.#codes()),
+      pair(this.#name("event", "Event", "Any event", "event"), this.#name("eco", "Opening", "Name or ECO code: B90-B99", "opening")),
       pair(this.#variants(variant), this.#least()),
       this.#once(),
     );
@@ -125,56 +126,67 @@ export class FiltersDialog {
   }
 
   /**
-   * A field for a name, with suggestions.
+   * A field for a name, or for the code of an opening, with suggestions.
    * @param {string} name
    * @param {string} label
    * @param {string} placeholder
    * @param {string} kind
    */
   #name(name, label, placeholder, kind) {
+    const { filters } = this.#choice;
     const input = make("input", { name, placeholder, "aria-label": label });
-    input.value = this.#choice.filters[name] ?? "";
+    input.value = filters[name] ?? "";
     const note = p("note wrong");
-    const element = field(name, label, "", div("combobox", input), note);
+    const isOpening = kind === "opening";
+    const asked = (/** @type {string} */ text, /** @type {number} */ limit, /** @type {AbortSignal} */ signal) => suggestions(kind, text, filters.source, limit, signal);
+    const valueOf = (/** @type {Suggestion} */ one) => (isOpening ? (one.eco ?? "") : one.name);
+    const code = (/** @type {string} */ text) => (isOpening ? (CODES.exec(text.toUpperCase().replaceAll("–", "-"))?.[0] ?? "") : "");
+    const wrong = (/** @type {string} */ text) => {
+      input.setAttribute("aria-invalid", String(text !== ""));
+      note.replaceChildren(text);
+    };
     const take = (/** @type {string} */ text) => {
-      const isFirst = name === "player" && Boolean(this.#choice.filters.player) !== Boolean(text);
+      const isFirst = name === "player" && Boolean(filters.player) !== Boolean(text);
       input.value = text;
-      input.removeAttribute("aria-invalid");
-      note.replaceChildren();
-      if (isFirst) delete this.#choice.filters.result;
-      if (name === "player" && !text) delete this.#choice.filters.color;
+      wrong("");
+      if (isFirst) delete filters.result;
+      if (name === "player" && !text) delete filters.color;
       this.#set(name, text);
       if (!isFirst) return;
       // The results are the player's now.
       this.#build();
-      const again = this.#body.querySelector("[name=player]");
-      if (again instanceof HTMLElement) again.focus();
+      this.#focus("player");
     };
     const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
-      if (text === this.#choice.filters[name]) return [];
-      const found = await suggestions(kind, text, this.#choice.filters.source, 6, signal);
-      const isNear = found.length > 0 && found.every(({ distance }) => distance > 0);
-      const options = found.map((one) => ({ content: marked(one.name, text), more: suggestionWords(one), take: () => take(one.name) }));
-      return [{ message: isNear ? `No ${kind} “${text}”. Did you mean:` : found.length ? "" : `No ${kind} “${text}”.`, options }];
+      if (text === filters[name] || code(text)) return [];
+      const found = await asked(text, 6, signal);
+      const isNear = found.every(({ distance }) => distance > 0);
+      const options = found.map((one) => ({ content: marked(one.name, text), more: suggestionWords(one), take: () => take(valueOf(one)) }));
+      return [{ message: isNear ? `No ${kind} “${text}”.${found.length ? " Did you mean:" : ""}` : "", options }];
     };
-    new Combobox(input, find, take);
-    on(input, "change", async () => {
-      const text = input.value.trim();
-      if (!text || text === this.#choice.filters[name]) {
-        if (!text) take("");
-        return;
-      }
-      const found = await suggestions(kind, text, this.#choice.filters.source, 3).catch(() => []);
+    const check = async (/** @type {string} */ text) => {
+      if (text === (filters[name] ?? "")) return wrong("");
+      if (!text || code(text)) return take(code(text));
+      const found = await asked(text, 3, AbortSignal.timeout(5000)).catch(() => []);
       if (input.value.trim() !== text) return;
-      const exact = found.find((one) => one.name.toLowerCase() === text.toLowerCase());
-      if (exact) return take(exact.name);
-      const [only] = found;
-      if (only && found.length === 1) return take(only.name);
-      input.setAttribute("aria-invalid", "true");
-      note.replaceChildren(found.length ? `Choose one of the names, such as ${found[0]?.name}.` : `No ${kind} is called “${text}”.`);
+      const exact = found.find((one) => one.name.toLowerCase() === text.toLowerCase()) ?? (found.length === 1 ? found[0] : undefined);
+      if (exact) return take(valueOf(exact));
+      wrong(found.length ? `Choose one of the names, such as ${found[0]?.name}.` : `No ${kind} is called “${text}”.`);
       this.#count();
-    });
-    return element;
+    };
+    new Combobox(input, find, (text) => void check(text));
+    on(input, "change", () => void check(input.value.trim()));
+    return field(name, label, "", div("combobox", input), note);
+  }
+
+  /**
+   * Moves the focus to a field.
+   * @param {string} name
+   */
+  #focus(name) {
+    const place = this.#body.querySelector(`[data-field="${name}"]`);
+    const focused = place?.querySelector("input:not([type=range]), select, button:not([tabindex='-1']):not(:disabled)");
+    if (focused instanceof HTMLElement) focused.focus();
   }
 
   /**
@@ -204,31 +216,6 @@ export class FiltersDialog {
       return box;
     });
     return make("fieldset", { class: "field", "data-field": name }, make("legend", "", `${label} `, span("", "none chosen: any")), div("options", ...boxes));
-  }
-
-  /** The field of the opening: its code, found by its name too. */
-  #codes() {
-    const input = make("input", { name: "eco", placeholder: "Name or ECO code: B90-B99", "aria-label": "Opening: name or ECO code" });
-    input.value = this.#choice.filters.eco ?? "";
-    const note = p("note wrong");
-    const take = (/** @type {string} */ text) => {
-      const code = text.trim().toUpperCase().replaceAll("–", "-");
-      const isCode = !code || CODES.test(code);
-      input.setAttribute("aria-invalid", String(!isCode));
-      note.replaceChildren(isCode ? "" : "Choose a name, or write a code such as B90 or B90-B99.");
-      if (isCode) {
-        input.value = code;
-        this.#set("eco", code);
-      } else this.#count();
-    };
-    const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
-      if (CODES.test(text.toUpperCase().replaceAll("–", "-"))) return [];
-      const found = await suggestions("opening", text, this.#choice.filters.source, 6, signal);
-      return [{ message: found.length ? "" : `No opening “${text}”.`, options: found.map((one) => ({ content: marked(one.name, text), more: one.eco ?? "", take: () => take(one.eco ?? "") })) }];
-    };
-    new Combobox(input, find, take);
-    on(input, "change", () => take(input.value));
-    return field("eco", "Opening", "", div("combobox", input), note);
   }
 
   /** @param {string} variant */
@@ -283,7 +270,7 @@ export class FiltersDialog {
     this.#asking.abort();
     this.#submit.disabled = this.#problem();
     if (this.#facets) this.#showCounts(this.#facets, false);
-    this.#timer = window.setTimeout(() => void this.#ask(), pause);
+    this.#timer = setTimeout(() => void this.#ask(), pause);
   }
 
   async #ask() {

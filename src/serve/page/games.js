@@ -61,7 +61,7 @@ export class GamesList {
     this.#asking.abort();
     this.#asking = new AbortController();
     const { signal } = this.#asking;
-    const stale = window.setTimeout(() => this.#place.classList.add("stale"), 150);
+    const stale = setTimeout(() => this.#place.classList.add("stale"), 150);
     try {
       const { total, games, next } = await this.#ask(listed.question, { sort: this.#order() }, signal);
       if (signal.aborted) return;

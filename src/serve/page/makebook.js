@@ -136,7 +136,7 @@ export class BookDialog {
     clearTimeout(this.#timer);
     this.#asking.abort();
     this.#preview.classList.add("stale");
-    this.#timer = window.setTimeout(() => void this.#count(), PAUSE);
+    this.#timer = setTimeout(() => void this.#count(), PAUSE);
   }
 
   #name() {

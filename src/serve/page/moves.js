@@ -82,9 +82,9 @@ export class MovesTable {
    */
   #keepHeight(isFolded) {
     const { style } = this.#place;
-    const isKept = isFolded && !document.body.classList.contains("in-game") && window.innerWidth === this.#width;
+    const isKept = isFolded && !document.body.classList.contains("in-game") && innerWidth === this.#width;
     if (!isKept) style.minHeight = "";
-    this.#width = window.innerWidth;
+    this.#width = innerWidth;
     if (isFolded) style.minHeight = `${this.#place.offsetHeight}px`;
   }
 

@@ -131,6 +131,6 @@ export class Notice {
       if (hadFocus) way.focus();
     }
     tick();
-    this.#timer = window.setInterval(tick, 1000);
+    this.#timer = setInterval(tick, 1000);
   }
 }

@@ -77,7 +77,7 @@ export class Combobox {
       this.#show([]);
       return;
     }
-    this.#timer = window.setTimeout(() => void this.#look(text), PAUSE);
+    this.#timer = setTimeout(() => void this.#look(text), PAUSE);
   }
 
   /** @param {string} text */
