@@ -38,7 +38,12 @@ fn samples(dir: &Path) -> Served {
     let annotated = scripts().join("annotated.pgn");
     Served::start(
         dir,
-        args!["-q", sample("famous.pgn"), sample("selfplay.pgn"), annotated],
+        args![
+            "-q",
+            sample("famous.pgn"),
+            sample("selfplay.pgn"),
+            annotated
+        ],
     )
 }
 

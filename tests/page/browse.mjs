@@ -153,6 +153,7 @@ const tests = {
     assert.equal(await page.locator("#heading dd").first().textContent(), String(white + black));
     await switches.nth(1).click();
     await addressed(page, "color=black");
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.value), "black", "the focus stays");
     // The board turns to the color, and stays as it is turned by hand.
     assert.equal(await text(page, "#strip-bottom b"), "Morphy, Paul");
     assert.ok(await page.locator("#strip-bottom .man-of.black").count());

@@ -60,6 +60,23 @@ const STATES = {
       await page.waitForSelector("#notice .stopped");
     },
   ],
+  more: [
+    "/",
+    async (page) => {
+      await page.evaluate(() => document.querySelector("[data-open=more]").click());
+      await page.waitForSelector("#more[open]");
+    },
+  ],
+  indexing: [
+    "/",
+    async (page) => {
+      const about = { version: "", games: 0, positions: 0, years: null, books: [], indexing: { read: 62, of: 100 } };
+      const sources = [{ name: "masters", games: 0, variant: "auto", files: ["masters.pgn.zst"] }];
+      await page.route("**/about", (route) => route.fulfill({ json: { ...about, sources } }));
+      await page.reload({ waitUntil: "commit" });
+      await page.waitForSelector("[role=progressbar]");
+    },
+  ],
   copied: ["/", async (page) => page.evaluate(() => document.querySelector("[data-act=fen]").click())],
 };
 

@@ -144,7 +144,7 @@ export function segments(attributes, options, chosen, choose) {
   };
   for (const [value, ...content] of options) {
     group.append(
-      button({ role: "radio", "data-value": value }, content, () => {
+      button({ role: "radio", "data-value": value, "data-focus": `${attributes["aria-label"]} ${value}` }, content, () => {
         pick(value);
         choose(value);
       }),
