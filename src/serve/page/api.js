@@ -12,10 +12,10 @@
  * @property {Player} white
  * @property {Player} black
  * @property {string} [uci] The move that was played in the position.
- * @property {string} [date] "2015-05-03" or shorter.
- * @property {string} [event]
- * @property {string} [round]
- * @property {string} [eco]
+ * @property {string | null} [date] "2015-05-03" or shorter.
+ * @property {string | null} [event]
+ * @property {string | null} [round]
+ * @property {string | null} [eco]
  * @property {number} [plies]
  * @property {number} [copies] How many equal games this one stands for.
  * @property {{ more: number }} [match] How many more games of the two are in this event.
@@ -31,8 +31,8 @@
  * @property {number} black
  * @property {number} [wins]
  * @property {number} [losses]
- * @property {number} [performance]
- * @property {number} [opponentRating]
+ * @property {number | null} [averageOpponentRating]
+ * @property {number | null} [performance]
  * @property {string} [lastPlayed]
  * @property {Opening | null} opening
  */
@@ -61,7 +61,12 @@
  * @property {Opening | null} opening
  * @property {Board} polybook
  */
-/** @typedef {{ year: number, white: number, draws: number, black: number, moves: Record<string, number> }} Year */
+/**
+ * @template Y
+ * @typedef {{ year: Y, white: number, draws: number, black: number, moves: Record<string, number> }} YearOf
+ */
+/** @typedef {YearOf<number>} Year */
+/** @typedef {YearOf<number | null>} AnyYear The year is null for games without one. */
 /** @typedef {{ total: number, games: Game[], next: number | null }} GameList */
 /** @typedef {{ uci: string, san: string, weight: number, probability: number }} BookMove */
 /** @typedef {{ name: string, moves: BookMove[] }} Book */
@@ -74,18 +79,18 @@
  * @property {Player} white
  * @property {Player} black
  * @property {string} result
- * @property {string} [event]
- * @property {string} [site]
- * @property {string} [date]
- * @property {string} [round]
- * @property {string} [eco]
+ * @property {string | null} [event]
+ * @property {string | null} [site]
+ * @property {string | null} [date]
+ * @property {string | null} [round]
+ * @property {string | null} [eco]
  * @property {Opening | null} opening
  * @property {string} variant
  * @property {string | null} start
  * @property {GameMove[]} moves
  * @property {string[]} [comments] Those before the first move.
  * @property {(number | null)[]} reached How many games have the position after each ply.
- * @property {number} [ply] Where the game has the position that was asked for.
+ * @property {number | null} ply Where the game has the position that was asked for.
  * @property {string | null} problem
  * @property {[string, string][]} tags
  */
@@ -95,7 +100,7 @@
  * @typedef {object} Facets
  * @property {number} games
  * @property {Record<string, number>} speeds
- * @property {Record<string, number>} ratings
+ * @property {Record<string, number>} ratings Games without ratings are in the group 0 too.
  * @property {number} unknownRatings
  * @property {Record<string, number>} years
  * @property {Record<string, number>} variants
@@ -104,7 +109,7 @@
 /** @typedef {{ rating: string, white: number, draws: number, black: number }} RatingScore */
 /** @typedef {{ games: number, positions: number, entries: number, bytes: number, command: string }} BookSize */
 /** @typedef {{ name: string, games: number, years?: [number, number] | null, variant: string, files: string[] }} Source */
-/** @typedef {{ read: number, of: number }} Indexing */
+/** @typedef {{ read: number, of: number | null }} Indexing */
 /** @typedef {{ version: string, games: number, years: [number, number] | null, sources: Source[], books: string[], indexing?: Indexing | null }} About */
 
 /** The server refuses a request, and says why. */

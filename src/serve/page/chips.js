@@ -32,7 +32,7 @@ function named(names) {
 export function ratingRange(group) {
   const next = RATINGS[RATINGS.indexOf(group) + 1];
   if (group === "unknown") return "not known";
-  if (group === "0") return "under 1000";
+  if (group === "0") return "under 1000 or not known";
   return next === "unknown" ? `${group}+` : `${group}–${Number(next) - 1}`;
 }
 
@@ -49,10 +49,9 @@ function ratingsWords(list) {
     const group = RATINGS[from] ?? "";
     while (group !== "unknown" && chosen[to + 1] && RATINGS[to + 1] !== "unknown") to += 1;
     const [first, last] = [ratingRange(group), ratingRange(RATINGS[to] ?? "")];
-    const end = last.includes("–") ? last.split("–")[1] : last.replace("under ", "");
     if (from === to) words.push(first);
-    else if (group === "0") words.push(`under ${last.endsWith("+") ? "any" : Number(end) + 1}`);
-    else words.push(last.endsWith("+") ? `${group}+` : `${group}–${end}`);
+    else if (group === "0") words.push(last.endsWith("+") ? "any or not known" : `under ${RATINGS[to + 1]} or not known`);
+    else words.push(last.endsWith("+") ? `${group}+` : `${group}–${last.split("–")[1]}`);
     from = to;
   }
   return words.join(", ") || "no rating";

@@ -24,6 +24,7 @@ import { showSpark, showTrends } from "./trends.js";
 
 /** @typedef {import("./api.js").About} About */
 /** @typedef {import("./api.js").Answer} Answer */
+/** @typedef {import("./api.js").AnyYear} AnyYear */
 /** @typedef {import("./api.js").Book} Book */
 /** @typedef {import("./api.js").Facets} Facets */
 /** @typedef {import("./api.js").Moves} Moves */
@@ -184,9 +185,8 @@ async function countColors(signal) {
   parameters.delete("color");
   const key = parameters.toString();
   if (colors.key === key) return;
-  const of = (/** @type {string} */ color) => countGames(new URLSearchParams(`${key}&color=${color}`), signal);
-  const [white, black] = await Promise.all([of("white"), of("black")]);
-  colors = { key, white, black };
+  const facets = /** @type {Facets} */ (await ask("facets", parameters, signal));
+  colors = { key, white: 0, black: 0, ...facets.colors };
 }
 
 /**
@@ -409,13 +409,14 @@ async function trends(of, sans, signal) {
   const byRating = new URLSearchParams(of);
   byRating.set("by", "rating");
   try {
-    const [{ history: years }, ratings] = await Promise.all([
-      /** @type {Promise<{ history?: Year[] }>} */ (ask("lichess", parameters, signal)),
+    const [{ history: all }, ratings] = await Promise.all([
+      /** @type {Promise<{ history: AnyYear[] }>} */ (ask("lichess", parameters, signal)),
       isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", byRating, signal)) : [],
     ]);
     if (signal.aborted) return;
-    showSpark(byId("heading").querySelector(".spark"), years ?? []);
-    if (isShown) showTrends(byId("trends"), years ?? [], ratings, sans);
+    const years = /** @type {Year[]} */ (all.filter(({ year }) => year !== null));
+    showSpark(byId("heading").querySelector(".spark"), years);
+    if (isShown) showTrends(byId("trends"), years, ratings, sans);
   } catch (error) {
     if (!signal.aborted && isShown) byId("trends").replaceChildren(p("problem", words(error)));
   }
@@ -670,16 +671,18 @@ async function openBook() {
 
 /** Shows the games as they are read, until all are. */
 async function waitForIndex() {
-  const name = about.sources.map(({ files }) => files.join(", ")).join(", ") || "the games";
+  const names = about.sources.map(({ name }) => name).join(", ");
+  const pause = () => new Promise((resolve) => setTimeout(resolve, READING));
   while (about.indexing) {
     board.position = { fen: START, check: false, legal: [], last: undefined };
     board.arrows = [];
     drawStrips();
     showHint();
-    byId("moves").replaceChildren(reading(about.indexing, name));
+    byId("moves").replaceChildren(reading(about.indexing, names));
     byId("tally").replaceChildren("reading the games");
-    await new Promise((resolve) => setTimeout(resolve, READING));
-    about = await ask("about");
+    await pause();
+    // A request may break when the index is ready.
+    about = await ask("about").catch(() => pause().then(() => ask("about")));
   }
 }
 

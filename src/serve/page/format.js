@@ -44,7 +44,7 @@ export function score(counts) {
 
 /**
  * A date: "3 May 2015", "May 2015", "2015".
- * @param {string | undefined} date "2015-05-03" or shorter.
+ * @param {string | null | undefined} date "2015-05-03" or shorter.
  */
 export function dateWords(date) {
   const [year, month, day] = (date ?? "").split("-");

@@ -56,7 +56,7 @@ export function showGameHeading(place, game, close) {
   const actions = [
     button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void download(true)),
     button({ class: "small icon-only", "aria-label": "Save the PGN", title: "Save the PGN" }, [icon("save")], () => void download(false)),
-    ...lichessLink(game.site),
+    ...lichessLink(game.site ?? ""),
     button({ class: "small icon-only", id: "close-game", "aria-label": "Close the game", title: "Close the game (Esc)" }, [icon("close")], close),
   ];
   place.className = "heading of-game";
@@ -71,12 +71,12 @@ export function showGameHeading(place, game, close) {
 
 /**
  * The link to the game on Lichess, if it is from there.
- * @param {string | undefined} site
+ * @param {string} site
  */
 function lichessLink(site) {
   let host;
   try {
-    host = new URL(site ?? "").hostname;
+    host = new URL(site).hostname;
   } catch {
     // A site that is not an address.
   }

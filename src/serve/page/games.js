@@ -119,7 +119,8 @@ export class GamesList {
       return;
     }
     const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));
-    const shown = `${number(this.#games.length)} of ${number(this.#total)} · duplicates hidden, matches folded`;
+    const copies = this.#games.reduce((all, game) => all + (game.copies ?? 0), 0);
+    const shown = `${number(this.#games.length)} of ${number(this.#total)}${copies ? ` · ${counted(copies, "duplicate")} hidden` : ""}`;
     const foot = p("foot", span("", shown));
     if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
     fill(this.#place, div("card games", list, foot));

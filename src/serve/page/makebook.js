@@ -121,7 +121,7 @@ export class BookDialog {
       this.#set({ [name]: Number(slider.value) });
     });
     on(text, "change", () => {
-      const value = Math.round(Math.max(least, Math.min(Number(text.value) || this.#choice[name], name === "depth" ? 500 : 1e6)));
+      const value = Math.round(Math.max(least, Math.min(Number(text.value) || this.#choice[name], name === "depth" ? 300 : 1e6)));
       text.value = String(value);
       slider.value = String(value);
       this.#set({ [name]: value });
@@ -161,15 +161,25 @@ export class BookDialog {
       const size = /** @type {BookSize} */ (await ask(`book.${this.#choice.format}`, parameters, signal));
       if (!signal.aborted) this.#show(size);
     } catch (error) {
-      if (!signal.aborted) this.#preview.replaceChildren(p("problem", words(error)));
+      if (signal.aborted) return;
+      // Such as a filter that make-book does not have.
+      this.#command = "";
+      this.#able(false);
+      this.#preview.replaceChildren(p({ class: "problem", role: "alert" }, `${words(error)}.`));
     }
     if (!signal.aborted) this.#preview.classList.remove("stale");
+  }
+
+  /** @param {boolean} isMade Whether there is a book. */
+  #able(isMade) {
+    this.#download.disabled = !isMade;
+    this.#copy.disabled = !isMade;
   }
 
   /** @param {BookSize} size */
   #show({ games, entries, bytes, command }) {
     this.#command = command;
-    this.#download.disabled = entries === 0;
+    this.#able(entries > 0);
     this.#preview.replaceChildren(
       p("size", counted(entries, "move")),
       p("quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves`),

@@ -57,11 +57,11 @@ export function noName(kind, name, near, choose, remove) {
  * @param {string} name
  */
 export function reading({ read, of }, name) {
-  const done = of ? Math.min(100, Math.round((100 * read) / of)) : 0;
-  const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": String(done), "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Reading the games" }, make("i"));
-  const inner = bar.firstElementChild;
-  if (inner instanceof HTMLElement) inner.style.width = `${done}%`;
-  const text = `${done}% is read. The counts come when all is read; the next start finds the index.`;
+  const done = of ? Math.min(100, Math.round((100 * read) / of)) : undefined;
+  const inner = make("i");
+  inner.style.width = `${done ?? 0}%`;
+  const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": done?.toString(), "aria-label": "Reading the games" }, inner);
+  const text = `${done === undefined ? "" : `${done}% is read. `}The counts come when all is read; the next start finds the index.`;
   return blank("menu", `Reading ${name}`, [bar, p("", text)], []);
 }
 

@@ -15,13 +15,16 @@ const MOVES = 4;
 const LEAST = 10;
 
 /**
- * The years from the first with a noticeable number of games, without gaps.
+ * The years from the first with a noticeable number of games, also those without games.
  * @param {Year[]} years
  */
 function shown(years) {
   const most = Math.max(...years.map(sum));
-  const first = years.findIndex((year) => sum(year) >= most / 200);
-  return first < 0 ? [] : years.slice(Math.max(first, years.length - 60));
+  const first = years.find((year) => sum(year) >= most / 200)?.year ?? 0;
+  const last = years.at(-1)?.year ?? -1;
+  const from = Math.max(first, last - 59);
+  const known = new Map(years.map((year) => [year.year, year]));
+  return Array.from({ length: Math.max(0, last - from + 1) }, (_, index) => known.get(from + index) ?? { year: from + index, white: 0, draws: 0, black: 0, moves: {} });
 }
 
 /**
@@ -66,7 +69,7 @@ export function showTrends(place, all, ratings, sans) {
     place.replaceChildren(p("card none", "No games with a known year reached this position."));
     return;
   }
-  const known = ratings.filter((group) => sum(group) >= LEAST);
+  const known = ratings.filter((group) => group.rating !== "unknown" && sum(group) >= LEAST);
   const cards = [div("card charts", sharesChart(years, sans), yearsChart(years))];
   if (known.length > 1) cards.push(div("card charts", ratingsChart(known)));
   place.replaceChildren(...cards);
