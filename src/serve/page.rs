@@ -103,17 +103,35 @@ impl File {
         ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
     }
 
-    /// The file without comments, indentation, and spaces beside punctuation.
+    /// The file without comments, indentation, and blanks beside punctuation.
     fn packed(self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
-        let (text, tight): (String, fn(&str) -> String) = match self.media_type {
-            SCRIPT => (without_comments(&text, "/**"), tight_script),
-            STYLE => (without_comments(&text, "/*"), tight_style),
-            _ => (text.into_owned(), str::to_owned),
+        let (text, tight, joining): (String, fn(&str) -> String, &[char]) = match self.media_type {
+            SCRIPT => (
+                without_comments(&text, "/**"),
+                tight_script,
+                &['{', '(', '[', ',', ';'],
+            ),
+            STYLE => (
+                without_comments(&text, "/*"),
+                tight_style,
+                &['{', '}', ',', ';'],
+            ),
+            _ => (text.into_owned(), str::to_owned, &[]),
         };
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
-        lines.map(|line| tight(line) + "\n").collect()
+        let mut packed = String::new();
+        for line in lines {
+            packed += &tight(line);
+            if !packed.ends_with(joining) {
+                packed.push('\n');
+            }
+        }
+        match self.media_type {
+            SCRIPT | STYLE => packed.replace("\n}", "}").replace(";}", "}"),
+            _ => packed,
+        }
     }
 }
 
@@ -128,30 +146,44 @@ fn without_comments(text: &str, begin: &str) -> String {
     [first].into_iter().chain(rest).collect()
 }
 
-/// A line of a script without the spaces beside punctuation. Strings stay as they are, and so do lines that may have a
-/// template or a regular expression.
+/// A line of a script without the blanks beside punctuation. Strings and templates stay as they are, and so do lines that
+/// may have a template in a template, or a regular expression.
 fn tight_script(line: &str) -> String {
-    if line.contains(['`', '/']) {
+    let texts: Vec<&str> = line.split('`').collect();
+    let is_nested = |text: &&str| text.matches("${").count() > text.matches('}').count();
+    if texts.iter().skip(1).step_by(2).any(is_nested) {
         return line.to_owned();
     }
+    let code = texts.iter().step_by(2);
+    let mut code = code.flat_map(|text| text.split('"').step_by(2));
+    if code.any(|code| code.replace(" / ", "").contains('/')) {
+        return line.to_owned();
+    }
+    let outside_of = |sign: char, text: &str, tight: &dyn Fn(&str) -> String| {
+        let parts = text.split(sign).enumerate();
+        let parts = parts.map(|(index, part)| match index % 2 {
+            0 => tight(part),
+            _ => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join(&sign.to_string())
+    };
+    outside_of('`', line, &|text| outside_of('"', text, &tight_code))
+}
+
+/// Code without the blanks beside punctuation.
+fn tight_code(code: &str) -> String {
     let is_punctuation = |letter: &char| "=+*?:<>&|,;{}()[]!".contains(*letter);
-    let parts = line.split('"').enumerate().map(|(index, part)| {
-        if index % 2 == 1 {
-            return part.to_owned();
+    let mut tight = String::new();
+    let mut letters = code.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let last = tight.chars().last();
+        let is_beside =
+            last.as_ref().is_some_and(is_punctuation) || letters.peek().is_some_and(is_punctuation);
+        if letter != ' ' || !is_beside {
+            tight.push(letter);
         }
-        let mut tight = String::new();
-        let mut letters = part.chars().peekable();
-        while let Some(letter) = letters.next() {
-            let ends = tight.chars().last();
-            let is_beside = ends.as_ref().is_some_and(is_punctuation)
-                || letters.peek().is_some_and(is_punctuation);
-            if letter != ' ' || !is_beside {
-                tight.push(letter);
-            }
-        }
-        tight
-    });
-    parts.collect::<Vec<_>>().join("\"")
+    }
+    tight
 }
 
 /// A line of a style sheet without the spaces after punctuation and before blocks.
@@ -182,7 +214,9 @@ mod tests {
     fn packed_scripts_keep_their_strings() {
         for (line, packed) in [
             (r#"say("a = b", x = { y: 1 });"#, r#"say("a = b",x={y:1});"#),
-            ("const text = `a = ${b}`;", "const text = `a = ${b}`;"),
+            ("const text = `a = ${b}`;", "const text=`a = ${b}`;"),
+            ("a = `b ${c ? `d` : e}`;", "a = `b ${c ? `d` : e}`;"),
+            ("a = (b + c) / d;", "a=(b+c)/ d;"),
             (
                 "if (/a = b/.test(c)) return d;",
                 "if (/a = b/.test(c)) return d;",
@@ -202,6 +236,7 @@ mod tests {
         for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
             let text = std::str::from_utf8(file.bytes).unwrap();
             assert!(!text.contains("\\\""), "{}: an escaped quote", file.path);
+            assert!(!text.contains(";}"), "{}: a text with ;}}", file.path);
             for line in text.lines() {
                 let is_whole = line.matches('`').count() % 2 == 0;
                 assert!(is_whole, "{}: a template of several lines", file.path);

@@ -63,7 +63,7 @@ const STATES = {
   more: [
     "/",
     async (page) => {
-      await page.evaluate(() => document.querySelector("[data-open=more]").click());
+      await page.evaluate(() => document.querySelector("[data-act=more]").click());
       await page.waitForSelector("#more[open]");
     },
   ],

@@ -112,6 +112,25 @@
 /** @typedef {{ read: number, of: number | null }} Indexing */
 /** @typedef {{ version: string, games: number, years: [number, number] | null, sources: Source[], books: string[], indexing?: Indexing | null }} About */
 
+/** What is being asked. The next question ends the one before. */
+export class Asking {
+  #controller = new AbortController();
+
+  get signal() {
+    return this.#controller.signal;
+  }
+
+  next() {
+    this.end();
+    this.#controller = new AbortController();
+    return this.signal;
+  }
+
+  end() {
+    this.#controller.abort();
+  }
+}
+
 /** The server refuses a request, and says why. */
 export class Refused extends Error {
   /**

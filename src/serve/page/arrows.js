@@ -1,7 +1,7 @@
 // @ts-check
 // Arrows of moves on the board. The stronger cuts a rim out of the weaker, so that their colors never mix.
 
-import { svg } from "./pieces.js";
+import { path, svg } from "./pieces.js";
 
 /**
  * A move to draw.
@@ -25,14 +25,14 @@ export function arrows(shafts) {
   const masks = svg("defs", {});
   const groups = shapes.map(({ line, head, width, opacity }, index) => {
     const mask = svg("mask", { id: `cut${index}`, maskUnits: "userSpaceOnUse", x: "0", y: "0", width: "8", height: "8" });
-    mask.append(svg("path", { d: "M0 0h8v8H0z", fill: "#fff" }));
+    mask.append(path("", "M0 0h8v8H0z", { fill: "#fff" }));
     for (const other of shapes.slice(0, index)) mask.append(...drawn(other, "cut", other.width + 2 * RIM, 2 * RIM));
     masks.append(mask);
     const group = svg("g", { class: "arrow", opacity: opacity.toFixed(2), mask: `url(#cut${index})` });
     group.append(
       ...drawn({ line, head }, "rim", width + RIM, RIM),
-      svg("path", { class: "shaft", d: line, "stroke-width": width.toFixed(3) }),
-      svg("path", { class: "head", d: head }),
+      path("shaft", line, { "stroke-width": width.toFixed(3) }),
+      path("head", head),
     );
     return group;
   });
@@ -48,8 +48,8 @@ export function arrows(shafts) {
  */
 function drawn({ line, head }, kind, width, edge) {
   return [
-    svg("path", { class: `${kind} shaft`, d: line, "stroke-width": width.toFixed(3) }),
-    svg("path", { class: kind, d: head, "stroke-width": edge.toFixed(3) }),
+    path(`${kind} shaft`, line, { "stroke-width": width.toFixed(3) }),
+    path(kind, head, { "stroke-width": edge.toFixed(3) }),
   ];
 }
 
@@ -71,9 +71,9 @@ function shape({ from, to, share, full }) {
   const side = 0.12 + 0.55 * width;
   const [nx, ny] = [tx - ux * length, ty - uy * length];
   const [ex, ey] = [nx + ux * RIM, ny + uy * RIM];
-  const path = isKnight ? `Q${at(bx, by)} ${at(ex, ey)}` : `L${at(ex, ey)}`;
+  const way = isKnight ? `Q${at(bx, by)} ${at(ex, ey)}` : `L${at(ex, ey)}`;
   return {
-    line: `M${at(fx + sx * START, fy + sy * START)}${path}`,
+    line: `M${at(fx + sx * START, fy + sy * START)}${way}`,
     head: `M${at(tx + ux * 0.06, ty + uy * 0.06)}L${at(nx - uy * side, ny + ux * side)}L${at(nx + uy * side, ny - ux * side)}Z`,
     width,
     opacity: full ? 1 : 0.38 + 0.5 * Math.min(1, 1.6 * share),

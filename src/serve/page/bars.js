@@ -1,7 +1,7 @@
 // @ts-check
 // Results as a bar: White's, drawn and Black's games, or a player's wins, draws and losses.
 
-import { b, div, span } from "./dom.js";
+import { b, div, fill, span } from "./dom.js";
 import { number, percent, sum } from "./format.js";
 
 /** @typedef {import("./format.js").Counts} Counts */
@@ -44,7 +44,7 @@ export function bar(results, ofPlayer, isBig = false) {
     if (share >= LABELED && isBig) {
       piece.append(span({ class: share < 0.22 ? "narrow" : "" }, `${name} `), b(`${(100 * share).toFixed(1)}%`));
     } else if (share >= LABELED) {
-      piece.append(String(Math.round(100 * share)));
+      fill(piece, Math.round(100 * share));
     }
     element.append(piece);
   }

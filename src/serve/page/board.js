@@ -2,6 +2,7 @@
 // <chess-board>: a board with pieces, arrows and marks. The page gives it the legal moves.
 
 import { arrows } from "./arrows.js";
+import { button, div, fill, on } from "./dom.js";
 import { ground } from "./ground.js";
 import { drawing, svg } from "./pieces.js";
 import { FILES, distance, readFen, squares } from "./squares.js";
@@ -34,28 +35,22 @@ class ChessBoard extends HTMLElement {
   /** @type {{ piece: Piece, x: number, y: number, moved: boolean, again: boolean } | undefined} */
   #drag;
 
-  #field = document.createElement("div");
-  #marks = document.createElement("div");
-  #men = document.createElement("div");
+  #field = div({ class: "squares-field", role: "img" });
+  #marks = div("marks");
+  #men = div("men");
   #ground = svg("svg", { class: "ground", viewBox: "0 0 80 80", "aria-hidden": "true" });
   #lines = svg("svg", { class: "arrows", viewBox: "0 0 8 8", "aria-hidden": "true" });
-  #hands = document.createElement("div");
-  #choice = document.createElement("div");
+  #hands = div("hands");
+  #choice = div("choice");
 
   connectedCallback() {
-    this.#field.className = "squares-field";
-    this.#field.setAttribute("role", "img");
-    this.#marks.className = "marks";
-    this.#men.className = "men";
-    this.#hands.className = "hands";
-    this.#choice.className = "choice";
     this.#choice.hidden = true;
     this.#field.append(this.#ground, this.#marks, this.#men, this.#lines);
     this.append(this.#field, this.#choice, this.#hands);
-    this.#field.addEventListener("pointerdown", (event) => this.#down(event));
-    this.#field.addEventListener("pointermove", (event) => this.#moved(event));
-    this.#field.addEventListener("pointerup", (event) => this.#up(event));
-    this.#field.addEventListener("pointercancel", () => this.#putBack());
+    on(this.#field, "pointerdown", (event) => this.#down(event));
+    on(this.#field, "pointermove", (event) => this.#moved(event));
+    on(this.#field, "pointerup", (event) => this.#up(event));
+    on(this.#field, "pointercancel", () => this.#putBack());
     this.#drawGround();
     this.#draw();
   }
@@ -110,9 +105,7 @@ class ChessBoard extends HTMLElement {
         nearest.square = square;
         kept.push(nearest);
       } else {
-        const element = document.createElement("div");
-        element.className = "man";
-        element.append(drawing(letter));
+        const element = div("man", drawing(letter));
         this.#men.append(element);
         kept.push({ letter, square, element });
       }
@@ -130,14 +123,22 @@ class ChessBoard extends HTMLElement {
   }
 
   #drawGround() {
-    this.#ground.replaceChildren(...ground((square) => this.#at(square)));
+    fill(this.#ground, ...ground((square) => this.#at(square)));
   }
 
   /** @param {Piece} piece */
   #show({ square, element }) {
+    this.#move(element, square);
+    element.dataset.square = square;
+  }
+
+  /**
+   * @param {HTMLElement} element
+   * @param {string} square
+   */
+  #move(element, square) {
     const [x, y] = this.#at(square);
     element.style.transform = `translate(${100 * x}%, ${100 * y}%)`;
-    element.dataset.square = square;
   }
 
   /**
@@ -171,12 +172,11 @@ class ChessBoard extends HTMLElement {
         marks.push([taken ? "take" : "go", move.to]);
       }
     }
-    this.#marks.replaceChildren(
+    fill(
+      this.#marks,
       ...marks.map(([kind, square]) => {
-        const mark = document.createElement("div");
-        mark.className = `mark ${kind}`;
-        const [x, y] = this.#at(square);
-        mark.style.transform = `translate(${100 * x}%, ${100 * y}%)`;
+        const mark = div(`mark ${kind}`);
+        this.#move(mark, square);
         return mark;
       }),
     );
@@ -184,7 +184,8 @@ class ChessBoard extends HTMLElement {
 
   #drawArrows() {
     const shafts = this.#arrows.filter(({ uci }) => uci[1] !== "@");
-    this.#lines.replaceChildren(
+    fill(
+      this.#lines,
       ...arrows(
         shafts.map(({ uci, share, full }) => {
           const move = this.#position.legal.find((legal) => legal.uci === uci);
@@ -199,15 +200,12 @@ class ChessBoard extends HTMLElement {
   #drawHands(pocket) {
     const mine = [...pocket].filter((letter) => (letter === letter.toUpperCase()) === (this.#turn === "white"));
     const kinds = [...new Set(mine)];
-    this.#hands.replaceChildren(
+    fill(
+      this.#hands,
       ...kinds.map((letter) => {
         const count = mine.filter((other) => other === letter).length;
-        const button = document.createElement("button");
-        button.type = "button";
-        button.setAttribute("aria-label", `${count} ${NAMES[letter.toLowerCase()]} to drop`);
-        button.append(drawing(letter), String(count));
-        button.addEventListener("click", () => this.#select(`${letter.toUpperCase()}@`));
-        return button;
+        const label = `${count} ${NAMES[letter.toLowerCase()]} to drop`;
+        return button({ "aria-label": label }, [drawing(letter), count], () => this.#select(`${letter.toUpperCase()}@`));
       }),
     );
   }
@@ -336,15 +334,12 @@ class ChessBoard extends HTMLElement {
   #choose(moves) {
     const order = "qrnbk";
     const sorted = [...moves].sort((a, b) => order.indexOf(a[4] ?? "") - order.indexOf(b[4] ?? ""));
-    this.#choice.replaceChildren(
+    fill(
+      this.#choice,
       ...sorted.map((uci) => {
         const role = uci[4] ?? "";
-        const button = document.createElement("button");
-        button.type = "button";
-        button.setAttribute("aria-label", NAMES[role] ?? "no promotion");
-        button.append(role ? drawing(this.#turn === "white" ? role.toUpperCase() : role) : "–");
-        button.addEventListener("click", () => this.#play(uci));
-        return button;
+        const picture = role ? drawing(this.#turn === "white" ? role.toUpperCase() : role) : "–";
+        return button({ "aria-label": NAMES[role] ?? "no promotion" }, [picture], () => this.#play(uci));
       }),
     );
     this.#choice.hidden = false;

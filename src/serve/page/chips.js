@@ -133,7 +133,7 @@ export function showChips(place, filters, variant, on) {
   }
   removed = -1;
   const badge = words.length ? [span("badge", number(words.length))] : [];
-  for (const opener of document.querySelectorAll("[data-open=filters]")) {
+  for (const opener of document.querySelectorAll("[data-act=filters]")) {
     opener.querySelector(".badge")?.remove();
     opener.append(...badge.map((one) => one.cloneNode(true)));
   }

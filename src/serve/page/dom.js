@@ -1,7 +1,7 @@
 // @ts-check
 // Making elements: with attributes and children, icons, buttons, and groups of which one is chosen.
 
-import { svg } from "./pieces.js";
+import { path, svg } from "./pieces.js";
 
 /** Lines in a square of 16. */
 const ICONS = /** @type {Record<string, string>} */ ({
@@ -9,7 +9,7 @@ const ICONS = /** @type {Record<string, string>} */ ({
   book: "M8 4.2C6.5 3 4.5 2.7 2 2.8v9.4c2.5-.1 4.5.2 6 1.4 1.5-1.2 3.5-1.5 6-1.4V2.8c-2.5-.1-4.5.2-6 1.4zv9.4",
   check: "m3 8.5 3.3 3.3L13 4.8",
   close: "m4 4 8 8M12 4l-8 8",
-  copy: "M7 5.5h5a1.5 1.5 0 0 1 1.5 1.5v5a1.5 1.5 0 0 1-1.5 1.5H7A1.5 1.5 0 0 1 5.5 12V7A1.5 1.5 0 0 1 7 5.5zM10.5 5.5V4A1.5 1.5 0 0 0 9 2.5H4A1.5 1.5 0 0 0 2.5 4v5A1.5 1.5 0 0 0 4 10.5h1.5",
+  copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
   down: "m4 6 4 4 4-4",
   filter: "M2 4h12M4.5 8h7M6.5 12h3",
   first: "M4 3.5v9M12.5 3.5 7 8l5.5 4.5z",
@@ -17,7 +17,7 @@ const ICONS = /** @type {Record<string, string>} */ ({
   forward: "M6 3.5 10.5 8 6 12.5",
   grid: "M3 3h10v10H3zM8 3v10M3 8h10",
   info: "M14 8A6 6 0 1 1 2 8a6 6 0 0 1 12 0zM8 7.5V11M8 5v.1",
-  keys: "M3 4h10a1.5 1.5 0 0 1 1.5 1.5V11a1.5 1.5 0 0 1-1.5 1.5H3A1.5 1.5 0 0 1 1.5 11V5.5A1.5 1.5 0 0 1 3 4zM4 6.8h.1M6.7 6.8h.1M9.4 6.8h.1M12 6.8h.1M5 9.7h6",
+  keys: "M1.5 4h13v8.5h-13zM4 6.8h.1M6.7 6.8h.1M9.4 6.8h.1M12 6.8h.1M5 9.7h6",
   last: "M12 3.5v9M3.5 3.5 9 8l-5.5 4.5z",
   link: "M6.7 9.3a2.8 2.8 0 0 0 4 0L13 7a2.8 2.8 0 0 0-4-4l-.8.8M9.3 6.7a2.8 2.8 0 0 0-4 0L3 9a2.8 2.8 0 0 0 4 4l.8-.8",
   menu: "M2.5 4h11M2.5 8h11M2.5 12h11",
@@ -30,8 +30,8 @@ const ICONS = /** @type {Record<string, string>} */ ({
   warn: "M8 2.5 14.5 13.5h-13zM8 6.5V10M8 11.9v.1",
 });
 
-/** @typedef {Node | string} Child */
-/** @typedef {Record<string, string | undefined>} Named Those that are undefined are left out. */
+/** @typedef {Node | string | number} Child */
+/** @typedef {Record<string, string | number | boolean | undefined>} Named Those that are undefined are left out. */
 /** @typedef {Named | string} Attributes A text is the class. */
 
 /**
@@ -45,8 +45,8 @@ const ICONS = /** @type {Record<string, string>} */ ({
 export function make(name, attributes = "", ...children) {
   const element = document.createElement(name);
   if (typeof attributes === "string") element.className = attributes;
-  else for (const [key, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(key, value);
-  element.append(...children);
+  else for (const [key, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(key, String(value));
+  element.append(.../** @type {string[]} */ (children));
   return element;
 }
 
@@ -109,7 +109,7 @@ export function byId(id) {
 /** @param {string} name */
 export function icon(name) {
   const picture = svg("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" });
-  picture.append(svg("path", { d: ICONS[name] ?? "" }));
+  picture.append(path("", ICONS[name] ?? ""));
   return picture;
 }
 
@@ -122,7 +122,7 @@ export function icon(name) {
 export function button(attributes, content, press) {
   const element = make("button", attributes, ...content);
   element.type = "button";
-  element.addEventListener("click", press);
+  on(element, "click", press);
   return element;
 }
 
@@ -150,7 +150,7 @@ export function segments(attributes, options, chosen, choose) {
       }),
     );
   }
-  group.addEventListener("keydown", (event) => {
+  on(group, "keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
@@ -165,14 +165,36 @@ export function segments(attributes, options, chosen, choose) {
 }
 
 /**
+ * The top of a dialog: its title, further buttons, and one that closes it.
+ * @param {HTMLDialogElement} dialog
+ * @param {string} title
+ * @param {Child[]} more
+ */
+export function dialogTop(dialog, title, ...more) {
+  dialog.setAttribute("aria-label", title);
+  return div("top", make("h2", "", title), ...more, button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], () => dialog.close()));
+}
+
+/**
+ * A field of a dialog with its label.
+ * @param {string} name
+ * @param {string} label
+ * @param {string} more What comes after the label, in a fainter tone.
+ * @param {Child[]} content
+ */
+export function field(name, label, more, ...content) {
+  return div({ class: "field", "data-field": name }, p("label", `${label} `, span("", more)), ...content);
+}
+
+/**
  * Replaces what is in a place. The focus stays on the element with the same `data-focus`.
- * @param {HTMLElement} place
+ * @param {Element} place
  * @param {Child[]} content
  */
 export function fill(place, ...content) {
   const active = document.activeElement;
   const name = active instanceof HTMLElement && place.contains(active) ? active.dataset.focus : undefined;
-  place.replaceChildren(...content);
+  place.replaceChildren(.../** @type {string[]} */ (content));
   if (name === undefined) return;
   const again = place.querySelector(`[data-focus="${CSS.escape(name)}"]`);
   if (again instanceof HTMLElement) again.focus({ preventScroll: true });
@@ -187,7 +209,7 @@ let fading;
  */
 export function toast(text) {
   const place = byId("toast");
-  place.replaceChildren(icon("check"), text);
+  fill(place, icon("check"), text);
   place.classList.add("shown");
   clearTimeout(fading);
   fading = setTimeout(() => place.classList.remove("shown"), 2500);

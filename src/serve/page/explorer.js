@@ -1,7 +1,7 @@
 // @ts-check
 // The page: joins the board, the table, the lists and the filters to the address and the server.
 
-import { Refused, Unreachable, ask, suggestions, words } from "./api.js";
+import { Asking, Refused, Unreachable, ask, suggestions, words } from "./api.js";
 import { bar } from "./bars.js";
 import "./board.js";
 import { VARIANTS, showChips } from "./chips.js";
@@ -17,7 +17,7 @@ import { BookDialog } from "./makebook.js";
 import { MovesTable } from "./moves.js";
 import { buildSearch, fenProblem } from "./search.js";
 import { squares } from "./squares.js";
-import { address, blackBelow, commonPlies, filterQuestion, narrowing, question, readView } from "./state.js";
+import { address, blackBelow, commonPlies, filterQuestion, narrowing, put, question, readView, ucis } from "./state.js";
 import { Notice, noGames, noName, reading } from "./states.js";
 import { gameStrip, plainStrip, playerStrip, positionStrip } from "./strips.js";
 import { showSpark, showTrends } from "./trends.js";
@@ -54,6 +54,7 @@ const START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 const board = /** @type {ChessBoard} */ (byId("board"));
 const input = /** @type {HTMLInputElement} */ (byId("search").querySelector("input"));
+const menu = /** @type {HTMLDialogElement} */ (byId("more"));
 const table = new MovesTable(byId("moves"));
 const lists = new GamesList(byId("games"), byId("games-tools"), (id) => void go({ game: id }, { push: true, opens: true }));
 const notice = new Notice(byId("notice"));
@@ -79,7 +80,7 @@ let knownStart = "";
 let opened;
 /** Whether a wanted view is a new entry of the history, also if another one is wanted before it is shown. */
 let pushes = false;
-let asking = new AbortController();
+const asking = new Asking();
 let tab = "games";
 /** @type {{ key: string, white: number, black: number }} */
 let colors = { key: "", white: 0, black: 0 };
@@ -106,9 +107,7 @@ function go(change, how) {
  */
 async function show({ push = false, opens = false, keeps = false } = {}) {
   pushes ||= push;
-  asking.abort();
-  asking = new AbortController();
-  const { signal } = asking;
+  const signal = asking.next();
   document.body.setAttribute("aria-busy", "true");
   const stale = setTimeout(() => byId("panel").classList.add("stale"), STALE);
   try {
@@ -124,7 +123,7 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
     if (signal.aborted) return;
     opened = game;
     // The server's spelling of castling is the one that is compared.
-    view = { ...view, play: counts.polybook.line.map(({ uci }) => uci) };
+    view = { ...view, play: ucis(counts.polybook.line) };
     remember();
     answer = counts;
     if (!keeps) notice.clear();
@@ -158,10 +157,9 @@ function remember() {
  * @returns {Promise<Answer>}
  */
 function count(of, isPlayer, signal) {
-  const parameters = question(of);
-  for (const [name, value] of Object.entries({ moves: "100", recentGames: "0", transpositions: "true" })) parameters.set(name, value);
-  if (!isPlayer) parameters.set("topGames", "0");
-  else if (!of.filters.color) parameters.set("color", "both");
+  const parameters = put(question(of), { moves: 100, recentGames: 0, transpositions: "true" });
+  if (!isPlayer) put(parameters, { topGames: 0 });
+  else if (!of.filters.color) put(parameters, { color: "both" });
   return ask(isPlayer ? "player" : "lichess", parameters, signal);
 }
 
@@ -210,7 +208,7 @@ async function openGame(opens, signal) {
   if (wanted.filters.source) parameters.set("source", wanted.filters.source);
   const game = { .../** @type {OpenGame} */ (await ask(`game/${encodeURIComponent(wanted.game)}`, parameters, signal)), id: wanted.game };
   if (signal.aborted) return game;
-  const line = game.moves.map(({ uci }) => uci);
+  const line = ucis(game.moves);
   const start = game.start ?? "";
   const isOther = wanted.fen !== start;
   if (isOther || (opens && commonPlies(wanted.play, line) < wanted.play.length)) {
@@ -229,11 +227,11 @@ function draw(counts, books) {
   const { line } = counts.polybook;
   const { filters } = view;
   const gameLine = opened?.moves ?? [];
-  const common = commonPlies(view.play, gameLine.map(({ uci }) => uci));
+  const common = commonPlies(view.play, ucis(gameLine));
   const isInGame = opened !== undefined && common === view.play.length;
   const start = `${view.variant} ${view.fen}`;
   if (isInGame) known = gameLine;
-  else if (start !== knownStart || commonPlies(view.play, known.map(({ uci }) => uci)) < view.play.length) known = line;
+  else if (start !== knownStart || commonPlies(view.play, ucis(known)) < view.play.length) known = line;
   knownStart = start;
   const ofPlayer = Boolean(filters.player) && !opened;
   document.body.classList.toggle("in-game", opened !== undefined);
@@ -244,7 +242,7 @@ function draw(counts, books) {
   showLine(byId("line"), known, line.length, view.fen, goToPly);
   drawGame(counts, common, isInGame);
   const isEmpty = !total && !books.some(({ moves }) => moves.length);
-  byId("results").replaceChildren(...(isEmpty || ofPlayer ? [] : [bar(counts, false, !opened)]));
+  fill(byId("results"), ...(isEmpty || ofPlayer ? [] : [bar(counts, false, !opened)]));
   if (isEmpty) void explain(counts, asking.signal);
   else {
     const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
@@ -281,13 +279,13 @@ function drawStrips() {
   const counts = answer;
   const strip = (/** @type {"white" | "black"} */ color) => {
     if (!counts) return plainStrip(color);
-    if (opened) return gameStrip(opened, color, commonPlies(view.play, opened.moves.map(({ uci }) => uci)));
+    if (opened) return gameStrip(opened, color, commonPlies(view.play, ucis(opened.moves)));
     const { player, color: side = "both" } = view.filters;
     return player ? playerStrip(counts, color, player, side) : positionStrip(counts, color);
   };
   const isTurned = blackBelow(view);
-  byId("strip-top").replaceChildren(...strip(isTurned ? "white" : "black"));
-  byId("strip-bottom").replaceChildren(...strip(isTurned ? "black" : "white"));
+  fill(byId("strip-top"), ...strip(isTurned ? "white" : "black"));
+  fill(byId("strip-bottom"), ...strip(isTurned ? "black" : "white"));
 }
 
 /**
@@ -318,7 +316,7 @@ function drawGame(counts, common, isInGame) {
   const game = opened;
   moves.hidden = !game;
   others.hidden = !game;
-  left.replaceChildren();
+  fill(left);
   if (game !== drawnGame) {
     evaluations.hidden = true;
     if (game) {
@@ -331,13 +329,13 @@ function drawGame(counts, common, isInGame) {
   if (!game) return;
   const reached = common && !narrowing(view.filters).length ? game.reached[common - 1] : undefined;
   const count = isInGame && typeof reached === "number" ? Math.max(0, reached - 1) : sum(counts);
-  others.replaceChildren(isInGame ? `${counted(count, "other game")} came here` : `${counted(count)} came here`);
+  fill(others, isInGame ? `${counted(count, "other game")} came here` : `${counted(count)} came here`);
   markMove(moves, common);
   markEvaluation(evaluations, game, common);
   if (isInGame) return;
   const at = common ? b(`${plyNumber(firstPly(game.start ?? "") + common - 1)}${game.moves[common - 1]?.san ?? ""}`) : "the start";
   const back = button("small main", [icon("back"), "Back to the game", make("kbd", "", "Esc")], backToGame);
-  left.replaceChildren(div("banner", icon("info"), p("", "You left the game after ", at, "."), back));
+  fill(left, div("banner", icon("info"), p("", "You left the game after ", at, "."), back));
 }
 
 /**
@@ -351,7 +349,7 @@ async function explain(counts, signal) {
   const isFiltered = narrowing(filters).length > 0;
   const isOver = counts.polybook.legal.length === 0;
   const back = () => void go({ play: line.slice(0, -1) });
-  if (!place.querySelector(".blank")) place.replaceChildren(div("card blank"));
+  if (!place.querySelector(".blank")) fill(place, div("card blank"));
   try {
     for (const [name, kind] of [["player", "player"], ["opponent", "player"], ["event", "event"]]) {
       const value = filters[name ?? ""];
@@ -359,7 +357,7 @@ async function explain(counts, signal) {
       const found = await suggestions(kind, value, filters.source, 5, signal);
       if (found.some((one) => one.name.toLowerCase() === value.toLowerCase())) continue;
       const choose = (/** @type {string} */ chosen) => changeFilters({ ...filters, [name]: chosen });
-      if (!signal.aborted) place.replaceChildren(noName(kind, value, found, choose, () => removeFilters([name])));
+      if (!signal.aborted) fill(place, noName(kind, value, found, choose, () => removeFilters([name])));
       return;
     }
     const start = filterQuestion(view);
@@ -372,10 +370,15 @@ async function explain(counts, signal) {
     if (signal.aborted) return;
     const variants = VARIANTS.filter(([name]) => facets?.variants[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants[name] ?? 0]));
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
-    place.replaceChildren(noGames({ all, unfiltered, back: before, isFiltered, isOver, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
+    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
   } catch (error) {
-    if (!signal.aborted) place.replaceChildren(p("problem", words(error)));
+    if (!signal.aborted) fill(place, p("problem", words(error)));
   }
+}
+
+/** @param {Answer} counts */
+function sansOf(counts) {
+  return new Map(counts.polybook.legal.map(({ uci, san }) => [uci, san]));
 }
 
 /**
@@ -384,7 +387,7 @@ async function explain(counts, signal) {
  * @param {AbortSignal} signal
  */
 async function follow(counts, signal) {
-  const sans = new Map(counts.polybook.legal.map(({ uci, san }) => [uci, san]));
+  const sans = sansOf(counts);
   const of = question(view);
   const { player = "" } = view.filters;
   const listed = lists.show({ question: of, sans, player: opened ? "" : player, open: view.game }).then(() => {
@@ -403,22 +406,20 @@ async function follow(counts, signal) {
  * @param {AbortSignal} signal
  */
 async function trends(of, sans, signal) {
-  const parameters = new URLSearchParams(of);
-  for (const [name, value] of Object.entries({ history: "moves", moves: "8", topGames: "0", recentGames: "0" })) parameters.set(name, value);
+  const asked = (/** @type {Record<string, string | number>} */ values) => put(new URLSearchParams(of), values);
+  const byYear = asked({ history: "moves", moves: 8, topGames: 0, recentGames: 0 });
   const isShown = widest.matches || tab === "trends";
-  const byRating = new URLSearchParams(of);
-  byRating.set("by", "rating");
   try {
     const [{ history: all }, ratings] = await Promise.all([
-      /** @type {Promise<{ history: AnyYear[] }>} */ (ask("lichess", parameters, signal)),
-      isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", byRating, signal)) : [],
+      /** @type {Promise<{ history: AnyYear[] }>} */ (ask("lichess", byYear, signal)),
+      isShown ? /** @type {Promise<RatingScore[]>} */ (ask("scores", asked({ by: "rating" }), signal)) : [],
     ]);
     if (signal.aborted) return;
     const years = /** @type {Year[]} */ (all.filter(({ year }) => year !== null));
     showSpark(byId("heading").querySelector(".spark"), years);
     if (isShown) showTrends(byId("trends"), years, ratings, sans);
   } catch (error) {
-    if (!signal.aborted && isShown) byId("trends").replaceChildren(p("problem", words(error)));
+    if (!signal.aborted && isShown) fill(byId("trends"), p("problem", words(error)));
   }
 }
 
@@ -432,7 +433,7 @@ function drawTally(total, isStart) {
   const own = about.sources.find(({ name }) => name === view.filters.source);
   const years = (own?.years ?? about.years)?.join("–");
   const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : ` of ${number(all)} games${isStart ? "" : " here"}`;
-  byId("tally").replaceChildren(b(number(isStart && !isFiltered ? all : total)), text);
+  fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
 }
 
 /** How many games the chosen source has. */
@@ -447,20 +448,14 @@ function drawTabs() {
   document.body.dataset.tab = tab;
   const place = isWide ? byId("answer") : byId("side");
   if (byId("trends").parentElement !== place) place.append(byId("trends"));
-  if (byId("tab-switch").firstChild) return;
-  byId("tab-switch").append(segments({ "aria-label": "Games or trends" }, [["games", "Games"], ["trends", "Trends"]], tab, chooseTab));
+  fill(byId("tab-switch"), segments({ "aria-label": "Games or trends" }, [["games", "Games"], ["trends", "Trends"]], tab, chooseTab));
 }
 
 /** @param {string} chosen */
 function chooseTab(chosen) {
   tab = chosen;
-  for (const radio of byId("tab-switch").querySelectorAll("button")) {
-    const isChosen = radio.dataset.value === tab;
-    radio.setAttribute("aria-checked", String(isChosen));
-    radio.tabIndex = isChosen ? 0 : -1;
-  }
   drawTabs();
-  if (tab === "trends" && answer) void trends(question(view), new Map(answer.polybook.legal.map(({ uci, san }) => [uci, san])), asking.signal);
+  if (tab === "trends" && answer) void trends(question(view), sansOf(answer), asking.signal);
 }
 
 /**
@@ -483,17 +478,17 @@ function play(uci) {
 
 /** @param {number} ply */
 function goToPly(ply) {
-  void go({ play: known.slice(0, ply).map(({ uci }) => uci) });
+  void go({ play: ucis(known.slice(0, ply)) });
 }
 
 /** @param {number} ply */
 function goInGame(ply) {
-  if (opened) void go({ play: opened.moves.slice(0, ply).map(({ uci }) => uci) });
+  if (opened) void go({ play: ucis(opened.moves.slice(0, ply)) });
 }
 
 function backToGame() {
   if (!opened) return;
-  goInGame(commonPlies(view.play, opened.moves.map(({ uci }) => uci)));
+  goInGame(commonPlies(view.play, ucis(opened.moves)));
 }
 
 function closeGame() {
@@ -596,11 +591,11 @@ async function fail(error) {
     : fen
       ? ["Not a position:", { fen: "", play: [] }]
       : view.play.length
-        ? ["The address has a line that cannot be played:", { play: [] }]
-        : ["The address has a filter that cannot be read:", { filters: {}, variant: "" }];
-  const isNew = Object.entries(change).some(([name, value]) => JSON.stringify(value) !== JSON.stringify(view[/** @type {keyof View} */ (name)]));
+        ? ["This line cannot be played:", { play: [] }]
+        : ["A filter cannot be read:", { filters: {}, variant: "" }];
+  const readable = /** @type {View} */ ({ ...view, ...change });
   notice.show(/** @type {string} */ (title), `${problem}.${fen ? " This is the starting position." : ""}`, fen ? ["Edit", () => edit(fen)] : undefined);
-  if (isNew) await go(/** @type {Partial<View>} */ (change), { keeps: true });
+  if (address(readable) !== address(view)) await go(readable, { keeps: true });
 }
 
 /** Goes back to the view that is shown. */
@@ -623,7 +618,7 @@ function edit(text) {
 /** @param {Moves} read */
 async function goToRead(read) {
   const variant = read.variant === "normal" ? view.variant : read.variant;
-  const play = read.moves.map(({ uci }) => uci);
+  const play = ucis(read.moves);
   known = [];
   await go({ variant, fen: read.start ?? "", play, game: "" }, { push: true });
   if (read.problem) notice.show("Not all was read.", `The line stops before ${read.problem}.`, undefined, "warn");
@@ -633,26 +628,21 @@ async function goToRead(read) {
 function drawSources() {
   const { source = "" } = view.filters;
   const choose = (/** @type {string} */ name) => {
-    /** @type {HTMLDialogElement} */ (byId("more")).close();
+    menu.close();
     changeFilters({ ...view.filters, source: name });
   };
   const names = about.sources.map(({ name }) => name);
   const options = /** @type {[string, string][]} */ ([["", "All"], ...names.map((name) => [name, name])]);
-  for (const [id, isMenu] of /** @type {[string, boolean][]} */ ([["sources", names.length > 3], ["more-sources", names.length > 3]])) {
-    const place = byId(id);
-    if (names.length < 2) {
-      fill(place, span({ class: "quiet", title: "The source" }, names[0] ?? ""));
-      continue;
+  const labeled = { "aria-label": "Source", "data-focus": "source" };
+  for (const place of [byId("sources"), byId("more-sources")]) {
+    if (names.length < 2) fill(place, span({ class: "quiet", title: "The source" }, names[0] ?? ""));
+    else if (names.length < 4) fill(place, segments(labeled, options, source, choose));
+    else {
+      const select = make("select", labeled, ...options.map(([value, label]) => make("option", { value }, label)));
+      select.value = source;
+      on(select, "change", () => choose(select.value));
+      fill(place, select);
     }
-    if (!isMenu) {
-      fill(place, segments({ "aria-label": "Source" }, options, source, choose));
-      continue;
-    }
-    const select = make("select", { "aria-label": "Source", "data-focus": id });
-    for (const [value, label] of options) select.append(make("option", { value }, value ? label : "All sources"));
-    select.value = source;
-    on(select, "change", () => choose(select.value));
-    fill(place, select);
   }
 }
 
@@ -663,9 +653,7 @@ async function share() {
 }
 
 async function openBook() {
-  const parameters = filterQuestion(view);
-  parameters.set("moves", "5");
-  const counts = view.play.length || view.fen ? await ask("lichess", parameters).catch(() => undefined) : answer;
+  const counts = view.play.length || view.fen ? await ask("lichess", put(filterQuestion(view), { moves: 5 })).catch(() => undefined) : answer;
   bookDialog.open(view, /** @type {Answer | undefined} */ (counts));
 }
 
@@ -678,8 +666,8 @@ async function waitForIndex() {
     board.arrows = [];
     drawStrips();
     showHint();
-    byId("moves").replaceChildren(reading(about.indexing, names));
-    byId("tally").replaceChildren("reading the games");
+    fill(byId("moves"), reading(about.indexing, names));
+    fill(byId("tally"), "reading the games");
     await pause();
     // A request may break when the index is ready.
     about = await ask("about").catch(() => pause().then(() => ask("about")));
@@ -687,8 +675,8 @@ async function waitForIndex() {
 }
 
 function showHint() {
-  byId("heading").replaceChildren(make("h2", "", span("family", "Starting position")));
-  byId("results").replaceChildren();
+  fill(byId("heading"), make("h2", "", span("family", "Starting position")));
+  fill(byId("results"));
 }
 
 /** Asks which games and books are served, and then shows the address. */
@@ -701,7 +689,7 @@ async function start() {
     document.body.removeAttribute("aria-busy");
     return;
   }
-  byId("filters").replaceChildren();
+  fill(byId("filters"));
   filtersDialog = new FiltersDialog(/** @type {HTMLDialogElement} */ (byId("filters")), about, ({ filters, variant }) => {
     const isOther = variant !== view.variant;
     void go({ filters, variant, ...(isOther && { fen: "", play: [], game: "" }) }, { push: true });
@@ -730,6 +718,10 @@ const ACTS = /** @type {Record<string, () => void>} */ ({
   flip,
   fen: () => void copy(answer?.polybook.fen ?? "", "FEN"),
   link: () => void share(),
+  book: () => void openBook(),
+  filters: () => openFilters(),
+  keys: () => openKeys(),
+  more: () => menu.showModal(),
 });
 
 const openKeys = listen([
@@ -747,22 +739,13 @@ const openKeys = listen([
   { keys: ["Escape"], does: "back to the game, or close it", act: leave },
 ]);
 
-const OPENS = /** @type {Record<string, () => void>} */ ({
-  book: () => void openBook(),
-  filters: () => openFilters(),
-  keys: () => openKeys(),
-  more: () => /** @type {HTMLDialogElement} */ (byId("more")).showModal(),
-});
-
 for (const element of document.querySelectorAll("[data-icon]")) element.prepend(icon(element.getAttribute("data-icon") ?? ""));
-for (const [attribute, acts] of /** @type {const} */ ([["data-act", ACTS], ["data-open", OPENS]])) {
-  for (const element of document.querySelectorAll(`[${attribute}]`)) {
-    on(element, "click", () => {
-      if (element.getAttribute("aria-disabled") === "true") return;
-      /** @type {HTMLDialogElement} */ (byId("more")).close();
-      acts[element.getAttribute(attribute) ?? ""]?.();
-    });
-  }
+for (const element of document.querySelectorAll("[data-act]")) {
+  on(element, "click", () => {
+    if (element.getAttribute("aria-disabled") === "true") return;
+    menu.close();
+    ACTS[element.getAttribute("data-act") ?? ""]?.();
+  });
 }
 // A press beside a dialog closes it.
 for (const dialog of document.querySelectorAll("dialog")) {
@@ -790,16 +773,16 @@ buildSearch(input, {
   wrong: (problem, text) => notice.show("Not a position:", `${problem}. The board stays as it was.`, ["Edit", () => edit(text)]),
   where: () => ({ variant: view.variant, source: view.filters.source }),
 });
-byId("home").addEventListener("click", (event) => {
+on(byId("home"), "click", (event) => {
   event.preventDefault();
   known = [];
   void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "" }, { push: true });
 });
-window.addEventListener("popstate", () => {
+addEventListener("popstate", () => {
   view = addressed();
   void show();
 });
-widest.addEventListener("change", () => answer && void show());
+on(widest, "change", () => answer && void show());
 
 void start();
 

@@ -1,9 +1,9 @@
 // @ts-check
 // The dialog of the filters. What is chosen counts at once, and holds when it is applied.
 
-import { ask, suggestions } from "./api.js";
+import { Asking, ask, suggestions } from "./api.js";
 import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
-import { button, div, icon, make, on, p, segments, span } from "./dom.js";
+import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span } from "./dom.js";
 import { counted, number } from "./format.js";
 import { suggestionWords } from "./search.js";
 import { filterQuestion } from "./state.js";
@@ -24,7 +24,6 @@ const CODES = /^[A-E]\d{0,2}(-[A-E]\d{0,2})?$/;
 export class FiltersDialog {
   #dialog;
   #about;
-  #close;
   #apply;
   /** @type {Choice} */
   #choice = { filters: {}, variant: "" };
@@ -32,7 +31,7 @@ export class FiltersDialog {
   #submit = make("button", { class: "main", type: "submit" });
   #years = new Years(() => this.#dates());
   #timer = 0;
-  #asking = new AbortController();
+  #asking = new Asking();
   /** @type {Facets | undefined} */
   #facets;
 
@@ -51,12 +50,10 @@ export class FiltersDialog {
       this.#build();
     });
     const close = () => dialog.close();
-    this.#close = button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close);
     const form = make(
       "form",
       { method: "dialog" },
-      div("grip"),
-      div("top", make("h2", { id: "filters-title" }, "Filters"), clear, this.#close),
+      dialogTop(dialog, "Filters", clear),
       this.#body,
       div("bottom", button("", ["Cancel"], close), this.#submit),
     );
@@ -67,20 +64,19 @@ export class FiltersDialog {
       this.#apply(this.#choice);
     });
     dialog.append(form);
-    on(dialog, "close", () => this.#asking.abort());
+    on(dialog, "close", () => this.#asking.end());
   }
 
   /**
    * @param {Choice} choice
-   * @param {string} field The name of the field that is changed, or empty.
+   * @param {string} name That of the field that is changed, or empty.
    */
-  open({ filters, variant }, field) {
+  open({ filters, variant }, name) {
     this.#choice = { filters: { ...filters }, variant };
     this.#build();
     this.#dialog.showModal();
     // A field that has the focus opens the keyboard of a phone.
-    if (field || matchMedia("(pointer: fine)").matches) this.#focus(field || "player");
-    else this.#close.focus();
+    if (name || matchMedia("(pointer: fine)").matches) this.#focus(name || "player");
   }
 
   #build() {
@@ -90,7 +86,8 @@ export class FiltersDialog {
       ofPlayer ? [["", "Any"], ["win", "Won"], ["draw", "Drawn"], ["loss", "Lost"]] : [["", "Any"], ["1-0", "White won"], ["1/2-1/2", "Draw"], ["0-1", "Black won"]]
     );
     this.#years.value = { since: filters.since ?? "", until: filters.until ?? "" };
-    this.#body.replaceChildren(
+    fill(
+      this.#body,
       pair(this.#name("player", "Player", "Any player", "player"), this.#name("opponent", "Opponent", "Any opponent", "player")),
       pair(
         field("color", "Color", "of the player", this.#segments("color", "Color of the player", [["white", "White"], ["black", "Black"], ["", "Either"]])),
@@ -143,7 +140,7 @@ export class FiltersDialog {
     const code = (/** @type {string} */ text) => (isOpening ? (CODES.exec(text.toUpperCase().replaceAll("–", "-"))?.[0] ?? "") : "");
     const wrong = (/** @type {string} */ text) => {
       input.setAttribute("aria-invalid", String(text !== ""));
-      note.replaceChildren(text);
+      fill(note, text);
     };
     const take = (/** @type {string} */ text) => {
       const isFirst = name === "player" && Boolean(filters.player) !== Boolean(text);
@@ -207,7 +204,7 @@ export class FiltersDialog {
   #options(name, label, options) {
     const chosen = () => (this.#choice.filters[name] ?? "").split(",").filter(Boolean);
     const boxes = options.map(([value = "", caption = ""]) => {
-      const box = button({ class: "option", role: "checkbox", "data-value": value, "aria-checked": String(chosen().includes(value)) }, [icon("check"), caption, make("small")], () => {
+      const box = button({ class: "option", role: "checkbox", "data-value": value, "aria-checked": chosen().includes(value) }, [icon("check"), caption, make("small")], () => {
         const isChosen = chosen().includes(value);
         box.setAttribute("aria-checked", String(!isChosen));
         const all = options.map(([other = ""]) => other).filter((other) => (other === value ? !isChosen : chosen().includes(other)));
@@ -239,7 +236,7 @@ export class FiltersDialog {
       const moves = /^\s*(\d{1,3})(\s+moves?)?\s*$/.exec(input.value)?.[1];
       const isWrong = input.value.trim() !== "" && !moves;
       input.setAttribute("aria-invalid", String(isWrong));
-      note.replaceChildren(isWrong ? "Write a number of moves, such as 10." : "");
+      fill(note, isWrong ? "Write a number of moves, such as 10." : "");
       this.#set("minPly", moves && Number(moves) ? String(2 * Number(moves)) : "");
     });
     return field("minPly", "At least", "moves", input, note);
@@ -247,7 +244,7 @@ export class FiltersDialog {
 
   #once() {
     const isOn = this.#choice.filters.duplicates === "once";
-    const toggle = button({ role: "switch", class: "switch", "aria-checked": String(isOn), "aria-labelledby": "once-label", "aria-describedby": "once-more" }, [], () => {
+    const toggle = button({ role: "switch", class: "switch", "aria-checked": isOn, "aria-labelledby": "once-label", "aria-describedby": "once-more" }, [], () => {
       const on = toggle.getAttribute("aria-checked") !== "true";
       toggle.setAttribute("aria-checked", String(on));
       this.#set("duplicates", on ? "once" : "");
@@ -267,15 +264,14 @@ export class FiltersDialog {
    */
   #count(pause = PAUSE) {
     clearTimeout(this.#timer);
-    this.#asking.abort();
+    this.#asking.end();
     this.#submit.disabled = this.#problem();
     if (this.#facets) this.#showCounts(this.#facets, false);
     this.#timer = setTimeout(() => void this.#ask(), pause);
   }
 
   async #ask() {
-    this.#asking = new AbortController();
-    const { signal } = this.#asking;
+    const signal = this.#asking.next();
     try {
       const facets = /** @type {Facets} */ (await ask("facets", filterQuestion(this.#choice), signal));
       if (signal.aborted) return;
@@ -283,7 +279,7 @@ export class FiltersDialog {
       this.#showCounts(facets, true);
     } catch {
       // The filters hold without counts too.
-      if (!signal.aborted) this.#submit.replaceChildren("Show the games");
+      if (!signal.aborted) fill(this.#submit, "Show the games");
     }
   }
 
@@ -295,7 +291,7 @@ export class FiltersDialog {
     const { player, source } = this.#choice.filters;
     if (isNew) {
       const whose = player ? ` of ${player}` : "";
-      this.#submit.replaceChildren(`Show ${counted(facets.games)}`, span("whose", whose));
+      fill(this.#submit, `Show ${counted(facets.games)}`, span("whose", whose));
     }
     for (const name of /** @type {const} */ (["ratings", "speeds"])) {
       for (const box of this.#body.querySelectorAll(`[data-field=${name}] .option`)) {
@@ -320,14 +316,4 @@ export class FiltersDialog {
 /** @param {HTMLElement[]} fields */
 function pair(...fields) {
   return div("two", ...fields);
-}
-
-/**
- * @param {string} name
- * @param {string} label
- * @param {string} more
- * @param {HTMLElement[]} content
- */
-function field(name, label, more, ...content) {
-  return div({ class: "field", "data-field": name }, p("label", label, ...(more ? [span("", ` ${more}`)] : [])), ...content);
 }

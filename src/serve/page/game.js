@@ -2,10 +2,10 @@
 // The open game: its heading, its moves with comments and evaluations, and the chart of them.
 
 import { askFile, words } from "./api.js";
-import { b, button, copy, div, icon, make, on, p, save, span, toast } from "./dom.js";
+import { b, button, copy, div, fill, icon, make, on, p, save, span, toast } from "./dom.js";
 import { dateWords, number, plyNumber, splitName } from "./format.js";
 import { firstPly, reveal } from "./line.js";
-import { svg } from "./pieces.js";
+import { path, svg } from "./pieces.js";
 
 /** @typedef {import("./api.js").Evaluation} Evaluation */
 /** @typedef {import("./api.js").GameMove} GameMove */
@@ -55,12 +55,13 @@ export function showGameHeading(place, game, close) {
   };
   const actions = [
     button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void download(true)),
-    button({ class: "small icon-only", "aria-label": "Save the PGN", title: "Save the PGN" }, [icon("save")], () => void download(false)),
+    button({ class: "small icon-only", title: "Save the PGN" }, [icon("save")], () => void download(false)),
     ...lichessLink(game.site ?? ""),
-    button({ class: "small icon-only", id: "close-game", "aria-label": "Close the game", title: "Close the game (Esc)" }, [icon("close")], close),
+    button({ class: "small icon-only", id: "close-game", title: "Close the game (Esc)" }, [icon("close")], close),
   ];
   place.className = "heading of-game";
-  place.replaceChildren(
+  fill(
+    place,
     div("what",
       make("h2", { title: game.opening?.name }, ...(eco ? [span("eco", eco)] : []), span("family", family), span("variation", variation)),
       p({ class: "quiet", title: facts }, facts),
@@ -112,7 +113,7 @@ export function showGameMoves(place, game, known, go) {
     const ply = first + index;
     const isWhite = ply % 2 === 0;
     if (isWhite || !row) {
-      row = make("li", "pair", span("ply", String(Math.floor(ply / 2) + 1)));
+      row = make("li", "pair", span("ply", Math.floor(ply / 2) + 1));
       if (!isWhite) row.append(span("quiet", "…"));
       list.append(row);
     }
@@ -125,7 +126,7 @@ export function showGameMoves(place, game, known, go) {
   });
   if (game.problem) note(`From here the game cannot be played: ${game.problem}`, "note problem");
   note(game.result.replaceAll("1/2", "½").replace("-", "–"), "result");
-  place.replaceChildren(list);
+  fill(place, list);
 }
 
 /**
@@ -138,16 +139,18 @@ function moveButton(move, index, go) {
   const kind = glyphs.find(([, mistake]) => mistake)?.[1];
   const signs = glyphs.map(([sign]) => sign).join("");
   const value = move.eval ? [span("value", evaluationWords(move.eval))] : [];
-  return button({ "data-ply": String(index + 1) }, [span({ class: kind }, move.san + signs), ...value], () => go(index + 1));
+  return button({ "data-ply": index + 1 }, [span({ class: kind }, move.san + signs), ...value], () => go(index + 1));
 }
 
 /**
- * The first move from which on no other game has the positions, -1 if there is none.
+ * The last move that left other games for a position that none of them has, -1 if there is none. Where several games were
+ * left, one that comes along later by another move order does not matter.
  * @param {OpenGame} game
  */
 function novelty({ reached }) {
-  const shared = reached.findLastIndex((games) => (games ?? 2) > 1);
-  return shared < 0 || shared === reached.length - 1 ? -1 : shared + 1;
+  const left = (/** @type {number} */ others) => reached.findLastIndex((games, ply) => games === 1 && (reached[ply - 1] ?? 0) > others);
+  const several = left(2);
+  return several < 0 ? left(1) : several;
 }
 
 /**
@@ -193,9 +196,9 @@ export function showEvaluations(place, game, go) {
   });
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" });
   picture.append(
-    svg("path", { class: "blacks", d: `M0 0H${WIDTH}V${HEIGHT}H0z` }),
-    svg("path", { class: "whites", d: `M0 ${HEIGHT}V${HEIGHT / 2}L${points.join("L")}V${HEIGHT}z` }),
-    svg("path", { class: "middle", d: `M0 ${HEIGHT / 2}H${WIDTH}` }),
+    path("blacks", `M0 0H${WIDTH}V${HEIGHT}H0z`),
+    path("whites", `M0 ${HEIGHT}V${HEIGHT / 2}L${points.join("L")}V${HEIGHT}z`),
+    path("middle", `M0 ${HEIGHT / 2}H${WIDTH}`),
   );
   const dots = game.moves.flatMap((move, index) => {
     const kind = (move.nags ?? []).map((nag) => GLYPHS[nag]?.[1]).find(Boolean);
@@ -206,9 +209,10 @@ export function showEvaluations(place, game, go) {
     dot.style.top = `${height(value)}%`;
     return [dot];
   });
-  const slider = make("input", { type: "range", min: "0", max: String(values.length), "aria-label": "Move of the game" });
+  const slider = make("input", { type: "range", min: 0, max: values.length, "aria-label": "Move of the game" });
   on(slider, "input", () => go(Number(slider.value)));
-  place.replaceChildren(
+  fill(
+    place,
     make("h3", "", "Evaluation"),
     p("quiet at"),
     div("chart-field", picture, ...dots, span("cursor"), slider),

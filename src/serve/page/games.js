@@ -1,9 +1,10 @@
 // @ts-check
 // The games of a position: the best rated or the latest, more by a button.
 
-import { ask, askFile, words } from "./api.js";
+import { Asking, ask, askFile, words } from "./api.js";
 import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
 import { counted, dateWords, number } from "./format.js";
+import { put } from "./state.js";
 
 /** @typedef {import("./api.js").Game} Game */
 /** @typedef {import("./api.js").GameList} GameList */
@@ -32,7 +33,7 @@ export class GamesList {
   #total = 0;
   /** @type {number | null} */
   #next = null;
-  #asking = new AbortController();
+  #asking = new Asking();
   #place;
   #tools;
   #open;
@@ -58,41 +59,31 @@ export class GamesList {
    */
   async show(listed) {
     this.#listed = listed;
-    this.#asking.abort();
-    this.#asking = new AbortController();
-    const { signal } = this.#asking;
+    const signal = this.#asking.next();
     const stale = setTimeout(() => this.#place.classList.add("stale"), 150);
     try {
-      const { total, games, next } = await this.#ask(listed.question, { sort: this.#order() }, signal);
+      const { total, games, next } = await this.#ask(listed.question, { sort: this.#order(), fold: "match" }, signal);
       if (signal.aborted) return;
       this.#total = total;
       this.#games = games;
       this.#next = next;
       this.#draw();
     } catch (error) {
-      if (!signal.aborted) this.#place.replaceChildren(p("problem", words(error)));
+      if (!signal.aborted) fill(this.#place, p("problem", words(error)));
     } finally {
       clearTimeout(stale);
       if (!signal.aborted) this.#place.classList.remove("stale");
     }
   }
 
-  /** Ends what is being asked: the games of another position. */
-  stop() {
-    this.#asking.abort();
-  }
-
   /**
    * @param {URLSearchParams} question
-   * @param {Record<string, string>} others
+   * @param {Record<string, string | number>} others
    * @param {AbortSignal} signal
    * @returns {Promise<GameList>}
    */
   #ask(question, others, signal) {
-    const parameters = new URLSearchParams(question);
-    const all = { limit: String(PAGE), duplicates: "once", fold: "match", ...others };
-    for (const [name, value] of Object.entries(all)) if (value) parameters.set(name, value);
-    else parameters.delete(name);
+    const parameters = put(new URLSearchParams(question), { limit: PAGE, duplicates: "once", ...others });
     return ask("games", parameters, signal);
   }
 
@@ -115,7 +106,7 @@ export class GamesList {
     );
     fill(this.#tools, order, download);
     if (!this.#games.length) {
-      this.#place.replaceChildren(p("card none", "No games reached this position."));
+      fill(this.#place, p("card none", "No games reached this position."));
       return;
     }
     const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));
@@ -130,8 +121,8 @@ export class GamesList {
   async #more(listed) {
     const { signal } = this.#asking;
     try {
-      const skip = String(this.#next ?? 0);
-      const { games, next } = await this.#ask(listed.question, { sort: this.#order(), skip }, signal);
+      const skip = this.#next ?? 0;
+      const { games, next } = await this.#ask(listed.question, { sort: this.#order(), fold: "match", skip }, signal);
       if (signal.aborted) return;
       const first = this.#games.length;
       this.#games.push(...games);
@@ -153,7 +144,7 @@ export class GamesList {
     const { signal } = this.#asking;
     const { player } = listed;
     const [one, other] = player && same(game.black.name, player) ? [game.black, game.white] : [game.white, game.black];
-    const match = { event: game.event ?? "", player: one.name, opponent: other.name, fold: "", limit: "100", sort: "recent" };
+    const match = { ...(game.event && { event: game.event }), player: one.name, opponent: other.name, limit: 100, sort: "recent" };
     try {
       const { games } = await this.#ask(listed.question, match, signal);
       if (signal.aborted) return;
@@ -169,9 +160,7 @@ export class GamesList {
 
   /** @param {Listed} listed */
   async #save({ question }) {
-    const parameters = new URLSearchParams(question);
-    parameters.set("limit", String(SAVED));
-    parameters.set("sort", this.#order());
+    const parameters = put(new URLSearchParams(question), { limit: SAVED, sort: this.#order() });
     try {
       save(await askFile("games", parameters, this.#asking.signal), "games.pgn");
     } catch (error) {
@@ -187,7 +176,7 @@ export class GamesList {
     const { sans, player, open } = listed;
     const [white, black] = pointsOf(game.winner);
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
-      span("", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [small(String(rating))] : []));
+      span("", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [small(rating)] : []));
     const facts = [game.eco, game.round && `round ${game.round}`, game.plies && counted(Math.ceil(game.plies / 2), "move")];
     const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : "draw";
     const row = button(

@@ -1,7 +1,7 @@
 // @ts-check
 // The ground of the board: its squares with the names of files and ranks.
 
-import { svg } from "./pieces.js";
+import { path, svg } from "./pieces.js";
 import { FILES } from "./squares.js";
 
 /**
@@ -19,7 +19,7 @@ export function ground(at) {
       name(0.5, 10 * row + 1.7, String(index + 1), row % 2 === 1),
     ];
   });
-  return [svg("path", { class: "squares", d }), ...names];
+  return [path("squares", d), ...names];
 }
 
 /**

@@ -71,7 +71,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
         "",
         figure("Games", number(games), ""),
         figure("Score", games ? `${((100 * points) / games).toFixed(1)}%` : "–", games ? `${number(points)} points` : ""),
-        figure("Performance", answer.performance ? String(answer.performance) : "–", answer.opponentRating ? `opponents ${answer.opponentRating}` : ""),
+        figure("Performance", String(answer.performance ?? "–"), answer.opponentRating ? `opponents ${answer.opponentRating}` : ""),
         figure("Last played", dateWords(answer.lastPlayed) || "–", ""),
       ),
       bar(answer, true, true),

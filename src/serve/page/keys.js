@@ -1,7 +1,7 @@
 // @ts-check
 // The keys, and the dialog that lists them. They can be switched off, for those who speak to their computer.
 
-import { button, byId, div, icon, make, on, p } from "./dom.js";
+import { button, byId, dialogTop, div, make, on, p } from "./dom.js";
 
 /** @typedef {{ keys: string[], does: string, act?: (key: string) => void }} Key */
 
@@ -22,7 +22,7 @@ export function listen(keys) {
   const names = /** @type {Record<string, string>} */ ({ ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" });
   const rows = keys.map(({ keys: own, does }) => div("", make("dt", "", ...own.map((key) => make("kbd", "", names[key] ?? key))), make("dd", "", does)));
   dialog.append(
-    div("top", make("h2", { id: "keys-title" }, "Keys"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], () => dialog.close())),
+    dialogTop(dialog, "Keys"),
     div("body",
       make("dl", "", ...rows),
       p("quiet", "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),

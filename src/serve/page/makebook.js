@@ -1,11 +1,11 @@
 // @ts-check
 // The dialog that makes a book of the filtered games: its size at once, a download, and the same as a command.
 
-import { ask, askFile, words } from "./api.js";
+import { Asking, ask, askFile, words } from "./api.js";
 import { filterWords } from "./chips.js";
-import { b, button, copy, div, icon, make, on, p, save, segments, small, span } from "./dom.js";
+import { b, button, copy, dialogTop, div, field, fill, icon, make, on, p, save, segments, small, span } from "./dom.js";
 import { counted, folded, number, percent, sum } from "./format.js";
-import { filterQuestion } from "./state.js";
+import { filterQuestion, put } from "./state.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").BookSize} BookSize */
@@ -29,8 +29,8 @@ export class BookDialog {
   /** @type {Answer | undefined} */
   #answer;
   #timer = 0;
-  #asking = new AbortController();
-  #saving = new AbortController();
+  #asking = new Asking();
+  #saving = new Asking();
 
   /**
    * @param {HTMLDialogElement} dialog
@@ -41,16 +41,15 @@ export class BookDialog {
     this.#edit = edit;
     const close = () => dialog.close();
     dialog.append(
-      div("grip"),
-      div("top", make("h2", { id: "book-title" }, "Make a book of these games"), button({ class: "plain icon-only", "aria-label": "Close" }, [icon("close")], close)),
+      dialogTop(dialog, "Make a book of these games"),
       div("body", this.#form, this.#preview),
       this.#problem,
       div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download)),
     );
     on(dialog, "close", () => {
       // The server ends a book that nobody waits for.
-      this.#asking.abort();
-      this.#saving.abort();
+      this.#asking.end();
+      this.#saving.end();
     });
   }
 
@@ -63,7 +62,8 @@ export class BookDialog {
     this.#answer = start;
     this.#choice.side = view.filters.color ?? "both";
     this.#build();
-    this.#problem.replaceChildren();
+    fill(this.#problem);
+    fill(this.#preview, "Counting…");
     this.#dialog.showModal();
     this.#download.focus();
   }
@@ -76,19 +76,22 @@ export class BookDialog {
       this.#dialog.close();
       this.#edit();
     });
-    this.#chips.replaceChildren(...(texts.length ? texts : ["All games"]), change);
+    fill(this.#chips, ...(texts.length ? texts : ["All games"]), change);
     const choose = (/** @type {"side" | "weights"} */ name) => (/** @type {string} */ value) => this.#set({ [name]: value });
-    this.#form.replaceChildren(
+    fill(
+      this.#form,
       this.#chips,
-      field("Moves of", "", segments({ "aria-label": "Moves of" }, [["white", "White"], ["black", "Black"], ["both", "Both sides"]], this.#choice.side, choose("side"))),
-      field("Depth", "moves from the start", this.#number("depth", "Depth in moves", 1, 40)),
-      field("Fewest games", "a move needs to be kept", this.#number("minGame", "Fewest games", 1, 50)),
+      field("side", "Moves of", "", segments({ "aria-label": "Moves of" }, [["white", "White"], ["black", "Black"], ["both", "Both sides"]], this.#choice.side, choose("side"))),
+      field("depth", "Depth", "moves from the start", this.#number("depth", "Depth in moves", 1, 40)),
+      field("minGame", "Fewest games", "a move needs to be kept", this.#number("minGame", "Fewest games", 1, 50)),
       field(
+        "weights",
         "Weights",
         "",
         segments({ "aria-label": "Weights" }, [["results", "By results"], ["games", "By number of games"], ["uniform", "All alike"]], this.#choice.weights, choose("weights")),
       ),
       field(
+        "format",
         "Format",
         "",
         segments(
@@ -113,7 +116,7 @@ export class BookDialog {
    * @param {number} most
    */
   #number(name, label, least, most) {
-    const bounds = { min: String(least), max: String(most), value: String(this.#choice[name]) };
+    const bounds = { min: least, max: most, value: this.#choice[name] };
     const slider = make("input", { type: "range", "aria-label": label, ...bounds });
     const text = make("input", { inputmode: "numeric", "aria-label": `${label}, as a number`, value: bounds.value });
     on(slider, "input", () => {
@@ -132,9 +135,9 @@ export class BookDialog {
   /** @param {Partial<{ side: string, depth: number, minGame: number, weights: string, format: string }>} change */
   #set(change) {
     Object.assign(this.#choice, change);
-    this.#download.replaceChildren(icon("save"), `Download ${this.#name()}`);
+    fill(this.#download, icon("save"), `Download ${this.#name()}`);
     clearTimeout(this.#timer);
-    this.#asking.abort();
+    this.#asking.end();
     this.#preview.classList.add("stale");
     this.#timer = setTimeout(() => void this.#count(), PAUSE);
   }
@@ -147,16 +150,12 @@ export class BookDialog {
 
   #question() {
     const { side, depth, minGame, weights } = this.#choice;
-    const parameters = filterQuestion(this.#view ?? { variant: "", filters: {} });
-    for (const [name, value] of Object.entries({ side, depth: 2 * depth, minGame, weights })) parameters.set(name, String(value));
-    return parameters;
+    return put(filterQuestion(this.#view ?? { variant: "", filters: {} }), { side, depth: 2 * depth, minGame, weights });
   }
 
   async #count() {
-    this.#asking = new AbortController();
-    const { signal } = this.#asking;
-    const parameters = this.#question();
-    parameters.set("count", "true");
+    const signal = this.#asking.next();
+    const parameters = put(this.#question(), { count: "true" });
     try {
       const size = /** @type {BookSize} */ (await ask(`book.${this.#choice.format}`, parameters, signal));
       if (!signal.aborted) this.#show(size);
@@ -165,7 +164,7 @@ export class BookDialog {
       // Such as a filter that make-book does not have.
       this.#command = "";
       this.#able(false);
-      this.#preview.replaceChildren(p({ class: "problem", role: "alert" }, `${words(error)}.`));
+      fill(this.#preview, p({ class: "problem", role: "alert" }, `${words(error)}.`));
     }
     if (!signal.aborted) this.#preview.classList.remove("stale");
   }
@@ -180,7 +179,8 @@ export class BookDialog {
   #show({ games, entries, bytes, command }) {
     this.#command = command;
     this.#able(entries > 0);
-    this.#preview.replaceChildren(
+    fill(
+      this.#preview,
       p("size", counted(entries, "move")),
       p("quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves`),
       ...this.#firstMoves(),
@@ -201,31 +201,20 @@ export class BookDialog {
   }
 
   async #save() {
-    this.#saving.abort();
-    this.#saving = new AbortController();
-    const { signal } = this.#saving;
+    const signal = this.#saving.next();
     this.#download.setAttribute("aria-busy", "true");
-    this.#problem.replaceChildren();
+    fill(this.#problem);
     try {
       const book = await askFile(`book.${this.#choice.format}`, this.#question(), signal);
       if (signal.aborted) return;
       save(book, this.#name());
       this.#dialog.close();
     } catch (error) {
-      if (!signal.aborted) this.#problem.replaceChildren(words(error));
+      if (!signal.aborted) fill(this.#problem, words(error));
     } finally {
       this.#download.removeAttribute("aria-busy");
     }
   }
-}
-
-/**
- * @param {string} label
- * @param {string} more
- * @param {HTMLElement} content
- */
-function field(label, more, content) {
-  return div("field", p("label", label, ...(more ? [span("", ` ${more}`)] : [])), content);
 }
 
 /** @param {number} bytes */

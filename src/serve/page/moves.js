@@ -180,10 +180,10 @@ function tableRow({ uci, san, move }, index, answer, total, { books, ofPlayer, g
     ...(ofPlayer
       ? [
           cell("score", move && games ? percentOf(move) : ""),
-          cell("performance", move?.performance && games >= PERFORMANCE ? String(move.performance) : "–"),
+          cell("performance", move?.performance && games >= PERFORMANCE ? move.performance : "–"),
           cell("latest", dateWords(move?.lastPlayed?.slice(0, 7))),
         ]
-      : [cell("rating", move?.averageRating ? String(move.averageRating) : "–")]),
+      : [cell("rating", move?.averageRating || "–")]),
     ...books.map((book) => bookCell(book, uci)),
   );
   on(row, "click", () => play(uci));

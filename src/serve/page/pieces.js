@@ -54,6 +54,15 @@ export function svg(name, attributes) {
 }
 
 /**
+ * @param {string} kind Its class.
+ * @param {string} d
+ * @param {Record<string, string>} [others]
+ */
+export function path(kind, d, others) {
+  return svg("path", { class: kind, d, ...others });
+}
+
+/**
  * The picture of a piece, by its letter in a FEN. What it looks like, the style sheet says.
  * @param {string} letter
  */
@@ -66,8 +75,8 @@ export function drawing(letter) {
     "aria-hidden": "true",
   });
   picture.append(
-    svg("path", { class: "outline", d: `${outline}${PLINTH}` }),
-    svg("path", { class: "lines", d: lines }),
+    path("outline", `${outline}${PLINTH}`),
+    path("lines", lines),
   );
   if (role === "n") picture.append(svg("circle", { class: "eye", cx: "38", cy: "33.5", r: "2.6" }));
   return picture;

@@ -2,7 +2,7 @@
 // The search: players, events and openings by name, a position by its FEN, moves or a game.
 
 import { on } from "./dom.js";
-import { ask, suggestions } from "./api.js";
+import { ask, suggestions, words } from "./api.js";
 import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
 import { Combobox, marked } from "./suggest.js";
@@ -43,7 +43,7 @@ export function buildSearch(input, searched) {
       if (found.problem && !found.moves.length && !found.start) searched.wrong(found.problem, text);
       else searched.position(found);
     } catch (error) {
-      searched.wrong(error instanceof Error ? error.message : String(error), text);
+      searched.wrong(words(error), text);
     }
   };
   const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
@@ -153,7 +153,7 @@ async function positionGroups(text, signal, variant, take) {
  * The last moves of a line in words.
  * @param {Moves} read
  */
-export function lineWords({ moves, start }) {
+function lineWords({ moves, start }) {
   if (!moves.length) return start ? "Go to this position" : "Starting position";
   const first = firstPly(start ?? "");
   const from = Math.max(0, moves.length - 6);

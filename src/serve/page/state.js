@@ -54,7 +54,7 @@ export function readView(search) {
 }
 
 /** @param {string} name */
-export function isList(name) {
+function isList(name) {
   return name === "ratings" || name === "speeds";
 }
 
@@ -98,6 +98,24 @@ export function address(view) {
  */
 export function blackBelow({ flip, filters }) {
   return flip ? flip === "1" : Boolean(filters.player) && filters.color === "black";
+}
+
+/**
+ * Sets parameters.
+ * @param {URLSearchParams} parameters
+ * @param {Record<string, string | number>} values
+ */
+export function put(parameters, values) {
+  for (const [name, value] of Object.entries(values)) parameters.set(name, String(value));
+  return parameters;
+}
+
+/**
+ * Moves as the address has them.
+ * @param {{ uci: string }[]} moves
+ */
+export function ucis(moves) {
+  return moves.map(({ uci }) => uci);
 }
 
 /**

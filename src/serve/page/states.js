@@ -1,7 +1,7 @@
 // @ts-check
 // What the page says when there is nothing to show: no games, no such player, games that are being read, no server.
 
-import { b, button, div, icon, make, p, small, span } from "./dom.js";
+import { b, button, div, fill, icon, make, p, small, span } from "./dom.js";
 import { counted } from "./format.js";
 
 /** @typedef {import("./api.js").Indexing} Indexing */
@@ -60,7 +60,7 @@ export function reading({ read, of }, name) {
   const done = of ? Math.min(100, Math.round((100 * read) / of)) : undefined;
   const inner = make("i");
   inner.style.width = `${done ?? 0}%`;
-  const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": done?.toString(), "aria-label": "Reading the games" }, inner);
+  const bar = div({ class: "progress", role: "progressbar", "aria-valuenow": done, "aria-label": "Reading the games" }, inner);
   const text = `${done === undefined ? "" : `${done}% is read. `}The counts come when all is read; the next start finds the index.`;
   return blank("menu", `Reading ${name}`, [bar, p("", text)], []);
 }
@@ -82,7 +82,7 @@ export class Notice {
   clear() {
     clearInterval(this.#timer);
     this.#failures = 0;
-    this.#place.replaceChildren();
+    fill(this.#place);
   }
 
   /**
@@ -96,7 +96,8 @@ export class Notice {
     clearInterval(this.#timer);
     const act = way && button("small", [way[0]], way[1]);
     const close = button({ class: "small plain icon-only", "aria-label": "Close the message" }, [icon("close")], () => this.clear());
-    this.#place.replaceChildren(
+    fill(
+      this.#place,
       div({ class: `banner ${kind}`, role: "alert" }, icon("warn"), p("", b(title), ` ${text}`), ...(act ? [act] : []), close),
     );
   }
@@ -123,7 +124,7 @@ export class Notice {
     const text = p("", b("polybook serve does not answer."), " The numbers below are from before; your place is kept.");
     const isNew = !this.#place.querySelector(".stopped");
     const way = button({ class: "small", "data-focus": "retry" }, [icon("retry"), "Retry ", seconds], again);
-    if (isNew) this.#place.replaceChildren(div({ class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));
+    if (isNew) fill(this.#place, div({ class: "banner bad stopped", role: "alert" }, icon("plug"), text, way));
     else {
       const old = this.#place.querySelector("button");
       const hadFocus = old === document.activeElement;

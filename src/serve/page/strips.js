@@ -57,7 +57,7 @@ export function gameStrip(game, color, ply) {
   while (last >= 0 && !isOwn(last)) last -= 1;
   const clock = last >= 0 ? game.moves[last]?.clk : undefined;
   const isWinner = point === "1";
-  return strip(color, [make(isWinner ? "b" : "span", { class: "who" }, title ? `${title} ${name || "?"}` : name || "?"), ...(rating ? [span("quiet", String(rating))] : [])], [
+  return strip(color, [make(isWinner ? "b" : "span", { class: "who" }, title ? `${title} ${name || "?"}` : name || "?"), ...(rating ? [span("quiet", rating)] : [])], [
     ...(point ? [span({ class: isWinner ? "point won" : "point" }, point)] : []),
     ...(clock !== undefined ? [span({ class: isOwn(ply) ? "clock running" : "clock", "aria-label": `clock ${clockWords(clock)}` }, clockWords(clock))] : []),
   ]);

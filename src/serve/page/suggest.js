@@ -1,7 +1,8 @@
 // @ts-check
 // A field with suggestions (a combobox): the arrow keys choose, Enter takes, Esc closes.
 
-import { div, make, on, span } from "./dom.js";
+import { Asking } from "./api.js";
+import { div, fill, make, on, span } from "./dom.js";
 import { folded } from "./format.js";
 
 /** @typedef {import("./dom.js").Child} Child */
@@ -28,7 +29,7 @@ export class Combobox {
   /** The text that the suggestions are of. */
   #text = "";
   #timer = 0;
-  #asking = new AbortController();
+  #asking = new Asking();
 
   /**
    * @param {HTMLInputElement} input Its suggestions come after it.
@@ -64,14 +65,14 @@ export class Combobox {
 
   close() {
     clearTimeout(this.#timer);
-    this.#asking.abort();
+    this.#asking.end();
     this.#text = "";
     this.#show([]);
   }
 
   #later() {
     clearTimeout(this.#timer);
-    this.#asking.abort();
+    this.#asking.end();
     const text = this.#input.value.trim();
     if (!text) {
       this.#show([]);
@@ -82,8 +83,7 @@ export class Combobox {
 
   /** @param {string} text */
   async #look(text) {
-    this.#asking = new AbortController();
-    const { signal } = this.#asking;
+    const signal = this.#asking.next();
     try {
       const groups = await this.#find(text, signal);
       if (signal.aborted) return;
@@ -106,7 +106,7 @@ export class Combobox {
         return row;
       }),
     ]);
-    this.#box.replaceChildren(...rows);
+    fill(this.#box, ...rows);
     this.#box.hidden = rows.length === 0;
     this.#input.setAttribute("aria-expanded", String(rows.length > 0));
     this.#choose(this.#options.length ? 0 : -1);
@@ -144,7 +144,7 @@ export class Combobox {
       // Who types fast means what was typed, not what is suggested for its beginning.
       if (text && text !== this.#text) {
         clearTimeout(this.#timer);
-        this.#asking.abort();
+        this.#asking.end();
         await this.#look(text);
       }
       const option = this.#options[this.#chosen];

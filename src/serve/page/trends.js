@@ -1,9 +1,9 @@
 // @ts-check
 // Trends: games per year, the share of each move over the years, White's score by rating. Each also as a hidden table.
 
-import { b, div, make, p, span } from "./dom.js";
+import { b, div, fill, make, p, span } from "./dom.js";
 import { counted, number, percent, score, sum } from "./format.js";
-import { svg } from "./pieces.js";
+import { path, svg } from "./pieces.js";
 
 /** @typedef {import("./api.js").RatingScore} RatingScore */
 /** @typedef {import("./api.js").Year} Year */
@@ -37,10 +37,10 @@ export function showSpark(place, all) {
   const years = shown(all).slice(-26);
   const [first, last] = [years[0], years.at(-1)];
   if (!first || !last || years.length < 2) {
-    place.replaceChildren();
+    fill(place);
     return;
   }
-  place.replaceChildren(span("quiet", `${first.year}–${last.year}`), bars(years));
+  fill(place, span("quiet", `${first.year}–${last.year}`), bars(years));
 }
 
 /** @param {Year[]} years */
@@ -66,13 +66,13 @@ function bars(years) {
 export function showTrends(place, all, ratings, sans) {
   const years = shown(all);
   if (!years.length) {
-    place.replaceChildren(p("card none", "No games with a known year reached this position."));
+    fill(place, p("card none", "No games with a known year reached this position."));
     return;
   }
   const known = ratings.filter((group) => group.rating !== "unknown" && sum(group) >= LEAST);
   const cards = [div("card charts", sharesChart(years, sans), yearsChart(years))];
   if (known.length > 1) cards.push(div("card charts", ratingsChart(known)));
-  place.replaceChildren(...cards);
+  fill(place, ...cards);
 }
 
 /**
@@ -117,7 +117,7 @@ function axis(years) {
   const last = years.at(-1)?.year ?? 0;
   years.forEach(({ year }, index) => {
     const isLabeled = years.length < 7 || (year % step === 0 && last - year > step / 3) || (years.length < 12 && index === 0);
-    labels.append(span("", isLabeled ? String(year) : ""));
+    labels.append(span("", isLabeled ? year : ""));
   });
   return labels;
 }
@@ -152,7 +152,7 @@ function sharesChart(years, sans) {
     const down = years.map(point(below)).reverse();
     // One year alone is as wide as the chart.
     const d = years.length > 1 ? `M${[...up, ...down].join("L")}Z` : `M0 ${100 - 100 * (top[0] ?? 0)}H100V${100 - 100 * (below[0] ?? 0)}H0Z`;
-    picture.append(svg("path", { class: `share${place + 1}`, d }));
+    picture.append(path(`share${place + 1}`, d));
     ends.push([1 - ((below.at(-1) ?? 0) + (top.at(-1) ?? 0)) / 2, sans.get(moves[place] ?? "") ?? "", share.at(-1) ?? 0]);
     base = top;
   });
@@ -184,13 +184,13 @@ function ratingsChart(groups) {
   const y = (/** @type {number} */ value) => 100 - (100 * (value - low)) / (high - low);
   const picture = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
   picture.append(
-    svg("path", { class: "middle", d: `M0 ${y(0.5)}H100` }),
-    svg("path", { class: "curve", d: `M${scores.map((value, index) => `${x(index).toFixed(2)} ${y(value).toFixed(2)}`).join("L")}` }),
+    path("middle", `M0 ${y(0.5)}H100`),
+    path("curve", `M${scores.map((value, index) => `${x(index).toFixed(2)} ${y(value).toFixed(2)}`).join("L")}`),
   );
   const half = span("half quiet", "50%");
   half.style.top = `${y(0.5)}%`;
   const dots = scores.map((value, index) => {
-    const dot = span("dot", b(String(Math.round(100 * value))));
+    const dot = span("dot", b(Math.round(100 * value)));
     dot.style.left = `${x(index)}%`;
     dot.style.top = `${y(value)}%`;
     return dot;

@@ -1,7 +1,7 @@
 // @ts-check
 // The years of the filter: a histogram, two sliders, and two fields that take many spellings and say what they read.
 
-import { div, icon, make, on, p, span } from "./dom.js";
+import { div, fill, icon, make, on, p, span } from "./dom.js";
 import { counted, dateWords, readMonth } from "./format.js";
 
 /** A range of months, empty where there is no limit. */
@@ -57,7 +57,7 @@ export class Years {
     const [first, last] = all ?? [Math.min(...known), Math.max(...known)];
     if (!Number.isFinite(first) || !Number.isFinite(last)) return;
     this.#span = [first, last];
-    this.#legend.replaceChildren("Years ", span("", `${first}–${last}`));
+    fill(this.#legend, "Years ", span("", `${first}–${last}`));
     const columns = Math.min(40, last - first + 1);
     const step = (last - first + 1) / columns;
     const counts = Array(columns).fill(0);
@@ -66,9 +66,10 @@ export class Years {
       if (column >= 0 && column < columns) counts[column] += games;
     }
     const most = Math.max(1, ...counts);
-    this.#histogram.replaceChildren(
+    fill(
+      this.#histogram,
       ...counts.map((games, column) => {
-        const bar = make("i", { title: counted(games), "data-from": String(first + column * step), "data-to": String(first + (column + 1) * step - 1) });
+        const bar = make("i", { title: counted(games), "data-from": first + column * step, "data-to": first + (column + 1) * step - 1 });
         bar.style.height = `${games ? Math.max(4, (100 * games) / most) : 0}%`;
         return bar;
       }),
@@ -122,7 +123,7 @@ export class Years {
     if (since && until && since !== this.#month("since")) notes.push(`This is read as ${dateWords(since)} to ${dateWords(until)}.`);
     this.isWrong = wrong !== "";
     this.#note.className = wrong ? "note wrong" : "note";
-    this.#note.replaceChildren(...(wrong || notes.length ? [icon("warn"), wrong || notes.join(" ")] : []));
+    fill(this.#note, ...(wrong || notes.length ? [icon("warn"), wrong || notes.join(" ")] : []));
     const bounds = [Number(since.slice(0, 4)) || first, Number(until.slice(0, 4)) || last];
     this.#sliders.since.value = String(bounds[0]);
     this.#sliders.until.value = String(bounds[1]);
