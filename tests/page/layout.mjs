@@ -123,6 +123,17 @@ const tests = {
     }
   },
 
+  async "the table is whole where it is narrow"() {
+    for (const [size, path] of [["900x700", `/?${GAME}`], ["844x390", `/?${GAME}`], ["320x640", "/"], ["320x640", "/?player=Morphy,+Paul"]]) {
+      const { page, context } = await open(browser, url, path, { viewport: window(size) });
+      await followed(page);
+      const cut = await page.locator("#moves .row:visible, .figures:visible dl, #heading:visible").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.className || one.localName));
+      assert.deepEqual(cut, [], `${size} ${path}`);
+      assert.ok(await page.locator("#moves .body .row").first().isVisible(), `${size} ${path}`);
+      await context.close();
+    }
+  },
+
   async "nothing shifts while moving through a line"() {
     for (const size of ["1440x900", "390x844"]) {
       const { page, context } = await open(browser, url, "/", { viewport: window(size) });

@@ -739,12 +739,13 @@ const openKeys = listen([
   { keys: ["Escape"], does: "back to the game, or close it", act: leave },
 ]);
 
-for (const element of document.querySelectorAll("[data-icon]")) element.prepend(icon(element.getAttribute("data-icon") ?? ""));
-for (const element of document.querySelectorAll("[data-act]")) {
+for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-act], [data-icon]"))) {
+  const { act = "", icon: picture = act } = element.dataset;
+  element.prepend(icon(picture));
   on(element, "click", () => {
-    if (element.getAttribute("aria-disabled") === "true") return;
+    if (!act || element.getAttribute("aria-disabled") === "true") return;
     menu.close();
-    ACTS[element.getAttribute("data-act") ?? ""]?.();
+    ACTS[act]?.();
   });
 }
 // A press beside a dialog closes it.
