@@ -127,7 +127,7 @@ const tests = {
     for (const [size, path] of [["900x700", `/?${GAME}`], ["844x390", `/?${GAME}`], ["320x640", "/"], ["320x640", "/?player=Morphy,+Paul"]]) {
       const { page, context } = await open(browser, url, path, { viewport: window(size) });
       await followed(page);
-      const cut = await page.locator("#moves .row:visible, .figures:visible dl, #heading:visible").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.className || one.localName));
+      const cut = await page.locator("#moves .body .row:visible, .figures:visible dl, #heading:visible").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.className || one.localName));
       assert.deepEqual(cut, [], `${size} ${path}`);
       assert.ok(await page.locator("#moves .body .row").first().isVisible(), `${size} ${path}`);
       await context.close();
