@@ -463,6 +463,7 @@ const tests = {
     await page.reload({ waitUntil: "commit" });
     await page.waitForSelector("[role=progressbar][aria-valuenow='25']");
     assert.equal(await page.locator(".man").count(), 32);
+    await page.keyboard.press("Shift+F");
     await page.waitForSelector("[role=progressbar][aria-valuenow='50']");
     await page.waitForSelector("#moves [data-uci]");
     assert.equal(breaks, 0);

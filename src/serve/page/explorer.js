@@ -84,7 +84,7 @@ const asking = new Asking();
 let tab = "games";
 /** @type {{ key: string, white: number, black: number }} */
 let colors = { key: "", white: 0, black: 0 };
-/** @type {FiltersDialog} */
+/** @type {FiltersDialog | undefined} */
 let filtersDialog;
 /** @type {BookDialog} */
 let bookDialog;
@@ -523,7 +523,8 @@ function flip() {
 
 /** @param {string} [field] */
 function openFilters(field = "") {
-  filtersDialog.open(view, field);
+  // There are no filters while the games are read.
+  filtersDialog?.open(view, field);
 }
 
 /** @param {Filters} filters */
