@@ -87,6 +87,45 @@ fn named_more(name: &str) -> u64 {
     more.map_or(0, u64::from)
 }
 
+/// The positions that counts lack, because few moves were counted in them.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Pruned {
+    /// A position is kept if at least so many moves were counted in it.
+    pub min_game: u64,
+    /// How many positions were dropped.
+    pub positions: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Their half-moves.
+    pub plies: u64,
+}
+
+/// In one sentence.
+impl fmt::Display for Pruned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Pruned {
+            min_game,
+            positions,
+            plies,
+            ..
+        } = self;
+        write!(
+            f,
+            "the counts lack {positions} positions in which fewer than {min_game} moves were counted, {plies} half-moves in all"
+        )
+    }
+}
+
+impl Pruned {
+    /// Adds what other counts lack that were pruned alike.
+    pub(crate) fn add(&mut self, other: Pruned) {
+        self.min_game = self.min_game.max(other.min_game);
+        self.positions += other.positions;
+        self.rows += other.rows;
+        self.plies += other.plies;
+    }
+}
+
 /// How many games were counted and left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Games {

@@ -24,7 +24,7 @@ use polybook::{
     pgn::{GameFilter, Input},
     position::{PieceLetters, VariantChoice},
     suite::SuiteFormat,
-    tally::MoveFilter,
+    tally::{By, MoveFilter},
 };
 
 /// The heading of the options that name outputs.
@@ -47,6 +47,9 @@ Examples:
   polybook make-book 2024.pgn --counts 2024.counts
   polybook make-book 2023.counts 2024.counts --bin book.bin
       count each year once, and make books of the counts
+  polybook make-book 2024.pgn --counts 2024.counts --by speed,rating,month
+  polybook make-book 2023.counts 2024.counts --counts all.counts --min-game 5
+      count by the classes of the explorer; add up, and keep the positions in which five moves or more were counted
   polybook make-book games.pgn --suite openings.epd --plies 12 --limit 500 --balance 45-55
       the openings that were played most, for matches between engines
   polybook make-book --variant crazyhouse lichess.pgn.zst --bin zh.bin
@@ -82,9 +85,15 @@ pub struct Args {
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Write the counts of all moves to this directory, as Parquet files that DuckDB and Spark can add
+    /// Write the counts of all moves to this directory, as Parquet files that DuckDB and Spark can add. With --min-game N and
+    /// no book, only of positions in which at least N moves were counted
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
+
+    /// Count speeds, rating groups and months apart in --counts, as the explorer's filters know them; none adds up what
+    /// counts among the inputs have apart [default: the classes of the counts among the inputs]
+    #[arg(long, value_name = "speed,rating,month|none", requires = "counts", help_heading = OUTPUTS)]
+    by: Option<By>,
 
     /// Write an opening suite: the lines of --plies half-moves that at least --min-game games began with (.pgn), or
     /// the positions that at least --min-game games reached after --plies half-moves (.epd); - writes lines to standard
@@ -204,6 +213,8 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     check_standard_output(&args)?;
     refuse_unused(&args)?;
     refuse_clashes(&args.outputs(), &args.in_suite.inputs())?;
+    let pruning = args.weighting.min_game();
+    let pruning = pruning.filter(|least| *least > 1 && prunes_counts(&args));
     let game_filter = GameFilter::from(args.filters);
     game_filter.check().map_err(|err| Usage(err.to_string()))?;
     let inputs = inputs(args.pgn, args.inputs)?;
@@ -243,7 +254,10 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         run = run.obs(obs);
     }
     if let Some(counts) = args.counts {
-        run = run.counts(counts);
+        run = run.counts(counts).prune_counts(pruning.unwrap_or(0));
+    }
+    if let Some(by) = args.by {
+        run = run.by(by);
     }
     if let Some(path) = args.suite {
         let variant = args.variant.only().unwrap_or_default();
@@ -285,14 +299,18 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
         let given = weighting.given(Needs::OwnWeights).or(header);
         Usage::refuse(given, "is for books: give --bin too")?;
     }
-    // Counts have every move.
-    if args.counts.is_some() && args.suite.is_none() && !has_moves {
+    if prunes_counts(args) {
         Usage::refuse(
-            weighting.that_keep_fewer_moves(),
+            weighting.given(Needs::Book),
             "is for books, and counts have every move: give it when you make a book of the counts",
         )?;
     }
     Ok(())
+}
+
+/// Whether --min-game is for the counts, because nothing else takes it.
+fn prunes_counts(args: &Args) -> bool {
+    args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
 
 /// The format of a suite, by the name of its file.

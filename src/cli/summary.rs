@@ -111,6 +111,9 @@ fn outputs(text: &mut String, report: &Report) {
     }
     if let Some(counts) = &report.counts {
         let (rows, parts) = (counts.rows, counts.parts as u64);
+        if let Some(pruned) = counts.pruned {
+            say(&counts.path, pruned.to_string());
+        }
         let what = [counted(rows, "row"), counted(parts, "part")];
         say(&counts.path, what.join(" in "));
     }

@@ -108,12 +108,9 @@ impl WeightingArgs {
         given.map(|option| option.1)
     }
 
-    /// The first option that was given and that drops moves or says what they weigh.
-    pub fn that_keep_fewer_moves(&self) -> Option<&'static str> {
-        match self.min_game {
-            Some(0 | 1) => self.given(Needs::Book),
-            _ => self.given(Needs::Games),
-        }
+    /// The value of --min-game, if it was given.
+    pub fn min_game(&self) -> Option<u64> {
+        self.min_game
     }
 
     /// The filter that is asked for, with the values of `default` where none is given.

@@ -13,10 +13,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     error::CountsError,
     layout::{FORMAT, SIDECAR, VERSION},
+    rows::MOST_GAMES,
 };
 use crate::{
     error::{At, Error, Result},
-    provenance::{Games, Rejection},
+    provenance::{Games, Pruned, Rejection},
+    tally::By,
 };
 
 /// The most bytes that a sidecar may have: many thousand names of inputs.
@@ -35,6 +37,12 @@ pub struct About {
     pub variant: String,
     /// Half-moves that count: the sum of all wins, draws and losses.
     pub plies: u64,
+    /// The classes that are counted apart.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub by: By,
+    /// What was dropped, if positions were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<Pruned>,
     /// Half-moves that no book can have.
     #[serde(default)]
     pub left_out: u64,
@@ -59,6 +67,12 @@ pub struct About {
     /// The first rejected games, in the order of the inputs.
     #[serde(default)]
     pub rejected: Vec<Rejection>,
+}
+
+// What serde asks for.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(by: &By) -> bool {
+    by.is_none()
 }
 
 /// A file that a sidecar lists.
@@ -179,6 +193,11 @@ impl Sidecar {
             self.about.castling_dropped,
             self.about.contradicted_results,
         ];
+        let pruned = self.about.pruned.unwrap_or_default();
+        let pruned = [pruned.positions, pruned.rows, pruned.plies];
+        if pruned.iter().any(|number| *number > MOST_GAMES) {
+            return Err(CountsError::Overflow);
+        }
         let by_name = self
             .about
             .filtered_by

@@ -67,6 +67,11 @@ pub enum CountsError {
         "row {0} is out of the order that the file states: sort the rows, or write the file without sorting_columns"
     )]
     Order(u64),
+    /// Rows of counts by class that are not in order, or parts that share keys.
+    #[error(
+        "row {0} is out of order: sort the rows of counts by class by key, move and identity, each key in one part"
+    )]
+    ClassOrder(u64),
     /// More games than numbers reach.
     #[error("the games of all rows add up to more than 2^63, which cannot be")]
     Overflow,

@@ -13,18 +13,28 @@
 //! | `black` | boolean | whether Black is to move |
 //! | `wins`, `draws`, `losses` | 64-bit integers | the games, seen from the side to move |
 //! | `identity` | 64-bit integer | of variants alone: a number that tells positions of one key apart |
+//! | `speed` | 32-bit integer | of counts [by](super::By) speed: 0 ultra bullet to 5 correspondence |
+//! | `rating_group` | 32-bit integer | by rating: the lowest rating of the group |
+//! | `month` | 32-bit integer | by month: a hundred times the year, and the month; 0 if not known |
+//! | `book_only` | boolean | by any class: whether [books alone](crate::tally::Class::book_only) count the row |
+//! | `rating_sum`, `rated` | 64-bit integers | by any class: the sum of the known ratings of those who moved, and how many these are |
 //!
-//! polybook writes a row for each move of each position, by the signed key, then by move, then by identity. It reads
-//! rows in any order, several of one move, which add up, and columns that may hold nulls but hold none. Columns of
-//! other names are passed over.
+//! polybook writes a row for each move and class of each position, by the signed key, then by move, identity, and the
+//! columns of the class. It reads rows in any order, several of one move, which add up, and columns that may hold nulls
+//! but hold none. Columns of other names are passed over. Rows that are added up by class must be in the order of key,
+//! move and identity.
 //!
 //! `starts.parquet` has the columns `epd`, a text, and `games`, a 64-bit integer. Several rows of one EPD add up.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, ops::Range};
 
 use shakmaty::Color;
 
-use crate::{position::BookMove, sort::SHARDS, tally::Stats};
+use crate::{
+    position::BookMove,
+    sort::SHARDS,
+    tally::{By, Class, Ratings, Stats},
+};
 
 /// The file that says where the counts come from.
 pub const SIDECAR: &str = "counts.json";
@@ -48,16 +58,40 @@ pub(super) const WINS: &str = "wins";
 pub(super) const DRAWS: &str = "draws";
 pub(super) const LOSSES: &str = "losses";
 pub(super) const IDENTITY: &str = "identity";
+pub(super) const SPEED: &str = "speed";
+pub(super) const RATING_GROUP: &str = "rating_group";
+pub(super) const MONTH: &str = "month";
+pub(super) const BOOK_ONLY: &str = "book_only";
+pub(super) const RATING_SUM: &str = "rating_sum";
+pub(super) const RATED: &str = "rated";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 
-/// The schema of parts, in the language of Parquet.
-pub(super) const PART_SCHEMA: &str = "message counts { required int64 key; required int32 move; required boolean black; \
-     required int64 wins; required int64 draws; required int64 losses; }";
-
-/// The schema of parts of variants.
-pub(super) const VARIANT_SCHEMA: &str = "message counts { required int64 key; required int32 move; required boolean black; \
-     required int64 wins; required int64 draws; required int64 losses; required int64 identity; }";
+/// The schema of parts, in the language of Parquet: of variants with identities, and by classes.
+pub(super) fn part_schema(with_identities: bool, by: By) -> String {
+    let mut schema =
+        "message counts { required int64 key; required int32 move; required boolean black; \
+         required int64 wins; required int64 draws; required int64 losses;"
+            .to_owned();
+    if with_identities {
+        schema.push_str(" required int64 identity;");
+    }
+    for (is_wanted, column) in [
+        (by.speed, SPEED),
+        (by.rating, RATING_GROUP),
+        (by.month, MONTH),
+    ] {
+        if is_wanted {
+            schema.push_str(&format!(" required int32 {column};"));
+        }
+    }
+    if !by.is_none() {
+        schema.push_str(
+            " required boolean book_only; required int64 rating_sum; required int64 rated;",
+        );
+    }
+    schema + " }"
+}
 
 /// The schema of starts.
 pub(super) const STARTS_SCHEMA: &str =
@@ -84,6 +118,35 @@ pub struct Row {
     pub stats: Stats,
 }
 
+/// The games of a move in a position in one class.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ClassRow {
+    /// The position, the move, and the games.
+    pub row: Row,
+    /// The class of the games.
+    pub class: Class,
+    /// The known ratings of those who moved.
+    pub ratings: Ratings,
+}
+
+impl From<Row> for ClassRow {
+    /// A row of all classes.
+    fn from(row: Row) -> ClassRow {
+        ClassRow {
+            row,
+            class: Class::default(),
+            ratings: Ratings::default(),
+        }
+    }
+}
+
+impl ClassRow {
+    /// The place of the position and the move among all: rows of one place add up by their classes.
+    pub(super) fn place(&self) -> (i64, BookMove, u64) {
+        (self.row.key.cast_signed(), self.row.mv, self.row.identity)
+    }
+}
+
 /// The file of a part.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
@@ -108,6 +171,16 @@ pub(super) fn part_count(rows: u64) -> usize {
 pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
     let each = SHARDS / parts;
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
+}
+
+/// The same as ranges, each in one half of the keys.
+pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    let shards: Vec<usize> = shards_of_part(number, parts).collect();
+    let ranges = shards.chunk_by(|a, b| a + 1 == *b);
+    let ranges: Vec<Range<usize>> = ranges
+        .map(|range| range[0]..range[0] + range.len())
+        .collect();
+    ranges.into_iter()
 }
 
 #[cfg(test)]

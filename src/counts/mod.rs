@@ -25,12 +25,14 @@
 //! ```
 
 mod about;
+mod classed;
 mod columns;
 mod error;
 mod file;
 pub mod layout;
 mod ordered;
 mod part;
+mod prune;
 mod read;
 mod replace;
 mod rows;
@@ -42,10 +44,19 @@ mod write;
 pub use self::{
     about::About,
     error::CountsError,
-    layout::Row,
+    layout::{ClassRow, Row},
     read::{CountsDirectory, Part},
     replace::is_counts,
     starts::Start,
     write::Written,
 };
-pub(crate) use self::{ordered::OrderedParts, source::RowSource, write::CountsWriter};
+pub(crate) use self::{
+    classed::ClassedCounts,
+    ordered::OrderedParts,
+    source::{RowSource, class_rows},
+    write::{Content, CountsWriter},
+};
+pub use crate::{
+    provenance::Pruned,
+    tally::{By, Class, Ratings},
+};

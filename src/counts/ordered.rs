@@ -16,10 +16,15 @@ use rayon::prelude::*;
 use super::{
     error::CountsError,
     file::{ParquetFile, caught},
+    layout::ClassRow,
     read::{CountsDirectory, Part},
     rows::{GroupReader, MOST_GAMES, PartColumns, Rows},
 };
-use crate::{error::Result, sort::SHARDS, tally::CountBatch};
+use crate::{
+    error::Result,
+    sort::SHARDS,
+    tally::{By, CountBatch},
+};
 
 /// The most rows of a row group that is read in order: memory has a part of one of each directory.
 const MOST_OF_GROUP: u64 = 1 << 17;
@@ -65,6 +70,28 @@ impl CountsDirectory {
         let follow = groups().zip(groups().skip(1)).all(follows);
         Ok(follow.then_some(OrderedParts(ordered)))
     }
+
+    /// The parts of counts by class, whose rows must be in order whatever they state.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read, and parts that share keys.
+    pub(super) fn classed(&self) -> Result<OrderedParts> {
+        let parts = self.parts().iter().map(OrderedPart::open_classed);
+        let mut parts = parts.collect::<Result<Vec<OrderedPart>>>()?;
+        parts.sort_by_key(|part| part.groups.first().map(|group| *group.keys.start()));
+        let groups = || {
+            parts
+                .iter()
+                .flat_map(|part| part.groups.iter().map(move |group| (part, group)))
+        };
+        for ((_, before), (part, after)) in groups().zip(groups().skip(1)) {
+            if !follows((before, after)) {
+                return part.part.named(Err(CountsError::ClassOrder(0)));
+            }
+        }
+        Ok(OrderedParts(parts))
+    }
 }
 
 /// Whether no key of a row group is smaller than one of the row group before.
@@ -94,6 +121,31 @@ impl OrderedPart {
         }))
     }
 
+    /// A part of counts by class. A row group without a first and a last key may have any.
+    fn open_classed(part: &Part) -> Result<OrderedPart> {
+        let file = part.open()?;
+        let groups = part.named(caught(|| {
+            let columns = PartColumns::find(file.schema())?;
+            if columns.key.is_unsigned(file.schema()) {
+                return Err(CountsError::ClassOrder(0));
+            }
+            let mut groups = Vec::new();
+            for (number, group) in file.groups().iter().enumerate() {
+                groups.push(Group {
+                    keys: Group::keys(group, columns.key.place()).unwrap_or(i64::MIN..=i64::MAX),
+                    rows: file.rows(number)? as u64,
+                });
+            }
+            Ok(groups)
+        }));
+        Ok(OrderedPart {
+            part: part.clone(),
+            groups: groups?,
+            rows_read: AtomicU64::new(0),
+            games_read: AtomicU64::new(0),
+        })
+    }
+
     /// Counts the rows and games that were read.
     fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
@@ -120,14 +172,17 @@ impl Group {
             .take_while(|column| !column.descending)
             .map(|column| usize::try_from(column.column_idx).ok());
         let in_order = ascending.take(2).eq([Some(key), Some(mv)]);
+        let keys = Group::keys(group, key)?;
+        (in_order && (1..=MOST_OF_GROUP).contains(&rows)).then_some(Group { keys, rows })
+    }
+
+    /// The first and the last key that the row group states.
+    fn keys(group: &RowGroupMetaData, key: usize) -> Option<RangeInclusive<i64>> {
         let Some(Statistics::Int64(keys)) = group.column(key).statistics() else {
             return None;
         };
         let (first, last) = (*keys.min_opt()?, *keys.max_opt()?);
-        (in_order && (1..=MOST_OF_GROUP).contains(&rows) && first <= last).then_some(Group {
-            keys: first..=last,
-            rows,
-        })
+        (first <= last).then_some(first..=last)
     }
 }
 
@@ -138,6 +193,11 @@ impl OrderedParts {
 
     /// The rows of some neighbouring shards of keys, which are all in the upper half or all in the lower.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
+        self.classed_rows_of(shards, By::default())
+    }
+
+    /// The same with the columns of these classes.
+    pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: By) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
             ..=(first(shards.end - 1) | (u64::MAX >> SHARDS.ilog2())).cast_signed();
@@ -153,6 +213,7 @@ impl OrderedParts {
         }
         OrderedRows {
             keys,
+            by,
             groups,
             open: None,
             rows: Rows::default(),
@@ -197,14 +258,15 @@ impl OrderedParts {
 /// The rows of a range of keys.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
+    by: By,
     /// The row groups that are not begun yet: the part of each, its number, and its first row, counted from the beginning
     /// of the part.
     groups: VecDeque<(&'a OrderedPart, usize, u64)>,
     open: Option<OpenGroup<'a>>,
     /// The rows that were read last.
     rows: Rows,
-    /// The key and move of the last row.
-    last: Option<(i64, i64)>,
+    /// The key, the move and, of counts by class, the identity of the last row.
+    last: Option<(i64, i64, i64)>,
 }
 
 /// A row group that is being read.
@@ -229,12 +291,40 @@ impl<'a> OrderedRows<'a> {
     ///
     /// A part that cannot be read, does not hold what it should, or is not in order.
     pub(crate) fn next(&mut self, batch: &mut CountBatch) -> Result<Option<Step<'a>>> {
+        self.next_with(|rows, range| rows.push_to(range, batch))
+    }
+
+    /// Appends the next rows with their classes, some thousand of them; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// As of [`next`](OrderedRows::next).
+    pub(super) fn next_classed(&mut self, out: &mut Vec<ClassRow>) -> Result<Option<Step<'a>>> {
+        self.next_with(|rows, range| {
+            let mut games = 0;
+            for at in range {
+                let row = rows.class_row(at)?;
+                games += row.row.stats.games();
+                if games > MOST_GAMES {
+                    return Err(CountsError::Overflow);
+                }
+                out.push(row);
+            }
+            Ok(games)
+        })
+    }
+
+    /// Hands the next rows to `take`, which returns their games.
+    fn next_with(
+        &mut self,
+        mut take: impl FnMut(&Rows, Range<usize>) -> Result<u64, CountsError>,
+    ) -> Result<Option<Step<'a>>> {
         loop {
             if self.open.as_ref().is_none_or(|open| open.reader.left == 0) && !self.open_next()? {
                 return Ok(None);
             }
             let part = self.open.as_ref().expect("a row group is open").part;
-            let (rows, games) = part.part.named(caught(|| self.read(batch)))?;
+            let (rows, games) = part.part.named(caught(|| self.read(&mut take)))?;
             if rows > 0 {
                 return Ok(Some(Step {
                     path: part.part.path(),
@@ -254,7 +344,7 @@ impl<'a> OrderedRows<'a> {
             Some(open) if std::ptr::eq(open.part, part) => open.file,
             _ => part.part.open()?,
         };
-        let reader = caught(|| GroupReader::open(&file, number, row));
+        let reader = caught(|| GroupReader::open(&file, number, row, self.by));
         self.open = Some(OpenGroup {
             reader: part.part.named(reader)?,
             part,
@@ -263,16 +353,28 @@ impl<'a> OrderedRows<'a> {
         Ok(true)
     }
 
-    /// Reads rows of the open row group, and appends those of the range; returns how many, and their games.
-    fn read(&mut self, batch: &mut CountBatch) -> Result<(u64, u64), CountsError> {
+    /// Reads rows of the open row group, and hands over those of the range; returns how many, and their games.
+    fn read(
+        &mut self,
+        take: &mut impl FnMut(&Rows, Range<usize>) -> Result<u64, CountsError>,
+    ) -> Result<(u64, u64), CountsError> {
         let open = self.open.as_mut().expect("a row group is open");
         open.reader.read(&mut self.rows)?;
         let Rows {
-            first, keys, moves, ..
+            first,
+            keys,
+            moves,
+            identities,
+            ..
         } = &self.rows;
-        for (row, kind) in (*first..).zip(keys.iter().copied().zip(moves.iter().copied())) {
+        for (at, (key, mv)) in keys.iter().zip(moves).enumerate() {
+            let kind = (*key, *mv, identities.get(at).copied().unwrap_or(0));
             if self.last.replace(kind) > Some(kind) {
-                return Err(CountsError::Order(row));
+                let row = first + at as u64;
+                return Err(match self.by.is_none() {
+                    true => CountsError::Order(row),
+                    false => CountsError::ClassOrder(row),
+                });
             }
         }
         let start = keys.partition_point(|key| key < self.keys.start());
@@ -282,7 +384,7 @@ impl<'a> OrderedRows<'a> {
             self.groups.clear();
             open.reader.left = 0;
         }
-        let games = self.rows.push_to(start..end, batch)?;
+        let games = take(&self.rows, start..end)?;
         let rows = (end - start) as u64;
         open.part.add_read(rows, games)?;
         Ok((rows, games))

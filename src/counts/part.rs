@@ -24,10 +24,17 @@ use parquet::{
 
 use super::{
     about::Listed,
-    layout::{BLACK, IDENTITY, KEY, MOVE, PART_SCHEMA, ROWS_OF_GROUP, Row, VARIANT_SCHEMA},
+    layout::{
+        BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATING_GROUP, RATING_SUM, ROWS_OF_GROUP, Row,
+        SPEED, part_schema,
+    },
     summed::SummedFile,
 };
-use crate::error::{At, Error, Result};
+use crate::{
+    error::{At, Error, Result},
+    pgn::RatingGroup,
+    tally::{By, Class, Ratings},
+};
 
 /// Adds the path to an error of the crate `parquet`.
 pub(super) fn not_written(target: &Path, err: ParquetError) -> Error {
@@ -63,6 +70,32 @@ pub(super) fn write_column<T: DataType>(
     column.close()
 }
 
+/// Writes the columns of classes.
+fn write_classes(
+    group: &mut SerializedRowGroupWriter<'_, SummedFile>,
+    by: By,
+    classes: &[(Class, Ratings)],
+) -> Result<(), ParquetError> {
+    let groups: Vec<i32> = RatingGroup::all()
+        .map(|group| group.floor() as i32)
+        .collect();
+    let classes = || classes.iter();
+    let mut narrow = |wanted: bool, value: &dyn Fn(Class) -> i32| match wanted {
+        true => write_column::<Int32Type>(group, classes().map(|(class, _)| value(*class))),
+        false => Ok(()),
+    };
+    narrow(by.speed, &|class| class.speed.into())?;
+    narrow(by.rating, &|class| groups[usize::from(class.group)])?;
+    narrow(by.month, &|class| class.month.cast_signed())?;
+    write_column::<BoolType>(group, classes().map(|(class, _)| class.book_only))?;
+    let ratings = || classes().map(|(_, ratings)| ratings);
+    write_column::<Int64Type>(group, ratings().map(|of| of.sum.cast_signed()))?;
+    write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
+}
+
+/// How many rows a page has of counts by class: adding them up reads a page of each column of each directory.
+const ROWS_OF_CLASSED_PAGE: usize = 1 << 13;
+
 /// Writes a part.
 pub(super) struct PartWriter<'a> {
     file: SerializedFileWriter<SummedFile>,
@@ -71,8 +104,11 @@ pub(super) struct PartWriter<'a> {
     target: &'a Path,
     stop: &'a AtomicBool,
     with_identities: bool,
+    by: By,
     /// Those of the present row group.
     rows: Vec<Row>,
+    /// Their classes, if they have some.
+    classes: Vec<(Class, Ratings)>,
     written: u64,
     plies: u64,
 }
@@ -83,16 +119,11 @@ impl<'a> PartWriter<'a> {
         directory: &Path,
         name: String,
         target: &'a Path,
-        with_identities: bool,
+        (with_identities, by): (bool, By),
         stop: &'a AtomicBool,
     ) -> Result<PartWriter<'a>> {
         let file = File::create_new(directory.join(&name)).at(target, "write")?;
         let open = || {
-            let schema = if with_identities {
-                VARIANT_SCHEMA
-            } else {
-                PART_SCHEMA
-            };
             let sorted = |column_idx| SortingColumn {
                 column_idx,
                 descending: false,
@@ -106,17 +137,32 @@ impl<'a> PartWriter<'a> {
                 .set_statistics_enabled(EnabledStatistics::None)
                 .set_column_statistics_enabled(KEY.into(), EnabledStatistics::Page);
             // Each page costs its reader a beginning.
-            properties = properties.set_data_page_row_count_limit(ROWS_OF_GROUP);
+            let rows_of_page = if by.is_none() {
+                ROWS_OF_GROUP
+            } else {
+                ROWS_OF_CLASSED_PAGE
+            };
+            properties = properties.set_data_page_row_count_limit(rows_of_page);
             // These are as long when they are packed, and take longer to read.
-            for column in [KEY, MOVE, BLACK, IDENTITY].map(ColumnPath::from) {
+            let packed_already = [
+                KEY,
+                MOVE,
+                BLACK,
+                IDENTITY,
+                SPEED,
+                RATING_GROUP,
+                MONTH,
+                RATING_SUM,
+            ];
+            for column in packed_already.map(ColumnPath::from) {
                 properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
             }
-            for column in [KEY, IDENTITY].map(ColumnPath::from) {
+            for column in [KEY, IDENTITY, RATING_SUM].map(ColumnPath::from) {
                 properties = properties
                     .set_column_dictionary_enabled(column.clone(), false)
                     .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
             }
-            let schema = Arc::new(parse_message_type(schema)?);
+            let schema = Arc::new(parse_message_type(&part_schema(with_identities, by))?);
             let file = SummedFile::new(file);
             SerializedFileWriter::new(file, schema, Arc::new(properties.build()))
         };
@@ -126,7 +172,9 @@ impl<'a> PartWriter<'a> {
             target,
             stop,
             with_identities,
+            by,
             rows: Vec::new(),
+            classes: Vec::new(),
             written: 0,
             plies: 0,
         })
@@ -142,13 +190,19 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
+    /// Appends a row with its class.
+    pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
+        self.classes.push((row.class, row.ratings));
+        self.push(row.row)
+    }
+
     /// Writes the rows so far as a row group.
     fn write_group(&mut self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         self.written += self.rows.len() as u64;
-        let (file, rows) = (&mut self.file, &self.rows);
+        let (file, rows, by, classes) = (&mut self.file, &self.rows, self.by, &self.classes);
         let mut write = || {
             let mut group = file.next_row_group()?;
             let rows = || rows.iter();
@@ -164,10 +218,14 @@ impl<'a> PartWriter<'a> {
             if self.with_identities {
                 integers(&mut group, |row| row.identity)?;
             }
+            if !by.is_none() {
+                write_classes(&mut group, by, classes)?;
+            }
             group.close()
         };
         write().map_err(|err| not_written(self.target, err))?;
         self.rows.clear();
+        self.classes.clear();
         Ok(())
     }
 

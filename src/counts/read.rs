@@ -9,13 +9,14 @@ use super::{
     about::{About, Listed, Sidecar},
     error::CountsError,
     file::{ParquetFile, caught},
-    layout::{ENDING, Row, STARTS},
-    rows::{GroupReader, MOST_GAMES, PartColumns, Rows},
+    layout::{ClassRow, ENDING, Row, STARTS},
+    rows::{GroupReader, MOST_GAMES, PartColumns, Rows, classes_of},
     starts::{Start, read_starts},
     summed::crc32_of,
 };
 use crate::{
     error::{At, Error, Result},
+    tally::By,
     task,
 };
 
@@ -98,6 +99,22 @@ impl CountsDirectory {
     /// Where the counts come from, `None` if they do not say.
     pub fn about(&self) -> Option<&About> {
         self.about.as_ref()
+    }
+
+    /// The classes that are counted apart: those of the sidecar, or without it those that the parts have columns for.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not Parquet.
+    pub fn by(&self) -> Result<By> {
+        match (&self.about, self.parts.first()) {
+            (Some(about), _) => Ok(about.by),
+            (None, Some(part)) => {
+                let file = part.open()?;
+                part.named(caught(|| classes_of(file.schema())))
+            }
+            (None, None) => Ok(By::default()),
+        }
     }
 
     /// The files of counts.
@@ -197,18 +214,42 @@ impl Part {
     ///
     /// A file that cannot be read; a [`CountsError`] if it does not hold what it should; and the errors of `f`.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
+        self.read_rows(By::default(), Rows::row, |row| row.stats.games(), f)
+    }
+
+    /// Hands all rows with their classes to `f`, some thousand at a time; `by` says which classes are read. Returns the sum
+    /// of their games.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Part::read), and a part without a column of the classes.
+    pub fn read_classed(
+        &self,
+        by: By,
+        f: &mut dyn FnMut(&[ClassRow]) -> Result<()>,
+    ) -> Result<u64> {
+        self.read_rows(by, Rows::class_row, |row| row.row.stats.games(), f)
+    }
+
+    fn read_rows<R>(
+        &self,
+        by: By,
+        row: impl Fn(&Rows, usize) -> Result<R, CountsError>,
+        games_of: impl Fn(&R) -> u64,
+        f: &mut dyn FnMut(&[R]) -> Result<()>,
+    ) -> Result<u64> {
         // A panic of the crate `parquet` is a damaged file, and one of `f` is not.
-        let mut f = |rows: &[Row]| task::caught(|| f(rows));
+        let mut f = |rows: &[R]| task::caught(|| f(rows));
         self.read_file(|file| {
             let (mut rows, mut batch) = (Rows::default(), Vec::new());
             let (mut read, mut games) = (0, 0);
             for group in 0..file.groups().len() {
-                let mut group = GroupReader::open(file, group, read)?;
+                let mut group = GroupReader::open(file, group, read, by)?;
                 while group.read(&mut rows)? {
                     batch.clear();
                     for at in 0..rows.keys.len() {
-                        let row = rows.row(at)?;
-                        games += row.stats.games();
+                        let row = row(&rows, at)?;
+                        games += games_of(&row);
                         if games > MOST_GAMES {
                             return Err(CountsError::Overflow);
                         }

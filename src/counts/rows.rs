@@ -9,11 +9,15 @@ use super::{
     columns::{Column, Holds, Values},
     error::CountsError,
     file::ParquetFile,
-    layout::{BLACK, DRAWS, IDENTITY, KEY, LOSSES, MOVE, Row, WINS},
+    layout::{
+        BLACK, BOOK_ONLY, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
+        RATING_SUM, Row, SPEED, WINS,
+    },
 };
 use crate::{
+    pgn::{HIGHEST_RATING, RatingGroup, Speed},
     position::BookMove,
-    tally::{CountBatch, Stats},
+    tally::{By, Class, CountBatch, Ratings, Stats},
 };
 
 /// How many rows are read at once.
@@ -39,6 +43,41 @@ pub(super) struct PartColumns {
     pub identity: Option<Column>,
 }
 
+/// Where the columns of classes are.
+struct ClassColumns {
+    /// Speed, rating group and month, `None` for those that are not counted apart.
+    narrow: [Option<Column>; 3],
+    book_only: Column,
+    /// The sum of ratings, and how many they are.
+    ratings: [Column; 2],
+}
+
+impl ClassColumns {
+    fn find(schema: &SchemaDescriptor, by: By) -> Result<ClassColumns, CountsError> {
+        let integers = |name| Column::required(schema, name, Holds::Integers);
+        let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
+        Ok(ClassColumns {
+            narrow: [
+                of(by.speed, SPEED)?,
+                of(by.rating, RATING_GROUP)?,
+                of(by.month, MONTH)?,
+            ],
+            book_only: Column::required(schema, BOOK_ONLY, Holds::Booleans)?,
+            ratings: [integers(RATING_SUM)?, integers(RATED)?],
+        })
+    }
+}
+
+/// The classes that the columns of a file are for.
+pub(super) fn classes_of(schema: &SchemaDescriptor) -> Result<By, CountsError> {
+    let has = |name| Ok::<_, CountsError>(Column::find(schema, name, Holds::Integers)?.is_some());
+    Ok(By {
+        speed: has(SPEED)?,
+        rating: has(RATING_GROUP)?,
+        month: has(MONTH)?,
+    })
+}
+
 impl PartColumns {
     pub(super) fn find(schema: &SchemaDescriptor) -> Result<PartColumns, CountsError> {
         let integers = |name| Column::required(schema, name, Holds::Integers);
@@ -59,9 +98,17 @@ pub(super) struct GroupReader {
     black: Values,
     games: [Values; 3],
     identity: Option<Values>,
+    classes: Option<ClassReader>,
     /// The next row, counted from the beginning of the part, and how many are left.
     row: u64,
     pub left: usize,
+}
+
+/// The columns of classes.
+struct ClassReader {
+    narrow: [Option<Values>; 3],
+    book_only: Values,
+    ratings: [Values; 2],
 }
 
 /// Some rows, by column.
@@ -74,15 +121,20 @@ pub(super) struct Rows {
     blacks: Vec<bool>,
     /// Wins, draws and losses.
     games: [Vec<i64>; 3],
-    identities: Vec<i64>,
+    pub identities: Vec<i64>,
+    /// Speeds, rating groups and months, none for those that are not read.
+    narrow: [Vec<i64>; 3],
+    book_only: Vec<bool>,
+    ratings: [Vec<i64>; 2],
 }
 
 impl GroupReader {
-    /// Opens a row group that begins with `row` of the part.
+    /// Opens a row group that begins with `row` of the part, with the columns of these classes.
     pub(super) fn open(
         file: &ParquetFile,
         group: usize,
         row: u64,
+        by: By,
     ) -> Result<GroupReader, CountsError> {
         let columns = PartColumns::find(file.schema())?;
         let open = |column: Column| column.open(file, group);
@@ -93,6 +145,20 @@ impl GroupReader {
             black: open(columns.black)?,
             games: [open(wins)?, open(draws)?, open(losses)?],
             identity: columns.identity.map(open).transpose()?,
+            classes: match by.is_none() {
+                true => None,
+                false => {
+                    let classes = ClassColumns::find(file.schema(), by)?;
+                    let [speed, group, month] =
+                        classes.narrow.map(|column| column.map(open).transpose());
+                    let [sum, games] = classes.ratings;
+                    Some(ClassReader {
+                        narrow: [speed?, group?, month?],
+                        book_only: open(classes.book_only)?,
+                        ratings: [open(sum)?, open(games)?],
+                    })
+                }
+            },
             row,
             left: file.rows(group)?,
         })
@@ -114,6 +180,19 @@ impl GroupReader {
         match &mut self.identity {
             Some(values) => values.integers(rows, first, &mut out.identities)?,
             None => out.identities.clear(),
+        }
+        if let Some(classes) = &mut self.classes {
+            for (values, numbers) in classes.narrow.iter_mut().zip(&mut out.narrow) {
+                if let Some(values) = values {
+                    values.integers(rows, first, numbers)?;
+                }
+            }
+            classes
+                .book_only
+                .booleans(rows, first, &mut out.book_only)?;
+            for (values, numbers) in classes.ratings.iter_mut().zip(&mut out.ratings) {
+                values.integers(rows, first, numbers)?;
+            }
         }
         self.row += rows as u64;
         self.left -= rows;
@@ -171,6 +250,66 @@ impl Rows {
             turn: Color::from_white(!self.blacks[at]),
             stats: self.stats(at)?,
         })
+    }
+
+    /// A row with its class, if classes were read.
+    #[inline]
+    pub(super) fn class_row(&self, at: usize) -> Result<ClassRow, CountsError> {
+        let row = self.row(at)?;
+        Ok(ClassRow {
+            row,
+            class: self.class(at)?,
+            ratings: self.ratings(at, row.stats.games())?,
+        })
+    }
+
+    #[inline]
+    fn class(&self, at: usize) -> Result<Class, CountsError> {
+        let [speeds, groups, months] = self
+            .narrow
+            .each_ref()
+            .map(|numbers| numbers.get(at).copied());
+        let (speed, floor, month) = (
+            speeds.unwrap_or(0),
+            groups.unwrap_or(0),
+            months.unwrap_or(0),
+        );
+        if !(0..Speed::ALL.len() as i64).contains(&speed) {
+            return Err(self.cannot_be(at, SPEED, speed));
+        }
+        let group = u32::try_from(floor).map_or(RatingGroup::of(0), RatingGroup::of);
+        if i64::from(group.floor()) != floor {
+            return Err(self.cannot_be(at, RATING_GROUP, floor));
+        }
+        let is_month = month == 0 || (100..=9999_12).contains(&month) && month % 100 <= 12;
+        if !is_month {
+            return Err(self.cannot_be(at, MONTH, month));
+        }
+        Ok(Class {
+            speed: speed as u8,
+            group: group.number() as u8,
+            month: month as u32,
+            book_only: self.book_only.get(at).copied().unwrap_or(false),
+        })
+    }
+
+    /// The ratings of a row of some games.
+    #[inline]
+    fn ratings(&self, at: usize, games: u64) -> Result<Ratings, CountsError> {
+        let [sum, rated] = self
+            .ratings
+            .each_ref()
+            .map(|numbers| numbers.get(at).copied().unwrap_or(0));
+        let rated = match u64::try_from(rated) {
+            Ok(rated) if rated <= games => rated,
+            _ => return Err(self.cannot_be(at, RATED, rated)),
+        };
+        match u64::try_from(sum) {
+            Ok(sum) if (rated..=rated.saturating_mul(HIGHEST_RATING.into())).contains(&sum) => {
+                Ok(Ratings { sum, games: rated })
+            }
+            _ => Err(self.cannot_be(at, RATING_SUM, sum)),
+        }
     }
 
     #[cold]

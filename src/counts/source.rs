@@ -1,10 +1,13 @@
 //! The rows of sorted counts, shard by shard.
 
+use std::ops::Range;
+
+use super::{classed::ClassedRows, layout::ClassRow};
 use crate::{
     counts::Row,
     error::Result,
     sort::Sealed,
-    tally::{Counts, Finder, KeyedIdentity, Scratch},
+    tally::{ClassCounts, ClassRecord, Counts, Finder, KeyedIdentity, Scratch},
 };
 
 /// Counts and the keys of their positions.
@@ -54,6 +57,55 @@ impl RowSource<'_> {
             }
             RowSource::Identities { finder, keys } => rows_of_identities(finder, keys, shard, f),
         }
+    }
+}
+
+/// The rows by class of some shards of keys, by key, then by move and identity.
+pub(crate) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
+    let Some(keys) = &counts.keys else {
+        let records = shards.flat_map(|shard| counts.records.records(shard));
+        return Box::new(
+            records.map(|record| record.map(|record| class_row(record.key(), record))),
+        );
+    };
+    let mut pairs = shards.flat_map(|shard| keys.records(shard)).peekable();
+    let mut of_key = move || -> Option<Result<Vec<ClassRow>>> {
+        let key = match pairs.peek()? {
+            Ok(pair) => pair.key(),
+            Err(_) => return pairs.next().map(|err| err.map(|_| Vec::new())),
+        };
+        let mut rows = Vec::new();
+        while let Some(Ok(pair)) =
+            pairs.next_if(|next| next.as_ref().is_ok_and(|next| next.key() == key))
+        {
+            match counts.of_identity(pair.identity()) {
+                Ok(records) => {
+                    rows.extend(records.into_iter().map(|record| class_row(key, record)))
+                }
+                Err(err) => return Some(Err(err)),
+            }
+        }
+        rows.sort_by_key(ClassRow::place);
+        Some(Ok(rows))
+    };
+    let rows = std::iter::from_fn(move || of_key());
+    Box::new(rows.flat_map(|rows| match rows {
+        Ok(rows) => rows.into_iter().map(Ok).collect(),
+        Err(err) => vec![Err(err)],
+    }))
+}
+
+fn class_row(key: u64, record: ClassRecord) -> ClassRow {
+    ClassRow {
+        row: Row {
+            key,
+            identity: record.key(),
+            mv: record.book_move(),
+            turn: record.turn(),
+            stats: record.stats(),
+        },
+        class: record.class(),
+        ratings: record.ratings(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::options::MakeBook;
 use crate::sort::{Memory, SHARDS};
 
 /// About how much memory a directory of ordered counts takes while it is read: the pages of its columns, and rows.
-const BYTES_OF_DIRECTORY: usize = 2 << 20;
+pub(super) const BYTES_OF_DIRECTORY: usize = 2 << 20;
 
 /// How many rows a range of keys should have at least: a row group at its edge is read twice.
 const ROWS_OF_RANGE: u64 = 1 << 22;

@@ -1,10 +1,12 @@
 //! All that a run collected, as its outputs take it.
 
 use super::{options::MakeBook, report::Report, starts::Starts};
+#[cfg(feature = "parquet")]
+use crate::counts::ClassedCounts;
 use crate::{
     book::BookMaker,
     error::{Error, Result},
-    provenance::Provenance,
+    provenance::{Provenance, Pruned},
     sort::Sealed,
     tally::{Counts, KeyedIdentity, MoveFilter},
 };
@@ -45,6 +47,13 @@ pub(super) struct Counted<'a> {
     pub weighed: Option<BookMaker<'a>>,
     /// The inputs of the counts.
     pub provenance: Provenance,
+    /// The counts by class among the inputs, if an output [needs](Needs::classes) them.
+    #[cfg(feature = "parquet")]
+    pub classed: Option<ClassedCounts>,
+    /// The options of the provenance that are of the counting.
+    pub options: &'a str,
+    /// The positions that the inputs lack.
+    pub pruned: Option<Pruned>,
     /// Where games started.
     pub starts: Starts,
     /// The number of the first game of each input.

@@ -3,7 +3,14 @@
 use std::{ops::Range, path::Path};
 
 use super::run::{Batches, Run};
-use crate::{error::Result, position::VariantChoice, provenance::Provenance, tally::OrderedCounts};
+#[cfg(feature = "parquet")]
+use crate::counts::CountsDirectory;
+use crate::{
+    error::Result,
+    position::VariantChoice,
+    provenance::{Provenance, Pruned},
+    tally::{By, OrderedCounts},
+};
 
 /// An input of a run.
 pub(super) trait RunInput: Send + Sync {
@@ -62,4 +69,10 @@ pub(super) struct CountedBefore<'a> {
     pub path: &'a Path,
     /// Their inputs and their variant, if they state them.
     pub origin: Option<&'a (Provenance, VariantChoice)>,
+    /// The classes that they count apart.
+    pub by: By,
+    /// The positions that they lack.
+    pub pruned: Option<Pruned>,
+    #[cfg(feature = "parquet")]
+    pub directory: &'a CountsDirectory,
 }

@@ -11,6 +11,8 @@ pub(super) struct Needs {
     pub identities: bool,
     /// Which identities share a key.
     pub shared_keys: bool,
+    /// The counts by class among the inputs, added up: [`Counted::classed`](super::counted::Counted::classed).
+    pub classes: bool,
     /// Where games started, and how many.
     pub starts: bool,
     /// Also the positions without a move that is played often enough to be kept.
@@ -44,7 +46,7 @@ impl Needs {
 
     /// Whether the report says how many half-moves no book can have.
     pub(super) fn left_out(&self) -> bool {
-        self.keys || self.shared_keys
+        self.keys || self.shared_keys || self.classes
     }
 
     /// How many tallies the run has.

@@ -12,7 +12,7 @@ use crate::{
     position::{PieceLetters, VariantChoice},
     sort::Memory,
     suite::{Suite, SuiteFormat},
-    tally::MoveFilter,
+    tally::{By, MoveFilter},
 };
 
 /// How games whose result is not known count.
@@ -59,6 +59,8 @@ pub struct MakeBook {
     pub(super) explorer: bool,
     pub(super) obs: Option<PathBuf>,
     pub(super) counts: Option<PathBuf>,
+    pub(super) by: Option<By>,
+    pub(super) prune_counts: u64,
     pub(super) suite: Option<SuiteOutput>,
     pub(super) force: bool,
     pub(super) allow_empty: bool,
@@ -96,6 +98,8 @@ impl MakeBook {
             explorer: false,
             obs: None,
             counts: None,
+            by: None,
+            prune_counts: 0,
             suite: None,
             force: false,
             allow_empty: false,
@@ -155,6 +159,21 @@ impl MakeBook {
     #[cfg(feature = "parquet")]
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.counts = Some(path.into());
+        self
+    }
+
+    /// The classes by which the [counts](MakeBook::counts) count games apart. Default: those of the counts among the inputs,
+    /// which must be the same in all, else none.
+    #[cfg(feature = "parquet")]
+    pub fn by(mut self, by: By) -> MakeBook {
+        self.by = Some(by);
+        self
+    }
+
+    /// Drops the positions from the [counts](MakeBook::counts) in which fewer moves than this were counted. Default: 0.
+    #[cfg(feature = "parquet")]
+    pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
+        self.prune_counts = min_game;
         self
     }
 

@@ -4,6 +4,9 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use rayon::ThreadPool;
 
+#[cfg(feature = "parquet")]
+use crate::counts::ClassedCounts;
+
 use super::{
     budget::{Budget, Merging},
     counted::{Counted, SealedCounts},
@@ -37,6 +40,7 @@ impl MakeBook {
             let inputs = Inputs::open(self)?;
             let mut options = self.clone();
             options.variant = inputs.variant;
+            options.by = Some(inputs.by);
             options.run_with(&inputs)
         })
     }
@@ -46,6 +50,11 @@ impl MakeBook {
         let (plans, needs) = sinks::plans(self);
         inputs.refuse_for(&plans)?;
         self.check(inputs)?;
+        #[cfg(feature = "parquet")]
+        let classed = needs
+            .classes
+            .then(|| inputs.classed(self.memory))
+            .transpose()?;
         let repeated = self.repeated_inputs();
         let pool = task::pool(self.threads)?;
         let threads = pool.current_num_threads();
@@ -65,13 +74,25 @@ impl MakeBook {
         if !sinks.is_empty() {
             self.refuse_without_games(&collected.1.report)?;
         }
-        let written = pool.install(|| self.write_outputs(inputs, &needs, collected, sinks));
+        let written = pool.install(|| {
+            self.write_outputs(
+                inputs,
+                &needs,
+                collected,
+                #[cfg(feature = "parquet")]
+                classed,
+                sinks,
+            )
+        });
         let (mut report, finished, counts) = written?;
         self.refuse_if_stopped()?;
         // The disk takes its time, and so does giving all that memory back.
         let (committed, ()) = pool.join(|| commit_all(finished), || drop(counts));
         committed?;
         report.warnings.splice(0..0, repeated);
+        report
+            .warnings
+            .extend(inputs.pruned.map(|pruned| pruned.to_string()));
         self.progress.end();
         Ok(report)
     }
@@ -159,6 +180,7 @@ impl MakeBook {
         inputs: &Inputs<'_>,
         needs: &Needs,
         (sealed, games): (SealedCounts, Sequenced),
+        #[cfg(feature = "parquet")] classed: Option<ClassedCounts>,
         sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
         let counts = sealed.weighable();
@@ -178,6 +200,10 @@ impl MakeBook {
             counts: &sealed,
             weighed,
             provenance,
+            #[cfg(feature = "parquet")]
+            classed,
+            options: &inputs.options,
+            pruned: inputs.pruned,
             starts: games.starts,
             first_games: games.first_games,
             held_bytes: 0,

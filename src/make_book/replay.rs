@@ -316,6 +316,7 @@ impl<'a> Replayer<'a> {
             length: ending.plies,
             plies: &self.line.plies,
             identities: &self.line.identities,
+            branches: &self.line.variations.branches,
             last_key: pos.key(),
             last_identity: pos.identity(),
         };

@@ -8,7 +8,11 @@ use std::{
 
 pub use crate::provenance::Rejection;
 use crate::provenance::as_text;
-use crate::{pgn::Condition, position::Variant, provenance::Games};
+use crate::{
+    pgn::Condition,
+    position::Variant,
+    provenance::{Games, Pruned},
+};
 
 /// What a run counted while it replayed games.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
@@ -212,6 +216,9 @@ pub struct CountsReport {
     pub rows: u64,
     /// Its files of rows.
     pub parts: usize,
+    /// What was dropped, by this run and before, if positions were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<Pruned>,
 }
 
 /// A suite that was made.

@@ -8,7 +8,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use shakmaty::Color;
 
-use super::{budget::Budget, counted::Counted, main_line::Ply, progress::Phase};
+use super::{
+    budget::Budget, counted::Counted, main_line::Ply, progress::Phase, variations::Branch,
+};
 use crate::{
     error::{Error, Result},
     output::Finished,
@@ -137,6 +139,8 @@ pub(crate) struct CountedGame<'a> {
     pub plies: &'a [Ply],
     /// The identities of the positions before them, [if they are needed](Needs::game_identities).
     pub identities: &'a [u64],
+    /// The half-moves of its variations, if they count.
+    pub branches: &'a [Branch],
     /// The key and the identity of the last position.
     pub last_key: u64,
     pub last_identity: u64,

@@ -23,7 +23,7 @@ pub(super) struct Variations {
 
 /// A half-move of a variation.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Branch {
+pub(crate) struct Branch {
     /// The key and the identity of the position before it.
     pub key: u64,
     pub identity: u64,

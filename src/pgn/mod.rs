@@ -38,7 +38,7 @@ mod tags;
 mod visit;
 mod word;
 
-pub(crate) use self::filter::{folded, rating, tag_text};
+pub(crate) use self::filter::{HIGHEST_RATING, folded, rating, tag_text};
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},
     cut::{Batch, Cutter, LONGEST_GAME},

@@ -21,6 +21,8 @@
 //! ```
 
 mod batch;
+mod by;
+mod class;
 mod counts;
 mod filter;
 mod find;
@@ -32,12 +34,15 @@ mod stats;
 
 pub use self::{
     batch::CountBatch,
+    by::{By, UnknownClass},
+    class::{Class, Ratings},
     counts::{Counts, PositionCount, Tally},
     filter::MoveFilter,
     record::CountRecord,
     stats::{MoveCount, Stats},
 };
 pub(crate) use self::{
+    class::{ClassCounts, ClassRecord, ClassTally},
     find::{Finder, Part, Scratch},
     marks::Marks,
     ordered::OrderedCounts,

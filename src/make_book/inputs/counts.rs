@@ -15,7 +15,7 @@ use crate::{
     pgn::{Condition, Input},
     position::{Variant, VariantChoice},
     provenance::Provenance,
-    tally::{CountBatch, KeyedIdentity, OrderedCounts, Tally},
+    tally::{By, CountBatch, KeyedIdentity, OrderedCounts, Tally},
     task,
 };
 
@@ -26,6 +26,7 @@ pub(super) struct CountsInput {
     ordered: Option<OrderedParts>,
     /// Its inputs and variant, if it has a sidecar.
     origin: Option<(Provenance, VariantChoice)>,
+    by: By,
 }
 
 impl CountsInput {
@@ -49,6 +50,7 @@ impl CountsInput {
             Ok((provenance, about.variant.parse().map_err(unknown)?))
         });
         Ok(Some(CountsInput {
+            by: directory.by()?,
             ordered: directory.ordered()?,
             directory,
             origin: origin.transpose()?,
@@ -125,6 +127,9 @@ impl RunInput for CountsInput {
         Some(CountedBefore {
             path: self.directory.path(),
             origin: self.origin.as_ref(),
+            by: self.by,
+            pruned: self.directory.about().and_then(|about| about.pruned),
+            directory: &self.directory,
         })
     }
 
@@ -144,6 +149,11 @@ impl RunInput for CountsInput {
         self.read_starts(batches)?;
         if run.merges_ordered && self.ordered.is_some() {
             // When all else is read.
+            return Ok(());
+        }
+        if run.needs.tallies() == 0 {
+            // Counts by class are read when they are written.
+            run.options.progress.add_bytes(self.directory.size());
             return Ok(());
         }
         for part in self.directory.parts() {

@@ -7,17 +7,20 @@ mod games;
 use std::path::Path;
 
 use super::{
-    budget::OrderedSize,
+    budget::{BYTES_OF_DIRECTORY, OrderedSize},
     input::{CountedBefore, OrderedInput, RunInput},
     options::MakeBook,
     run::Batches,
     sink::Plan,
 };
+#[cfg(feature = "parquet")]
+use crate::counts::{ClassedCounts, CountsDirectory};
 use crate::{
     error::{Error, Result},
     pgn::Input,
     position::VariantChoice,
-    provenance::{Games, Provenance},
+    provenance::{Games, Provenance, Pruned},
+    tally::By,
 };
 
 /// The inputs of a run, in their order.
@@ -27,6 +30,10 @@ pub(super) struct Inputs<'a> {
     pub options: String,
     /// The variant of all.
     pub variant: VariantChoice,
+    /// The classes by which counts are written.
+    pub by: By,
+    /// The positions that the counts lack.
+    pub pruned: Option<Pruned>,
 }
 
 impl<'a> Inputs<'a> {
@@ -41,12 +48,106 @@ impl<'a> Inputs<'a> {
             all,
             options: String::new(),
             variant: run.variant,
+            by: By::default(),
+            pruned: None,
         };
         inputs.options = inputs.options_of_all(run)?;
         let origins = inputs.counted().filter_map(|counted| counted.origin);
         let variant = origins.map(|(_, variant)| *variant).next();
         inputs.variant = variant.unwrap_or(run.variant);
+        inputs.pruned = inputs.pruned_of_all()?;
+        inputs.by = inputs.classes_of_all(run)?;
         Ok(inputs)
+    }
+
+    /// The classes by which counts are written.
+    ///
+    /// # Errors
+    ///
+    /// Counts without a class that is asked for, and counts of different classes if none are.
+    fn classes_of_all(&self, run: &MakeBook) -> Result<By> {
+        if run.counts.is_none() && run.leveldb.is_none() {
+            return Ok(By::default());
+        }
+        let mut all = self.counted();
+        let Some(by) = run.by else {
+            let first = all.next().map_or(By::default(), |counted| counted.by);
+            return match all.find(|other| other.by != first) {
+                Some(CountedBefore { path, by, .. }) => Err(Error::file(
+                    path,
+                    format!(
+                        "counted by {by}, and others by {first}: name with --by the classes to keep, which all must have, or none"
+                    ),
+                )),
+                None => Ok(first),
+            };
+        };
+        match all.find(|counted| !counted.by.has(by)) {
+            Some(CountedBefore { path, by: has, .. }) => Err(Error::file(
+                path,
+                format!(
+                    "counted by {has}, not by {by}: count the games again with --by {by}, or name fewer classes"
+                ),
+            )),
+            None => Ok(by),
+        }
+    }
+
+    /// The positions that all counts lack together.
+    ///
+    /// # Errors
+    ///
+    /// Counts that lack other positions than other inputs.
+    fn pruned_of_all(&self) -> Result<Option<Pruned>> {
+        let least =
+            |counted: &CountedBefore<'_>| counted.pruned.map_or(0, |pruned| pruned.min_game);
+        let Some(CountedBefore {
+            path,
+            pruned: Some(pruned),
+            ..
+        }) = self.counted().max_by_key(least)
+        else {
+            return Ok(None);
+        };
+        let is_other = |counted: CountedBefore<'_>| least(&counted) != pruned.min_game;
+        if self.counted().count() < self.all.len() || self.counted().any(is_other) {
+            let problem = format!(
+                "positions in which fewer than {} moves were counted are missing, and the other inputs have theirs: add the \
+                 counts as they were before --min-game {0}",
+                pruned.min_game
+            );
+            return Err(Error::file(path, problem));
+        }
+        let mut sum = Pruned::default();
+        self.counted()
+            .filter_map(|counted| counted.pruned)
+            .for_each(|pruned| sum.add(pruned));
+        Ok(Some(sum))
+    }
+
+    /// The counts by class among them, to be added up by those of the run.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read, or more directories than fit in memory.
+    #[cfg(feature = "parquet")]
+    pub(super) fn classed(&self, memory: usize) -> Result<ClassedCounts> {
+        let directories: Vec<CountsDirectory> = self
+            .counted()
+            .map(|counted| counted.directory.clone())
+            .collect();
+        let bytes = directories.len() * BYTES_OF_DIRECTORY;
+        if let Some(first) = directories.first()
+            && bytes > memory
+        {
+            let problem = format!(
+                "adding {} directories of counts by class takes {} MiB of memory: give more with --memory, or add some of them first",
+                directories.len(),
+                bytes >> 20,
+            );
+            return Err(Error::too_large(first.path(), problem));
+        }
+        ClassedCounts::open(&directories, self.by)
     }
 
     /// The counts among them.
@@ -121,10 +222,14 @@ impl<'a> Inputs<'a> {
             origin.is_some_and(|(origin, _)| origin.games.is_some())
         };
         let counted = self.all.iter().map(|input| input.counted());
+        let pruned = self
+            .pruned
+            .map(|pruned| format!("(of counts with --min-game {})", pruned.min_game));
+        let options = [self.options.clone(), pruned.unwrap_or_default()];
         Provenance {
             inputs: counted.zip(&run.inputs).flat_map(names).collect(),
             games: self.counted().all(has_games).then_some(games),
-            options: self.options.clone(),
+            options: options.join(" ").trim().to_owned(),
         }
     }
 
@@ -138,7 +243,7 @@ impl<'a> Inputs<'a> {
         let has_games = self.counted().count() < self.all.len();
         let mut texts: Vec<String> = Vec::new();
         let mut variant = None;
-        for CountedBefore { path, origin } in self.counted() {
+        for CountedBefore { path, origin, .. } in self.counted() {
             let Some((origin, of)) = origin else {
                 refuse_options_for_unknown(run, path, has_games)?;
                 continue;

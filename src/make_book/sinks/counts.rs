@@ -3,78 +3,142 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    counts::{About, CountsWriter, RowSource, Start},
+    counts::{About, Content, CountsWriter, RowSource, Start, class_rows},
     error::Result,
     make_book::{
+        budget::BYTES_OF_DIRECTORY,
         counted::Counted,
         needs::Needs,
         options::MakeBook,
         progress::Phase,
         report::CountsReport,
-        sink::{Plan, Sink},
+        sink::{BatchSink, Plan, Sink},
+        sinks::classed::ClassBatch,
     },
     output::Finished,
     provenance::Rejection,
     sort::SHARDS,
+    tally::{By, ClassTally},
 };
 
 struct CountsSink<'a> {
     options: &'a MakeBook,
     path: &'a Path,
     writer: CountsWriter,
+    /// The half-moves of games by class, if they are counted by classes.
+    classes: Option<ClassTally>,
 }
 
 /// The counts, if they are to be written.
 pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let path = options.counts.as_deref()?;
-    needs.all_positions(options);
-    // Books are made of counts.
-    needs.shared_keys |= options.distinguishes_variants();
     needs.numbered_variants = true;
-    Some(Plan::of_counts(path, move || {
-        Ok(CountsSink {
-            options,
-            path,
-            writer: CountsWriter::create(path, options.force)?,
-        })
-    }))
+    let has_identities = options.distinguishes_variants();
+    let has_classes = options.by.is_some_and(|by| !by.is_none());
+    if has_classes {
+        needs.classes = true;
+        needs.game_identities = true;
+        needs.starts = true;
+    } else {
+        needs.all_positions(options);
+        // Books are made of counts.
+        needs.shared_keys |= has_identities;
+    }
+    Some(Plan {
+        path,
+        of_games: None,
+        memory_shares: usize::from(has_classes) * (1 + usize::from(has_identities)),
+        begin: Box::new(move |budget| {
+            Ok(Box::new(CountsSink {
+                options,
+                path,
+                writer: CountsWriter::create(path, options.force)?,
+                classes: has_classes.then(|| ClassTally::new(&budget.share, has_identities)),
+            }))
+        }),
+    })
 }
 
 impl Sink for CountsSink<'_> {
+    fn batch(&self, plies: usize) -> Option<Box<dyn BatchSink + '_>> {
+        let (by, has_identities) = (self.by(), self.options.distinguishes_variants());
+        let tally = self.classes.as_ref()?;
+        Some(Box::new(ClassBatch::new(tally, by, has_identities, plies)))
+    }
+
+    fn spilled_bytes(&self) -> u64 {
+        self.classes.as_ref().map_or(0, ClassTally::spilled_bytes)
+    }
+
     fn cost(&self) -> Option<(Phase, u64)> {
         Some((Phase::Counts, 700))
     }
 
-    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+    fn write(mut self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         let meter = self.options.progress.enter(Phase::Counts);
         meter.add_total(SHARDS as u64);
-        let counts = counted.counts.by_position();
-        let (source, rows) = match &counted.counts.shared_keys {
-            Some(keys) => {
-                let finder = counts.finder()?;
-                (RowSource::Identities { finder, keys }, counts.size()?.1)
-            }
-            None => (RowSource::Keys(counts), counted.report.pairs),
-        };
+        let stop = &self.options.stop;
+        let about = self.about(counted);
         let starts = counted.starts.all().map(|start| {
             let (epd, games) = start?;
             Ok(Start { epd, games })
         });
-        let about = self.about(counted);
-        let stop = &self.options.stop;
-        let (written, finished) = self
-            .writer
-            .write(&source, rows, starts, about, stop, meter)?;
-        counted.report.counts = Some(CountsReport {
+        let mut content = Content {
+            size: about.plies,
+            min_game: self.options.prune_counts,
+            starts,
+            about,
+        };
+        let (written, finished) = if let Some(classes) = self.classes.take() {
+            let own = classes.seal()?;
+            let classed = counted.classed.as_ref().expect("the plan asked for them");
+            classed.check_bytes()?;
+            let own = |shards| class_rows(&own, shards);
+            let at_once =
+                self.options.memory / 2 / (BYTES_OF_DIRECTORY * classed.directories().max(1));
+            let has_identities = self.options.distinguishes_variants();
+            let sources = (classed, &own as _);
+            self.writer.write_classed(
+                sources,
+                has_identities,
+                at_once.max(1),
+                content,
+                stop,
+                meter,
+            )?
+        } else {
+            let counts = counted.counts.by_position();
+            let (source, rows) = match &counted.counts.shared_keys {
+                Some(keys) => {
+                    let finder = counts.finder()?;
+                    (RowSource::Identities { finder, keys }, counts.size()?.1)
+                }
+                None => (RowSource::Keys(counts), counted.report.pairs),
+            };
+            content.size = rows;
+            self.writer.write(&source, content, stop, meter)?
+        };
+        let report = &mut counted.report;
+        if report.pairs == 0 {
+            // Counts by class alone.
+            (report.positions, report.pairs) = (written.positions, written.pairs);
+            report.totals.plies = written.plies;
+        }
+        report.counts = Some(CountsReport {
             path: self.path.to_owned(),
             rows: written.rows,
             parts: written.parts,
+            pruned: written.pruned,
         });
         Ok(finished)
     }
 }
 
 impl CountsSink<'_> {
+    fn by(&self) -> By {
+        self.options.by.unwrap_or_default()
+    }
+
     /// The facts that the sidecar states.
     fn about(&self, counted: &Counted<'_>) -> About {
         let totals = &counted.report.totals;
@@ -87,9 +151,11 @@ impl CountsSink<'_> {
         About {
             inputs: counted.provenance.inputs.clone(),
             games: counted.provenance.games,
-            options: counted.provenance.options.clone(),
+            options: counted.options.to_owned(),
             variant: self.options.variant.to_string(),
             plies: totals.plies,
+            by: self.by(),
+            pruned: counted.pruned,
             left_out: totals.ambiguous_castling,
             null_moves: totals.null_moves,
             unplayable_variations: totals.unplayable_variations,

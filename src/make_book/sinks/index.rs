@@ -351,6 +351,7 @@ mod tests {
                 length: 0,
                 plies: &[],
                 identities: &[],
+                branches: &[],
                 last_key,
                 last_identity: last_key,
             });

@@ -3,6 +3,8 @@
 
 mod book;
 #[cfg(feature = "parquet")]
+mod classed;
+#[cfg(feature = "parquet")]
 mod counts;
 mod index;
 #[cfg(feature = "obs")]

@@ -282,7 +282,7 @@ impl GameFilter {
 }
 
 /// The highest number that is a rating: a higher one is a slip, such as 27000 for 2700.
-const HIGHEST_RATING: u16 = 4000;
+pub(crate) const HIGHEST_RATING: u16 = 4000;
 
 /// A rating; an empty value, `?`, `-`, `0` and numbers above 4,000 are none.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {

@@ -1,0 +1,199 @@
+//! Counts by class of several directories, added up a range of keys at a time.
+//!
+//! Rows of one position and move are together in each directory. Those of all directories are sorted by their classes and
+//! added up, so that memory has few rows of each directory, and the classes of one move.
+
+use std::{
+    cmp::Ordering,
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use super::{
+    error::CountsError,
+    layout::ClassRow,
+    ordered::{OrderedParts, OrderedRows},
+    read::CountsDirectory,
+    rows::MOST_GAMES,
+};
+use crate::{
+    error::{Error, Result},
+    sort::Merge,
+    tally::By,
+};
+
+/// More rows of a move than this are added up before all of them are read.
+const MOST_OF_MOVE: usize = 1 << 16;
+
+/// Counts by class that are added up.
+#[derive(Debug)]
+pub(crate) struct ClassedCounts {
+    by: By,
+    directories: Vec<(CountsDirectory, By, OrderedParts)>,
+    /// The games and the ratings that were read, so that no sum overflows.
+    games: AtomicU64,
+    ratings: AtomicU64,
+}
+
+/// Rows that are sorted by position and move.
+pub(crate) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
+
+/// A row among those of other directories.
+struct Placed(ClassRow);
+
+impl PartialEq for Placed {
+    fn eq(&self, other: &Placed) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Placed {}
+
+impl PartialOrd for Placed {
+    fn partial_cmp(&self, other: &Placed) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Placed {
+    fn cmp(&self, other: &Placed) -> Ordering {
+        self.0.place().cmp(&other.0.place())
+    }
+}
+
+impl ClassedCounts {
+    /// Opens counts to add them up by these classes, which each directory must have.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read, and parts that share keys.
+    pub(crate) fn open(directories: &[CountsDirectory], by: By) -> Result<ClassedCounts> {
+        let open = |directory: &CountsDirectory| {
+            Ok((directory.clone(), directory.by()?, directory.classed()?))
+        };
+        Ok(ClassedCounts {
+            by,
+            directories: directories.iter().map(open).collect::<Result<_>>()?,
+            games: AtomicU64::new(0),
+            ratings: AtomicU64::new(0),
+        })
+    }
+
+    /// How many directories they are.
+    pub(crate) fn directories(&self) -> usize {
+        self.directories.len()
+    }
+
+    /// Calls `f` with the rows of some neighboring shards of keys, which are all in the upper half or all in the lower, by
+    /// key, move, identity and class. Rows of `own` are added to them.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read, does not hold what it should, or is not in order, and the errors of `f`.
+    pub(crate) fn for_each_row<'a>(
+        &'a self,
+        shards: Range<usize>,
+        own: ClassedRows<'a>,
+        mut f: impl FnMut(&ClassRow) -> Result<()>,
+    ) -> Result<()> {
+        let of_directory = |(_, has, parts): &'a (CountsDirectory, By, OrderedParts)| {
+            self.rows(parts.classed_rows_of(shards.clone(), *has))
+        };
+        let sources = self.directories.iter().map(of_directory).chain([own]);
+        let sources = sources.map(|rows| rows.map(|row| row.map(Placed)));
+        let mut rows: Vec<ClassRow> = Vec::new();
+        let mut most = MOST_OF_MOVE;
+        for row in Merge::new(sources) {
+            let Placed(mut row) = row?;
+            row.class = self.by.of(row.class);
+            if rows
+                .first()
+                .is_some_and(|first| first.place() != row.place())
+            {
+                add_up(&mut rows);
+                rows.iter().try_for_each(&mut f)?;
+                rows.clear();
+                most = MOST_OF_MOVE;
+            }
+            rows.push(row);
+            if rows.len() > most {
+                add_up(&mut rows);
+                most = 2 * rows.len().max(MOST_OF_MOVE);
+            }
+        }
+        add_up(&mut rows);
+        rows.iter().try_for_each(&mut f)
+    }
+
+    /// The rows of a directory one by one.
+    fn rows<'a>(&'a self, mut rows: OrderedRows<'a>) -> ClassedRows<'a> {
+        let (mut batch, mut at) = (Vec::new(), 0);
+        Box::new(std::iter::from_fn(move || {
+            if at == batch.len() {
+                batch.clear();
+                at = 0;
+                match self.read(&mut rows, &mut batch) {
+                    Ok(true) => {}
+                    Ok(false) => return None,
+                    Err(err) => return Some(Err(err)),
+                }
+            }
+            at += 1;
+            Some(Ok(batch[at - 1]))
+        }))
+    }
+
+    fn read<'a>(&'a self, rows: &mut OrderedRows<'a>, batch: &mut Vec<ClassRow>) -> Result<bool> {
+        let Some(step) = rows.next_classed(batch)? else {
+            return Ok(false);
+        };
+        let ratings = batch
+            .iter()
+            .map(|row| u128::from(row.ratings.sum))
+            .sum::<u128>();
+        let ratings = u64::try_from(ratings).unwrap_or(u64::MAX);
+        for (sum, more) in [(&self.games, step.games), (&self.ratings, ratings)] {
+            if sum
+                .fetch_add(more.min(MOST_GAMES + 1), Relaxed)
+                .saturating_add(more)
+                > MOST_GAMES
+            {
+                return Err(Error::format(step.path, CountsError::Overflow));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes sure that the files are as they were written. Works on all threads of the rayon pool that it is called in.
+    ///
+    /// # Errors
+    ///
+    /// A file that was altered.
+    pub(crate) fn check_bytes(&self) -> Result<()> {
+        let mut parts = self.directories.iter().map(|(.., parts)| parts);
+        parts.try_for_each(OrderedParts::check_bytes)
+    }
+
+    /// Makes sure that all rows were read.
+    ///
+    /// # Errors
+    ///
+    /// A file that was altered, or has other rows than it says.
+    pub(crate) fn check_read(&self) -> Result<()> {
+        let mut parts = self.directories.iter().map(|(.., parts)| parts);
+        parts.try_for_each(|parts| parts.check_read().map(drop))
+    }
+}
+
+/// Sorts the rows of a move by their classes, and adds up those of one class.
+fn add_up(rows: &mut Vec<ClassRow>) {
+    rows.sort_by_key(|row| (row.row.turn.is_black(), row.class));
+    rows.dedup_by(|later, first| {
+        let is_same = (later.row.turn, later.class) == (first.row.turn, first.class);
+        if is_same {
+            first.row.stats += later.row.stats;
+            first.ratings += later.ratings;
+        }
+        is_same
+    });
+}

@@ -1,0 +1,149 @@
+//! The half-moves of games by class, for counts.
+
+use std::iter::repeat_n;
+
+use rustc_hash::FxHashSet;
+use shakmaty::Color;
+
+use crate::{
+    error::Result,
+    make_book::sink::{BatchSink, CountedGame},
+    pgn::{Date, GameReader, RatingGroup, Speed, rating},
+    position::BookMove,
+    tally::{By, Class, ClassRecord, ClassTally, KeyedIdentity},
+};
+
+/// The half-moves of a batch.
+pub(super) struct ClassBatch<'a> {
+    tally: &'a ClassTally,
+    by: By,
+    has_identities: bool,
+    records: Vec<ClassRecord>,
+    /// The keys of the positions, if records are under their identities.
+    keys: Vec<KeyedIdentity>,
+    /// The games that count, with the number of records of each.
+    games: Vec<(u32, usize)>,
+    /// The class and the ratings of White and Black of the present game.
+    class: Class,
+    ratings: [u16; 2],
+    /// The positions of the present game that come later.
+    later: FxHashSet<u64>,
+}
+
+impl<'a> ClassBatch<'a> {
+    pub(super) fn new(
+        tally: &'a ClassTally,
+        by: By,
+        has_identities: bool,
+        plies: usize,
+    ) -> ClassBatch<'a> {
+        ClassBatch {
+            tally,
+            by,
+            has_identities,
+            records: Vec::with_capacity(plies),
+            keys: Vec::with_capacity(if has_identities { plies } else { 0 }),
+            games: Vec::new(),
+            class: Class::default(),
+            ratings: [0; 2],
+            later: FxHashSet::default(),
+        }
+    }
+
+    /// Notes a move in a position, whose key is 0 if no book can have it.
+    fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: OfGame) {
+        let key = match self.has_identities {
+            true => position.identity(),
+            false => position.key(),
+        };
+        if key == 0 {
+            return;
+        }
+        let class = Class {
+            book_only: of.book_only,
+            ..self.class
+        };
+        let record = ClassRecord::new(key, mv, turn, class, of.winner, of.rating);
+        self.records.push(record);
+        if self.has_identities {
+            self.keys.push(position);
+        }
+    }
+}
+
+/// The data of a half-move that are not of its class.
+struct OfGame {
+    book_only: bool,
+    winner: Option<Color>,
+    rating: u16,
+}
+
+impl BatchSink for ClassBatch<'_> {
+    fn next_game(&mut self, game: &GameReader<'_>, _batch_offset: u64) {
+        let tags = game.tags();
+        self.ratings = [&b"WhiteElo"[..], b"BlackElo"]
+            .map(|name| tags.get(name).and_then(rating).unwrap_or(0));
+        let date = Date::of_tags(tags);
+        let month =
+            u32::from(date.year().unwrap_or(0)) * 100 + u32::from(date.month().unwrap_or(0));
+        let sum = u32::from(self.ratings[0]) + u32::from(self.ratings[1]);
+        self.class = self.by.of(Class {
+            speed: Speed::of_tag(tags.get(b"TimeControl")) as u8,
+            group: RatingGroup::of(sum / 2).number() as u8,
+            month,
+            book_only: false,
+        });
+    }
+
+    fn count(&mut self, game: &CountedGame<'_>) {
+        let before = self.records.len();
+        self.later.clear();
+        self.later.insert(game.last_identity);
+        // From the last half-move, so that it is known which positions come again.
+        let moves = game.plies.iter().zip(game.identities).enumerate().rev();
+        for (at, (ply, identity)) in moves {
+            let turn = match at % 2 {
+                0 => game.first_turn,
+                _ => !game.first_turn,
+            };
+            let of = OfGame {
+                book_only: !self.later.insert(*identity),
+                winner: game.result.winner(),
+                rating: self.ratings[usize::from(turn.is_black())],
+            };
+            let key = if ply.in_book { ply.key } else { 0 };
+            self.push(KeyedIdentity::new(key, *identity), ply.mv, turn, of);
+        }
+        for branch in game.branches {
+            // A variation has no result and no players.
+            let of = OfGame {
+                book_only: true,
+                winner: None,
+                rating: 0,
+            };
+            let key = if branch.in_book { branch.key } else { 0 };
+            let position = KeyedIdentity::new(key, branch.identity);
+            self.push(position, branch.mv, branch.turn, of);
+        }
+        self.games.push((game.number, self.records.len() - before));
+    }
+
+    fn leave_out(&mut self, games: &[u32]) {
+        let stretches = || {
+            let kept = self
+                .games
+                .iter()
+                .map(|(number, records)| (games.binary_search(number).is_err(), *records));
+            kept.flat_map(|(is_kept, records)| repeat_n(is_kept, records))
+        };
+        let (mut of_records, mut of_keys) = (stretches(), stretches());
+        self.records
+            .retain(|_| of_records.next().expect("each record is of a game"));
+        self.keys
+            .retain(|_| of_keys.next().expect("each key is of a game"));
+    }
+
+    fn add(self: Box<Self>) -> Result<()> {
+        self.tally.append(&self.records, &self.keys)
+    }
+}

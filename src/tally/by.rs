@@ -1,0 +1,137 @@
+//! What counts are counted by, besides the position and the move.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::class::Class;
+
+/// The classes that are counted apart. The default is none.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
+pub struct By {
+    /// By the speed of the games.
+    pub speed: bool,
+    /// By the group of the mean of both ratings.
+    pub rating: bool,
+    /// By the month.
+    pub month: bool,
+}
+
+/// A class that there is not.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("write speed, rating and month, joined by commas, or none")]
+pub struct UnknownClass;
+
+impl By {
+    /// Whether there are no classes.
+    pub fn is_none(self) -> bool {
+        self == By::default()
+    }
+
+    /// Whether all classes of the other are among these.
+    pub fn has(self, other: By) -> bool {
+        let mine = self.fields();
+        other
+            .fields()
+            .iter()
+            .zip(mine)
+            .all(|(theirs, mine)| !theirs.1 || mine.1)
+    }
+
+    /// A class without what is not counted apart.
+    pub(crate) fn of(self, class: Class) -> Class {
+        Class {
+            speed: if self.speed { class.speed } else { 0 },
+            group: if self.rating { class.group } else { 0 },
+            month: if self.month { class.month } else { 0 },
+            book_only: class.book_only,
+        }
+    }
+
+    fn fields(self) -> [(&'static str, bool); 3] {
+        let By {
+            speed,
+            rating,
+            month,
+        } = self;
+        [("speed", speed), ("rating", rating), ("month", month)]
+    }
+
+    fn names(self) -> Vec<&'static str> {
+        let fields = self.fields().into_iter();
+        fields
+            .filter(|field| field.1)
+            .map(|field| field.0)
+            .collect()
+    }
+
+    fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<By, UnknownClass> {
+        let mut by = By::default();
+        for name in names {
+            match name.trim() {
+                "speed" => by.speed = true,
+                "rating" => by.rating = true,
+                "month" => by.month = true,
+                _ => return Err(UnknownClass),
+            }
+        }
+        Ok(by)
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_none() {
+            true => f.pad("none"),
+            false => f.pad(&self.names().join(",")),
+        }
+    }
+}
+
+impl FromStr for By {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<By, UnknownClass> {
+        match text {
+            "none" => Ok(By::default()),
+            _ => By::of_names(text.split(',')),
+        }
+    }
+}
+
+impl From<By> for Vec<&'static str> {
+    fn from(by: By) -> Vec<&'static str> {
+        by.names()
+    }
+}
+
+impl TryFrom<Vec<String>> for By {
+    type Error = UnknownClass;
+
+    fn try_from(names: Vec<String>) -> Result<By, UnknownClass> {
+        By::of_names(names.iter().map(String::as_str))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_one_order() {
+        let by: By = "month,speed,month".parse().unwrap();
+        assert_eq!(by.to_string(), "speed,month");
+        assert_eq!(serde_json::to_string(&by).unwrap(), "[\"speed\",\"month\"]");
+        assert_eq!(
+            serde_json::from_str::<By>("[\"month\",\"speed\"]").unwrap(),
+            by
+        );
+        assert_eq!("none".parse(), Ok(By::default()));
+        for wrong in ["", "elo", "speed,", "none,speed", "speed;month"] {
+            assert!(wrong.parse::<By>().is_err(), "{wrong}");
+        }
+        assert!(by.has(By::default()) && by.has(by) && !By::default().has(by));
+    }
+}

@@ -1,0 +1,378 @@
+//! A half-move and its class as 128 bits.
+//!
+//! | bits | meaning |
+//! |---|---|
+//! | 64-127 | key of the position |
+//! | 48-63 | the move |
+//! | 47 | whether Black is to move |
+//! | 41-46 | speed and rating group |
+//! | 24-40 | month |
+//! | 23 | whether it is for books only |
+//! | 21-22 | the result: 0 a loss, 1 a draw, 2 a win |
+//! | 20 | whether the ratings are known |
+//! | 16-19 | how many games these are, less one |
+//! | 0-15 | the sum of the ratings |
+//!
+//! More games take several records.
+
+use std::ops::AddAssign;
+
+use shakmaty::Color;
+
+use super::{shared_keys::KeyedIdentity, stats::Stats};
+use crate::{
+    error::Result,
+    position::BookMove,
+    sort::{Fold, Memory, Record, Sealed, Shards},
+};
+
+/// Rating groups, and the months of a year with the one that is not known.
+const GROUPS: u8 = 9;
+const MONTHS: u32 = 13;
+
+/// The most games of a record: the sum of so many ratings of at most 4,000 fits.
+const MOST: u64 = 16;
+
+/// The bits that records share whose numbers add up.
+const SUMMED: u128 = !0 << 20;
+
+/// What games are counted apart by. A number is 0 where it does not matter.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Class {
+    /// The place of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
+    pub speed: u8,
+    /// The place of the group of the mean rating in [`RatingGroup::all`](crate::pgn::RatingGroup::all).
+    pub group: u8,
+    /// A hundred times the year, and the month: 0 where they are not known.
+    pub month: u32,
+    /// Whether the moves count for books only: those after which the position came again in the same game, and those of
+    /// variations. An explorer counts each game once.
+    pub book_only: bool,
+}
+
+/// The known ratings of the side that moved.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Ratings {
+    /// Their sum.
+    pub sum: u64,
+    /// How many they are.
+    pub games: u64,
+}
+
+impl AddAssign for Ratings {
+    fn add_assign(&mut self, other: Ratings) {
+        self.sum += other.sum;
+        self.games += other.games;
+    }
+}
+
+/// Games of a move in a position in one class. Records compare by key, then by move, then by class.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct ClassRecord(u128);
+
+impl ClassRecord {
+    /// A half-move. The rating is that of the side that moved, 0 if it is not known.
+    #[inline]
+    pub(crate) fn new(
+        key: u64,
+        mv: BookMove,
+        turn: Color,
+        class: Class,
+        winner: Option<Color>,
+        rating: u16,
+    ) -> ClassRecord {
+        let Class {
+            speed,
+            group,
+            month,
+            book_only,
+        } = class;
+        debug_assert!(group < GROUPS && month < 1_000_000 && rating <= 4000);
+        let month = month / 100 * MONTHS + month % 100;
+        let result = match winner {
+            None => 1,
+            Some(winner) => 2 * u64::from(winner == turn),
+        };
+        let low = u64::from(mv.0) << 48
+            | u64::from(turn.is_black()) << 47
+            | u64::from(speed * GROUPS + group) << 41
+            | u64::from(month) << 24
+            | u64::from(book_only) << 23
+            | result << 21
+            | u64::from(rating > 0) << 20
+            | u64::from(rating);
+        ClassRecord(u128::from(key) << 64 | u128::from(low))
+    }
+
+    pub(crate) fn key(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    pub(crate) fn book_move(self) -> BookMove {
+        BookMove((self.0 >> 48) as u16)
+    }
+
+    pub(crate) fn turn(self) -> Color {
+        Color::from_white(self.0 >> 47 & 1 == 0)
+    }
+
+    pub(crate) fn class(self) -> Class {
+        let low = self.0 as u64;
+        let traits = (low >> 41 & 63) as u8;
+        let month = (low >> 24 & 0x1ffff) as u32;
+        Class {
+            speed: traits / GROUPS,
+            group: traits % GROUPS,
+            month: month / MONTHS * 100 + month % MONTHS,
+            book_only: low >> 23 & 1 == 1,
+        }
+    }
+
+    pub(crate) fn stats(self) -> Stats {
+        let games = self.games();
+        let result = self.0 >> 21 & 3;
+        let of = |number| if result == number { games } else { 0 };
+        Stats {
+            wins: of(2),
+            draws: of(1),
+            losses: of(0),
+        }
+    }
+
+    pub(crate) fn ratings(self) -> Ratings {
+        match self.0 >> 20 & 1 {
+            0 => Ratings::default(),
+            _ => Ratings {
+                sum: self.sum(),
+                games: self.games(),
+            },
+        }
+    }
+
+    fn games(self) -> u64 {
+        (self.0 as u64 >> 16 & 15) + 1
+    }
+
+    fn sum(self) -> u64 {
+        self.0 as u64 & 0xffff
+    }
+}
+
+impl Record for ClassRecord {
+    type Fold = AddGames;
+
+    fn from_bits(bits: u128) -> ClassRecord {
+        ClassRecord(bits)
+    }
+
+    fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    /// Keys are spread evenly.
+    fn rank(self) -> u64 {
+        self.key()
+    }
+}
+
+/// Adds the games of records that differ in nothing else.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct AddGames {
+    /// What the records share, their games and the sum of their ratings.
+    open: Option<(u128, u64, u64)>,
+}
+
+impl Fold for AddGames {
+    type Record = ClassRecord;
+
+    #[inline]
+    fn take(&mut self, record: ClassRecord, out: &mut impl FnMut(ClassRecord)) {
+        let shared = record.0 & SUMMED;
+        match &mut self.open {
+            Some((open, games, sum)) if *open == shared => {
+                *games += record.games();
+                *sum += record.sum();
+            }
+            _ => {
+                self.finish(out);
+                self.open = Some((shared, record.games(), record.sum()));
+            }
+        }
+    }
+
+    /// The records ascend: the one of the fewest games comes first, and the others have nearly the same sum.
+    #[inline]
+    fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
+        let Some((shared, games, sum)) = self.open.take() else {
+            return;
+        };
+        let (mut left, mut rest) = (games, sum);
+        while left > 0 {
+            let now = match left % MOST {
+                0 => MOST,
+                few => few,
+            };
+            // As much as comes to these games; the last takes what is left.
+            let part = rest / left * now + (rest % left * now) / left;
+            out(ClassRecord(shared | u128::from((now - 1) << 16 | part)));
+            left -= now;
+            rest -= part;
+        }
+    }
+}
+
+/// Half-moves by class that are being collected, from any number of threads.
+#[derive(Debug)]
+pub(crate) struct ClassTally {
+    records: Shards<ClassRecord>,
+    /// The keys of positions whose records are under their identities.
+    keys: Option<Shards<KeyedIdentity>>,
+}
+
+/// The same, sorted.
+#[derive(Debug)]
+pub(crate) struct ClassCounts {
+    pub(crate) records: Sealed<ClassRecord>,
+    pub(crate) keys: Option<Sealed<KeyedIdentity>>,
+}
+
+impl ClassTally {
+    /// Nothing yet. With identities, there are two tables of this much memory.
+    pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
+        ClassTally {
+            records: Shards::new(memory.clone()),
+            keys: with_identities.then(|| Shards::new(memory.clone())),
+        }
+    }
+
+    /// Adds records and, with identities, the keys of their positions.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub(crate) fn append(&self, records: &[ClassRecord], pairs: &[KeyedIdentity]) -> Result<()> {
+        self.records.append(records)?;
+        self.keys.as_ref().map_or(Ok(()), |keys| keys.append(pairs))
+    }
+
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.records.spilled_bytes() + self.keys.as_ref().map_or(0, Shards::spilled_bytes)
+    }
+
+    /// Ends collecting. Works on all threads of the rayon pool that it is called in.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read.
+    pub(crate) fn seal(self) -> Result<ClassCounts> {
+        Ok(ClassCounts {
+            records: self.records.seal()?,
+            keys: self.keys.map(Shards::seal).transpose()?,
+        })
+    }
+}
+
+impl ClassCounts {
+    /// The records of an identity.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub(crate) fn of_identity(&self, identity: u64) -> Result<Vec<ClassRecord>> {
+        let shard = ClassRecord(u128::from(identity) << 64).shard();
+        let (mut first, mut end) = (0, self.records.shard_len(shard) as usize);
+        let all = end;
+        let mut buffer = Vec::new();
+        while first < end {
+            let middle = first.midpoint(end);
+            let record = self.records.range(shard, middle..middle + 1, &mut buffer)?[0];
+            match record.key() < identity {
+                true => first = middle + 1,
+                false => end = middle,
+            }
+        }
+        let mut found = Vec::new();
+        for at in first..all {
+            let record = self.records.range(shard, at..at + 1, &mut buffer)?[0];
+            if record.key() != identity {
+                break;
+            }
+            found.push(record);
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn classes() -> impl Strategy<Value = Class> {
+        let month = prop_oneof![
+            Just(0u32),
+            (1..=9999u32, 0..=12u32).prop_map(|(year, month)| year * 100 + month)
+        ];
+        (0..6u8, 0..GROUPS, month, any::<bool>()).prop_map(|(speed, group, month, book_only)| {
+            Class {
+                speed,
+                group,
+                month,
+                book_only,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(
+            key: u64, mv: u16, black: bool, class in classes(), result in 0..3u8, rating in 0..=4000u16,
+        ) {
+            let turn = Color::from_white(!black);
+            let winner = [None, Some(turn), Some(!turn)][usize::from(result)];
+            let record = ClassRecord::new(key, BookMove(mv), turn, class, winner, rating);
+            prop_assert_eq!((record.key(), record.book_move(), record.turn()), (key, BookMove(mv), turn));
+            prop_assert_eq!(record.class(), class);
+            prop_assert_eq!(record.stats(), Stats::of_game(winner, turn));
+            let ratings = Ratings { sum: rating.into(), games: u64::from(rating > 0) };
+            prop_assert_eq!(record.ratings(), ratings);
+        }
+
+        #[test]
+        fn records_are_in_the_order_of_classes(a in classes(), b in classes()) {
+            let of = |class| ClassRecord::new(1, BookMove(796), Color::White, class, None, 0);
+            prop_assert_eq!(of(a).cmp(&of(b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn folded_games_add_up(ratings in proptest::collection::vec(
+            prop_oneof![Just(0u16), Just(1), Just(4000), 0..=4000u16], 1..200,
+        ), rounds in 1..4usize) {
+            let of = |rating: &u16| {
+                ClassRecord::new(1, BookMove(796), Color::White, Class::default(), Some(Color::White), *rating)
+            };
+            let mut records: Vec<ClassRecord> = ratings.iter().map(of).collect();
+            // What was folded may be folded again.
+            for _ in 0..rounds {
+                records.sort();
+                let (mut fold, mut folded) = (AddGames::default(), Vec::new());
+                for record in &records {
+                    fold.take(*record, &mut |record| folded.push(record));
+                }
+                fold.finish(&mut |record| folded.push(record));
+                prop_assert!(folded.len() <= records.len() && folded.is_sorted());
+                records = folded;
+            }
+            prop_assert!(records.len() <= ratings.len() / MOST as usize + 2);
+            let (mut stats, mut sum) = (Stats::default(), Ratings::default());
+            for record in records {
+                stats += record.stats();
+                sum += record.ratings();
+            }
+            prop_assert_eq!(stats, Stats { wins: ratings.len() as u64, draws: 0, losses: 0 });
+            prop_assert_eq!(sum.sum, ratings.iter().map(|rating| u64::from(*rating)).sum::<u64>());
+            prop_assert_eq!(sum.games, ratings.iter().filter(|rating| **rating > 0).count() as u64);
+        }
+    }
+}
