@@ -487,6 +487,7 @@ fn counts_of_variants_tell_positions_of_one_key_apart() {
 }
 
 /// A column of a part as another program writes it.
+#[derive(Clone)]
 enum Column {
     Long(Vec<Option<i64>>),
     Int(Vec<i32>),
@@ -693,6 +694,140 @@ fn rows_that_cannot_be_name_their_part() {
 }
 
 #[test]
+fn rows_of_classes_that_cannot_be_name_their_part() {
+    let dir = temp();
+    let dir = dir.path();
+    let long = |value| Column::Long(vec![Some(value); 2]);
+    let two = || {
+        let key = 0x463b_9618_1691_fc9c;
+        vec![
+            ("key", long(key)),
+            ("move", Column::Int(vec![796; 2])),
+            ("black", Column::Bool(vec![false; 2])),
+            ("wins", long(5)),
+            ("draws", long(2)),
+            ("losses", long(1)),
+            ("month", Column::Int(vec![202_401, 202_312])),
+            ("speed", Column::Int(vec![5; 2])),
+            ("rating_group", Column::Int(vec![2500; 2])),
+            ("book_only", Column::Bool(vec![false; 2])),
+            ("rated", long(8)),
+            ("rating_sum", long(20_000)),
+        ]
+    };
+    let large = i64::MAX / 4;
+    let cases: Vec<(&str, Option<Column>, &str)> = vec![
+        (
+            "month",
+            Some(Column::Int(vec![202_413; 2])),
+            "row 0: \"month\" is 202413, which cannot be",
+        ),
+        (
+            "month",
+            Some(Column::Int(vec![202_401, 12])),
+            "row 1: \"month\" is 12, which cannot be",
+        ),
+        ("month", Some(Column::Int(vec![-1; 2])), "\"month\" is -1"),
+        (
+            "month",
+            Some(Column::Int(vec![1_000_001; 2])),
+            "\"month\" is 1000001",
+        ),
+        ("speed", Some(Column::Int(vec![6; 2])), "\"speed\" is 6"),
+        (
+            "rating_group",
+            Some(Column::Int(vec![2501; 2])),
+            "\"rating_group\" is 2501",
+        ),
+        ("rated", Some(long(9)), "\"rated\" is 9"),
+        ("rated", Some(long(-1)), "\"rated\" is -1"),
+        ("rating_sum", Some(long(32_001)), "\"rating_sum\" is 32001"),
+        ("rating_sum", Some(long(7)), "\"rating_sum\" is 7"),
+        ("rating_sum", None, "no column \"rating_sum\""),
+        ("book_only", None, "no column \"book_only\""),
+        (
+            "month",
+            Some(Column::Bool(vec![false; 2])),
+            "\"month\" is BOOLEAN",
+        ),
+        (
+            "move",
+            Some(Column::Int(vec![796, 795])),
+            "row 1 is out of order: sort the rows of counts by class",
+        ),
+    ];
+    for (number, (name, column, problem)) in cases.into_iter().enumerate() {
+        let mut columns = two();
+        columns.retain(|(other, _)| *other != name || column.is_some());
+        for (_, old) in columns.iter_mut().filter(|(other, _)| *other == name) {
+            *old = column.clone().unwrap();
+        }
+        let counts = foreign(dir, &format!("{number}"), &columns);
+        let err = fails(dir, &format!("make-book {number} --counts x"), 1);
+        assert!(
+            err.contains(problem) && err.contains("data.parquet"),
+            "{problem}: {err}"
+        );
+        assert!(!dir.join("x").exists() && counts.exists());
+    }
+    // Classes of one move come in any order, and several rows of one add up.
+    foreign(dir, "rows", &two());
+    ok(
+        dir,
+        "make-book -q rows rows --by month,speed --counts added",
+    );
+    let directory = CountsDirectory::open(dir.join("added")).unwrap();
+    let mut months = Vec::new();
+    let by = directory.by().unwrap();
+    directory.parts()[0]
+        .read_classed(by, &mut |rows| {
+            months.extend(
+                rows.iter()
+                    .map(|row| (row.class.month, row.ratings.sum, row.row.stats.wins)),
+            );
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(
+        (by.to_string(), months),
+        (
+            "speed,month".to_owned(),
+            vec![(202_312, 40_000, 10), (202_401, 40_000, 10)]
+        )
+    );
+    // Sums that are too large.
+    let mut columns = two();
+    for (name, column) in &mut columns {
+        match *name {
+            "wins" => *column = long(large),
+            "rated" => *column = long(large / 2),
+            "rating_sum" => *column = long(i64::MAX - 5),
+            _ => {}
+        }
+    }
+    foreign(dir, "large", &columns);
+    let err = fails(dir, "make-book large --counts x", 1);
+    assert!(err.contains("add up to more than 2^63"), "{err}");
+    for (name, column) in &mut columns {
+        if *name == "rating_sum" || *name == "rated" {
+            *column = long(large / 2);
+        }
+    }
+    foreign(dir, "many", &columns);
+    ok(dir, "make-book -q many --counts many.counts");
+    let err = fails(dir, "make-book many many many --counts x", 1);
+    assert!(err.contains("add up to more than 2^63"), "{err}");
+    assert!(!dir.join("x").exists());
+    // Parts that share keys.
+    let mut columns = two();
+    columns[0].1 = Column::Long(vec![Some(1), Some(i64::MAX)]);
+    write_part(&dir.join("rows/more.parquet"), &columns);
+    let err = fails(dir, "make-book rows --counts x", 1);
+    assert!(err.contains("each key in one part"), "{err}");
+    ok(dir, "make-book -q rows --bin rows.bin");
+}
+
+#[test]
 fn parts_that_are_damaged_missing_or_foreign_are_told() {
     let dir = temp();
     let line = format!(
@@ -831,13 +966,7 @@ fn options_of_books_are_not_for_counts_alone() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
-    for option in [
-        "--min-game 2",
-        "--min-score 5",
-        "--only-white",
-        "--only-black",
-        "--uniform",
-    ] {
+    for option in ["--min-score 5", "--only-white", "--only-black", "--uniform"] {
         let name = option.split(' ').next().unwrap();
         for other in ["", "--leveldb i.idx"] {
             let line = format!("make-book -q games.pgn --counts c {option} {other}");

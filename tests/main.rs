@@ -6,6 +6,7 @@ mod common;
 
 mod architecture;
 mod books;
+mod classes;
 mod command_line;
 mod counts;
 #[cfg(unix)]

@@ -2,7 +2,11 @@
 
 use std::sync::OnceLock;
 
-use polybook::{MakeBook, counts::CountsDirectory, pgn::Input};
+use polybook::{
+    MakeBook,
+    counts::{By, CountsDirectory},
+    pgn::Input,
+};
 
 use super::{
     Room, choice,
@@ -17,15 +21,16 @@ const GAMES: &str = "\
 /// Half-moves of the games.
 const PLIES: u64 = 11;
 
-/// The files of sound counts.
-fn sound() -> &'static Files {
-    static SOUND: OnceLock<Files> = OnceLock::new();
-    SOUND.get_or_init(|| {
+/// The files of sound counts, by classes or not.
+fn sound(by: By) -> &'static Files {
+    static SOUND: [OnceLock<Files>; 2] = [OnceLock::new(), OnceLock::new()];
+    SOUND[usize::from(by.is_none())].get_or_init(|| {
         let room = Room::new();
         let pgn = room.file("games.pgn", GAMES.as_bytes());
         let dir = room.path("counts");
         MakeBook::new([Input::file(&pgn)])
             .counts(&dir)
+            .by(by)
             .run()
             .unwrap();
         files_of(&dir)
@@ -33,8 +38,8 @@ fn sound() -> &'static Files {
 }
 
 /// The same files where nothing tells the checksums of parts, so that altered parts are read.
-fn without_checksums() -> Files {
-    let mut files = sound().clone();
+fn without_checksums(by: By) -> Files {
+    let mut files = sound(by).clone();
     for (_, bytes) in files.iter_mut().filter(|(name, _)| name == "counts.json") {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         *bytes = text.replace("crc32", "other").into_bytes().into();
@@ -45,23 +50,35 @@ fn without_checksums() -> Files {
 pub fn run(data: &[u8]) {
     let (kind, rest) = choice(data);
     let is_told = kind % 3 < 2;
+    let by = match kind % 6 / 3 {
+        0 => By::default(),
+        _ => By {
+            speed: true,
+            rating: true,
+            month: true,
+        },
+    };
     let files = match kind % 3 {
-        0 => edited(sound().clone(), rest),
-        1 => edited(without_checksums(), rest),
+        0 => edited(sound(by).clone(), rest),
+        1 => edited(without_checksums(by), rest),
         // A part that is anything, and nothing that says what it should be.
         _ => vec![("part-000.parquet".to_owned(), rest.to_vec().into())],
     };
     let room = Room::new();
     let dir = room.path("counts");
     write_files(&dir, &files);
-    let made = MakeBook::new([Input::file(&dir)])
+    let run = MakeBook::new([Input::file(&dir)])
         .threads(1)
-        .memory(1 << 20)
-        .obs(room.path("book.obs.db3"))
-        .allow_empty(true)
-        .run();
-    if let (true, Ok(report)) = (is_told, made) {
-        assert_eq!(report.totals.plies, PLIES);
+        .memory(4 << 20)
+        .allow_empty(true);
+    let outputs = [
+        run.clone().obs(room.path("book.obs.db3")),
+        run.counts(room.path("added")).by(by).prune_counts(2),
+    ];
+    for made in outputs.map(|run| run.run()) {
+        if let (true, Ok(report)) = (is_told, made) {
+            assert_eq!(report.totals.plies, PLIES);
+        }
     }
     let Ok(counts) = CountsDirectory::open(&dir) else {
         return;
@@ -69,6 +86,13 @@ pub fn run(data: &[u8]) {
     for part in counts.parts() {
         let _ = part.read(&mut |rows| {
             assert!(rows.iter().all(|row| row.mv.is_well_formed()));
+            Ok(())
+        });
+        let _ = part.read_classed(by, &mut |rows| {
+            assert!(
+                rows.iter()
+                    .all(|row| row.ratings.games <= row.row.stats.games())
+            );
             Ok(())
         });
     }

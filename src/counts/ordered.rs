@@ -399,7 +399,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{About, CountsDirectory, CountsWriter, RowSource},
+        counts::{About, Content, CountsDirectory, CountsWriter, RowSource},
         output::commit_all,
         position::BookMove,
         progress::Meter,
@@ -426,9 +426,14 @@ mod tests {
             ..About::default()
         };
         let (source, stop) = (RowSource::Keys(&counts), AtomicBool::new(false));
-        let none = std::iter::empty();
+        let content = Content {
+            size: rows,
+            min_game: 0,
+            starts: std::iter::empty(),
+            about,
+        };
         let (_, finished) = writer
-            .write(&source, rows, none, about, &stop, &Meter::default())
+            .write(&source, content, &stop, &Meter::default())
             .unwrap();
         commit_all(vec![finished]).unwrap();
         CountsDirectory::open(target).unwrap()

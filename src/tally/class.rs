@@ -45,8 +45,8 @@ pub struct Class {
     pub group: u8,
     /// A hundred times the year, and the month: 0 where they are not known.
     pub month: u32,
-    /// Whether the moves count for books only: those after which the position came again in the same game, and those of
-    /// variations. An explorer counts each game once.
+    /// Whether the moves count for books only: those after which the same game played another move in the position, and
+    /// those of variations. An explorer counts the last move of each game.
     pub book_only: bool,
 }
 

@@ -151,8 +151,8 @@ impl RunInput for CountsInput {
             // When all else is read.
             return Ok(());
         }
-        if run.needs.tallies() == 0 {
-            // Counts by class are read when they are written.
+        if run.needs.tallies() == 0 && self.origin.is_some() {
+            // Counts by class are read when they are written. Without a sidecar, their half-moves have to be known before.
             run.options.progress.add_bytes(self.directory.size());
             return Ok(());
         }

@@ -26,7 +26,7 @@ pub(super) struct ClassBatch<'a> {
     /// The class and the ratings of White and Black of the present game.
     class: Class,
     ratings: [u16; 2],
-    /// The positions of the present game that come later.
+    /// The positions of the present game in which a move is played later.
     later: FxHashSet<u64>,
 }
 
@@ -98,7 +98,6 @@ impl BatchSink for ClassBatch<'_> {
     fn count(&mut self, game: &CountedGame<'_>) {
         let before = self.records.len();
         self.later.clear();
-        self.later.insert(game.last_identity);
         // From the last half-move, so that it is known which positions come again.
         let moves = game.plies.iter().zip(game.identities).enumerate().rev();
         for (at, (ply, identity)) in moves {

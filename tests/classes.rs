@@ -1,0 +1,655 @@
+//! Counts by speed, rating group and month: what they add up to, what the explorer answers, and positions that are dropped.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+};
+
+use crate::common::{fails, ok, ok_json, refused, sample, temp};
+use polybook::{
+    MakeBook,
+    counts::{By, Class, ClassRow, CountsDirectory},
+    explorer::{Explorer, Filters, Line, Query, RatingGroup, Speed, Variant, View},
+    pgn::{Date, Input},
+    position::key,
+};
+use shakmaty::{
+    CastlingMode, Color, EnPassantMode, Move, Position, fen::Fen, variant::VariantPosition,
+};
+
+const ALL: &str = "speed,rating,month";
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn one_of<'a>(&mut self, texts: &[&'a str]) -> &'a str {
+        texts[self.below(texts.len())]
+    }
+}
+
+/// Games of many classes, some of which come back to a position or end in one that they had.
+fn games(first: usize, number: usize) -> String {
+    let lines = fs::read_to_string(sample("selfplay.pgn")).unwrap();
+    let lines: Vec<&str> = lines.split("\n\n").skip(1).step_by(2).collect();
+    let odd = [
+        "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4 e5",
+        "1. Nf3 Nf6 2. Ng1 Ng8",
+        "1. e4 e5 2. Nf3 Nc6 3. Ng1 Nb8 4. Nf3 Nc6 5. Bb5 (5. Bc4 Bc5) 5... a6",
+        "1. e4 (1. d4 d5) 1... e5",
+        "1. e4 e5 2. Ke3",
+    ];
+    let mut numbers = Numbers(first as u64 + 7);
+    let mut text = String::new();
+    for game in first..first + number {
+        let line = match numbers.below(4) {
+            0 => odd[numbers.below(odd.len())],
+            _ => lines[game % 60 % lines.len()],
+        };
+        let result = numbers.one_of(&["1-0", "0-1", "1/2-1/2", "*"]);
+        let ratings = [
+            "", "?", "900", "1399", "1400", "2199", "2201", "2800", "4000", "4001",
+        ];
+        for (name, values) in [
+            ("Event", &["a"][..]),
+            (
+                "Date",
+                &[
+                    "",
+                    "????.??.??",
+                    "2023.??.??",
+                    "2023.12.31",
+                    "2024.01.02",
+                    "2024.02.30",
+                    "0099.03",
+                    "9999.12.01",
+                ],
+            ),
+            ("WhiteElo", &ratings),
+            ("BlackElo", &ratings),
+            (
+                "TimeControl",
+                &["", "-", "?", "15", "60+0", "180+2", "600+5", "5400+30"],
+            ),
+        ] {
+            text.push_str(&format!("[{name} \"{}\"]\n", numbers.one_of(values)));
+        }
+        if numbers.below(5) == 0 {
+            let fen = "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2";
+            text.push_str(&format!("[FEN \"{fen}\"]\n[Result \"{result}\"]\n\n2. Nf3 Nc6 3. Ng1 Nb8 4. Nf3 {result}\n\n"));
+        } else {
+            let line =
+                line.rsplit_once(|c: char| c.is_whitespace())
+                    .map_or(line, |(moves, last)| {
+                        if last.contains('-') || last == "*" {
+                            moves
+                        } else {
+                            line
+                        }
+                    });
+            text.push_str(&format!("[Result \"{result}\"]\n\n{line} {result}\n\n"));
+        }
+    }
+    text
+}
+
+/// Three files of such games.
+fn write_games(dir: &Path) {
+    for (number, name) in ["a.pgn", "b.pgn", "c.pgn"].into_iter().enumerate() {
+        fs::write(dir.join(name), games(1000 * number, 60)).unwrap();
+    }
+}
+
+fn class_rows(counts: &Path) -> Vec<ClassRow> {
+    let directory = CountsDirectory::open(counts).unwrap();
+    let mut all = Vec::new();
+    for part in directory.parts() {
+        part.read_classed(directory.by().unwrap(), &mut |rows| {
+            all.extend_from_slice(rows);
+            Ok(())
+        })
+        .unwrap();
+    }
+    all
+}
+
+fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(path).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+/// The moves of a position: UCI, White's wins, draws, Black's wins, and the mean rating of those who moved.
+type Answer = BTreeMap<String, (u64, u64, u64, u64)>;
+
+/// Whether the months of the filters have, or may have, that of a class.
+fn is_in(month: u32, since: Option<Date>, until: Option<Date>) -> bool {
+    // Months are compared where both know theirs.
+    let before = |a: [u32; 2], b: [u32; 2]| {
+        a[0] > 0 && b[0] > 0 && (a[0] < b[0] || a[0] == b[0] && a[1] > 0 && b[1] > 0 && a[1] < b[1])
+    };
+    let of = |date: Date| {
+        [
+            date.year().unwrap_or(0).into(),
+            date.month().unwrap_or(0).into(),
+        ]
+    };
+    let date = [month / 100, month % 100];
+    since.is_none_or(|since| !before(date, of(since)))
+        && until.is_none_or(|until| !before(of(until), date))
+}
+
+/// The move, castling as the king's taking of the rook.
+fn uci(row: &ClassRow, pos: &VariantPosition) -> String {
+    let mv = row.row.mv.to_move(pos).expect("it was played");
+    mv.to_uci(CastlingMode::Chess960).to_string()
+}
+
+fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -> Answer {
+    let mut moves: BTreeMap<String, [u64; 5]> = BTreeMap::new();
+    let groups: Vec<RatingGroup> = RatingGroup::all().collect();
+    for row in rows.iter().filter(|row| !row.class.book_only) {
+        let Class {
+            speed,
+            group,
+            month,
+            ..
+        } = row.class;
+        let has_speed = |speeds: &Vec<Speed>| speeds.contains(&Speed::ALL[usize::from(speed)]);
+        let has_group = |wanted: &Vec<RatingGroup>| wanted.contains(&groups[usize::from(group)]);
+        if !filters.speeds.as_ref().is_none_or(has_speed)
+            || !filters.groups.as_ref().is_none_or(has_group)
+            || !is_in(month, filters.since, filters.until)
+        {
+            continue;
+        }
+        let stats = row.row.stats.turned(pos.turn());
+        let sum = moves.entry(uci(row, pos)).or_default();
+        for (sum, more) in sum.iter_mut().zip([
+            stats.wins,
+            stats.draws,
+            stats.losses,
+            row.ratings.sum,
+            row.ratings.games,
+        ]) {
+            *sum += more;
+        }
+    }
+    let answered = moves
+        .into_iter()
+        .map(|(uci, [white, draws, black, sum, rated])| {
+            (
+                uci,
+                (white, draws, black, sum.checked_div(rated).unwrap_or(0)),
+            )
+        });
+    answered.collect()
+}
+
+fn filters(numbers: &mut Numbers) -> Filters {
+    let date = |text: &str| text.parse::<Date>().unwrap();
+    let mut some = Filters::default();
+    if numbers.below(2) == 0 {
+        let speeds = Speed::ALL.into_iter().filter(|_| numbers.below(2) == 0);
+        some.speeds = Some(speeds.collect());
+    }
+    if numbers.below(2) == 0 {
+        let groups = RatingGroup::all().filter(|_| numbers.below(2) == 0);
+        some.groups = Some(groups.collect());
+    }
+    if numbers.below(2) == 0 {
+        some.since = Some(date(
+            numbers.one_of(&["2023", "2023-12", "2024-01", "9999", "0099-04"]),
+        ));
+    }
+    if numbers.below(2) == 0 {
+        some.until =
+            Some(date(numbers.one_of(&[
+                "2023", "2023-11", "2024-02", "0099-03", "9999-12",
+            ])));
+    }
+    some
+}
+
+/// Each position that is reached by moves that count: those moves, and the position.
+fn positions(rows: &HashMap<u64, Vec<ClassRow>>) -> Vec<(u64, VariantPosition)> {
+    let start = VariantPosition::new(shakmaty::variant::Variant::Chess);
+    let (mut all, mut known) = (vec![(key_of(&start), start)], HashMap::new());
+    let mut next = 0;
+    while let Some((key, pos)) = all.get(next).cloned() {
+        next += 1;
+        for row in rows.get(&key).into_iter().flatten() {
+            let mv: Move = row.row.mv.to_move(&pos).expect("it was played");
+            let mut after = pos.clone();
+            after.play_unchecked(mv);
+            if known.insert(key_of(&after), ()).is_none() {
+                all.push((key_of(&after), after));
+            }
+        }
+    }
+    all
+}
+
+fn key_of(pos: &VariantPosition) -> u64 {
+    key(pos)
+}
+
+#[test]
+fn classes_add_up_to_what_the_explorer_answers() {
+    let dir = temp();
+    let dir = dir.path();
+    write_games(dir);
+    let pgns = ["a.pgn", "b.pgn", "c.pgn"].map(|name| Input::file(dir.join(name)));
+    let run = MakeBook::new(pgns.clone())
+        .max_ply(24)
+        .variations(true)
+        .keep_prefix(true);
+    let by: By = ALL.parse().unwrap();
+    run.clone().counts(dir.join("counts")).by(by).run().unwrap();
+    let index = dir.join("games.idx");
+    run.leveldb(&index).explorer(true).run().unwrap();
+    let explorer = Explorer::open([("games".to_owned(), index)]).unwrap();
+    let mut rows: HashMap<u64, Vec<ClassRow>> = HashMap::new();
+    for row in class_rows(&dir.join("counts")) {
+        rows.entry(row.row.key).or_default().push(row);
+    }
+    let positions = positions(&rows);
+    assert!(positions.len() > 700, "{}", positions.len());
+    let (mut numbers, mut compared) = (Numbers(5), 0);
+    for (key, pos) in &positions {
+        let own = rows.get(key).map_or(&[][..], Vec::as_slice);
+        for _ in 0..if own.len() > 9 { 50 } else { 3 } {
+            let filters = filters(&mut numbers);
+            let line = Line::at(Variant::Standard, pos.clone());
+            let answer = explorer
+                .answer(&Query {
+                    filters: filters.clone(),
+                    moves: None,
+                    ..Query::new(line, View::Lichess)
+                })
+                .unwrap();
+            let theirs = answer.moves.into_iter().map(|mv| {
+                let rating = mv.average_rating.unwrap();
+                (mv.uci, (mv.white, mv.draws, mv.black, rating))
+            });
+            let theirs: Answer = theirs.collect();
+            let ours = answer_of_rows(own, pos, &filters);
+            let fen = Fen::from_position(pos, EnPassantMode::Legal);
+            assert_eq!(ours, theirs, "{fen} {filters:?}");
+            compared += ours.len();
+        }
+    }
+    assert!(compared > 2000, "{compared}");
+    // There were games that came back to a position, and months of all kinds.
+    let all = || rows.values().flatten();
+    assert!(all().any(|row| row.class.book_only && row.row.turn == Color::Black));
+    for month in [0, 2023_00, 2023_12, 99_03, 9999_12] {
+        assert!(all().any(|row| row.class.month == month), "{month}");
+    }
+}
+
+#[test]
+fn rows_are_in_order_and_the_same_for_every_number_of_threads_and_memory() {
+    let dir = temp();
+    let dir = dir.path();
+    write_games(dir);
+    let count = |options: &str, name: &str| {
+        ok(
+            dir,
+            &format!("make-book -q a.pgn b.pgn c.pgn --variations {options} --counts {name}"),
+        );
+        files(&dir.join(name))
+    };
+    let counts = count("--by speed,rating,month --threads 1", "one");
+    for (number, options) in [
+        "--by month,rating,speed --threads 5 --memory 64KiB",
+        "--by rating,month,speed,speed --threads 2",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(count(options, &number.to_string()) == counts, "{options}");
+    }
+    let rows = class_rows(&dir.join("one"));
+    let place = |row: &ClassRow| (row.row.key.cast_signed(), row.row.mv, row.class);
+    assert!(rows.is_sorted_by(|a, b| place(a) < place(b)));
+    let sidecar: serde_json::Value = serde_json::from_slice(&counts["counts.json"]).unwrap();
+    assert_eq!(
+        sidecar["by"],
+        serde_json::json!(["speed", "rating", "month"])
+    );
+    // A class that is not asked for is added up.
+    count("--by month", "month");
+    let of_month = class_rows(&dir.join("month"));
+    assert!(of_month.len() < rows.len() && of_month.iter().all(|row| row.class.speed == 0));
+}
+
+#[test]
+fn counts_by_class_make_what_the_games_make() {
+    let dir = temp();
+    let dir = dir.path();
+    write_games(dir);
+    let pgns = ["a", "b", "c"];
+    for name in pgns {
+        ok(
+            dir,
+            &format!("make-book -q {name}.pgn --counts {name}.counts --by {ALL}"),
+        );
+    }
+    let counts = pgns.map(|name| format!("{name}.counts")).join(" ");
+    let games = pgns.map(|name| format!("{name}.pgn")).join(" ");
+    let added = |inputs: &str, options: &str, name: &str| {
+        ok(
+            dir,
+            &format!("make-book -q {inputs} {options} --counts {name} --force"),
+        );
+        files(&dir.join(name))
+    };
+    // The classes of all inputs, some of them, and none.
+    for (options, by) in [
+        ("", ALL),
+        ("--by month", "month"),
+        ("--by rating,speed", "speed,rating"),
+        ("--by none", "none"),
+    ] {
+        let direct = added(&games, &format!("--by {by}"), "direct");
+        for how in ["--threads 1", "--threads 3 --memory 7MiB"] {
+            assert!(
+                added(&counts, &format!("{options} {how}"), "added") == direct,
+                "{options} {how}"
+            );
+        }
+        // Counts and games mix.
+        let mixed = added("a.counts b.pgn c.counts", options, "mixed");
+        assert!(mixed == direct, "{options} mixed");
+    }
+    for options in ["", "--min-game 1 --uniform"] {
+        for (inputs, name) in [(&games, "games"), (&counts, "counts")] {
+            ok(
+                dir,
+                &format!(
+                    "make-book -q {inputs} {options} --bin {name}.bin --obs {name}.obs.db3 --force"
+                ),
+            );
+        }
+        for ending in ["bin", "obs.db3"] {
+            let [a, b] = ["games", "counts"]
+                .map(|name| fs::read(dir.join(format!("{name}.{ending}"))).unwrap());
+            assert!(a == b, "{options} {ending}");
+        }
+    }
+    // A book and counts in one run.
+    ok(
+        dir,
+        &format!("make-book -q {counts} --bin both.bin --counts both"),
+    );
+    ok(
+        dir,
+        &format!("make-book -q {games} --bin direct.bin --counts direct --by {ALL} --force"),
+    );
+    assert!(files(&dir.join("both")) == files(&dir.join("direct")));
+    assert!(fs::read(dir.join("both.bin")).unwrap() == fs::read(dir.join("direct.bin")).unwrap());
+    let [a, b] = [&counts, &games].map(|inputs| {
+        let by = if inputs == &games {
+            ALL
+        } else {
+            "speed,rating,month"
+        };
+        let mut report = ok_json(
+            dir,
+            &format!("make-book {inputs} --by {by} --counts report --force --json"),
+        );
+        report["seconds"].take();
+        report
+    });
+    assert_eq!(a, b);
+    let report = ok_json(
+        dir,
+        &format!("make-book {games} --counts report --force --json"),
+    );
+    for field in ["positions", "entries", "plies"] {
+        assert_eq!(a[field], report[field], "{field}");
+    }
+}
+
+#[test]
+fn classes_of_variants_are_counted_by_identities() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = fs::read_to_string(sample("variants.pgn")).unwrap();
+    for variant in ["crazyhouse", "fischerandom", "auto"] {
+        for (name, text) in [
+            ("a.pgn", pgn.clone()),
+            (
+                "b.pgn",
+                pgn.replace("[Event ", "[Date \"2024.01.01\"]\n[Event "),
+            ),
+        ] {
+            fs::write(dir.join(name), text).unwrap();
+            ok(
+                dir,
+                &format!(
+                    "make-book -q {name} --variant {variant} --by {ALL} --counts {name}.counts --force"
+                ),
+            );
+        }
+        let made = |inputs: &str, name: &str, by: &str| {
+            ok(
+                dir,
+                &format!(
+                    "make-book -q {inputs} --variant {variant} --by {by} --counts {name} --force"
+                ),
+            );
+            files(&dir.join(name))
+        };
+        for by in [ALL, "month", "none"] {
+            let of_games = made("a.pgn b.pgn", "games", by);
+            assert!(
+                made("a.pgn.counts b.pgn.counts", "counts", by) == of_games,
+                "{variant} {by}"
+            );
+            assert!(
+                made("a.pgn b.pgn --memory 64KiB --threads 3", "again", by) == of_games,
+                "{variant} {by}"
+            );
+        }
+        let rows = class_rows(&dir.join("a.pgn.counts"));
+        let place = |row: &ClassRow| {
+            (
+                row.row.key.cast_signed(),
+                row.row.mv,
+                row.row.identity,
+                row.class,
+            )
+        };
+        assert!(
+            !rows.is_empty() && rows.is_sorted_by(|a, b| place(a) < place(b)),
+            "{variant}"
+        );
+    }
+}
+
+/// The half-moves of each position.
+fn plies(rows: &[ClassRow]) -> HashMap<u64, u64> {
+    let mut plies = HashMap::new();
+    for row in rows {
+        *plies.entry(row.row.key).or_default() += row.row.stats.games();
+    }
+    plies
+}
+
+#[test]
+fn positions_of_few_moves_are_dropped_and_the_counts_say_so() {
+    let dir = temp();
+    let dir = dir.path();
+    write_games(dir);
+    for name in ["a", "b", "c"] {
+        ok(
+            dir,
+            &format!("make-book -q {name}.pgn --counts {name}.counts --by month"),
+        );
+    }
+    let counts = "a.counts b.counts c.counts";
+    for by in ["month", "none"] {
+        let all = format!("make-book -q {counts} --by {by} --counts all --force");
+        ok(dir, &all);
+        let report = ok_json(
+            dir,
+            &format!("make-book {counts} --by {by} --counts pruned --force --min-game 5 --json"),
+        );
+        let (whole, kept) = (
+            class_rows(&dir.join("all")),
+            class_rows(&dir.join("pruned")),
+        );
+        let plies = plies(&whole);
+        let (expected, dropped): (Vec<&ClassRow>, Vec<&ClassRow>) =
+            whole.iter().partition(|row| plies[&row.row.key] >= 5);
+        assert!(
+            kept.iter().eq(expected) && !kept.is_empty() && !dropped.is_empty(),
+            "{by}"
+        );
+        let about = CountsDirectory::open(dir.join("pruned"))
+            .unwrap()
+            .about()
+            .unwrap()
+            .clone();
+        let pruned = about.pruned.unwrap();
+        assert_eq!(pruned.min_game, 5);
+        assert_eq!(pruned.rows, dropped.len() as u64);
+        assert_eq!(
+            pruned.positions,
+            plies.values().filter(|plies| **plies < 5).count() as u64
+        );
+        assert_eq!(about.plies + pruned.plies, plies.values().sum::<u64>());
+        assert_eq!(
+            report["counts"]["pruned"]["positions"], pruned.positions,
+            "{report}"
+        );
+        // The games, the whole counts, and pruned counts once more come to the same.
+        for (inputs, more) in [
+            ("a.pgn b.pgn c.pgn", ""),
+            ("all", ""),
+            ("pruned", "--threads 1"),
+        ] {
+            let name = if inputs == "pruned" { "again" } else { "other" };
+            ok(
+                dir,
+                &format!(
+                    "make-book -q {inputs} {more} --by {by} --counts {name} --force --min-game 5"
+                ),
+            );
+            assert!(
+                files(&dir.join(name)) == files(&dir.join("pruned")),
+                "{inputs}"
+            );
+        }
+    }
+    // What is made of them says so.
+    let said = crate::common::run(dir, "make-book pruned --bin pruned.bin");
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        said.contains("positions in which fewer than 5 moves were counted"),
+        "{said}"
+    );
+    let header = ok(dir, "pgheader -s pruned.bin");
+    assert!(
+        header.contains("Options: (of counts with --min-game 5)"),
+        "{header}"
+    );
+    ok(dir, "make-book -q pruned --obs pruned.obs.db3");
+    ok(dir, "convert -q pruned.obs.db3 converted.bin");
+    let header = ok(dir, "pgheader -s converted.bin");
+    assert!(header.contains("(of counts with --min-game 5)"), "{header}");
+    // A book beside the counts has the option for itself.
+    ok(
+        dir,
+        "make-book -q all --by none --bin beside.bin --counts beside --min-game 5",
+    );
+    assert!(files(&dir.join("beside")) == files(&dir.join("all")));
+    let other = "positions in which fewer than 5 moves were counted are missing, and the other inputs have theirs";
+    for (inputs, output) in [
+        ("pruned a.counts --by none", "--counts x"),
+        ("a.pgn pruned", "--bin x"),
+        ("a.counts pruned", "--bin x"),
+    ] {
+        let err = fails(dir, &format!("make-book {inputs} {output}"), 1);
+        assert!(err.contains(&format!("pruned: {other}")), "{err}");
+        assert!(!dir.join("x").exists());
+    }
+    ok(dir, "make-book -q all --counts pruned9 --min-game 9");
+    let err = fails(dir, "make-book pruned pruned9 --bin x", 1);
+    assert!(
+        err.contains("pruned9: positions in which fewer than 9"),
+        "{err}"
+    );
+}
+
+#[test]
+fn counts_without_the_classes_that_are_asked_for_are_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    write_games(dir);
+    for (name, by) in [("none", "none"), ("month", "month"), ("all", ALL)] {
+        ok(
+            dir,
+            &format!("make-book -q a.pgn --by {by} --counts {name}"),
+        );
+    }
+    refused(
+        dir,
+        &[
+            (
+                "make-book none --counts x --by month",
+                1,
+                "none: counted by none, not by month",
+            ),
+            (
+                "make-book all month --counts x --by speed,month",
+                1,
+                "month: counted by month, not by speed,month",
+            ),
+            (
+                "make-book all month --counts x",
+                1,
+                "month: counted by month, and others by speed,rating,month",
+            ),
+            (
+                "make-book none b.pgn month --counts x",
+                1,
+                "month: counted by month, and others by none",
+            ),
+            (
+                "make-book a.pgn --counts x --by elo",
+                2,
+                "write speed, rating and month",
+            ),
+            ("make-book a.pgn --bin x --by month", 2, "--counts"),
+        ],
+    );
+    assert!(!dir.join("x").exists());
+    let numbers = (64..=66).map(|number| format!("all{number}"));
+    let names: Vec<String> = numbers.collect();
+    for name in &names {
+        fs::create_dir(dir.join(name)).unwrap();
+        for (file, bytes) in files(&dir.join("all")) {
+            fs::write(dir.join(name).join(file), bytes).unwrap();
+        }
+    }
+    let line = format!("make-book {} --memory 5MiB --counts x", names.join(" "));
+    let err = fails(dir, line.as_str(), 1);
+    assert!(
+        err.contains("adding 3 directories of counts by class takes 6 MiB"),
+        "{err}"
+    );
+    assert!(!dir.join("x").exists());
+}
