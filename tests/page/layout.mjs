@@ -77,7 +77,15 @@ const STATES = {
       await page.waitForSelector("[role=progressbar]");
     },
   ],
-  copied: ["/", async (page) => page.evaluate(() => document.querySelector("[data-act=fen]").click())],
+  copied: [
+    "/",
+    async (page) => {
+      await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+      await page.evaluate(() => document.querySelector("[data-act=fen]").click());
+      await page.waitForSelector("#toast.shown");
+      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^rnbqkbnr\/pppppppp\//);
+    },
+  ],
 };
 
 const window = (size) => {
@@ -116,8 +124,9 @@ const tests = {
         await act?.(page);
         await page.waitForTimeout(300);
         assert.ok(await boardIsVisible(page), `${name}, ${size}: the board is in the window`);
-        await accessible(page, `${name}, ${size}`);
+        // Before a message goes.
         await page.screenshot({ path: join(directory, `${name} ${size}.png`) });
+        await accessible(page, `${name}, ${size}`);
         await context.close();
       }
     }

@@ -233,10 +233,10 @@ function draw(counts, books) {
   if (isInGame) known = gameLine;
   else if (start !== knownStart || commonPlies(view.play, ucis(known)) < view.play.length) known = line;
   knownStart = start;
-  const ofPlayer = Boolean(filters.player) && !opened;
+  const total = sum(counts);
+  const ofPlayer = Boolean(filters.player) && !opened && total > 0;
   document.body.classList.toggle("in-game", opened !== undefined);
   const isStart = !line.length && !view.fen;
-  const total = sum(counts);
   drawBoard(counts);
   drawHeading(counts, ofPlayer, isStart);
   showLine(byId("line"), known, line.length, view.fen, goToPly);
