@@ -74,6 +74,7 @@ pub mod position;
 mod positioned;
 pub mod progress;
 pub mod provenance;
+pub mod repertoire;
 #[cfg(feature = "serve")]
 pub mod serve;
 mod sort;

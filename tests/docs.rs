@@ -241,20 +241,31 @@ fn the_example_of_the_games_of_a_position() {
 
 #[test]
 fn the_commands_without_json_are_those_that_the_reference_names() {
-    let help = |command: &str| crate::common::ok(Path::new("."), &format!("{command} --help"));
+    fn help(command: &str) -> String {
+        crate::common::ok(Path::new("."), &format!("{command} --help"))
+    }
+    fn commands(help: &str) -> Vec<&str> {
+        let (_, commands) = help.split_once("Commands:\n").unwrap_or_default();
+        let names = commands
+            .lines()
+            .map_while(|line| line.split_whitespace().next());
+        names.filter(|name| *name != "help").collect()
+    }
+    fn has_json(command: &str) -> bool {
+        let help = help(command);
+        let has_it = help
+            .lines()
+            .any(|line| line.trim_start().starts_with("--json"));
+        let parts = commands(&help);
+        has_it
+            || !parts.is_empty()
+                && parts
+                    .iter()
+                    .all(|part| has_json(&format!("{command} {part}")))
+    }
     let all = help("");
-    let (_, commands) = all.split_once("Commands:\n").unwrap();
-    let without: Vec<String> = commands
-        .lines()
-        .map_while(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .filter(|name| {
-            let options = help(name);
-            let mut lines = options.lines().map(str::trim_start);
-            !lines.any(|line| line.starts_with("--json"))
-        })
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let without = commands(&all).into_iter().filter(|name| !has_json(name));
+    let without: Vec<String> = without.map(|name| format!("`{name}`")).collect();
     let (last, others) = without.split_last().unwrap();
     let others = others.join(", ");
     let sentence = format!("Every command has it except {others} and {last}.");

@@ -39,6 +39,7 @@ mod progress;
 mod questions;
 #[cfg(unix)]
 mod readers;
+mod repertoire;
 #[cfg(unix)]
 mod scale;
 mod selections;

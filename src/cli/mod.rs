@@ -21,6 +21,7 @@ mod moves;
 mod pgheader;
 mod position;
 mod progress;
+mod repertoire;
 mod resources;
 #[cfg(feature = "serve")]
 mod serve;
@@ -86,6 +87,7 @@ enum Command {
     MergeIndex(merge_index::Args),
     Filter(filter::Args),
     Diff(diff::Args),
+    Repertoire(Box<repertoire::Args>),
     Convert(Box<convert::Args>),
     InfoBook(info_book::Args),
     DumpBook(dump_book::Args),
@@ -123,14 +125,17 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// option refuses with a reason.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let cli = Cli::command().mut_args(last_wins);
-    let cli = cli.mut_subcommands(|command| {
-        command.mut_args(|arg| {
-            let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
-            last_wins(arg).allow_negative_numbers(is_option)
-        })
-    });
+    let cli = cli.mut_subcommands(with_last_wins);
     let args = legacy::modernized(args.to_vec(), &cli);
     cli.try_get_matches_from(args)
+}
+
+fn with_last_wins(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
+        last_wins(arg).allow_negative_numbers(is_option)
+    });
+    command.mut_subcommands(with_last_wins)
 }
 
 /// Options that filter games by one value, where others take several.
@@ -165,6 +170,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::MergeIndex(args) => merge_index::run(args, context),
         Command::Filter(args) => filter::run(&args, context),
         Command::Diff(args) => diff::run(&args, context),
+        Command::Repertoire(args) => repertoire::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args, context),
         Command::DumpBook(args) => dump_book::run(&args, context),

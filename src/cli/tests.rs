@@ -43,6 +43,8 @@ const TO_CSV: &str = "convert a.obs.db3 new.csv";
 const TO_JSONL: &str = "convert a.obs.db3 new.jsonl";
 const BOOK_TO_JSONL: &str = "convert a.bin new.jsonl";
 const TREE: &str = "tree a.bin --out new.pgn";
+const CHECK: &str = "repertoire check a.bin games.pgn --color white --out new-games.pgn";
+const BUILD: &str = "repertoire build a.idx --color white --reach 9 --max-ply 6 --out new.bin";
 const PLIES: &str = "plies games.pgn";
 const SUITE: &str = "make-book games.pgn --suite new.epd --plies 2 --min-game 1";
 const TO_SUITE: &str = "convert a.obs.db3 new.epd --plies 2";
@@ -98,6 +100,10 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("write lines", "3", BOOK_TO_JSONL),
     ("tree", "0", TREE),
     ("plies", "0", PLIES),
+    ("repertoire", "0", CHECK),
+    ("answer", "3", BUILD),
+    ("put in place", "0", CHECK),
+    ("put in place", "0", BUILD),
     ("put in place", "0", SUITE),
     ("put in place", "0", MERGE_BOOK),
     ("put in place", "0", MERGE_INDEX),

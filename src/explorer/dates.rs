@@ -34,7 +34,7 @@ impl DateRange {
 /// The first day that a date with unknown parts may be. Without branches, so that the processor can do several dates
 /// at once.
 #[inline]
-fn earliest(date: u32) -> u32 {
+pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
     let has_month = mask(date >> 5 & 15 > 0);
     date & has_year & (has_month | !0x1ff)
@@ -42,7 +42,7 @@ fn earliest(date: u32) -> u32 {
 
 /// The last one.
 #[inline]
-fn latest(date: u32) -> u32 {
+pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
     let has_month = mask(date >> 5 & 15 > 0);
     let has_day = mask(date & 31 > 0);

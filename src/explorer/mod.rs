@@ -27,6 +27,7 @@
 
 mod answer;
 mod answering;
+mod arrivals;
 mod chosen;
 mod copies;
 mod count;
@@ -47,6 +48,7 @@ mod tally;
 mod unknown_name;
 mod words;
 
+pub(crate) use self::arrivals::{Arrivals, first_day};
 pub use self::{
     answer::{
         About, AboutSource, Answer, GameInfo, GameList, ListedGame, MatchGames, MonthCount,

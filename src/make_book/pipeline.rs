@@ -24,8 +24,12 @@ use crate::{
     error::{Error, Result},
     output::{Finished, commit_all, refuse_clashes, repeated},
     pgn::Input,
+    tally::Counts,
     task,
 };
+
+/// How many positions in which games start are remembered without their games.
+const MOST_STARTS: usize = 1 << 12;
 
 impl MakeBook {
     /// Reads the games and makes the outputs. Each run begins anew.
@@ -95,6 +99,39 @@ impl MakeBook {
             .extend(inputs.pruned.map(|pruned| pruned.to_string()));
         self.progress.end();
         Ok(report)
+    }
+
+    /// Counts the moves of all positions, and writes nothing. Also returns where games start other than as usual, as EPDs.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](MakeBook::run).
+    pub(crate) fn count(&self) -> Result<(Counts, Vec<String>, Report)> {
+        task::caught(|| {
+            let inputs = Inputs::open(self)?;
+            let mut options = self.clone();
+            options.variant = inputs.variant;
+            options.check(&inputs)?;
+            let mut needs = Needs::default();
+            needs.all_positions(&options);
+            let pool = task::pool(options.threads)?;
+            let ordered = if needs.keys {
+                inputs.ordered_size()
+            } else {
+                None
+            };
+            let threads = pool.current_num_threads();
+            let budget = Budget::divide(&options, needs.tallies(), ordered, threads);
+            options.progress.begin(inputs.size(), [].into_iter());
+            let run = Run::new(&options, &needs, &[], &budget);
+            let (sealed, games) = options.collect(&pool, run, &inputs, &budget)?;
+            options.progress.end();
+            let counts = sealed.by_identity.or(sealed.by_key);
+            let starts = games.starts.all().take(MOST_STARTS);
+            let starts = starts.map(|start| Ok(start?.0)).collect::<Result<_>>()?;
+            let counts = counts.expect("all positions were counted");
+            Ok((counts, starts, games.report))
+        })
     }
 
     /// Begins the outputs, so that one that cannot be written fails before games are read.

@@ -1,5 +1,7 @@
 //! Finding positions in counts by their keys, in any order.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::{counts::Counts, record::CountRecord, stats::MoveCount};
@@ -24,11 +26,18 @@ const PART_IN_FILE: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
-    pub(super) shards: Vec<Parts>,
+    pub(super) shards: Cow<'a, [Parts]>,
+}
+
+/// Counts with the table of a [`Finder`].
+#[derive(Debug)]
+pub(crate) struct FindableCounts {
+    counts: Counts,
+    shards: Vec<Parts>,
 }
 
 /// Where the parts of a shard begin.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Parts {
     /// How many bits of the key choose the part.
     bits: u32,
@@ -79,14 +88,44 @@ impl Counts {
     ///
     /// A temporary file that cannot be read.
     pub(crate) fn finder(&self) -> Result<Finder<'_>> {
-        let shards = (0..SHARDS)
-            .into_par_iter()
-            .map(|shard| Parts::new(self, shard))
-            .collect::<Result<Vec<Parts>>>()?;
         Ok(Finder {
             counts: self,
-            shards,
+            shards: self.parts()?.into(),
         })
+    }
+
+    fn parts(&self) -> Result<Vec<Parts>> {
+        let shards = (0..SHARDS).into_par_iter();
+        shards.map(|shard| Parts::new(self, shard)).collect()
+    }
+}
+
+impl FindableCounts {
+    /// Prepares counts for finding positions. Works on all threads of the rayon pool that it is called in.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub fn new(counts: Counts) -> Result<FindableCounts> {
+        Ok(FindableCounts {
+            shards: counts.parts()?,
+            counts,
+        })
+    }
+
+    /// The moves of a position in the order of their numbers, none if it was not counted.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub fn moves(&self, key: u64) -> Result<Vec<MoveCount>> {
+        let finder = Finder {
+            counts: &self.counts,
+            shards: Cow::Borrowed(&self.shards),
+        };
+        let mut scratch = Scratch::default();
+        let found = finder.find(finder.part(key), &mut scratch)?;
+        Ok(found.map_or_else(Vec::new, |found| found.moves.to_vec()))
     }
 }
 

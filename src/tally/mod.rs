@@ -43,7 +43,7 @@ pub use self::{
 };
 pub(crate) use self::{
     class::{ClassCounts, ClassRecord, ClassTally},
-    find::{Finder, Part, Scratch},
+    find::{FindableCounts, Finder, Part, Scratch},
     marks::Marks,
     ordered::OrderedCounts,
     shared_keys::KeyedIdentity,

@@ -36,6 +36,16 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// What the source answers, or an output that cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
+        self.write_commented_pgn(out, path, &|_| None)
+    }
+
+    /// The same with other comments, where `comment` has one.
+    pub(crate) fn write_commented_pgn(
+        &self,
+        out: &mut impl Write,
+        path: &Path,
+        comment: &dyn Fn(&Branch<'_>) -> Option<String>,
+    ) -> Result<u64> {
         let mut games = GameWriter::new(out);
         let (mut moves, mut rounds) = (0, 0);
         let order = Order::Variations {
@@ -52,7 +62,7 @@ impl<S: Source> Tree<'_, S> {
                 }
                 Event::Move(branch) => {
                     moves += 1;
-                    games.words(&text(&branch))
+                    games.words(&text(&branch, comment(&branch)))
                 }
                 Event::Open => games.open(),
                 Event::Close => {
@@ -84,7 +94,7 @@ fn lead<W: Write>(
 }
 
 /// A move with its number and its comment.
-fn text(branch: &Branch<'_>) -> String {
+fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
     let san = SanPlus::from_move(pos.clone(), branch.mv.mv);
@@ -93,7 +103,8 @@ fn text(branch: &Branch<'_>) -> String {
     } else {
         ""
     };
-    format!("{number} {san} {{{}{transposition}}}", remark(branch))
+    let comment = comment.unwrap_or_else(|| remark(branch));
+    format!("{number} {san} {{{comment}{transposition}}}")
 }
 
 /// Columns of a line of movetext.

@@ -1,0 +1,102 @@
+//! Which games reached positions, and when.
+
+use super::{
+    chosen::{Chosen, fold_chosen},
+    count::{Rank, by_date},
+    dates::{earliest, latest},
+    query::Filters,
+    source_filter::SourceFilters,
+    sources::Explorer,
+};
+use crate::{
+    error::Result,
+    index::layout::{Subject, rows::date_number},
+    pgn::Date,
+    position::Variant,
+};
+
+/// The games of an explorer, asked about many positions.
+pub(crate) struct Arrivals<'a>(SourceFilters<'a>);
+
+/// The games that reached a position.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Reached {
+    /// How many.
+    pub games: u64,
+    /// The first of the latest days on which they may have been played.
+    pub first: Option<u32>,
+    last: Option<Rank>,
+}
+
+impl Reached {
+    /// The number of the newest.
+    pub fn last(self) -> Option<u64> {
+        self.last.map(|(_, number, _)| number)
+    }
+}
+
+/// A day for [`Arrivals::reached`]: the first that a date may be. Every day is before a date without a year.
+pub(crate) fn first_day(date: Date) -> u32 {
+    match date.year() {
+        Some(_) => earliest(date_number(date)),
+        None => u32::MAX,
+    }
+}
+
+impl Explorer {
+    /// Its games, to be asked about many positions.
+    pub(crate) fn arrivals(&self) -> Result<Arrivals<'_>> {
+        self.filters(&Filters::default()).map(Arrivals)
+    }
+}
+
+impl Arrivals<'_> {
+    /// The games that reached a position, those that ended there too, if they were played certainly before a day.
+    pub fn reached(&self, variant: Variant, identity: u64, before: Option<u32>) -> Result<Reached> {
+        let subject = Subject::position(variant, identity);
+        let mut reached = Reached::default();
+        for (source, filter) in &self.0.of_sources {
+            let list = source.list(subject, source.place(subject)?)?;
+            let add = |reached: &mut Reached, chosen: Chosen<'_>| {
+                for (id, number) in chosen.games {
+                    let hot = source.rows.get(*id).expect("only known games are chosen");
+                    let day = latest(hot.date);
+                    if before.is_some_and(|before| day >= before) {
+                        continue;
+                    }
+                    let game = source.first + u64::from(*id);
+                    let rank = by_date(&hot, game, chosen.moves[*number as usize]);
+                    reached.games += 1;
+                    reached.first = Some(reached.first.map_or(day, |first| first.min(day)));
+                    reached.last = reached.last.max(Some(rank));
+                }
+            };
+            let join = |part: Reached| {
+                reached.games += part.games;
+                reached.first = reached.first.into_iter().chain(part.first).min();
+                reached.last = reached.last.max(part.last);
+            };
+            fold_chosen(&self.0, source, filter, &list, Reached::default, add, join)?;
+        }
+        Ok(reached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_games_that_are_certainly_earlier_count() {
+        let day = |year, month, day| Date::new(year, month, day);
+        let is_before = |a, b| latest(date_number(a)) < first_day(b);
+        assert!(is_before(day(2001, 5, 3), day(2001, 5, 4)));
+        assert!(!is_before(day(2001, 5, 3), day(2001, 5, 3)));
+        assert!(!is_before(day(2001, 5, 0), day(2001, 5, 31)));
+        assert!(is_before(day(2001, 5, 0), day(2001, 6, 1)));
+        assert!(!is_before(day(2001, 0, 0), day(2001, 12, 31)));
+        assert!(is_before(day(2001, 0, 0), day(2002, 0, 0)));
+        assert!(!is_before(day(0, 0, 0), day(0, 0, 0)));
+        assert!(is_before(day(2001, 5, 3), day(0, 0, 0)));
+    }
+}

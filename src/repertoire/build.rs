@@ -1,0 +1,268 @@
+//! Building a repertoire: one own move in each position, and the replies that matter.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use shakmaty::{Color, Position, variant::VariantPosition};
+
+use super::{
+    Known,
+    reach::{Met, Node, Walk},
+};
+use crate::{
+    error::{Error, Result},
+    position::{BookMove, Keyed},
+    progress::Meter,
+    tally::Stats,
+    tree::{Branch, Source, TreeMove},
+};
+
+/// How own moves are chosen. Of equal moves, that of more games is chosen.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum By {
+    /// The score: the lower end of its Wilson interval, so that a few lucky games decide nothing.
+    Score,
+    /// The most games.
+    Games,
+    /// The highest weight.
+    Weight,
+}
+
+/// The quantile of the normal distribution for an interval that holds the true score in 95 of 100 cases.
+const QUANTILE: f64 = 1.96;
+
+/// The lower end of the score interval of E. B. Wilson (Probable inference, the law of succession, and statistical
+/// inference, 1927). A draw counts as half a win, which makes the interval rather too wide.
+fn lower_bound(stats: Stats) -> f64 {
+    let (games, score) = (stats.games() as f64, stats.score());
+    if games == 0.0 {
+        return 0.0;
+    }
+    let square = QUANTILE * QUANTILE / games;
+    let spread = QUANTILE * (score * (1.0 - score) / games + square / games / 4.0).sqrt();
+    (score + square / 2.0 - spread) / (1.0 + square)
+}
+
+impl By {
+    /// The way of choosing that a source allows.
+    pub fn default_of(source: &Known) -> By {
+        match source.has_results() {
+            true => By::Score,
+            false => By::Weight,
+        }
+    }
+
+    fn best(self, moves: Vec<TreeMove>) -> Option<TreeMove> {
+        let value = |mv: &TreeMove| match self {
+            By::Score => mv.stats.map_or(0.0, lower_bound),
+            By::Games => mv.games() as f64,
+            By::Weight => mv.weight as f64,
+        };
+        moves.into_iter().reduce(|best, mv| {
+            let order = value(&mv).total_cmp(&value(&best));
+            match order.then(mv.games().cmp(&best.games())).is_gt() {
+                true => mv,
+                false => best,
+            }
+        })
+    }
+}
+
+/// The own move that a source suggests. Where it has none, its games ended: the move that leads back to most of its
+/// games, else any. `None` without a legal move.
+///
+/// # Errors
+///
+/// A file that cannot be read, and a choice by results of a source that has none.
+pub(super) fn answer_of(
+    source: &Known,
+    pos: &Keyed<VariantPosition>,
+    by: By,
+) -> Result<Option<TreeMove>> {
+    if by != By::Weight && !source.has_results() {
+        let problem = "a book has weights and no results: choose its moves with --by weight";
+        return Err(Error::file("--by", problem));
+    }
+    if let Some(best) = by.best(source.moves(pos)?) {
+        return Ok(Some(best));
+    }
+    let mut best: Option<(u64, TreeMove)> = None;
+    for mv in pos.position().legal_moves() {
+        let mut after = pos.clone();
+        after.play(mv);
+        let games = source.moves(&after)?.iter().map(TreeMove::games).sum();
+        if best.as_ref().is_none_or(|(most, _)| games > *most) {
+            best = Some((games, TreeMove::known(mv, 0, None)));
+        }
+    }
+    Ok(best.map(|(_, mv)| mv))
+}
+
+/// What a repertoire is built of.
+pub struct Build<'a> {
+    /// Where lines start.
+    pub start: &'a VariantPosition,
+    /// The side of the repertoire.
+    pub color: Color,
+    /// What was played.
+    pub source: &'a Known,
+    /// Moves that are chosen already.
+    pub keep: Option<&'a Known>,
+    /// How other own moves are chosen.
+    pub by: By,
+    /// Replies are answered if one game in this many comes to the position after them.
+    pub one_in: f64,
+    /// How many half-moves lines have at most; the last is an own move.
+    pub max_ply: Option<usize>,
+    /// How many bytes positions may take.
+    pub memory: usize,
+    /// How far it is.
+    pub meter: &'a Meter,
+}
+
+/// A repertoire that was built: a source of its moves, with replies.
+#[derive(Debug)]
+pub struct Built {
+    moves: FxHashMap<u64, Vec<TreeMove>>,
+    /// How likely games come to the position after each move.
+    reach: FxHashMap<(u64, BookMove), f64>,
+    /// What came of it.
+    pub summary: BuildSummary,
+}
+
+/// What came of building a repertoire.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct BuildSummary {
+    /// Positions with an own move.
+    pub positions: u64,
+    /// Own moves that were chosen already.
+    pub kept: u64,
+    /// Own moves that no game of the source played, because its games end there.
+    pub without_games: u64,
+}
+
+/// A little less than one, for rounding.
+const ALMOST: f64 = 1.0 - 1e-9;
+
+/// Builds a repertoire: one own move in each position, those of `keep` first, and each reply that is likely enough.
+///
+/// # Errors
+///
+/// A file that cannot be read, more positions than memory may hold, a choice by results of a source without any, and a
+/// source that does not know the first position.
+pub fn build(build: &Build<'_>) -> Result<Built> {
+    let walk = Walk {
+        start: build.start,
+        color: build.color,
+        source: build.source,
+        max_ply: build.max_ply,
+        memory: build.memory,
+        meter: build.meter,
+    };
+    let start = Keyed::new(build.start.clone());
+    if build.source.moves(&start)?.is_empty() {
+        let problem = "the source knows no move in the first position: choose another with --from";
+        return Err(Error::file("--from", problem));
+    }
+    let mut summary = BuildSummary::default();
+    let met = walk.run(&mut |pos, reach| {
+        let kept = match build.keep {
+            Some(keep) => keep.moves(pos)?,
+            None => Vec::new(),
+        };
+        if !kept.is_empty() {
+            summary.positions += 1;
+            summary.kept += kept.len() as u64;
+            let known = build.source.moves(pos)?;
+            let with_results = kept.into_iter().map(|mv| {
+                let known = known.iter().find(|known| known.mv == mv.mv);
+                known.cloned().unwrap_or(TreeMove::known(mv.mv, 0, None))
+            });
+            return Ok(Some(with_results.collect()));
+        }
+        if reach * build.one_in < ALMOST {
+            return Ok(None);
+        }
+        let answer = answer_of(build.source, pos, build.by)?;
+        summary.positions += 1;
+        summary.without_games += u64::from(answer.as_ref().is_none_or(|mv| mv.games() == 0));
+        Ok(Some(answer.into_iter().collect()))
+    })?;
+    Ok(Built::of(&met, build.color, summary))
+}
+
+impl Built {
+    fn of(met: &Met, color: Color, summary: BuildSummary) -> Built {
+        let mut built = Built {
+            moves: FxHashMap::default(),
+            reach: FxHashMap::default(),
+            summary,
+        };
+        let is_answered = |node: &Node| node.edges.is_some();
+        for (id, node) in met.nodes.iter().enumerate() {
+            let Some(edges) = &node.edges else { continue };
+            let pos = met.position(id as u32);
+            let identity = pos.identity();
+            let mut edges: Vec<_> = edges.iter().collect();
+            let is_own = pos.position().turn() == color;
+            edges.retain(|edge| is_own || is_answered(&met.nodes[edge.to as usize]));
+            edges.sort_by_key(|edge| Reverse(edge.games));
+            let moves = edges.into_iter().filter_map(|edge| {
+                let reach = node.reach * edge.share;
+                built.reach.insert((identity, edge.mv), reach);
+                let mv = edge.mv.to_move(pos.position())?;
+                Some(TreeMove::known(mv, edge.games.max(1), edge.stats))
+            });
+            let moves: Vec<TreeMove> = moves.collect();
+            if !moves.is_empty() {
+                built.moves.insert(identity, moves);
+            }
+        }
+        built
+    }
+
+    /// What a comment says of a move: its games, its score and how often it is met; `None` for moves of others.
+    pub fn comment(&self, branch: &Branch<'_>) -> Option<String> {
+        let mv = branch.mv;
+        let reach = self.reach.get(&(branch.pos.identity(), mv.mv.into()))?;
+        let games = match mv.stats {
+            None => "no games".to_owned(),
+            Some(stats) => {
+                let s = if stats.games() == 1 { "" } else { "s" };
+                let score = stats.score() * 100.0;
+                format!("{} game{s}, {score:.1}%", stats.games())
+            }
+        };
+        Some(format!("{games}, 1 in {:.1}", 1.0 / reach.min(1.0)))
+    }
+}
+
+impl Source for Built {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let moves = self.moves.get(&pos.identity());
+        Ok(moves.cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(wins: u64, draws: u64, losses: u64) -> Stats {
+        Stats {
+            wins,
+            draws,
+            losses,
+        }
+    }
+
+    #[test]
+    fn two_lucky_games_do_not_beat_a_thousand() {
+        assert!(lower_bound(stats(2, 0, 0)) < lower_bound(stats(600, 0, 400)));
+        assert_eq!(lower_bound(stats(0, 0, 0)), 0.0);
+        // The interval of 10 wins in 20 games is 29.9 to 70.1 percent.
+        assert!((lower_bound(stats(10, 0, 10)) - 0.2993).abs() < 1e-4);
+        assert!((lower_bound(stats(5, 10, 5)) - 0.2993).abs() < 1e-4);
+    }
+}

@@ -1,0 +1,467 @@
+//! Checking games against repertoires.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
+
+use super::{
+    Known, Side,
+    games::{Ending, Games, commented, play, start_of},
+    line_text, san,
+};
+use crate::{
+    error::Result,
+    pgn::{GameReader, GameResult, NameMatch, Tags, folded, tag_text},
+    position::{BookMove, Keyed, Variant, fen_of},
+    tally::Stats,
+    tree::{LinesOf, Source, move_number},
+};
+
+/// What is checked.
+pub struct Check<'a> {
+    /// The repertoires of the sides; at least one.
+    pub repertoires: ByColor<Option<&'a Known>>,
+    /// Part of the name of the player whose games are checked, in any case. None checks all games.
+    pub player: Option<&'a str>,
+    /// Whether the name is whole.
+    pub exact: bool,
+    /// Whether games come with their text.
+    pub with_text: bool,
+}
+
+/// A game and the repertoire of a side.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CheckedGame {
+    /// Its number among all games, from 1.
+    pub game: u64,
+    /// The side that is checked.
+    #[serde(serialize_with = "as_text")]
+    pub color: Color,
+    /// The name of White.
+    pub white: String,
+    /// The name of Black.
+    pub black: String,
+    /// The result.
+    pub result: &'static str,
+    /// Who left the repertoire for good, `None` if nobody did.
+    pub left_by: Option<Side>,
+    /// Which half-move left, from 1: the player's own, or the opponent's after which the repertoire has no move, 0 if it
+    /// has none at the start.
+    pub ply: Option<usize>,
+    /// The position before that half-move.
+    pub fen: Option<String>,
+    /// The number of the move: `12.` or `12...`.
+    pub number: Option<String>,
+    /// The half-move in SAN.
+    #[serde(rename = "move")]
+    pub mv: Option<String>,
+    /// The moves of the repertoire in that position: own moves, or the replies that it answers.
+    pub repertoire: Vec<String>,
+    /// How many own moves were in the repertoire.
+    pub stayed: usize,
+    /// Why the game cannot be played to its end: what comes before counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The text of the game with a comment where it left, if that was asked for.
+    #[serde(skip)]
+    pub text: Vec<u8>,
+    #[serde(skip)]
+    is_played: bool,
+    #[serde(skip)]
+    key: DeviationKey,
+    #[serde(skip)]
+    contradictions: Vec<u64>,
+    #[serde(skip)]
+    stats: Stats,
+}
+
+/// What makes deviations equal: the side, who left, the position and the move.
+type DeviationKey = (bool, Option<Side>, u64, BookMove);
+
+/// Games and their results for the player. Games without a known result have none.
+#[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Results {
+    /// How many.
+    pub games: u64,
+    /// The results.
+    #[serde(flatten)]
+    pub stats: Stats,
+    /// The share of the points in percent, `None` without results.
+    pub score: Option<f64>,
+}
+
+impl Results {
+    fn add(&mut self, stats: Stats) {
+        self.games += 1;
+        self.stats += stats;
+        self.score = (self.stats.games() > 0).then(|| self.stats.score() * 100.0);
+    }
+}
+
+/// A half-move that left a repertoire, and the games that did.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Deviation {
+    /// The side of the repertoire.
+    #[serde(serialize_with = "as_text")]
+    pub color: Color,
+    /// Who left it.
+    pub left_by: Side,
+    /// The position before the half-move.
+    pub fen: Option<String>,
+    /// The number of the move: `12.` or `12...`.
+    pub number: Option<String>,
+    /// The half-move in SAN; `None` where the repertoire has no move at the start.
+    #[serde(rename = "move")]
+    pub mv: Option<String>,
+    /// The moves of the repertoire there.
+    pub repertoire: Vec<String>,
+    /// The games.
+    #[serde(flatten)]
+    pub results: Results,
+}
+
+/// What came of checking games.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct CheckSummary {
+    /// The games that were read.
+    pub read: u64,
+    /// Those of the checked that stayed in the repertoire. A game that is checked for both sides is two.
+    pub stayed: Results,
+    /// Those that the player left it in.
+    pub left_by_player: Results,
+    /// Those that the opponent left it in.
+    pub left_by_opponent: Results,
+    /// How many own moves of a game are in the repertoire, on average.
+    pub own_moves: f64,
+    /// How many games had at least 1, 2, 3 ... own moves in the repertoire.
+    pub depth: Vec<u64>,
+    /// In how many of the positions that the games came to the repertoire has several moves. Each is in it.
+    pub contradictions: u64,
+    /// The deviations, those of most games first.
+    pub deviations: Vec<Deviation>,
+}
+
+/// Checks games against the repertoires of one or both sides, and hands each result to `take`, in the order of the games.
+/// A game that comes back to a position of the repertoire has not left it. Games of variants that the repertoire does
+/// not have are not checked.
+///
+/// # Errors
+///
+/// A file that cannot be read, and what `take` answers.
+pub fn check(
+    games: &Games<'_>,
+    check: &Check<'_>,
+    mut take: impl FnMut(&CheckedGame) -> Result<()>,
+) -> Result<CheckSummary> {
+    let player = check.player.map(folded);
+    let mut found = Found::default();
+    let read = games.for_each(
+        |text, reader| check.game(text, reader, player.as_deref()),
+        |number, checked| {
+            for mut game in checked {
+                game.game = number;
+                found.add(&mut game);
+                take(&game)?;
+            }
+            Ok(())
+        },
+    )?;
+    Ok(found.summary(read))
+}
+
+/// A departure from a repertoire while a game is played.
+#[derive(Copy, Clone)]
+struct Left {
+    by: Side,
+    ply: usize,
+}
+
+/// A game as far as it was played.
+struct Line<'a> {
+    known: &'a Known,
+    color: Color,
+    plies: usize,
+    left: Option<Left>,
+    /// Own moves before the departure.
+    stayed: usize,
+    own: usize,
+    contradictions: Vec<u64>,
+}
+
+impl Line<'_> {
+    /// A position before the next half-move, if there is one.
+    fn meet(&mut self, pos: &Keyed<VariantPosition>, mv: Option<Move>) -> Result<()> {
+        if pos.position().turn() == self.color {
+            let known = self.known.moves(pos)?;
+            let left = |by, ply| Some(Left { by, ply });
+            match mv {
+                _ if known.is_empty() => {
+                    self.left = self.left.or(left(Side::Opponent, self.plies));
+                }
+                Some(mv) if known.iter().all(|known| known.mv != mv) => {
+                    self.left = left(Side::Player, self.plies + 1);
+                }
+                _ => self.left = None,
+            }
+            if known.len() > 1 {
+                self.contradictions.push(pos.identity());
+            }
+            if mv.is_some() {
+                self.own += 1;
+            }
+            if self.left.is_none() {
+                self.stayed = self.own;
+            }
+        }
+        self.plies += usize::from(mv.is_some());
+        Ok(())
+    }
+}
+
+impl Check<'_> {
+    /// What the repertoires say of the next game.
+    fn game(
+        &self,
+        text: &[u8],
+        reader: &mut GameReader<'_>,
+        player: Option<&str>,
+    ) -> Result<Vec<CheckedGame>> {
+        let tags = reader.tags().clone();
+        let how = match self.exact {
+            true => NameMatch::Whole,
+            false => NameMatch::Part,
+        };
+        let is_wanted = |color: Color| {
+            let name = name_of(&tags, color);
+            player.is_none_or(|player| how.matches(&folded(&name), player))
+        };
+        let start = start_of(&tags);
+        let variant = start.as_ref().map_or(Variant::Standard, |start| start.0);
+        let mut lines: Vec<Line<'_>> = Color::ALL
+            .into_iter()
+            .filter_map(|color| {
+                let known = self
+                    .repertoires
+                    .get(color)
+                    .filter(|known| known.is_for(variant))?;
+                is_wanted(color).then_some(Line {
+                    known,
+                    color,
+                    plies: 0,
+                    left: None,
+                    stayed: 0,
+                    own: 0,
+                    contradictions: Vec::new(),
+                })
+            })
+            .collect();
+        if lines.is_empty() {
+            reader.skip_moves();
+            return Ok(Vec::new());
+        }
+        let (begin, first_move) = (reader.game_offset(), reader.offset());
+        let (start, unplayable) = match start {
+            Ok((_, start)) => (start, None),
+            Err(problem) => (Variant::Standard.start(), Some(problem)),
+        };
+        let mut moves: Vec<(Move, usize)> = Vec::new();
+        let mut pos = Keyed::new(start.clone());
+        let mut ending = match unplayable {
+            Some(_) => {
+                reader.skip_moves();
+                Ending::default()
+            }
+            None => play(reader, &mut pos, |before, mv, end| {
+                moves.push((mv, end));
+                lines
+                    .iter_mut()
+                    .try_for_each(|line| line.meet(before, Some(mv)))?;
+                Ok(true)
+            })?,
+        };
+        let is_over = pos.position().legal_moves().is_empty();
+        if unplayable.is_none() && !is_over {
+            lines
+                .iter_mut()
+                .try_for_each(|line| line.meet(&pos, None))?;
+        }
+        let is_played = unplayable.is_none();
+        ending.problem = unplayable.or(ending.problem);
+        let result = GameResult::of_tags(&tags)
+            .or(ending.marker)
+            .unwrap_or_default();
+        let mut checked = Vec::new();
+        for line in lines {
+            let color = line.color;
+            let mut game = line.checked(&start, &moves)?;
+            game.white = name_of(&tags, Color::White);
+            game.black = name_of(&tags, Color::Black);
+            game.result = result.token();
+            if result != GameResult::Unknown {
+                game.stats = Stats::of_game(result.winner(), color);
+            }
+            game.problem.clone_from(&ending.problem);
+            game.is_played = is_played;
+            checked.push(game);
+        }
+        if self.with_text {
+            let text = &text[begin..reader.offset()];
+            let comments = checked.iter().filter_map(|game| {
+                let ply = game.ply?;
+                let end = match ply.checked_sub(1) {
+                    Some(last) => moves[last].1 - begin,
+                    None => first_move - begin,
+                };
+                Some((end, game.comment()))
+            });
+            let text = commented(text, comments);
+            if let Some(first) = checked.first_mut() {
+                first.text = text;
+            }
+        }
+        Ok(checked)
+    }
+}
+
+fn name_of(tags: &Tags<'_>, color: Color) -> String {
+    let tag: &[u8] = color.fold_wb(b"White", b"Black");
+    tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
+}
+
+impl Line<'_> {
+    /// What is said of the game, its tags aside.
+    fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
+        let mut game = CheckedGame {
+            game: 0,
+            color: self.color,
+            white: String::new(),
+            black: String::new(),
+            result: "*",
+            left_by: self.left.map(|left| left.by),
+            ply: self.left.map(|left| left.ply),
+            fen: None,
+            number: None,
+            mv: None,
+            repertoire: Vec::new(),
+            stayed: self.stayed,
+            problem: None,
+            text: Vec::new(),
+            is_played: true,
+            key: (
+                self.color.is_white(),
+                self.left.map(|left| left.by),
+                0,
+                BookMove::NONE,
+            ),
+            contradictions: self.contradictions,
+            stats: Stats::default(),
+        };
+        if let Some(ply) = game.ply.and_then(|ply| ply.checked_sub(1)) {
+            let before: Vec<Move> = moves[..ply].iter().map(|(mv, _)| *mv).collect();
+            let (_, pos) = line_text(start, &before);
+            let mv = moves[ply].0;
+            game.key.2 = pos.identity();
+            game.key.3 = mv.into();
+            let lines = LinesOf(self.known, self.color).moves(&pos)?;
+            let pos = pos.position();
+            game.fen = Some(fen_of(pos));
+            game.number = Some(move_number(pos));
+            game.mv = Some(san(pos, mv));
+            game.repertoire = lines.iter().map(|known| san(pos, known.mv)).collect();
+            game.repertoire.sort_unstable();
+        }
+        Ok(game)
+    }
+}
+
+impl CheckedGame {
+    /// What a comment at the deviation says.
+    fn comment(&self) -> String {
+        let moves = self.repertoire.join(", ");
+        match (self.left_by, &*moves) {
+            (_, "") => "The repertoire has no move here".to_owned(),
+            (Some(Side::Opponent), moves) => format!("The repertoire answers {moves}"),
+            (_, moves) => format!("The repertoire has {moves}"),
+        }
+    }
+}
+
+/// What was found so far. It grows with the repertoire, not with the games.
+#[derive(Default)]
+struct Found {
+    summary: CheckSummary,
+    own_moves: u64,
+    deviations: FxHashMap<DeviationKey, Deviation>,
+    contradictions: FxHashSet<u64>,
+}
+
+impl Found {
+    fn add(&mut self, game: &mut CheckedGame) {
+        if !game.is_played {
+            return;
+        }
+        let summary = &mut self.summary;
+        let results = match game.left_by {
+            None => &mut summary.stayed,
+            Some(Side::Player) => &mut summary.left_by_player,
+            Some(Side::Opponent) => &mut summary.left_by_opponent,
+        };
+        results.add(game.stats);
+        self.own_moves += game.stayed as u64;
+        if summary.depth.len() < game.stayed {
+            summary.depth.resize(game.stayed, 0);
+        }
+        summary.depth[..game.stayed]
+            .iter_mut()
+            .for_each(|games| *games += 1);
+        self.contradictions.extend(game.contradictions.drain(..));
+        if let Some(left_by) = game.left_by {
+            let deviation = self
+                .deviations
+                .entry(game.key)
+                .or_insert_with(|| Deviation {
+                    color: game.color,
+                    left_by,
+                    fen: game.fen.clone(),
+                    number: game.number.clone(),
+                    mv: game.mv.clone(),
+                    repertoire: game.repertoire.clone(),
+                    results: Results::default(),
+                });
+            deviation.results.add(game.stats);
+        }
+    }
+
+    fn summary(self, read: u64) -> CheckSummary {
+        let mut summary = self.summary;
+        let checked = [
+            summary.stayed,
+            summary.left_by_player,
+            summary.left_by_opponent,
+        ];
+        let checked: u64 = checked.iter().map(|results| results.games).sum();
+        summary.read = read;
+        summary.own_moves = self.own_moves as f64 / checked.max(1) as f64;
+        summary.contradictions = self.contradictions.len() as u64;
+        let mut deviations: Vec<_> = self.deviations.into_iter().collect();
+        deviations.sort_by_cached_key(|((_, side, ..), deviation)| {
+            let games = std::cmp::Reverse(deviation.results.games);
+            let is_opponent = *side == Some(Side::Opponent);
+            (
+                games,
+                is_opponent,
+                deviation.fen.clone(),
+                deviation.mv.clone(),
+            )
+        });
+        summary.deviations = deviations
+            .into_iter()
+            .map(|(_, deviation)| deviation)
+            .collect();
+        summary
+    }
+}
+
+fn as_text<S: serde::Serializer>(color: &Color, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(color.fold_wb("white", "black"))
+}

@@ -1,0 +1,188 @@
+//! Playing games in their order, on all threads.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use rayon::prelude::*;
+use shakmaty::{Move, variant::VariantPosition};
+
+use crate::{
+    error::{Error, Result},
+    pgn::{Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token},
+    position::{Keyed, Variant, read_move, read_word},
+    progress::Meter,
+    sort::Memory,
+    task,
+};
+
+/// About how many bytes of PGN one thread reads at once.
+const BATCH_SIZE: usize = 1 << 18;
+
+/// The games that are read.
+#[derive(Clone, Debug)]
+pub struct Games<'a> {
+    /// The inputs, in this order.
+    pub inputs: &'a [Input],
+    /// What unpacking may take.
+    pub memory: Memory,
+    /// How many threads read, 0 for one per core.
+    pub threads: usize,
+    /// Counts the bytes that were read.
+    pub meter: &'a Meter,
+}
+
+impl Games<'_> {
+    /// Hands the number of each game, from 1, and what `read` makes of it, in the order of the games, to `take`. `read`
+    /// gets the text and its reader, which has read the tags, and reads the game to its end. Returns how many games there are.
+    pub(super) fn for_each<T: Send>(
+        &self,
+        read: impl Fn(&[u8], &mut GameReader<'_>) -> Result<T> + Sync,
+        mut take: impl FnMut(u64, T) -> Result<()>,
+    ) -> Result<u64> {
+        let pool = task::pool(self.threads)?;
+        let mut games = 0;
+        for input in self.inputs {
+            self.meter.add_total(input.size().unwrap_or(0));
+        }
+        for input in self.inputs {
+            let stream = input.open(&StreamOptions {
+                memory: input.unpacking_memory(self.memory.bytes),
+                ..StreamOptions::default()
+            })?;
+            let taken = Arc::clone(&stream.taken);
+            let mut reported = 0;
+            let mut cutter = Cutter::new(stream, BATCH_SIZE);
+            let (first, mut has_text) = (games, false);
+            loop {
+                let mut batches: Vec<Batch> = Vec::new();
+                while batches.len() < pool.current_num_threads() {
+                    let next = cutter.next_batch().map_err(|err| input.error(err))?;
+                    let Some(batch) = next else { break };
+                    has_text |= !batch.text.trim_ascii().is_empty();
+                    batches.push(batch);
+                }
+                if batches.is_empty() {
+                    break;
+                }
+                let read = |batch: &Batch| {
+                    task::fault("repertoire");
+                    let mut reader = GameReader::new(&batch.text);
+                    let mut found = Vec::new();
+                    while reader.next_game() {
+                        found.push(read(&batch.text, &mut reader)?);
+                    }
+                    Ok(found)
+                };
+                let read: Vec<Result<Vec<T>>> =
+                    task::caught(|| Ok(pool.install(|| batches.par_iter().map(read).collect())))?;
+                for found in read {
+                    for found in found? {
+                        games += 1;
+                        take(games, found)?;
+                    }
+                }
+                let so_far = taken.load(Ordering::Relaxed);
+                self.meter.advance(so_far - reported);
+                reported = so_far;
+            }
+            if games == first && has_text {
+                let problem =
+                    "no game in it: name a PGN file, plain or packed with gzip, bzip2, zstd or zip";
+                return Err(Error::file(input.path(), problem));
+            }
+        }
+        Ok(games)
+    }
+}
+
+/// The variant and the start of a game; the reason if it cannot be played.
+pub(super) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
+    let variant = Variant::from_tag(tags.get(b"Variant")).map_err(|err| err.to_string())?;
+    let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
+    match fen {
+        None => Ok((variant, variant.start())),
+        Some(fen) => match variant.game_start(&String::from_utf8_lossy(fen)) {
+            Ok((start, _)) => Ok((variant, start)),
+            Err(err) => Err(err.to_string()),
+        },
+    }
+}
+
+/// How the moves of a game ended.
+#[derive(Default)]
+pub(super) struct Ending {
+    pub marker: Option<GameResult>,
+    /// Why moves are missing at the end.
+    pub problem: Option<String>,
+}
+
+/// Plays the moves of a game up to its end, a null move, or one that cannot be played. `step` is called with each move,
+/// the position before it, and where the move ends in the text; the rest is passed over once it returns `false`.
+pub(super) fn play(
+    games: &mut GameReader<'_>,
+    pos: &mut Keyed<VariantPosition>,
+    mut step: impl FnMut(&Keyed<VariantPosition>, Move, usize) -> Result<bool>,
+) -> Result<Ending> {
+    loop {
+        let mv = if let Some(word) = games.peek_word()
+            && let Some(mv) = read_word(pos.position(), word)
+        {
+            games.take_word(word);
+            mv
+        } else {
+            match games.next_token() {
+                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
+                    match read_move(pos.position(), text) {
+                        Ok(mv) => mv,
+                        Err(err) => {
+                            let mv: String =
+                                String::from_utf8_lossy(text).chars().take(40).collect();
+                            let ending = ending(games.skip_moves());
+                            let problem = Some(format!("{mv}: {err}"));
+                            return Ok(Ending { problem, ..ending });
+                        }
+                    }
+                }
+                Token::NullMove { .. } => return Ok(ending(games.skip_moves())),
+                Token::End(end) => return Ok(ending(end)),
+                Token::BeginVariation | Token::EndVariation => continue,
+            }
+        };
+        if !step(pos, mv, games.offset())? {
+            return Ok(ending(games.skip_moves()));
+        }
+        pos.play(mv);
+    }
+}
+
+fn ending(end: GameEnd) -> Ending {
+    match end {
+        GameEnd::Complete(marker) => Ending {
+            marker,
+            problem: None,
+        },
+        GameEnd::Broken(flaw) => Ending {
+            marker: None,
+            problem: Some(flaw.reason.to_owned()),
+        },
+    }
+}
+
+/// The text of a game with comments at some places, each after the marks of the move that ends there.
+pub(super) fn commented(
+    text: &[u8],
+    comments: impl IntoIterator<Item = (usize, String)>,
+) -> Vec<u8> {
+    let mut comments = Vec::from_iter(comments);
+    comments.sort_by_key(|(at, _)| *at);
+    let mut made = Vec::with_capacity(text.len() + 100);
+    let mut done = 0;
+    for (at, comment) in comments {
+        let is_mark = |byte: &&u8| matches!(byte, b'!' | b'?' | b'+' | b'#');
+        let at = at + text[at..].iter().take_while(is_mark).count();
+        made.extend_from_slice(&text[done..at]);
+        made.extend(format!(" {{{comment}}} ").into_bytes());
+        done = at;
+    }
+    made.extend_from_slice(&text[done..]);
+    made
+}

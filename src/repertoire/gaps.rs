@@ -1,0 +1,170 @@
+//! The opponent's moves that a repertoire does not answer.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use shakmaty::{Color, Position, variant::VariantPosition};
+
+use super::{
+    By, Known,
+    build::answer_of,
+    line_text,
+    reach::{Coverage, Met, Walk},
+    san,
+};
+use crate::{
+    error::Result,
+    position::{Keyed, fen_of, uci},
+    progress::Meter,
+    tree::{Source, TreeMove},
+};
+
+/// Where gaps are looked for.
+pub struct FindGaps<'a> {
+    /// The repertoire.
+    pub repertoire: &'a Known,
+    /// Its side.
+    pub color: Color,
+    /// What opponents play.
+    pub source: &'a Known,
+    /// Where lines start.
+    pub start: &'a VariantPosition,
+    /// How many half-moves lines have at most; the last is an own move.
+    pub max_ply: Option<usize>,
+    /// How many of the gaps get an answer, and how it is chosen.
+    pub add: (usize, By),
+    /// How many bytes positions may take.
+    pub memory: usize,
+    /// How far it is.
+    pub meter: &'a Meter,
+}
+
+/// A move of the opponent without an answer. If several lead to the same position, the likeliest.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Gap {
+    /// The position before it.
+    pub fen: String,
+    /// The likeliest line to that position.
+    pub line: String,
+    /// The move in SAN; `None` if the repertoire has no move in the first position.
+    #[serde(rename = "move")]
+    pub mv: Option<String>,
+    /// The same in UCI notation.
+    pub uci: Option<String>,
+    /// One game in this many comes to the position after the move.
+    pub one_in: f64,
+    /// The games of the move.
+    pub games: u64,
+    /// The answer that was added, in SAN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// The gaps of a repertoire.
+#[derive(Debug, Serialize)]
+pub struct Gaps {
+    /// How many positions it answers that games come to.
+    pub positions: u64,
+    /// In how many of them it has several moves. Each counts as certain.
+    pub contradictions: u64,
+    /// The share of the games that is still in it after each half-move of the opponent.
+    pub coverage: Vec<Coverage>,
+    /// The gaps, the likeliest first.
+    pub gaps: Vec<Gap>,
+    /// The answers that were added.
+    #[serde(skip)]
+    pub added: Added,
+}
+
+/// Answers that were added, by position.
+#[derive(Debug, Default)]
+pub struct Added(FxHashMap<u64, (VariantPosition, TreeMove)>);
+
+impl Added {
+    /// The positions and their answers, in no order.
+    pub(super) fn answers(&self) -> impl Iterator<Item = &(VariantPosition, TreeMove)> {
+        self.0.values()
+    }
+}
+
+impl Source for Added {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let answer = self.0.get(&pos.identity());
+        Ok(answer
+            .map(|(_, answer)| answer.clone())
+            .into_iter()
+            .collect())
+    }
+}
+
+/// Finds the opponent's moves without an answer, and answers the likeliest of them if that is asked for.
+///
+/// # Errors
+///
+/// A file that cannot be read, more positions than memory may hold, and answers that cannot be chosen as asked.
+pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
+    let walk = Walk {
+        start: find.start,
+        color: find.color,
+        source: find.source,
+        max_ply: find.max_ply,
+        memory: find.memory,
+        meter: find.meter,
+    };
+    let (mut positions, mut contradictions) = (0, 0);
+    let met = walk.run(&mut |pos, _| {
+        let moves = find.repertoire.moves(pos)?;
+        positions += u64::from(!moves.is_empty());
+        contradictions += u64::from(moves.len() > 1);
+        Ok((!moves.is_empty()).then_some(moves))
+    })?;
+    let unanswered = |id: &u32| {
+        let node = &met.nodes[*id as usize];
+        node.edges.is_none() && node.reach > 0.0
+    };
+    let mut found: Vec<(u32, Gap)> = (0..met.nodes.len() as u32)
+        .filter(unanswered)
+        .map(|id| (id, gap(find, &met, id)))
+        .collect();
+    found.sort_by(|(_, a), (_, b)| {
+        let by_line = || (&a.line, &a.mv).cmp(&(&b.line, &b.mv));
+        a.one_in.total_cmp(&b.one_in).then_with(by_line)
+    });
+    let mut added = Added::default();
+    let (wanted, by) = find.add;
+    for (id, gap) in found.iter_mut().take(wanted) {
+        let pos = met.position(*id);
+        if let Some(answer) = answer_of(find.source, &pos, by)? {
+            gap.answer = Some(san(pos.position(), answer.mv));
+            added
+                .0
+                .insert(pos.identity(), (pos.position().clone(), answer));
+        }
+    }
+    Ok(Gaps {
+        positions,
+        contradictions,
+        coverage: met.coverage(find.color),
+        gaps: found.into_iter().map(|(_, gap)| gap).collect(),
+        added,
+    })
+}
+
+fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Gap {
+    let mut line = met.line(id);
+    let last = line.pop();
+    let (text, pos) = line_text(find.start, &line);
+    let pos = pos.position();
+    let (before, mv) = met.before(id);
+    let edges = met.nodes[before as usize].edges.iter().flatten();
+    let mut edges = edges.filter(|edge| edge.to == id && edge.mv == mv);
+    debug_assert!(last.is_none() || pos.turn() != find.color);
+    Gap {
+        fen: fen_of(pos),
+        line: text,
+        mv: last.map(|mv| san(pos, mv)),
+        uci: last.map(|mv| uci(pos, mv)),
+        one_in: 1.0 / met.nodes[id as usize].reach.min(1.0),
+        games: edges.next().map_or(0, |edge| edge.games),
+        answer: None,
+    }
+}

@@ -1,0 +1,271 @@
+//! What is known of positions, of whatever kind the file is: repertoires, and sources of games and counts.
+
+use std::{any::Any, collections::BTreeSet, path::Path, sync::Arc};
+
+use shakmaty::variant::VariantPosition;
+
+use crate::{
+    book::{Book, is_book_or_empty},
+    error::{At, Error, Result},
+    explorer::Explorer,
+    index::Index,
+    make_book::{MakeBook, Progress, Report},
+    pgn::Input,
+    position::{Keyed, Variant, VariantChoice},
+    sort::Memory,
+    tally::FindableCounts,
+    task,
+    tree::{Explored, Source, TreeMove},
+};
+
+/// How a file is opened.
+pub struct Opening<'a> {
+    /// The variant to read it as, none for its own.
+    pub variant: Option<Variant>,
+    /// What counting games may take.
+    pub memory: Memory,
+    /// How many threads count, 0 for one per core.
+    pub threads: usize,
+    /// An empty directory for the index of games. It must stay as long as the file is open.
+    pub directory: &'a Path,
+    /// Is called when games begin to be counted. What it returns is dropped when they are.
+    pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
+}
+
+/// The moves of positions, as games, an index, counts, a database or a book have them.
+#[derive(Debug)]
+pub struct Known {
+    kind: Kind,
+    variants: BTreeSet<Variant>,
+    starts: Vec<VariantPosition>,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Book(Book),
+    #[cfg(feature = "obs")]
+    Obs(Box<crate::obs::Obs>),
+    Counts(Box<FindableCounts>),
+    Index(Box<Index>),
+    Explored(Box<Explored>),
+}
+
+impl Known {
+    /// Opens a repertoire: a PGN whose variations count, a book, or an OOBS database.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or that is none of these.
+    pub fn repertoire(path: &Path, opening: &Opening<'_>) -> Result<Known> {
+        if path.is_dir() {
+            let problem = "a directory: a repertoire is a PGN, a book (.bin) or an OOBS database";
+            return Err(Error::file(path, problem));
+        }
+        match Known::stored(path, opening)? {
+            Some(known) => Ok(known),
+            None => Known::counted(path, MakeBook::variations, opening),
+        }
+    }
+
+    /// Opens a source: games in PGN, an index, counts, an OOBS database or a book. Games are indexed first. With
+    /// `keep_prefix`, the moves before an illegal one count.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or that is none of these.
+    pub fn source(path: &Path, keep_prefix: bool, opening: &Opening<'_>) -> Result<Known> {
+        #[cfg(feature = "parquet")]
+        if crate::counts::is_counts(path) {
+            return Known::counted(path, |run, _| run, opening);
+        }
+        if path.is_dir() {
+            return Known::index(path, opening);
+        }
+        if let Some(known) = Known::stored(path, opening)? {
+            return Ok(known);
+        }
+        let index = opening.directory.join("games.idx");
+        let run = opening.run(path).keep_prefix(keep_prefix).allow_empty(true);
+        let run = run.leveldb(&index).explorer(true);
+        let shown = (opening.counting)(run.progress());
+        let report = run.run()?;
+        drop(shown);
+        let mut known = Known::index(&index, opening)?;
+        known.warnings = warnings(&report);
+        Ok(known)
+    }
+
+    /// A book or a database, if it is one.
+    fn stored(path: &Path, opening: &Opening<'_>) -> Result<Option<Known>> {
+        let with = |kind, own: Option<Variant>| {
+            Some(Known {
+                kind,
+                variants: BTreeSet::from([opening.variant.or(own).unwrap_or_default()]),
+                starts: Vec::new(),
+                warnings: Vec::new(),
+            })
+        };
+        #[cfg(feature = "obs")]
+        if crate::obs::is_database(path)? {
+            let obs = crate::obs::Obs::open(path)?;
+            let own = obs.info().variant.parse().ok();
+            return Ok(with(Kind::Obs(Box::new(obs)), own));
+        }
+        let is_named_book = path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("bin"));
+        let metadata = path.metadata().at(path, "open")?;
+        if is_named_book || metadata.len() > 0 && is_book_or_empty(path)? {
+            let book = Book::open_within(path, opening.memory.bytes as u64 / 2)?;
+            let own = book.variant();
+            return Ok(with(Kind::Book(book), own));
+        }
+        Ok(None)
+    }
+
+    fn index(path: &Path, opening: &Opening<'_>) -> Result<Known> {
+        let index = Index::open(path)?;
+        let choice = index.variant();
+        let variant = opening.variant.or(choice.only()).unwrap_or_default();
+        let kind = if index.has_explorer_data()? {
+            drop(index);
+            let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
+            Kind::Explored(Box::new(Explored(explorer, variant)))
+        } else {
+            Kind::Index(Box::new(index))
+        };
+        Ok(Known {
+            kind,
+            variants: match choice.only() {
+                Some(own) => BTreeSet::from([own]),
+                None => Variant::ALL.into(),
+            },
+            starts: Vec::new(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Counts the moves of a PGN or a directory of counts.
+    fn counted(
+        path: &Path,
+        how: fn(MakeBook, bool) -> MakeBook,
+        opening: &Opening<'_>,
+    ) -> Result<Known> {
+        // The options of counts are their own.
+        let run = match path.is_dir() {
+            true => opening.run(path).variant(VariantChoice::default()),
+            false => opening.run(path).keep_prefix(true),
+        };
+        let run = how(run, true);
+        let shown = (opening.counting)(run.progress());
+        let (counts, starts, report) = run.count()?;
+        let counts = task::pool(opening.threads)?.install(|| FindableCounts::new(counts))?;
+        drop(shown);
+        let mut variants: BTreeSet<Variant> = report.totals.variants.keys().copied().collect();
+        variants.extend(opening.variant);
+        if variants.is_empty() {
+            variants.insert(Variant::Standard);
+        }
+        let rules = variants.first().copied().unwrap_or_default();
+        let starts = starts
+            .iter()
+            .filter_map(|epd| rules.parse_position(epd).ok());
+        Ok(Known {
+            kind: Kind::Counts(Box::new(counts)),
+            starts: starts.collect(),
+            variants,
+            warnings: warnings(&report),
+        })
+    }
+
+    /// Whether it has positions of a variant.
+    pub fn is_for(&self, variant: Variant) -> bool {
+        self.variants.iter().any(|own| own.is_played_like(variant))
+    }
+
+    /// Its variant, of several the first.
+    pub fn variant(&self) -> Variant {
+        self.variants.first().copied().unwrap_or_default()
+    }
+
+    /// The positions from which its lines start, those of other positions last, as far as they are known.
+    pub fn starts(&self) -> Vec<VariantPosition> {
+        let usual = self.variant().start();
+        let others = self.starts.iter().filter(|start| **start != usual).cloned();
+        [usual.clone()].into_iter().chain(others).collect()
+    }
+
+    /// What was odd about its games, a line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether its moves have results, and not weights alone.
+    pub fn has_results(&self) -> bool {
+        !matches!(self.kind, Kind::Book(_))
+    }
+
+    /// The explorer of its games, if it has games.
+    pub(crate) fn explorer(&self) -> Option<&Explorer> {
+        match &self.kind {
+            Kind::Explored(explored) => Some(&explored.0),
+            _ => None,
+        }
+    }
+
+    /// The book that it is.
+    pub(super) fn into_book(self) -> Option<Book> {
+        match self.kind {
+            Kind::Book(book) => Some(book),
+            _ => None,
+        }
+    }
+}
+
+impl Opening<'_> {
+    fn run(&self, path: &Path) -> MakeBook {
+        MakeBook::new([Input::file(path)])
+            .variant(VariantChoice::Auto)
+            .memory(self.memory.bytes)
+            .threads(self.threads)
+            .temp_dir(&self.memory.temp_dir)
+    }
+}
+
+fn warnings(report: &Report) -> Vec<String> {
+    let rejected = report.totals.games.rejected;
+    let first = report.rejected.first();
+    let first = first.map(|first| format!("{rejected} rejected, the first: {first}"));
+    report.warnings.iter().cloned().chain(first).collect()
+}
+
+/// A book's moves of weight 0 are not known: they are never played.
+impl Source for Known {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        match &self.kind {
+            Kind::Book(book) => {
+                let mut moves = Source::moves(book, pos)?;
+                moves.retain(|mv| mv.weight > 0);
+                Ok(moves)
+            }
+            #[cfg(feature = "obs")]
+            Kind::Obs(obs) => Source::moves(obs.as_ref(), pos),
+            Kind::Counts(counts) => {
+                let counted = counts.moves(pos.identity())?.into_iter();
+                let mut moves: Vec<TreeMove> = counted
+                    .filter_map(|count| {
+                        let mv = count.mv.to_move(pos.position())?;
+                        let games = count.stats.games();
+                        Some(TreeMove::known(mv, games, Some(count.stats)))
+                    })
+                    .collect();
+                // A stable sort: of equal ones, that of the smallest number comes first.
+                moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+                Ok(moves)
+            }
+            Kind::Index(index) => Source::moves(index.as_ref(), pos),
+            Kind::Explored(explored) => explored.moves(pos),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Repertoires: [building](build) one, [checking](check) games against it, finding its [gaps], and [new moves](new_moves)
+//! of games.
+//!
+//! A repertoire is the moves of one side, by position: what leads to the same position is joined. Only the side's own
+//! moves count, so a book of these moves is the same repertoire as a PGN with the replies.
+//!
+//! The *reach* of a position is the chance to meet it: the product of the shares of the opponent's moves on the way there,
+//! own moves taken as certain, summed over the ways. A way that comes back to a position ends there.
+
+mod build;
+mod check;
+mod games;
+mod gaps;
+mod known;
+mod novelty;
+mod reach;
+mod write;
+
+use shakmaty::{Move, san::SanPlus, variant::VariantPosition};
+
+pub use self::{
+    build::{Build, BuildSummary, Built, By, build},
+    check::{Check, CheckSummary, CheckedGame, Deviation, Results, check},
+    games::Games,
+    gaps::{Added, FindGaps, Gap, Gaps, gaps},
+    known::{Known, Opening},
+    novelty::{NewMove, Reference, last_text, new_moves},
+    reach::Coverage,
+    write::{RepertoireFormat, Writing, add_to_book},
+};
+use crate::{position::Keyed, tree::move_number};
+
+/// Who leaves a repertoire.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The side of the repertoire.
+    Player,
+    /// The other side.
+    Opponent,
+}
+
+/// A move in SAN.
+fn san(pos: &VariantPosition, mv: Move) -> String {
+    SanPlus::from_move(pos.clone(), mv).to_string()
+}
+
+/// Moves with their numbers: `1. e4 c5 2. Nf3`. Returns the position after them too.
+fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, Keyed<VariantPosition>) {
+    let mut pos = Keyed::new(start.clone());
+    let mut words: Vec<String> = Vec::new();
+    for mv in moves {
+        let before = pos.position();
+        if words.is_empty() || shakmaty::Position::turn(before).is_white() {
+            words.push(move_number(before));
+        }
+        words.push(san(before, *mv));
+        pos.play(*mv);
+    }
+    (words.join(" "), pos)
+}

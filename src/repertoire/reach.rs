@@ -1,0 +1,288 @@
+//! How likely positions are met: the walk through a repertoire along the replies of a source.
+//!
+//! Positions are gone through level by level. What comes to a position by ways of one length is added up before the
+//! moves from there are followed; a longer way that comes there later adds its share to all that follows. So reach is
+//! summed over all ways, whatever their lengths. A move that would close a circle of positions is not followed, so the
+//! moves that are make no circle, and the sum ends.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
+
+use crate::{
+    error::{Error, Result},
+    position::{BookMove, Keyed},
+    progress::{Meter, Portions},
+    tally::Stats,
+    tree::{Limits, Source, TreeMove},
+};
+
+/// About how many bytes of memory a position and its moves take.
+const BYTES: usize = 512;
+
+/// What is walked.
+pub(super) struct Walk<'a> {
+    pub start: &'a VariantPosition,
+    pub color: Color,
+    pub source: &'a dyn Source,
+    /// How many half-moves lines have at most; the last is an own move.
+    pub max_ply: Option<usize>,
+    /// How many bytes positions may take.
+    pub memory: usize,
+    pub meter: &'a Meter,
+}
+
+/// The own moves in a position that is met with this reach; `None` if there is no answer, at least not yet.
+pub(super) type Answer<'a> =
+    &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
+
+/// The positions that are met.
+pub(super) struct Met {
+    start: VariantPosition,
+    pub nodes: Vec<Node>,
+    /// The share that met no answer at each half-move.
+    lost: BTreeMap<usize, f64>,
+    /// The last half-move that was met.
+    last: usize,
+}
+
+pub(super) struct Node {
+    /// The chance to meet it.
+    pub reach: f64,
+    /// The position before it, and the move from there.
+    parent: (u32, BookMove),
+    /// Its moves; `None` for a position without an answer.
+    pub edges: Option<Vec<Edge>>,
+}
+
+/// A move.
+pub(super) struct Edge {
+    pub to: u32,
+    pub mv: BookMove,
+    pub games: u64,
+    /// For the side that moves.
+    pub stats: Option<Stats>,
+    pub share: f64,
+    /// Whether it is followed.
+    is_followed: bool,
+    /// Whether the position before it can come back.
+    is_reversible: bool,
+}
+
+/// How much of the games is still in a repertoire.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize)]
+pub struct Coverage {
+    /// Up to this half-move, from 1: one of the opponent's.
+    pub ply: usize,
+    /// The share of the games in which every move up to here has an answer, from 0 to 1.
+    pub share: f64,
+}
+
+impl Walk<'_> {
+    pub(super) fn run(&self, answer: Answer<'_>) -> Result<Met> {
+        let mut met = Met {
+            start: self.start.clone(),
+            nodes: Vec::new(),
+            lost: BTreeMap::new(),
+            last: 0,
+        };
+        let mut ids = FxHashMap::default();
+        let mut done = Portions::new(self.meter);
+        let first = Keyed::new(self.start.clone());
+        let mut arriving =
+            BTreeMap::from([(met.id_of(&mut ids, &first, (0, BookMove::NONE)), 1.0)]);
+        for ply in 0..self.max_ply.unwrap_or(Limits::LONGEST) {
+            if arriving.is_empty() {
+                break;
+            }
+            let mut next: BTreeMap<u32, f64> = BTreeMap::new();
+            for (id, share) in std::mem::take(&mut arriving) {
+                let node = &mut met.nodes[id as usize];
+                node.reach += share;
+                let mut arrived = share;
+                if node.edges.is_none() {
+                    arrived = node.reach;
+                    if !self.expand(&mut met, &mut ids, id, ply, answer)? {
+                        *met.lost.entry(ply).or_default() += share;
+                        done.add(share);
+                        continue;
+                    }
+                }
+                let edges = met.nodes[id as usize].edges.as_deref().unwrap_or_default();
+                if edges.is_empty() {
+                    done.add(share);
+                }
+                for edge in edges.iter().filter(|edge| edge.is_followed) {
+                    *next.entry(edge.to).or_default() += arrived * edge.share;
+                }
+                met.last = ply;
+            }
+            if met.nodes.len() > self.memory / BYTES {
+                let problem = format!(
+                    "the repertoire has more than {} positions: give more --memory or a lower --max-ply",
+                    self.memory / BYTES
+                );
+                return Err(Error::file("--memory", problem));
+            }
+            arriving = next;
+        }
+        done.finish();
+        met.find_likeliest();
+        Ok(met)
+    }
+
+    /// Adds the moves of a position, and says whether it has an answer or needs none.
+    fn expand(
+        &self,
+        met: &mut Met,
+        ids: &mut FxHashMap<u64, u32>,
+        id: u32,
+        ply: usize,
+        answer: Answer<'_>,
+    ) -> Result<bool> {
+        let pos = met.position(id);
+        let is_own = pos.position().turn() == self.color;
+        let moves = if pos.position().legal_moves().is_empty() {
+            Vec::new()
+        } else if is_own {
+            match answer(&pos, met.nodes[id as usize].reach)? {
+                Some(moves) => moves,
+                None => return Ok(false),
+            }
+        } else if self.max_ply.is_some_and(|most| ply + 2 > most) {
+            // There would be no room for the answers.
+            Vec::new()
+        } else {
+            let mut moves = self.source.moves(&pos)?;
+            moves.retain(|mv| mv.games() > 0);
+            moves
+        };
+        let games: u64 = moves.iter().map(TreeMove::games).sum();
+        let mut edges = Vec::with_capacity(moves.len());
+        for mv in moves {
+            let mut after = pos.clone();
+            after.play(mv.mv);
+            let to = met.id_of(ids, &after, (id, mv.mv.into()));
+            // A piece that was captured can come back in crazyhouse.
+            let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
+            let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
+            edges.push(Edge {
+                to,
+                mv: mv.mv.into(),
+                games: mv.games(),
+                stats: mv.stats,
+                share: if is_own {
+                    1.0
+                } else {
+                    mv.games() as f64 / games as f64
+                },
+                is_followed: !(is_reversible && met.leads_to(to, id)),
+                is_reversible,
+            });
+        }
+        met.nodes[id as usize].edges = Some(edges);
+        Ok(true)
+    }
+}
+
+impl Met {
+    /// The number of a position, which is entered if it is new.
+    fn id_of(
+        &mut self,
+        ids: &mut FxHashMap<u64, u32>,
+        pos: &Keyed<VariantPosition>,
+        parent: (u32, BookMove),
+    ) -> u32 {
+        *ids.entry(pos.identity()).or_insert_with(|| {
+            self.nodes.push(Node {
+                reach: 0.0,
+                parent,
+                edges: None,
+            });
+            self.nodes.len() as u32 - 1
+        })
+    }
+
+    /// Whether moves that can be taken back lead from one position to another.
+    fn leads_to(&self, from: u32, to: u32) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut waiting = vec![from];
+        while let Some(id) = waiting.pop() {
+            if id == to {
+                return true;
+            }
+            if seen.insert(id) {
+                let edges = self.nodes[id as usize].edges.iter().flatten();
+                let edges = edges.filter(|edge| edge.is_followed && edge.is_reversible);
+                waiting.extend(edges.map(|edge| edge.to));
+            }
+        }
+        false
+    }
+
+    /// Makes the likeliest way to each position the one that is told.
+    fn find_likeliest(&mut self) {
+        let mut best = vec![0.0; self.nodes.len()];
+        for from in 0..self.nodes.len() {
+            let edges = self.nodes[from].edges.take();
+            for edge in edges.iter().flatten().filter(|edge| edge.is_followed) {
+                let share = self.nodes[from].reach * edge.share;
+                let to = edge.to as usize;
+                if share > best[to] {
+                    best[to] = share;
+                    self.nodes[to].parent = (from as u32, edge.mv);
+                }
+            }
+            self.nodes[from].edges = edges;
+        }
+    }
+
+    /// The position before one and the number of the move from there, on the likeliest way.
+    pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
+        self.nodes[id as usize].parent
+    }
+
+    /// The moves of the likeliest way to a position.
+    pub(super) fn line(&self, id: u32) -> Vec<Move> {
+        let mut way = Vec::new();
+        let mut at = id;
+        while at != 0 {
+            let (before, mv) = self.before(at);
+            way.push(mv);
+            at = before;
+        }
+        let mut pos = self.start.clone();
+        let play = |mv: BookMove| {
+            let mv = mv.to_move(&pos).expect("a legal move led there");
+            pos.play_unchecked(mv);
+            mv
+        };
+        way.into_iter().rev().map(play).collect()
+    }
+
+    pub(super) fn position(&self, id: u32) -> Keyed<VariantPosition> {
+        let mut pos = self.start.clone();
+        for mv in self.line(id) {
+            pos.play_unchecked(mv);
+        }
+        Keyed::new(pos)
+    }
+
+    /// The share of the games that is still in the repertoire after each half-move of the opponent.
+    pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
+        let first = usize::from(self.start.turn() == color) + 1;
+        let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);
+        let last = self.last.max(self.lost.keys().copied().max().unwrap_or(0));
+        let plies = (first..=last).step_by(2);
+        let coverage = plies.map(|ply| {
+            share -= self.lost.get(&ply).copied().unwrap_or(0.0);
+            Coverage {
+                ply,
+                share: f64::max(share, 0.0),
+            }
+        });
+        coverage.collect()
+    }
+}

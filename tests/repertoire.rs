@@ -1,0 +1,878 @@
+//! `polybook repertoire`: building, checking games, gaps, new moves, against python-chess and against one another.
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use serde_json::Value;
+use shakmaty::{Chess, Position, san::SanPlus};
+
+use crate::common::{corpus, fails, ok, ok_json, python, refused, run, run_python, sample, temp};
+
+fn write(dir: &Path, name: &str, text: &str) {
+    fs::write(dir.join(name), text).unwrap();
+}
+
+/// Who left, and at which half-move, of each game.
+fn left(document: &Value) -> Vec<(Option<&str>, Option<u64>)> {
+    let games = document["games"].as_array().unwrap().iter();
+    games
+        .map(|game| (game["left_by"].as_str(), game["ply"].as_u64()))
+        .collect()
+}
+
+fn check(dir: &Path, repertoire: &str, games: &str, color: &str) -> Value {
+    write(dir, "checked-repertoire.pgn", repertoire);
+    write(dir, "checked-games.pgn", games);
+    let line =
+        format!("repertoire check checked-repertoire.pgn checked-games.pgn --json --color {color}");
+    ok_json(dir, &line)
+}
+
+fn gaps(dir: &Path, repertoire: &str, source: &str, color: &str) -> Value {
+    let line = format!("repertoire gaps {repertoire} --against {source} --color {color} --json");
+    ok_json(dir, &line)
+}
+
+/// The gaps as line, move, one in, games.
+fn told(document: &Value) -> Vec<(String, String, f64, u64)> {
+    let gaps = document["gaps"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    gaps.map(|gap| {
+        let (one_in, games) = (gap["one_in"].as_f64(), gap["games"].as_u64());
+        (
+            text(&gap["line"]),
+            text(&gap["move"]),
+            one_in.unwrap(),
+            games.unwrap(),
+        )
+    })
+    .collect()
+}
+
+/// Compares all reports of a repertoire built of games with those of python-chess.
+fn assert_python_agrees(
+    python: &Path,
+    dir: &Path,
+    games: &str,
+    reference: &str,
+    color: &str,
+    one_in: u64,
+) {
+    let json = |name: &str, line: &str| fs::write(dir.join(name), ok(dir, line)).unwrap();
+    let repertoire = format!("{color}.pgn");
+    ok(
+        dir,
+        &format!(
+            "repertoire build {reference} --color {color} --reach {one_in} --max-ply 24 --out {repertoire}"
+        ),
+    );
+    json(
+        "check.json",
+        &format!("repertoire check {repertoire} {games} --color {color} --json"),
+    );
+    json(
+        "new.json",
+        &format!("repertoire new {games} --reference {reference} --json"),
+    );
+    json(
+        "earlier.json",
+        &format!("repertoire new {games} --reference {reference} --earlier --json"),
+    );
+    json(
+        "gaps.json",
+        &format!("repertoire gaps {repertoire} --against {reference} --color {color} --json"),
+    );
+    let at = |name: &str| dir.join(name);
+    let args = [
+        &at(&repertoire),
+        &at(games),
+        &at(reference),
+        Path::new(color),
+        dir,
+    ];
+    run_python(python, "repertoire.py", &args);
+}
+
+#[test]
+fn python_chess_agrees() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    let dir = temp();
+    fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
+    fs::copy(sample("online.pgn"), dir.path().join("online.pgn")).unwrap();
+    assert_python_agrees(&python, dir.path(), "famous.pgn", "famous.pgn", "white", 15);
+    assert_python_agrees(&python, dir.path(), "online.pgn", "famous.pgn", "black", 15);
+    assert_python_agrees(&python, dir.path(), "famous.pgn", "online.pgn", "white", 30);
+}
+
+#[test]
+fn python_chess_agrees_on_games_of_masters() {
+    let Some((corpus, python)) = corpus().zip(python(&["chess"])) else {
+        return;
+    };
+    let dir = temp();
+    let masters = fs::read_to_string(corpus.join("masters.pgn")).unwrap();
+    let begins: Vec<usize> = masters.match_indices("[Event ").map(|(at, _)| at).collect();
+    write(
+        dir.path(),
+        "games.pgn",
+        &masters[begins[30_000]..begins[31_000]],
+    );
+    write(
+        dir.path(),
+        "reference.pgn",
+        &masters[begins[29_500]..begins[30_500]],
+    );
+    assert_python_agrees(
+        &python,
+        dir.path(),
+        "games.pgn",
+        "reference.pgn",
+        "black",
+        100,
+    );
+}
+
+#[test]
+fn who_left_and_where() {
+    let dir = temp();
+    let dir = dir.path();
+    let repertoire = "1. e4 e5 (1... c5 $1 2. c3!? {Alapin} d5) 2. Nf3! Nc6 3. Bb5 a6 4. Ba4 *\n\n1. e4 e6 2. d4 *";
+    let games = "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n1. e4 e5 2. Bc4 Nc6 *\n\n1. e4 d5 2. exd5 *\n\n1. d4 *\n\n1. e4 c5 2. c3 e6 3. d4 *\n\n\
+        1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 *\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 *\n\n*\n\n1. e4 e6 2. d4 d5 3. -- *\n\n\
+        1. e4 c6 2. Ke3 d5 *";
+    let document = check(dir, repertoire, games, "white");
+    assert_eq!(
+        left(&document),
+        [
+            (None, None),
+            (Some("player"), Some(3)),
+            (Some("opponent"), Some(2)),
+            (Some("player"), Some(1)),
+            (Some("opponent"), Some(4)),
+            // The last half-move is the opponent's, and the repertoire has no answer.
+            (Some("opponent"), Some(8)),
+            (None, None),
+            (None, None),
+            (Some("opponent"), Some(4)),
+            (Some("opponent"), Some(2)),
+        ]
+    );
+    let games = document["games"].as_array().unwrap();
+    assert_eq!(games[1]["repertoire"], serde_json::json!(["Nf3"]));
+    assert_eq!(games[1]["move"], "Bc4");
+    assert_eq!(games[1]["number"], "2.");
+    assert!(games[9]["problem"].as_str().unwrap().starts_with("Ke3: "));
+    let numbers: Vec<u64> = games
+        .iter()
+        .map(|game| game["game"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (1..=10).collect::<Vec<u64>>());
+    let summary = &document["summary"];
+    assert_eq!(summary["stayed"]["games"], 3);
+    assert_eq!(summary["left_by_player"]["games"], 2);
+    assert_eq!(summary["left_by_opponent"]["games"], 5);
+    assert_eq!(summary["contradictions"], 0);
+    // The side without a move at the start.
+    let document = check(
+        dir,
+        "1. e4 c5 2. Nf3 d6 *",
+        "1. d4 d5 *\n\n1. e4 c5 *\n\n1. e4 e5 *",
+        "black",
+    );
+    let expected = [
+        (Some("opponent"), Some(1)),
+        (None, None),
+        (Some("player"), Some(2)),
+    ];
+    assert_eq!(left(&document), expected);
+    let fen = "[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n\n";
+    let games = format!("1. e4 *\n\n{fen}1. e4 Kd7 *\n\n{fen}1. Kd2 *");
+    let document = check(dir, &format!("{fen}1. e4 *"), &games, "white");
+    let expected = [
+        (Some("opponent"), Some(0)),
+        (Some("opponent"), Some(2)),
+        (Some("player"), Some(1)),
+    ];
+    assert_eq!(left(&document), expected);
+}
+
+#[test]
+fn a_game_that_comes_back_has_not_left() {
+    let dir = temp();
+    let repertoire = "1. d4 d5 2. c4 e6 3. Nc3 Nf6 *";
+    let games = "1. d4 e6 2. c4 d5 3. Nc3 *\n\n1. c4 e6 2. d4 d5 3. Nc3 *\n\n1. d4 e6 2. c4 d5 3. Nf3 *\n\n1. d4 e6 2. c4 d5 3. Nc3 c5 4. e3 *\n\n\
+        1. c4 e6 2. d4 f5 *";
+    let expected = [
+        (None, None),
+        (None, None),
+        (Some("player"), Some(5)),
+        (Some("opponent"), Some(6)),
+        (Some("player"), Some(1)),
+    ];
+    assert_eq!(
+        left(&check(dir.path(), repertoire, games, "white")),
+        expected
+    );
+}
+
+#[test]
+fn both_moves_of_a_contradiction_count() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e5 2. Nf3 *\n\n1. e4 e5 2. f4 *\n\n1. e4 e5 2. Nf3 *\n\n1. e4 e5 2. d4 *";
+    let document = check(dir, "1. e4 e5 2. Nf3 *\n\n1. e4 e5 2. f4 *", games, "white");
+    let expected = [
+        (None, None),
+        (None, None),
+        (None, None),
+        (Some("player"), Some(3)),
+    ];
+    assert_eq!(left(&document), expected);
+    assert_eq!(document["summary"]["contradictions"], 1);
+    let output = run(
+        dir,
+        "repertoire check checked-repertoire.pgn checked-games.pgn --color white",
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said.matches("several moves in 1 position").count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn chess960_and_variants() {
+    let dir = temp();
+    let dir = dir.path();
+    let start = "[Variant \"Chess960\"]\n[FEN \"bnrkqrnb/pppppppp/8/8/8/8/PPPPPPPP/BNRKQRNB w KQkq - 0 1\"]\n\n";
+    let repertoire = format!(
+        "{start}1. e4 e5 2. f4 *\n\n[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. P@d4 *"
+    );
+    let games = format!(
+        "{start}1. e4 e5 2. f4 *\n\n{start}1. e4 e5 2. d4 *\n\n[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. P@d4 *\n\n\
+        [Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 3. d4 *\n\n[Variant \"Atomic\"]\n\n1. Nf3 *\n\n[Variant \"Xiangqi\"]\n\n1. e4 *"
+    );
+    let document = check(dir, &repertoire, &games, "white");
+    let expected = [
+        (None, None),
+        (Some("player"), Some(3)),
+        (None, None),
+        (Some("player"), Some(5)),
+    ];
+    assert_eq!(left(&document), expected);
+    // Each game is compared with those of its variant.
+    write(dir, "games.pgn", &games);
+    write(dir, "reference.pgn", &repertoire);
+    let document = ok_json(
+        dir,
+        "repertoire new games.pgn --reference reference.pgn --json",
+    );
+    let plies: Vec<Option<u64>> = document["games"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|game| game["ply"].as_u64())
+        .collect();
+    assert_eq!(plies, [None, Some(3), None, Some(5), Some(1), None]);
+    assert!(document["games"][5]["problem"].is_string());
+}
+
+#[test]
+fn empty_and_hostile_files() {
+    let dir = temp();
+    let dir = dir.path();
+    let document = check(dir, "", "1. e4 e5 *\n\n", "white");
+    assert_eq!(left(&document), [(Some("opponent"), Some(0))]);
+    assert_eq!(left(&check(dir, "1. e4 *", "", "white")), []);
+    let hostile = format!(
+        "[Event \"x\"]\n[FEN \"no\"]\n\n1. e4 *\n\n1. e4 {} *\n\n1. e4 {{never closed\n\n[Event \"y\"]\n\n1. e4 (1. d4 (1. c4 e5 *\n\n\
+        [Event \"z\"]\n\n1. e4 -- 2. d4 *\n\n[Event \"w\"]\n\n1. e4 Ke7 2. zz *\n",
+        "(1. d4 ".repeat(3000)
+    );
+    for (repertoire, games) in [
+        (&*hostile, "1. e4 e5 *"),
+        ("1. e4 e5 2. Nf3 *", &*hostile),
+        (&hostile, &hostile),
+    ] {
+        let document = check(dir, repertoire, games, "white");
+        assert!(!document["games"].as_array().unwrap().is_empty());
+    }
+    write(dir, "text.pgn", "this is no game\n");
+    write(dir, "games.pgn", "1. e4 e5 *\n");
+    refused(
+        dir,
+        &[
+            (
+                "repertoire check text.pgn games.pgn --color white",
+                1,
+                "no game in it",
+            ),
+            (
+                "repertoire check games.pgn text.pgn --color white",
+                1,
+                "no game in it",
+            ),
+            (
+                "repertoire check games.pgn --color white",
+                2,
+                "name the repertoire and the games",
+            ),
+            (
+                "repertoire check games.pgn games.pgn",
+                2,
+                "--color white or --color black",
+            ),
+            (
+                "repertoire check missing.pgn games.pgn --color white",
+                1,
+                "missing.pgn",
+            ),
+            (
+                "repertoire check . games.pgn --color white",
+                1,
+                "a directory",
+            ),
+            (
+                "repertoire build games.pgn --color black --from 1.d4 --out x.pgn",
+                1,
+                "--from",
+            ),
+            (
+                "repertoire build games.pgn --color black --reach 0 --out x.pgn",
+                2,
+                "number of games",
+            ),
+            (
+                "repertoire build games.pgn --color white --out games.pgn",
+                1,
+                "games.pgn",
+            ),
+            (
+                "repertoire new games.pgn --reference games.pgn --out games.pgn",
+                1,
+                "games.pgn",
+            ),
+            (
+                "repertoire gaps games.pgn --against games.pgn --color white --add 1",
+                2,
+                "--out",
+            ),
+        ],
+    );
+    fails(dir, "repertoire", 2);
+}
+
+#[test]
+fn a_hundred_thousand_positions() {
+    let dir = temp();
+    let (mut text, mut seed) = (String::new(), 7_u64);
+    for _ in 0..1700 {
+        let mut pos = Chess::default();
+        for _ in 0..60 {
+            let moves = pos.legal_moves();
+            if moves.is_empty() {
+                break;
+            }
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let mv = moves[(seed >> 33) as usize % moves.len()];
+            let _ = write!(
+                text,
+                "{} ",
+                SanPlus::from_move_and_play_unchecked(&mut pos, mv)
+            );
+        }
+        text += "*\n\n";
+    }
+    let document = check(dir.path(), &text, &text, "white");
+    // Only a game that ends with Black's move has no answer at its end.
+    let by_player = document["summary"]["left_by_player"]["games"].as_u64();
+    assert_eq!(
+        (document["games"].as_array().unwrap().len(), by_player),
+        (1700, Some(0))
+    );
+    let document = gaps(
+        dir.path(),
+        "checked-repertoire.pgn",
+        "checked-games.pgn",
+        "black",
+    );
+    let positions = document["positions"].as_u64().unwrap();
+    assert!(positions > 45_000, "{positions}");
+}
+
+#[test]
+fn players_and_both_colors() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "white.pgn", "1. e4 e5 2. Nf3 *");
+    write(dir, "black.pgn", "1. e4 c5 2. Nf3 d6 *");
+    write(
+        dir,
+        "games.pgn",
+        "[White \"Ann Lee\"]\n[Black \"Bo\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n[White \"Cy\"]\n[Black \"ann  lee\"]\n[Result \"0-1\"]\n\n\
+        1. e4 e5 0-1\n\n[White \"Cy\"]\n[Black \"Dan\"]\n\n1. d4 *\n",
+    );
+    let both = ok_json(
+        dir,
+        "repertoire check --white white.pgn --black black.pgn games.pgn --player lee --json",
+    );
+    assert_eq!(left(&both), [(None, None), (Some("player"), Some(2))]);
+    assert_eq!(both["games"][1]["color"], "black");
+    assert_eq!(both["games"][1]["game"], 2);
+    assert_eq!(both["summary"]["left_by_player"]["score"], 100.0);
+    let all = ok_json(
+        dir,
+        "repertoire check --white white.pgn --black black.pgn games.pgn --json",
+    );
+    assert_eq!(all["games"].as_array().unwrap().len(), 6);
+    let whole = ok_json(
+        dir,
+        "repertoire check white.pgn games.pgn --color white --player Ann --exact --json",
+    );
+    assert_eq!(whole["games"].as_array().unwrap().len(), 0);
+    let text = ok(
+        dir,
+        "repertoire check --black black.pgn games.pgn --player ann",
+    );
+    assert!(
+        text.contains("2 0-1     Cy - ann  lee: left by the player at 1... e5, not c5\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("left by the player: 1 game, score 100.0%\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn games_are_written_with_a_comment_where_they_left() {
+    let dir = temp();
+    let dir = dir.path();
+    let first = "[White \"a\"]\n\n1. e4 {best} e5 2. f4?! $6 (2. Nf3) exf4 1-0";
+    write(
+        dir,
+        "games.pgn",
+        &format!("{first}\n\n1. e4 e5 2. Nf3 *\n\n1. d4 *\n"),
+    );
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 (2. Bc4) *");
+    ok(
+        dir,
+        "repertoire check mine.pgn games.pgn --color white --out checked.pgn",
+    );
+    let expected = "% polybook repertoire\n[White \"a\"]\n\n1. e4 {best} e5 2. f4?! {The repertoire has Bc4, Nf3}  $6 (2. Nf3) exf4 1-0\n\n\
+        1. e4 e5 2. Nf3 *\n\n1. d4 {The repertoire has e4}  *\n\n";
+    assert_eq!(
+        fs::read_to_string(dir.join("checked.pgn")).unwrap(),
+        expected
+    );
+    // It can be made again, and read.
+    ok(
+        dir,
+        "repertoire check mine.pgn games.pgn --color white --out checked.pgn",
+    );
+    assert_eq!(
+        ok_json(dir, "make-book checked.pgn --min-game 1 --json")["games"]["counted"],
+        3
+    );
+    assert!(
+        fails(
+            dir,
+            "repertoire check mine.pgn games.pgn --color white --out mine.pgn",
+            1
+        )
+        .contains("mine.pgn")
+    );
+    write(dir, "other.pgn", "1. c4 *");
+    assert!(
+        fails(
+            dir,
+            "repertoire check mine.pgn games.pgn --color white --out other.pgn",
+            1
+        )
+        .contains("may be yours")
+    );
+    ok(
+        dir,
+        "repertoire new games.pgn --reference mine.pgn --format pgn --out new.pgn",
+    );
+    let text = fs::read_to_string(dir.join("new.pgn")).unwrap();
+    assert!(
+        text.contains("2. f4?! {New. Games before: 1, the last ? - ?}  $6"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_built_has_no_likelier_gap() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+    fs::copy(sample("selfplay.pgn"), dir.join("selfplay.pgn")).unwrap();
+    ok(
+        dir,
+        "make-book -q selfplay.pgn --leveldb self.idx --explorer",
+    );
+    for (source, color, one_in) in [
+        ("famous.pgn", "white", 200),
+        ("famous.pgn", "black", 10),
+        ("self.idx", "white", 60),
+        ("self.idx", "black", 60),
+    ] {
+        for by in ["score", "games"] {
+            for out in ["built.pgn", "built.bin"] {
+                ok(
+                    dir,
+                    &format!(
+                        "repertoire build {source} --color {color} --reach {one_in} --by {by} --out {out}"
+                    ),
+                );
+            }
+            let found = gaps(dir, "built.pgn", source, color);
+            for (line, mv, found, _) in told(&found) {
+                assert!(
+                    found > f64::from(one_in),
+                    "{source} {color} {by}: {line} {mv} 1 in {found}"
+                );
+            }
+            assert_eq!(
+                found,
+                gaps(dir, "built.bin", source, color),
+                "{source} {color} {by}"
+            );
+            let check = |file: &str| {
+                ok(
+                    dir,
+                    &format!("repertoire check {file} famous.pgn --color {color} --json"),
+                )
+            };
+            assert!(
+                check("built.pgn") == check("built.bin"),
+                "{source} {color} {by}"
+            );
+            // One own move in each position.
+            assert_eq!(found["contradictions"], 0);
+        }
+    }
+}
+
+/// Six games 1... e5, three 1... c5, one 1... d5, after 1. e4, and one game of each order of the Queen's Gambit.
+const SOURCE: &str = "1. e4 e5 2. Nf3 1-0\n\n1. e4 e5 2. Nf3 Nc6 1-0\n\n1. e4 e5 2. Nf3 Nf6 0-1\n\n1. e4 e5 2. Bc4 1-0\n\n1. e4 e5 2. Bc4 1-0\n\n\
+    1. e4 e5 2. Nf3 Nc6 1/2-1/2\n\n1. e4 c5 *\n\n1. e4 c5 2. Nf3 *\n\n1. e4 c5 2. Nf3 *\n\n1. e4 d5 0-1\n\n";
+
+#[test]
+fn gaps_say_one_game_in_how_many() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 Nc6 3. Bb5 *");
+    let document = gaps(dir, "mine.pgn", "games.pgn", "white");
+    let expected = [
+        ("1. e4", "c5", 10.0 / 3.0, 3),
+        ("1. e4 e5 2. Nf3", "Nf6", 5.0, 1),
+        ("1. e4", "d5", 10.0, 1),
+    ];
+    let expected =
+        expected.map(|(line, mv, one_in, games)| (line.to_owned(), mv.to_owned(), one_in, games));
+    let found = told(&document);
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(
+            (&found.0, &found.1, found.3),
+            (&expected.0, &expected.1, expected.3)
+        );
+        assert!(
+            (found.2 - expected.2).abs() < 1e-9,
+            "{found:?} {expected:?}"
+        );
+    }
+    let shares: Vec<f64> = document["coverage"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["share"].as_f64().unwrap())
+        .collect();
+    assert!(
+        (shares[0] - 0.6).abs() < 1e-9 && (shares[1] - 0.4).abs() < 1e-9,
+        "{shares:?}"
+    );
+    // Any kind of source says the same of these games.
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --leveldb x.idx --explorer --obs x.obs.db3 --counts x.counts",
+    );
+    for source in ["x.idx", "x.obs.db3", "x.counts"] {
+        assert_eq!(gaps(dir, "mine.pgn", source, "white"), document, "{source}");
+    }
+    // Of a book the weights count: two for a win, one for a draw.
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --uniform --loss-factor 1 --bin x.bin",
+    );
+    assert_eq!(told(&gaps(dir, "mine.pgn", "x.bin", "white")).len(), 3);
+    // The other side, and a limit.
+    let line = "repertoire gaps mine.pgn --against games.pgn --color black --limit 1 --json";
+    let found = ok_json(dir, line);
+    let expected = ("1. e4 e5".to_owned(), "Bc4".to_owned(), 3.0, 2);
+    assert_eq!(told(&found), [expected]);
+    let text = ok(
+        dir,
+        "repertoire gaps mine.pgn --against games.pgn --color white",
+    );
+    assert!(
+        text.contains("after half-move   2:  60.0% in the repertoire\n"),
+        "{text}"
+    );
+    assert!(text.contains("   3.3         3  1. e4 c5\n"), "{text}");
+    // A repertoire without a first move.
+    write(dir, "none.pgn", "1. d4 d5 *");
+    let document = gaps(dir, "none.pgn", "games.pgn", "black");
+    assert_eq!(told(&document), [("".to_owned(), "e4".to_owned(), 1.0, 10)]);
+    write(dir, "empty.pgn", "");
+    let document = gaps(dir, "empty.pgn", "games.pgn", "white");
+    assert_eq!(told(&document), [("".to_owned(), "-".to_owned(), 1.0, 0)]);
+}
+
+#[test]
+fn ways_to_a_position_are_added_and_circles_end() {
+    let dir = temp();
+    let dir = dir.path();
+    // 1... d5 2. c4 e6 and 1... e6 2. c4 d5 come to one position without an answer.
+    write(
+        dir,
+        "games.pgn",
+        "1. d4 d5 2. c4 e6 *\n\n1. d4 e6 2. c4 d5 *\n\n1. d4 d5 2. c4 c6 *\n\n1. d4 f5 *\n",
+    );
+    write(
+        dir,
+        "mine.pgn",
+        "1. d4 d5 (1... e6 2. c4) (1... f5 2. g3) 2. c4 c6 3. Nf3 *",
+    );
+    let found = told(&gaps(dir, "mine.pgn", "games.pgn", "white"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!((found[0].2 - 2.0).abs() < 1e-9, "{found:?}");
+    // Two of three games repeat moves, one comes by a longer way.
+    write(
+        dir,
+        "games.pgn",
+        "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 *\n\n1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 d5 *\n\n1. Nf3 d5 2. Ng1 *\n",
+    );
+    write(dir, "mine.pgn", "1. Nf3 Nf6 2. Ng1 Ng8 *");
+    let found = told(&gaps(dir, "mine.pgn", "games.pgn", "white"));
+    // A game counts once in a position, with its last move: 1... Nf6 in one of three games.
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((&*found[0].1, found[0].3), ("d5", 2));
+    assert!((found[0].2 - 1.5).abs() < 1e-9, "{found:?}");
+}
+
+#[test]
+fn the_best_moves_are_chosen_and_kept_moves_stay() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |moves: &str, result: &str, times: usize| {
+        format!("[Result \"{result}\"]\n\n{moves} {result}\n\n").repeat(times)
+    };
+    let games = [
+        game("1. e4 e5 2. Nf3", "1-0", 60),
+        game("1. e4 e5 2. Nf3", "0-1", 40),
+        game("1. d4 d5", "1-0", 2),
+        game("1. c4 c5", "0-1", 150),
+        game("1. e4 c5 2. c3", "1-0", 10),
+    ];
+    write(dir, "games.pgn", &games.concat());
+    let first = |options: &str| {
+        ok(
+            dir,
+            &format!("repertoire build games.pgn --color white --out built.pgn {options}"),
+        );
+        let text = fs::read_to_string(dir.join("built.pgn")).unwrap();
+        text.lines().nth(8).unwrap().to_owned()
+    };
+    let line = first("");
+    assert!(
+        line.starts_with("1. e4 {110 games, 63.6%, 1 in 1.0} 1... e5 {100 games, 40.0%, 1 in 1.1}"),
+        "{line}"
+    );
+    assert!(first("--by games").starts_with("1. c4 {150 games, 0.0%, 1 in 1.0}"));
+    // One game in eleven plays 1... c5.
+    assert!(!first("--reach 10").contains("c5"));
+    assert!(first("--reach 11").contains("(1... c5"));
+    assert!(first("--max-ply 1").ends_with("1 in 1.0} *"));
+    write(dir, "keep.pgn", "1. d4 d5 2. Bf4 *");
+    let text = first("--keep keep.pgn");
+    assert!(
+        text.starts_with(
+            "1. d4 {2 games, 100.0%, 1 in 1.0} 1... d5 {2 games, 0.0%, 1 in 1.0} 2. Bf4"
+        ),
+        "{text}"
+    );
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin games.bin");
+    let line = "repertoire build games.bin --color white --by score --out x.pgn";
+    assert!(fails(dir, line, 1).contains("--by weight"));
+    ok(dir, "repertoire build games.bin --color white --out x.pgn");
+    let from = [
+        "repertoire",
+        "build",
+        "games.pgn",
+        "--color",
+        "black",
+        "--from",
+        "1. e4",
+        "--out",
+        "black.bin",
+        "--json",
+    ];
+    let document = ok_json(dir, &from);
+    // The games of 2. Nf3 end there, and it has an answer all the same.
+    let numbers = ["positions", "without_games", "kept"].map(|name| document[name].as_u64());
+    assert_eq!(numbers, [Some(2), Some(1), Some(0)]);
+    assert_eq!(document["path"], "black.bin");
+}
+
+#[test]
+fn gaps_are_answered_as_build_would() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    write(
+        dir,
+        "mine.pgn",
+        "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n\n1. e4 *",
+    );
+    ok(
+        dir,
+        "make-book -q mine.pgn --min-game 1 --only-white --bin mine.bin",
+    );
+    for (name, more) in [("mine.pgn", "more.pgn"), ("mine.bin", "more.bin")] {
+        let line = format!(
+            "repertoire gaps {name} --against games.pgn --color white --add 1 --out {more} --json"
+        );
+        let document = ok_json(dir, &line);
+        assert_eq!(document["gaps"][0]["answer"], "Nf3");
+        let left = told(&gaps(dir, more, "games.pgn", "white"));
+        assert_eq!(
+            left.iter().map(|gap| &*gap.1).collect::<Vec<_>>(),
+            ["Nf6", "d5"]
+        );
+    }
+    // Lines from other positions stay.
+    let text = fs::read_to_string(dir.join("more.pgn")).unwrap();
+    assert!(
+        text.contains("[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]"),
+        "{text}"
+    );
+    let all = "repertoire gaps mine.pgn --against games.pgn --color white --add 100 --out all.pgn";
+    ok(dir, all);
+    assert!(told(&gaps(dir, "all.pgn", "games.pgn", "white")).is_empty());
+    assert!(
+        fails(
+            dir,
+            "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out x.bin",
+            1
+        )
+        .contains(".pgn")
+    );
+}
+
+#[test]
+fn new_moves_of_games() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, date: &str, moves: &str| {
+        format!("[White \"{white}\"]\n[Black \"x\"]\n[Date \"{date}\"]\n\n{moves} *\n\n")
+    };
+    let games = [
+        game("a", "2001.05.03", "1. e4 e5 2. Nf3"),
+        game("b", "2001.05.03", "1. e4 e5 2. f4"),
+        game("c", "2002.??.??", "1. e4 e5 2. f4 d5"),
+        game("d", "2002.03.01", "1. e4 e5 2. f4 d5"),
+        game("e", "????.??.??", "1. e4 e5 2. f4 d5 3. exd5"),
+    ];
+    write(dir, "games.pgn", &games.concat());
+    let document = ok_json(
+        dir,
+        "repertoire new games.pgn --reference games.pgn --earlier --json",
+    );
+    let found: Vec<_> = document["games"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|game| {
+            (
+                game["ply"].as_u64(),
+                game["move"].as_str(),
+                game["games_before"].as_u64(),
+                game["last_game"]["white"]["name"].as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (Some(1), Some("e4"), Some(0), None),
+            (Some(1), Some("e4"), Some(0), None),
+            (Some(4), Some("d5"), Some(1), Some("b")),
+            (Some(4), Some("d5"), Some(1), Some("b")),
+            (Some(5), Some("exd5"), Some(2), Some("d")),
+        ]
+    );
+    write(dir, "old.pgn", &games[..2].concat());
+    let csv = ok(
+        dir,
+        "repertoire new games.pgn --reference old.pgn --format csv",
+    );
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines[0],
+        "game,white,black,ply,move,games_before,last_game,fen"
+    );
+    assert_eq!(lines[1], "1,a,x,,,,,");
+    assert!(
+        lines[3].starts_with("3,c,x,4,d5,1,\"b - x, 2001\","),
+        "{}",
+        lines[3]
+    );
+    let text = ok(dir, "repertoire new games.pgn --reference old.pgn");
+    assert!(
+        text.contains("3 2... d5        c - x: 1 game before, the last b - x, 2001\n"),
+        "{text}"
+    );
+    // Counts, databases and books know the moves, a book without games.
+    ok(
+        dir,
+        "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --counts old.counts --leveldb old.idx --explorer",
+    );
+    let plies = |reference: &str| {
+        let document = ok_json(
+            dir,
+            &format!("repertoire new games.pgn --reference {reference} --json"),
+        );
+        let games = document["games"].as_array().unwrap().iter();
+        let before = document["games"][2]["games_before"].as_u64();
+        (
+            games.map(|game| game["ply"].as_u64()).collect::<Vec<_>>(),
+            before,
+        )
+    };
+    for (reference, before) in [
+        ("old.bin", None),
+        ("old.obs.db3", Some(0)),
+        ("old.counts", Some(0)),
+        ("old.idx", Some(1)),
+    ] {
+        assert_eq!(
+            plies(reference),
+            (vec![None, None, Some(4), Some(4), Some(4)], before),
+            "{reference}"
+        );
+    }
+    assert!(
+        fails(
+            dir,
+            "repertoire new games.pgn --reference old.bin --earlier",
+            1
+        )
+        .contains("dates")
+    );
+}
