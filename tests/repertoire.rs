@@ -876,3 +876,59 @@ fn new_moves_of_games() {
         .contains("dates")
     );
 }
+
+#[cfg(feature = "serve")]
+#[test]
+fn the_server_says_what_repertoires_have() {
+    use serde_json::json;
+
+    use crate::common::served::Served;
+
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 Nc6 3. Bb5 *");
+    ok(dir, "make-book -q games.pgn --leveldb x.idx --explorer");
+    ok(dir, "make-book -q mine.pgn --min-game 1 --bin black.bin");
+    let served = Served::start(
+        dir,
+        "-q x.idx --repertoire mine.pgn:white --repertoire black.bin:black",
+    );
+    let said = |query: &str| served.json(&format!("/repertoire{query}"))["repertoires"].clone();
+    let white = |query: &str| said(query)[0].clone();
+    let e4 = json!({ "uci": "e2e4", "san": "e4" });
+    let start = json!({ "name": "mine", "color": "white", "is_known": true, "one_in": 1.0, "moves": [e4], "gaps": [] });
+    assert_eq!(white(""), start);
+    let after = white("?play=e2e4");
+    assert_eq!(after["moves"], json!([{ "uci": "e7e5", "san": "e5" }]));
+    let gaps = after["gaps"].as_array().unwrap();
+    let found: Vec<_> = gaps
+        .iter()
+        .map(|gap| (gap["san"].as_str().unwrap(), gap["games"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(found, [("c5", 3), ("d5", 1)]);
+    assert!((gaps[0]["one_in"].as_f64().unwrap() - 10.0 / 3.0).abs() < 1e-9);
+    let later = white("?play=e2e4,e7e5,g1f3");
+    assert_eq!(
+        (
+            later["gaps"][0]["uci"].as_str(),
+            later["gaps"][0]["one_in"].as_f64()
+        ),
+        (Some("g8f6"), Some(5.0))
+    );
+    // Under the filters: White won no game after another reply.
+    assert_eq!(white("?play=e2e4&result=1-0")["gaps"], json!([]));
+    // Outside of the repertoire there are no gaps.
+    let outside = white("?play=d2d4");
+    assert_eq!(
+        (&outside["is_known"], &outside["gaps"]),
+        (&json!(false), &json!([]))
+    );
+    assert_eq!(white("?play=e2e4,e7e6")["one_in"], Value::Null);
+    assert_eq!(
+        said("?play=e2e4")[1]["moves"],
+        json!([{ "uci": "e7e5", "san": "e5" }])
+    );
+    assert_eq!(served.get("/repertoire?x=1").status, 400);
+    assert!(fails(dir, "serve x.idx --repertoire mine.pgn", 2).contains("my.pgn:white"));
+}

@@ -20,6 +20,7 @@ use polybook::{
         Reference, RepertoireFormat, Results, Side, Writing, add_to_book, build, check, gaps,
         last_text, new_moves,
     },
+    tally::Memory,
     tree::{Limits, LinesOf, Source, Union},
 };
 use shakmaty::{ByColor, Color, variant::VariantPosition};
@@ -311,8 +312,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
+fn resources(args: &ResourceArgs) -> (Memory, usize) {
+    (args.memory(), args.threads())
+}
+
 /// A file to open.
-enum Role {
+pub enum Role {
     Repertoire,
     Source,
     /// The moves before an illegal one count.
@@ -320,11 +325,11 @@ enum Role {
 }
 
 /// Opens a repertoire or a source, and says what was odd about it.
-fn opened(
+pub fn opened(
     argument: &Path,
     role: Role,
     variant: Option<Variant>,
-    resources: &ResourceArgs,
+    (memory, threads): (Memory, usize),
     context: Context,
 ) -> anyhow::Result<Known> {
     let path = match argument.is_dir() {
@@ -332,7 +337,6 @@ fn opened(
         true => argument.to_owned(),
         false => file_or_index(argument)?,
     };
-    let memory = resources.memory();
     let directory = tempfile::Builder::new()
         .prefix("polybook-")
         .tempdir_in(&memory.temp_dir);
@@ -346,7 +350,7 @@ fn opened(
     let opening = Opening {
         variant,
         memory,
-        threads: resources.threads(),
+        threads,
         directory: &directory,
         counting: &counting,
     };
@@ -369,7 +373,15 @@ fn run_build(args: &BuildArgs, context: Context) -> anyhow::Result<()> {
         args.json,
     )?;
     RepertoireFormat::check(&args.out)?;
-    let open = |path: &Path, role| opened(path, role, args.lines.variant, &args.resources, context);
+    let open = |path: &Path, role| {
+        opened(
+            path,
+            role,
+            args.lines.variant,
+            resources(&args.resources),
+            context,
+        )
+    };
     let source = open(&args.source, Role::Source)?;
     let keep = args
         .keep
@@ -438,7 +450,15 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
     if let Some(out) = &args.out {
         check_output(out, &all, args.json)?;
     }
-    let open = |path: &PathBuf| opened(path, Role::Repertoire, None, &args.resources, context);
+    let open = |path: &PathBuf| {
+        opened(
+            path,
+            Role::Repertoire,
+            None,
+            resources(&args.resources),
+            context,
+        )
+    };
     let known = ByColor {
         white: repertoires.white.map(open).transpose()?,
         black: repertoires.black.map(open).transpose()?,
@@ -625,7 +645,15 @@ fn run_gaps(args: &GapsArgs, context: Context) -> anyhow::Result<()> {
         check_output(out, &[&args.repertoire, &args.against], args.json)?;
         RepertoireFormat::check(out)?;
     }
-    let open = |path: &Path, role| opened(path, role, args.lines.variant, &args.resources, context);
+    let open = |path: &Path, role| {
+        opened(
+            path,
+            role,
+            args.lines.variant,
+            resources(&args.resources),
+            context,
+        )
+    };
     let repertoire = open(&args.repertoire, Role::Repertoire)?;
     let source = open(&args.against, Role::Source)?;
     let variant = args.lines.variant.unwrap_or(repertoire.variant());
@@ -733,7 +761,7 @@ fn run_new(args: &NewArgs, context: Context) -> anyhow::Result<()> {
         &args.reference,
         Role::Reference,
         None,
-        &args.resources,
+        resources(&args.resources),
         context,
     )?;
     let inputs: Vec<Input> = args.games.iter().map(Input::from_argument).collect();

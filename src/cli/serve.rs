@@ -18,10 +18,22 @@ use polybook::{
     Error,
     explorer::Explorer,
     make_book::Progress,
-    serve::{BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, Server, Stop},
+    serve::{
+        BookFile, Cache, CachedIndex, Indexing, Listening, Log, Origin, Served, ServedRepertoire,
+        Server, Stop,
+    },
+    tally::Memory,
 };
 
-use super::{Context, counted, errors, input, progress::Bar, signals, terminal, usage::Usage};
+use shakmaty::Color;
+
+use super::{
+    Context, counted, errors, input,
+    progress::Bar,
+    repertoire::{Role, opened},
+    signals, terminal,
+    usage::Usage,
+};
 
 /// How long the end waits for answers that are under way.
 const LAST_ANSWERS: Duration = Duration::from_millis(700);
@@ -61,6 +73,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
+    /// Also show the moves of this repertoire (PGN, .bin or OOBS) and its gaps: FILE:white or FILE:black; may be given
+    /// several times
+    #[arg(long, value_name = "FILE:COLOR", value_parser = repertoire)]
+    repertoire: Vec<(PathBuf, Color)>,
+
     /// Make books of files with at most N games; 0 makes none
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     book_games: u64,
@@ -99,6 +116,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         BookFile::open(path)
     });
     let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
+    let repertoires = repertoires(args, context)?;
     let must_index =
         |source: &Source<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
     let (explorer, is_announced) = match sources.iter().any(must_index) {
@@ -108,6 +126,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let server = Server {
         explorer,
         books,
+        repertoires,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         book_games: args.book_games,
@@ -119,6 +138,31 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         announce(args, context, listening.address())?;
     }
     until_signal(listening)
+}
+
+/// A file and the side whose repertoire it is.
+fn repertoire(text: &str) -> Result<(PathBuf, Color), &'static str> {
+    let (path, color) = match text.rsplit_once(':') {
+        Some((path, "white")) => (path, Color::White),
+        Some((path, "black")) => (path, Color::Black),
+        _ => return Err("write the side after the file: my.pgn:white"),
+    };
+    Ok((path.into(), color))
+}
+
+/// The repertoires to serve.
+fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepertoire>> {
+    let opened = args.repertoire.iter().map(|(path, color)| {
+        let known = opened(
+            path,
+            Role::Repertoire,
+            None,
+            (Memory::default(), 0),
+            context,
+        )?;
+        Ok(ServedRepertoire::new(path, *color, known))
+    });
+    opened.collect()
 }
 
 /// An index to serve.

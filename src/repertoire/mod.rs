@@ -7,6 +7,7 @@
 //! The *reach* of a position is the chance to meet it: the product of the shares of the opponent's moves on the way there,
 //! own moves taken as certain, summed over the ways. A way that comes back to a position ends there.
 
+mod along;
 mod build;
 mod check;
 mod games;
@@ -19,6 +20,7 @@ mod write;
 use shakmaty::{Move, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
+    along::{LineGap, LineMove, LineReport, along},
     build::{Build, BuildSummary, Built, By, build},
     check::{Check, CheckSummary, CheckedGame, Deviation, Results, check},
     games::Games,

@@ -20,6 +20,7 @@ mod own;
 mod page;
 mod parameters;
 mod refusal;
+mod repertoire;
 mod request;
 mod response_cache;
 mod routes;
@@ -36,6 +37,7 @@ pub use self::{
     log::{Log, Served},
     parameters::Parameters,
     refusal::Refusal,
+    repertoire::ServedRepertoire,
     request::{Request, Route},
     server::{Listening, Server, Stop},
 };

@@ -60,6 +60,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/book.pgn", get(make::book))
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
+        .route("/repertoire", index(AppState::repertoires))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state);
     let api = match origins {

@@ -11,7 +11,7 @@ use axum::Router;
 use tokio::{runtime::Builder, sync::watch};
 
 use super::{
-    BookFile,
+    BookFile, ServedRepertoire,
     guard::{Hosts, Origin},
     http::{self, Site, Threads},
     log::{LAST_LINES, Log, Logging},
@@ -29,6 +29,8 @@ pub struct Server {
     pub explorer: Explorer,
     /// Books whose moves are shown next to the counts.
     pub books: Vec<BookFile>,
+    /// Repertoires whose moves and gaps are shown.
+    pub repertoires: Vec<ServedRepertoire>,
     /// Hosts that requests may name, besides the listening address and `localhost`.
     pub hosts: Vec<String>,
     /// Origins whose pages may read the answers, besides the server's own.
@@ -58,7 +60,8 @@ impl Server {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let state = AppState::new(self.explorer, self.books, threads, self.book_games)?;
+        let books = (self.books, self.repertoires);
+        let state = AppState::new(self.explorer, books, threads, self.book_games)?;
         let state = Arc::new(state);
         let routes = routes(Arc::clone(&state), &self.origins);
         let listening = listening(listener, self.hosts, routes, self.log, threads)?;

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::{
-    BookFile, Parameters, Refusal, Request, Route,
+    BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
     client::{Client, in_time},
     content::{Content, etag_of},
@@ -43,6 +43,7 @@ pub(super) struct AppState {
     pub(super) explorer: Explorer,
     about: About,
     books: Vec<BookFile>,
+    pub(super) repertoires: Vec<ServedRepertoire>,
     /// Answers of the index alone, which stay true as long as the server runs.
     pub(super) cache: ResponseCache,
     /// Changes when an answer may change.
@@ -122,14 +123,14 @@ impl Workers {
 }
 
 impl AppState {
-    /// A state for these games and books, with this many threads.
+    /// A state for these games, books and repertoires, with this many threads.
     ///
     /// # Errors
     ///
     /// A system that gives no threads.
     pub(super) fn new(
         explorer: Explorer,
-        books: Vec<BookFile>,
+        (books, repertoires): (Vec<BookFile>, Vec<ServedRepertoire>),
         threads: usize,
         book_games: u64,
     ) -> Result<AppState> {
@@ -144,6 +145,7 @@ impl AppState {
             about: explorer.about(),
             explorer,
             books,
+            repertoires,
             cache: response_cache(),
             counters: Workers::start(threads)?,
             readers: Workers::start(READERS)?,

@@ -35,7 +35,7 @@ pub use self::{
     find::{FoundPositions, Wanted},
     source::Explored,
 };
-pub(crate) use self::{pgn::GameWriter, text::move_number};
+pub(crate) use self::{pgn::GameWriter, source::played, text::move_number};
 pub use crate::walk::{
     Branch, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
 };

@@ -5,7 +5,8 @@ use shakmaty::{Position, uci::UciMove, variant::VariantPosition};
 use crate::{
     book::Book,
     error::{Error, Result},
-    position::Keyed,
+    explorer::{Explorer, Filters, Line, Query, View},
+    position::{Keyed, Variant},
     tally::Stats,
     walk::{Source, TreeMove},
 };
@@ -57,7 +58,12 @@ impl Source for crate::index::Index {
             let mut after = pos.clone();
             after.play(mv);
             let there = self.stats(after.key())?.unwrap_or_default();
-            let stats = for_mover(pos, there.white_wins(), there.draws, there.black_wins());
+            let stats = for_mover(
+                pos.position(),
+                there.white_wins(),
+                there.draws,
+                there.black_wins(),
+            );
             moves.push(TreeMove::known(mv, there.games, Some(stats)));
         }
         // A stable sort: of equal ones, that of the smallest number comes first.
@@ -68,36 +74,45 @@ impl Source for crate::index::Index {
 
 /// The games of an index that was made for the explorer, by the rules of a variant.
 #[derive(Debug)]
-pub struct Explored(pub crate::explorer::Explorer, pub crate::position::Variant);
+pub struct Explored(pub Explorer, pub Variant);
 
 /// The moves that games played in the position, with these games; the most games first.
 impl Source for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        use crate::explorer::{Line, Query, View};
         let Explored(explorer, variant) = self;
-        let line = Line::at(*variant, pos.position().clone());
-        let query = Query {
-            moves: None,
-            top_games: 0,
-            ..Query::new(line, View::Masters)
-        };
-        let played = explorer.answer(&query)?.moves.into_iter();
-        let moves = played.filter_map(|played| {
-            let uci: UciMove = played.uci.parse().ok()?;
-            let stats = for_mover(pos, played.white, played.draws, played.black);
-            let mv = uci.to_move(pos.position()).ok()?;
-            Some(TreeMove::known(mv, played.games(), Some(stats)))
-        });
-        Ok(moves.collect())
+        played(explorer, *variant, pos.position(), &Filters::default())
     }
 }
 
+/// The moves that the games which pass filters played in a position; those of most games first.
+pub(crate) fn played(
+    explorer: &Explorer,
+    variant: Variant,
+    pos: &VariantPosition,
+    filters: &Filters,
+) -> Result<Vec<TreeMove>> {
+    let query = Query {
+        moves: None,
+        top_games: 0,
+        filters: filters.clone(),
+        ..Query::new(Line::at(variant, pos.clone()), View::Masters)
+    };
+    let moves = explorer.answer(&query)?.moves.into_iter();
+    let moves = moves.filter_map(|played| {
+        let uci: UciMove = played.uci.parse().ok()?;
+        let stats = for_mover(pos, played.white, played.draws, played.black);
+        let mv = uci.to_move(pos).ok()?;
+        Some(TreeMove::known(mv, played.games(), Some(stats)))
+    });
+    Ok(moves.collect())
+}
+
 /// Results of the side to move.
-fn for_mover(pos: &Keyed<VariantPosition>, wins: u64, draws: u64, losses: u64) -> Stats {
+fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Stats {
     let white = Stats {
         wins,
         draws,
         losses,
     };
-    white.turned(pos.position().turn())
+    white.turned(pos.turn())
 }
