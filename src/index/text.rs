@@ -90,7 +90,7 @@ impl Index {
         if path == Path::new(STDIN) {
             return Ok(false);
         }
-        Ok(Input::file(path).open(&StreamOptions::default())?.is_packed)
+        Input::file(path).is_packed()
     }
 
     /// Where to look for a game.
@@ -157,8 +157,9 @@ fn open_at(path: &Path, start: u64, goes_on: &dyn Fn() -> bool) -> Result<Option
             "is not where it was when it was indexed: put it back, or make the index again",
         ));
     }
-    let mut stream = Input::file(path).open(&StreamOptions::default())?;
-    if stream.is_packed {
+    let input = Input::file(path);
+    if input.is_packed()? {
+        let mut stream = input.open(&StreamOptions::default())?;
         let before = Stoppable {
             stream: &mut stream,
             goes_on,

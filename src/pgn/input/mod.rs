@@ -113,6 +113,19 @@ impl Input {
         metadata.is_file().then_some(metadata.len())
     }
 
+    /// Whether the input is packed, so that all before a game must be unpacked to read the game.
+    ///
+    /// # Errors
+    ///
+    /// A missing or unreadable file, or a directory.
+    pub fn is_packed(&self) -> Result<bool> {
+        let Some(path) = &self.path else {
+            return Ok(false);
+        };
+        let start = read_start(&mut open(path)?).at(path, "read")?;
+        Ok(Packing::detect(&start) != Packing::None)
+    }
+
     /// Makes sure that the input is there and can be read. A named pipe is not opened, because that
     /// would wait for its other end.
     ///

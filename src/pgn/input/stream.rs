@@ -40,15 +40,12 @@ pub struct Stream {
     stop: [Arc<AtomicBool>; 2],
     /// How many bytes have been taken from the input, packed as they are.
     pub taken: Arc<AtomicU64>,
-    /// Whether the input is packed.
-    pub is_packed: bool,
 }
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream")
             .field("taken", &self.taken)
-            .field("is_packed", &self.is_packed)
             .finish_non_exhaustive()
     }
 }
@@ -61,12 +58,10 @@ impl Stream {
     ) -> Result<Stream> {
         let stop = [Arc::clone(&options.stop), failed];
         let taken = Arc::new(AtomicU64::new(0));
-        let is_packed = Arc::new(AtomicBool::new(false));
         let source = Sender {
             input,
             taken: Arc::clone(&taken),
             memory: options.memory.max(SMALL_WINDOW),
-            is_packed: Arc::clone(&is_packed),
         };
         let (mut chunks, _) = task::start("unpack", AHEAD, move |chunks| source.send_all(chunks))?;
         // The first chunk is empty: the input is open, and its start was looked at.
@@ -76,7 +71,6 @@ impl Stream {
             chunk: Cursor::new(start.unwrap_or_default()),
             stop,
             taken,
-            is_packed: is_packed.load(Ordering::Relaxed),
         })
     }
 }
@@ -102,8 +96,6 @@ pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
     pub(super) memory: usize,
-    /// Set before the first chunk is sent.
-    is_packed: Arc<AtomicBool>,
 }
 
 /// Where the bytes go.
@@ -119,8 +111,6 @@ impl Sender {
         };
         let start = read_start(&mut source).at(path, "read")?;
         let packing = Packing::detect(&start);
-        self.is_packed
-            .store(packing != Packing::None, Ordering::Relaxed);
         chunks.send(Vec::new())?;
         if packing == Packing::None {
             return self.send_text(chunks, Cursor::new(start).chain(source), true);
