@@ -166,7 +166,10 @@ fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -
             ..
         } = row.class;
         let has_speed = |speeds: &Vec<Speed>| speeds.contains(&Speed::ALL[usize::from(speed)]);
-        let has_group = |wanted: &Vec<RatingGroup>| wanted.contains(&groups[usize::from(group)]);
+        let has_group = |wanted: &Vec<RatingGroup>| {
+            // Games in which nobody has a rating come with the lowest group.
+            wanted.contains(&groups[usize::from(group).saturating_sub(1)])
+        };
         if !filters.speeds.as_ref().is_none_or(has_speed)
             || !filters.groups.as_ref().is_none_or(has_group)
             || !is_in(month, filters.since, filters.until)

@@ -356,7 +356,10 @@ fn games_are_not_chosen_in_counts() {
             "0.counts --variant crazyhouse",
             "--variant crazyhouse cannot apply: name the PGN files",
         ),
-        ("0.counts --leveldb idx", "idx: an index is made of games"),
+        (
+            "0.counts --leveldb idx",
+            "idx: an index without --explorer is made of games",
+        ),
     ] {
         let err = fails(dir.path(), &format!("make-book {options}"), 1);
         assert!(err.contains(told), "{options}: {err}");
@@ -930,7 +933,8 @@ fn counts_are_named_as_such() {
         dir,
         &format!("make-book -q {pgn} --counts c --bin b.bin --leveldb i.idx"),
     );
-    let counts = "c: a directory of counts: polybook make-book checks it and makes a book of it";
+    let counts =
+        "c: a directory of counts: polybook make-book checks it and makes a book or an index of it";
     let index = "i.idx: an index: name a book or a database";
     refused(
         dir,

@@ -39,7 +39,7 @@ fn explorer_of(dir: &Path, games: &[PathBuf], variant: VariantChoice) -> Explore
 }
 
 /// What python-chess says: a question and its answer a line.
-fn expected(python: &Path, games: &[PathBuf], options: &str) -> Vec<Value> {
+pub fn expected(python: &Path, games: &[PathBuf], options: &str) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/explorer.py");
     let output = Command::new(python)
         .arg(script)
@@ -64,7 +64,7 @@ fn date(value: &Value) -> Option<Date> {
 }
 
 /// The filters as the script names them.
-fn filters(json: &Value) -> Filters {
+pub fn filters(json: &Value) -> Filters {
     let texts = |name: &str| -> Option<Vec<&str>> {
         json.get(name)?
             .as_array()

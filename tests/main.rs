@@ -8,6 +8,7 @@ mod architecture;
 mod books;
 mod classes;
 mod command_line;
+mod counted_index;
 mod counts;
 #[cfg(unix)]
 mod docs;

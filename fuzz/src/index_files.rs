@@ -4,7 +4,8 @@ use std::{path::Path, sync::OnceLock};
 
 use polybook::{
     MakeBook,
-    explorer::{Explorer, Line, Page, Query, Sort, Speed, View},
+    counts::By,
+    explorer::{Explorer, Filters, Line, Page, Query, Sort, Speed, View},
     index::{Index, MergeIndexes},
     pgn::Input,
     position::{Variant, from_text, key},
@@ -82,6 +83,36 @@ fn summed() -> &'static Sound {
     })
 }
 
+/// An index of counts, whose starting position is in its page, and one whose starting position has periods.
+fn counted(is_large: bool) -> &'static Sound {
+    static COUNTED: [OnceLock<Sound>; 2] = [const { OnceLock::new() }; 2];
+    COUNTED[usize::from(is_large)].get_or_init(|| {
+        let room = Room::new();
+        let games = match is_large {
+            true => many_games(),
+            false => GAMES.to_owned(),
+        };
+        let pgn = room.file("games.pgn", games.as_bytes());
+        let (counts, dir) = (room.path("counts"), room.path("index"));
+        let by = By {
+            speed: true,
+            rating: true,
+            month: true,
+        };
+        MakeBook::new([Input::file(&pgn)])
+            .counts(&counts)
+            .by(by)
+            .run()
+            .unwrap();
+        MakeBook::new([Input::file(&counts)])
+            .leveldb(&dir)
+            .explorer(true)
+            .run()
+            .unwrap();
+        Sound::new(&dir, counted_answers)
+    })
+}
+
 /// Games of a move each, in many months, speeds and groups of ratings.
 fn many_games() -> String {
     let game = |number: usize| {
@@ -96,6 +127,25 @@ fn many_games() -> String {
         )
     };
     (0..SUMMED).map(game).collect()
+}
+
+/// What an index of counts answers.
+fn counted_answers(dir: &Path) -> Answers {
+    let mut answers = summed_answers(dir);
+    let Ok(explorer) = Explorer::open([("counts".to_owned(), dir.to_owned())]) else {
+        return answers;
+    };
+    let text = |err: polybook::Error| err.to_string();
+    for line in ["", "e2e4", "e2e4,e7e5", "d2d4,d7d5", "a2a3"] {
+        let line = Line::parse(Variant::Standard, None, line).unwrap();
+        let facets = explorer.facets(&line, &Filters::default());
+        answers.push(facets.map(|facets| format!("{facets:?}")).map_err(text));
+        let mut query = Query::new(line, View::Lichess);
+        query.transpositions = true;
+        let answer = explorer.answer(&query);
+        answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
+    }
+    answers
 }
 
 /// What is answered by sums of all games, of years and of months.
@@ -184,6 +234,8 @@ pub fn run(data: &[u8]) {
         // Merging takes far longer than asking.
         0 if kind / 4 % 8 == 1 => edited(&room, sound(), merged_answers, rest),
         0 => edited(&room, sound(), answers, rest),
+        2 if kind / 4 % 4 == 2 => edited(&room, counted(false), counted_answers, rest),
+        2 if kind / 4 % 4 == 3 => edited(&room, counted(true), counted_answers, rest),
         2 => edited(&room, summed(), summed_answers, rest),
         _ => replaced(&room, usize::from(kind / 2), rest),
     }

@@ -99,7 +99,7 @@ pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// Refuses a directory of counts, which only make-book reads.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     if is_counts(path) {
-        let problem = "a directory of counts: polybook make-book checks it and makes a book of it";
+        let problem = "a directory of counts: polybook make-book checks it and makes a book or an index of it";
         return Err(Error::file(path, problem));
     }
     Ok(())

@@ -50,6 +50,8 @@ Examples:
   polybook make-book 2024.pgn --counts 2024.counts --by speed,rating,month
   polybook make-book 2023.counts 2024.counts --counts all.counts --min-game 5
       count by the classes of the explorer; add up, and keep the positions in which five moves or more were counted
+  polybook make-book all.counts --leveldb all.idx --explorer
+      an index of these counts, for polybook serve
   polybook make-book games.pgn --suite openings.epd --plies 12 --limit 500 --balance 45-55
       the openings that were played most, for matches between engines
   polybook make-book --variant crazyhouse lichess.pgn.zst --bin zh.bin
@@ -77,7 +79,8 @@ pub struct Args {
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Add explorer data to the index, for polybook moves, games and serve
+    /// Add explorer data to the index, for polybook moves, games and serve; of counts by speed, rating and month, which have
+    /// no games, it has the results of every move
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     explorer: bool,
 

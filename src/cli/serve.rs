@@ -54,6 +54,8 @@ Examples:
       the same, with an index that you keep
   polybook serve games.idx week.pgn --book my.bin
       several sources as one, and what a book plays
+  polybook make-book all.counts --leveldb all.idx --explorer && polybook serve all.idx
+      counts by speed, rating and month, without games
   curl 'http://127.0.0.1:8040/lichess?play=e2e4'
       what programs ask")]
 pub struct Args {

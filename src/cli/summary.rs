@@ -99,12 +99,20 @@ fn outputs(text: &mut String, report: &Report) {
         let _ = writeln!(text, "{}: {what}", output_name(path));
     };
     if let Some(index) = &report.index {
-        let what = [
-            counted(index.games, "game"),
-            counted(index.positions, "position"),
-            counted(index.postings, "posting"),
-        ];
-        say(&index.path, what.join(", "));
+        let positions = counted(index.positions, "position");
+        let what = match index.rows {
+            Some(rows) => format!("{positions}, {}", counted(rows, "row")),
+            None => {
+                let (games, postings) = (index.games, index.postings);
+                [
+                    counted(games, "game"),
+                    positions,
+                    counted(postings, "posting"),
+                ]
+                .join(", ")
+            }
+        };
+        say(&index.path, what);
     }
     if let Some(obs) = &report.obs {
         say(&obs.path, counted(obs.rows, "row"));

@@ -174,12 +174,20 @@ impl ClassedCounts {
         parts.try_for_each(OrderedParts::check_bytes)
     }
 
-    /// Makes sure that all rows were read.
+    /// How many rows there are before they are added up.
+    pub(crate) fn row_count(&self) -> u64 {
+        let parts = self.directories.iter().map(|(.., parts)| parts);
+        parts.map(OrderedParts::rows).sum()
+    }
+
+    /// Makes sure that all rows were read. They may be read again then.
     ///
     /// # Errors
     ///
     /// A file that was altered, or has other rows than it says.
     pub(crate) fn check_read(&self) -> Result<()> {
+        self.games.store(0, Relaxed);
+        self.ratings.store(0, Relaxed);
         let mut parts = self.directories.iter().map(|(.., parts)| parts);
         parts.try_for_each(|parts| parts.check_read().map(drop))
     }

@@ -14,7 +14,7 @@
 //! | `wins`, `draws`, `losses` | 64-bit integers | the games, seen from the side to move |
 //! | `identity` | 64-bit integer | of variants alone: a number that tells positions of one key apart |
 //! | `speed` | 32-bit integer | of counts [by](super::By) speed: 0 ultra bullet to 5 correspondence |
-//! | `rating_group` | 32-bit integer | by rating: the lowest rating of the group |
+//! | `rating_group` | 32-bit integer | by rating: the lowest rating of the group, -1 if nobody has a rating |
 //! | `month` | 32-bit integer | by month: a hundred times the year, and the month; 0 if not known |
 //! | `book_only` | boolean | by any class: whether [books alone](crate::tally::Class::book_only) count the row |
 //! | `rating_sum`, `rated` | 64-bit integers | by any class: the sum of the known ratings of those who moved, and how many these are |
@@ -31,6 +31,7 @@ use std::{ffi::OsStr, ops::Range};
 use shakmaty::Color;
 
 use crate::{
+    pgn::RatingGroup,
     position::BookMove,
     sort::SHARDS,
     tally::{By, Class, Ratings, Stats},
@@ -91,6 +92,12 @@ pub(super) fn part_schema(with_identities: bool, by: By) -> String {
         );
     }
     schema + " }"
+}
+
+/// The values of the column of rating groups, in the order of their numbers.
+pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
+    let floors = RatingGroup::all().map(|group| group.floor() as i32);
+    std::iter::once(-1).chain(floors)
 }
 
 /// The schema of starts.

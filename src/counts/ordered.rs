@@ -241,8 +241,8 @@ impl OrderedParts {
         let mut sum = 0;
         for part in &self.0 {
             let (rows, games) = (
-                part.rows_read.load(Ordering::Relaxed),
-                part.games_read.load(Ordering::Relaxed),
+                part.rows_read.swap(0, Ordering::Relaxed),
+                part.games_read.swap(0, Ordering::Relaxed),
             );
             part.part.check(rows, games)?;
             if rows != part.rows() {

@@ -26,13 +26,12 @@ use super::{
     about::Listed,
     layout::{
         BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATING_GROUP, RATING_SUM, ROWS_OF_GROUP, Row,
-        SPEED, part_schema,
+        SPEED, part_schema, rating_groups,
     },
     summed::SummedFile,
 };
 use crate::{
     error::{At, Error, Result},
-    pgn::RatingGroup,
     tally::{By, Class, Ratings},
 };
 
@@ -76,9 +75,7 @@ fn write_classes(
     by: By,
     classes: &[(Class, Ratings)],
 ) -> Result<(), ParquetError> {
-    let groups: Vec<i32> = RatingGroup::all()
-        .map(|group| group.floor() as i32)
-        .collect();
+    let groups: Vec<i32> = rating_groups().collect();
     let classes = || classes.iter();
     let mut narrow = |wanted: bool, value: &dyn Fn(Class) -> i32| match wanted {
         true => write_column::<Int32Type>(group, classes().map(|(class, _)| value(*class))),

@@ -11,11 +11,11 @@ use super::{
     file::ParquetFile,
     layout::{
         BLACK, BOOK_ONLY, ClassRow, DRAWS, IDENTITY, KEY, LOSSES, MONTH, MOVE, RATED, RATING_GROUP,
-        RATING_SUM, Row, SPEED, WINS,
+        RATING_SUM, Row, SPEED, WINS, rating_groups,
     },
 };
 use crate::{
-    pgn::{HIGHEST_RATING, RatingGroup, Speed},
+    pgn::{HIGHEST_RATING, Speed},
     position::BookMove,
     tally::{By, Class, CountBatch, Ratings, Stats},
 };
@@ -277,17 +277,18 @@ impl Rows {
         if !(0..Speed::ALL.len() as i64).contains(&speed) {
             return Err(self.cannot_be(at, SPEED, speed));
         }
-        let group = u32::try_from(floor).map_or(RatingGroup::of(0), RatingGroup::of);
-        if i64::from(group.floor()) != floor {
+        let is_it = |known: i32| i64::from(known) == floor;
+        let group = groups.map_or(Some(0), |_| rating_groups().position(is_it));
+        let Some(group) = group else {
             return Err(self.cannot_be(at, RATING_GROUP, floor));
-        }
+        };
         let is_month = month == 0 || (100..=9999_12).contains(&month) && month % 100 <= 12;
         if !is_month {
             return Err(self.cannot_be(at, MONTH, month));
         }
         Ok(Class {
             speed: speed as u8,
-            group: group.number() as u8,
+            group: group as u8,
             month: month as u32,
             book_only: self.book_only.get(at).copied().unwrap_or(false),
         })

@@ -260,6 +260,7 @@ pub struct About {
 
 /// One of the indexes that an explorer answers from.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AboutSource {
     /// The name that it was given.
     pub name: String,
@@ -273,6 +274,12 @@ pub struct AboutSource {
     pub variant: String,
     /// The names of the files that its games come from, without directories.
     pub files: Vec<String>,
+    /// Whether it has counts and no games: only speeds, ratings and months filter them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub counts: bool,
+    /// Of counts without rare positions: how many moves were counted in each that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_game: Option<u64>,
 }
 
 fn as_color<S: serde::Serializer>(color: &Option<Color>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -108,6 +108,7 @@ impl Explorer {
         query: &'a Query,
         page: &Page,
     ) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
+        self.refuse_without_games(&query.filters)?;
         ranked(self.filters(&query.filters)?, query, page)
     }
 
@@ -121,10 +122,8 @@ impl Explorer {
         let pos = query.line.position();
         let next = position_after(&query.line, mv);
         let results = tally.results;
-        let game = match results.games() {
-            1 => Some(self.info(tally.game, query.view)?),
-            _ => None,
-        };
+        let game = tally.game.filter(|_| results.games() == 1);
+        let game = game.map(|game| self.info(game, query.view)).transpose()?;
         let of_player = query.view == View::Player;
         Ok(PlayedMove {
             uci: mv.to_string(),

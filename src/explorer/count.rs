@@ -19,6 +19,7 @@ use crate::{
         explored::{Best, ListPlace},
         layout::{
             Subject,
+            counted::CountedRow,
             sums::{ClassSums, MoveSum, Period},
         },
     },
@@ -59,8 +60,14 @@ impl PositionTally {
         let color = pos.turn();
         let of_player = query.view == View::Player;
         let mut counted = PositionTally::empty(query);
-        let class_filter = filters.class_filter.as_ref().filter(|_| !of_player);
+        let class_filter = filters.of_sums().filter(|_| !of_player);
         for (source, filter) in &filters.of_sources {
+            if let (Some(counts), Some(filter)) = (source.counts(subject)?, &filters.class_filter) {
+                filter.for_each_row(source, subject, counts, split_of(query), |period, row| {
+                    counted.add_row(period, row);
+                })?;
+                continue;
+            }
             match (source.place(subject)?, class_filter) {
                 (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                     filter.for_each_class(
@@ -124,17 +131,7 @@ impl PositionTally {
             source.rows.get(sum.game)?;
             let tally = self.moves.entry(sum.mv).or_default();
             tally.add_sum(sum, source.first);
-            if let Some(months) = &mut self.months
-                && let Period::Month(year, month) = period
-            {
-                let month = u32::from(year) << 4 | u32::from(month);
-                months.entry(month).or_default().add_all(sum.games);
-            }
-            if let Some(years) = &mut self.years
-                && let Period::Month(year, _) | Period::Year(year) = period
-            {
-                years.entry((year, sum.mv)).or_default().add_all(sum.games);
-            }
+            self.add_results(period, sum.mv, sum.games);
         }
         for (id, place) in &class.games {
             let hot = source.rows.get(*id)?;
@@ -143,6 +140,32 @@ impl PositionTally {
             self.recent.offer(by_date(&hot, game, mv));
         }
         Some(())
+    }
+
+    /// Adds a row of counts, of a period.
+    fn add_row(&mut self, period: Period, row: &CountedRow) {
+        self.moves.entry(row.mv).or_default().add_row(row);
+        self.add_results(period, row.mv, row.games);
+    }
+
+    /// Adds the results of a period to its month and its year, if these are counted.
+    fn add_results<N: Copy + Into<u64>>(
+        &mut self,
+        period: Period,
+        mv: BookMove,
+        games: impl IntoIterator<Item = N> + Clone,
+    ) {
+        if let Some(months) = &mut self.months
+            && let Period::Month(year, month) = period
+        {
+            let month = u32::from(year) << 4 | u32::from(month);
+            months.entry(month).or_default().add_all(games.clone());
+        }
+        if let Some(years) = &mut self.years
+            && let Period::Month(year, _) | Period::Year(year) = period
+        {
+            years.entry((year, mv)).or_default().add_all(games);
+        }
     }
 
     /// Adds games of a source one by one.
@@ -248,7 +271,12 @@ pub(super) fn first_games(
 pub(super) fn count_games(filters: &SourceFilters<'_>, subject: Subject) -> Result<u64> {
     let mut games = 0;
     for (source, filter) in &filters.of_sources {
-        match (source.place(subject)?, &filters.class_filter) {
+        if let (Some(counts), Some(filter)) = (source.counts(subject)?, &filters.class_filter) {
+            let add = |_, row: &CountedRow| games += row.total();
+            filter.for_each_row(source, subject, counts, Split::Nowhere, add)?;
+            continue;
+        }
+        match (source.place(subject)?, filters.of_sums()) {
             (ListPlace::Apart(apart), Some(filter)) if apart.has_sums => {
                 filter.for_each_class(source, subject, apart, Split::Nowhere, |_, class| {
                     games += class.moves.iter().map(MoveSum::total).sum::<u64>();

@@ -16,11 +16,13 @@ use super::{
     source::Source,
     source_filter::{SourceFilter, SourceFilters},
     sources::Explorer,
+    summed::Split,
     tally::Results,
 };
 use crate::{
     error::Result,
-    pgn::{RatingGroup, Speed},
+    index::layout::{counted::CountedRow, rows::date_number, sums::Period},
+    pgn::{Date, RatingGroup, Speed},
     position::{BookMove, Variant},
     task,
 };
@@ -160,10 +162,19 @@ impl Explorer {
     ///
     /// A damaged index, or a source that does not exist.
     pub fn variants(&self, filters: &Filters) -> Result<BTreeMap<&'static str, u64>> {
+        let is_all = Filters {
+            source: None,
+            ..filters.clone()
+        } == Filters::default();
         let filters = self.filters(filters)?;
         let mut counted = BTreeMap::new();
         for (source, filter) in &filters.of_sources {
-            for (variant, games) in variants_of(&filters, source, filter) {
+            // Counts do not say how many games pass filters.
+            let of_counts = source.counted.as_ref().filter(|_| is_all);
+            let of_counts = of_counts.and_then(|_| source.index.variant().only());
+            let of_counts = of_counts.map(|variant| (variant, source.counted_games()));
+            let games = variants_of(&filters, source, filter).into_iter();
+            for (variant, games) in games.chain(of_counts) {
                 *counted.entry(name_of(variant)).or_default() += games;
             }
         }
@@ -182,7 +193,17 @@ impl Explorer {
         })?;
         let subject = subject_of(line);
         let mut tally = GroupTally::default();
+        // A period lies in the range or does not.
+        let split = match groups.dates.is_all() {
+            true => Split::ByYear,
+            false => Split::ByMonth,
+        };
         for (source, filter) in &filters.of_sources {
+            if let (Some(counts), Some(filter)) = (source.counts(subject)?, &filters.class_filter) {
+                let add = |period, row: &CountedRow| tally.add_row(&groups, period, row);
+                filter.for_each_row(source, subject, counts, split, add)?;
+                continue;
+            }
             let list = source.list(subject, source.place(subject)?)?;
             let add = |tally: &mut GroupTally, chosen: Chosen<'_>| {
                 tally.add_chosen(source, filter, &groups, &chosen);
@@ -255,6 +276,32 @@ impl GroupTally {
             if of_speed && of_group && year > 0 {
                 *self.years.entry(year).or_default() += 1;
             }
+        }
+    }
+
+    /// Adds a row of counts, of a month or a year.
+    fn add_row(&mut self, groups: &Groups, period: Period, row: &CountedRow) {
+        let (speed, group, games) = (row.class.speed(), row.class.group(), row.total());
+        let (of_speed, of_group) = (groups.speeds[speed], groups.ratings[group]);
+        let (year, in_time) = match period {
+            Period::Month(year, month) => {
+                let date = date_number(Date::new(year, month, 0));
+                (year, groups.dates.contains(date))
+            }
+            Period::Year(year) => (year, true),
+            Period::All => (0, true),
+        };
+        if of_speed && of_group && in_time {
+            self.games += games;
+        }
+        if of_group && in_time {
+            self.speeds[speed] += games;
+        }
+        if of_speed && in_time {
+            self.ratings[group].add_all(row.games);
+        }
+        if of_speed && of_group && year > 0 {
+            *self.years.entry(year).or_default() += games;
         }
     }
 

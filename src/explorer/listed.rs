@@ -33,6 +33,7 @@ type First = (u64, BookMove, u64);
 
 impl Explorer {
     pub(super) fn listed(&self, query: &Query, page: &Page) -> Result<GameList> {
+        self.refuse_without_games(&query.filters)?;
         let filters = self.filters(&query.filters)?;
         // One game more shows whether there is another page.
         let longer = &Page {

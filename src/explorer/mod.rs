@@ -45,6 +45,8 @@ mod sources;
 mod suggest;
 mod summed;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod unknown_name;
 mod words;
 
@@ -57,7 +59,7 @@ pub use self::{
     facets::{ColorCount, Facets, RatingScore},
     line::Line,
     query::{Filters, Page, Query, Sort, UnknownSort, View},
-    sources::Explorer,
+    sources::{Explorer, NeedsGames},
     suggest::{SuggestField, Suggestion, UnknownField},
     unknown_name::UnknownName,
 };

@@ -139,6 +139,52 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// The first filter that has to be asked of each game, which counts cannot answer.
+    pub(super) fn of_games(&self) -> Option<&'static str> {
+        let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
+        // Each filter is named here: a new one does not compile until it is.
+        let Filters {
+            speeds: _,
+            groups: _,
+            unrated: _,
+            modes,
+            since,
+            until,
+            min_elo,
+            max_elo,
+            player,
+            // Without a player it says nothing.
+            color: _,
+            opponent,
+            won,
+            results,
+            eco,
+            event,
+            names: _,
+            once,
+            min_ply,
+            source: _,
+        } = self;
+        let asked = [
+            (player.is_some(), "player"),
+            (opponent.is_some(), "opponent"),
+            (won.is_some() || !results.is_empty(), "result"),
+            (eco.is_some(), "eco"),
+            (event.is_some(), "event"),
+            (modes.is_some(), "modes"),
+            (*min_ply > 0, "minPly"),
+            (*once, "duplicates"),
+            (
+                min_elo.is_some() || max_elo.is_some(),
+                "the rating of each player",
+            ),
+            (has_day(*since), "a day in since"),
+            (has_day(*until), "a day in until"),
+        ];
+        let mut asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
+        asked.next().map(|(_, name)| name)
+    }
+
     /// Whether games in which nobody has a rating pass the groups.
     pub(super) fn admit_unrated(&self) -> bool {
         let lowest = RatingGroup::of(0);

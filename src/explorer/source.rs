@@ -8,17 +8,19 @@ use crate::{
     index::{
         Index,
         explored::{ListPlace, NameReader, StoredPart},
-        layout::{Contents, Subject, rows::ROWS},
+        layout::{Contents, CountedContents, Subject, counted::CountedList, rows::ROWS},
     },
     pgn::{NameMatch, folded},
 };
 
-/// An index that is open, with its games in memory: 32 bytes of each.
+/// An index that is open, with its games in memory: 32 bytes of each. An index of counts has none.
 #[derive(Debug)]
 pub(super) struct Source {
     pub name: String,
     pub index: Index,
     pub contents: Contents,
+    /// What there is in an index of counts.
+    pub counted: Option<CountedContents>,
     /// When the directory was changed last, as the system says.
     pub changed: Option<SystemTime>,
     /// How many games the sources before it have.
@@ -30,7 +32,17 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn open(name: String, path: &Path, first: u64) -> Result<Source> {
         let index = Index::open(path)?;
-        let contents = index.contents()?.ok_or_else(|| {
+        let counted = index.counted()?;
+        let contents = match &counted {
+            Some(counted) => Some(Contents {
+                paging: counted.paging(),
+                positions: counted.positions,
+                items: counted.rows,
+                names: 0,
+            }),
+            None => index.contents()?,
+        };
+        let contents = contents.ok_or_else(|| {
             Error::file(
                 path,
                 "was made without --explorer: make it again with it to ask what was played",
@@ -47,6 +59,7 @@ impl Source {
         Ok(Source {
             name,
             contents,
+            counted,
             changed: fs::metadata(path).and_then(|data| data.modified()).ok(),
             first,
             rows,
@@ -55,7 +68,13 @@ impl Source {
         })
     }
 
-    /// How many games there are.
+    /// How many games were counted, those that count or not.
+    pub(super) fn counted_games(&self) -> u64 {
+        let counted = self.counted.as_ref();
+        counted.map_or(self.games(), |counted| counted.about.games.unwrap_or(0))
+    }
+
+    /// How many games there are. An index of counts has none.
     pub(super) fn games(&self) -> u64 {
         self.rows.len() as u64
     }
@@ -90,6 +109,13 @@ impl Source {
     /// Goes through all names and their numbers, which ascend.
     pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.names.for_each(&self.index, f)
+    }
+
+    /// The counts of a position, if this is an index of counts.
+    pub(super) fn counts(&self, subject: Subject) -> Result<Option<Option<CountedList>>> {
+        let counted = self.counted.as_ref();
+        let list = counted.map(|counted| self.index.counted_list(counted.paging(), subject));
+        list.transpose()
     }
 
     /// The place of a subject's list.

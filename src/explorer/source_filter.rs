@@ -36,7 +36,7 @@ pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a Source, SourceFilter<'a>)>,
     /// Of which games only the first that passes counts.
     copies: Option<&'a Copies>,
-    /// What sums are asked for, if they have all that the filters ask about.
+    /// What sums and counts are asked for, if they have all that the filters ask about.
     pub class_filter: Option<ClassFilter>,
 }
 
@@ -51,6 +51,12 @@ impl<'a> SourceFilters<'a> {
             copies: None,
             class_filter: ClassFilter::new(query),
         })
+    }
+
+    /// What sums are asked for. They have games without ratings in the lowest group.
+    pub(super) fn of_sums(&self) -> Option<&ClassFilter> {
+        let filter = self.class_filter.as_ref();
+        filter.filter(|filter| !filter.separates_unrated())
     }
 
     /// The same where equal games count once.
@@ -104,7 +110,7 @@ impl<'a> SourceFilters<'a> {
     /// It is worth it where several lists of much the same games are gone through.
     pub(super) fn ask_long(&self, subject: Subject) -> Result<bool> {
         let mut are_any = false;
-        if self.class_filter.is_some() {
+        if self.of_sums().is_some() {
             return Ok(are_any);
         }
         for (source, filter) in &self.of_sources {

@@ -77,6 +77,46 @@ impl Explorer {
         }
     }
 
+    /// The lowest number of moves that a position of the sources that filters ask has, if counts without others are among
+    /// them.
+    pub fn min_game(&self, filters: &Filters) -> Option<u64> {
+        let counted = self
+            .asked(filters)
+            .filter_map(|source| source.counted.as_ref());
+        let pruned = counted.map(|counted| counted.about.min_game);
+        pruned.max().filter(|fewest| *fewest > 1)
+    }
+
+    /// What filters ask that needs games, if one of their sources has counts and no games.
+    pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
+        let what = filters.of_games()?;
+        let source = self
+            .asked(filters)
+            .find(|source| source.counted.is_some())?;
+        Some(NeedsGames {
+            what,
+            source: source.name.clone(),
+        })
+    }
+
+    /// The same for something that only games have, if all of the filters' sources have counts and no games.
+    pub fn lacks_games(&self, filters: &Filters, what: &'static str) -> Option<NeedsGames> {
+        let mut sources = self.asked(filters).peekable();
+        let first = sources.peek()?.name.clone();
+        let lacks_all = sources.all(|source| source.counted.is_some());
+        lacks_all.then_some(NeedsGames {
+            what,
+            source: first,
+        })
+    }
+
+    /// The sources that filters ask.
+    pub(super) fn asked(&self, filters: &Filters) -> impl Iterator<Item = &Source> {
+        let wanted = filters.source.as_ref();
+        let is_asked = move |source: &&Source| wanted.is_none_or(|name| *name == source.name);
+        self.sources.iter().filter(is_asked)
+    }
+
     /// The files that the games of the filters' source come from, and how many games each has, as they were indexed.
     ///
     /// # Errors
@@ -84,14 +124,12 @@ impl Explorer {
     /// A source that does not exist, and games that are in no file.
     pub fn files(&self, filters: &Filters) -> Result<Vec<(PathBuf, u64)>> {
         self.check(filters)?;
-        let is_asked = |source: &&Source| {
-            filters
-                .source
-                .as_ref()
-                .is_none_or(|name| *name == source.name)
-        };
         let mut files = Vec::new();
-        for source in self.sources.iter().filter(is_asked) {
+        for source in self.asked(filters) {
+            if source.counted.is_some() {
+                let problem = "has counts and no games, so it names no files";
+                return Err(Error::file(&source.name, problem));
+            }
             let mut ends: Vec<u64> = source.index.files().map(|(first, _)| first).collect();
             ends.push(source.games());
             for ((first, path), end) in source.index.files().zip(&ends[1..]) {
@@ -155,7 +193,7 @@ impl Explorer {
         Ok(self.copies.get_or_init(|| copies))
     }
 
-    /// Refuses filters for a source that does not exist.
+    /// Refuses filters for a source that does not exist, or has no games where they need some.
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
         match &filters.source {
             Some(name) if self.sources.iter().all(|source| source.name != *name) => {
@@ -163,7 +201,18 @@ impl Explorer {
                 let problem = format!("is no source: name one of {}", names.join(", "));
                 Err(Error::file(name, problem))
             }
-            _ => Ok(()),
+            _ => match self.needs_games(filters) {
+                Some(needs) => Err(Error::file(&needs.source, needs.problem())),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Refuses lists of games if none of the sources that filters ask has games.
+    pub(super) fn refuse_without_games(&self, filters: &Filters) -> Result<()> {
+        match self.lacks_games(filters, "a list of games") {
+            Some(needs) => Err(Error::file(&needs.source, needs.problem())),
+            None => Ok(()),
         }
     }
 
@@ -294,24 +343,61 @@ impl Explorer {
     }
 }
 
+/// What is asked that needs games, of a source that has counts and no games.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NeedsGames {
+    what: &'static str,
+    source: String,
+}
+
+impl NeedsGames {
+    fn problem(&self) -> String {
+        format!(
+            "{} needs games, and this source has only counts: ask another source",
+            self.what
+        )
+    }
+}
+
+impl fmt::Display for NeedsGames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NeedsGames { what, source } = self;
+        write!(
+            f,
+            "{what}: source \"{source}\" has counts and no games; leave it out, or ask another source"
+        )
+    }
+}
+
 /// Whether an id is that of a game by its number, whatever a tag says.
 fn is_number(id: &str) -> bool {
     id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn about(source: &Source) -> AboutSource {
+    let counted = source.counted.as_ref();
     let files = source
         .index
         .files()
         .filter_map(|(_, path)| path.file_name());
     AboutSource {
         name: source.name.clone(),
-        games: source.games(),
+        games: source.counted_games(),
         positions: source.contents.positions,
-        years: source.rows.years(),
+        years: match counted {
+            Some(counted) => counted.years,
+            None => source.rows.years(),
+        },
         variant: source.index.variant().to_string(),
-        files: files
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect(),
+        files: match counted {
+            Some(counted) => counted.about.inputs.clone(),
+            None => files
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect(),
+        },
+        counts: counted.is_some(),
+        min_game: counted
+            .map(|counted| counted.about.min_game)
+            .filter(|fewest| *fewest > 1),
     }
 }

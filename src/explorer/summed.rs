@@ -1,15 +1,16 @@
-//! Filters that sums can answer.
+//! Filters that sums and counts can answer.
 
 use super::{dates::DateRange, query::Filters, source::Source};
 use crate::{
     error::Result,
     index::layout::{
         Subject,
+        counted::{CountedClass, CountedList, CountedRow},
         played::Apart,
         rows::date_number,
-        sums::{Class, ClassSums, Period, YearMonths},
+        sums::{ClassSums, Period, YearMonths},
     },
-    pgn::{Date, NameMatch, RatingGroup, Speed},
+    pgn::{Date, RatingGroup, Speed},
 };
 
 /// Where sums must not be of more than one period.
@@ -22,51 +23,91 @@ pub(super) enum Split {
 
 /// Filters that whole [classes](Class) and months pass or not: those that Lichess's own explorer has.
 pub(super) struct ClassFilter {
-    /// Whether each class passes.
-    classes: [bool; Class::COUNT],
+    /// Whether each class passes. Those of [`Class`] have the same numbers.
+    classes: [bool; CountedClass::COUNT],
     dates: DateRange,
 }
 
 impl ClassFilter {
     /// `None` for filters that have to be asked of each game.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
-        // What is not named here is asked of each game, a new filter too. A color without a player says nothing.
-        let of_games = Filters {
-            speeds: None,
-            groups: None,
-            unrated: false,
-            since: None,
-            until: None,
-            color: None,
-            names: NameMatch::default(),
-            source: None,
-            ..filters.clone()
-        };
-        let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
-        // A class has the games of the lowest group and those without ratings.
-        let lowest = RatingGroup::of(0);
-        let has_lowest = filters
-            .groups
-            .as_ref()
-            .is_none_or(|set| set.contains(&lowest));
-        let separates_unrated = filters.admit_unrated() != has_lowest;
-        let asks_of_days = has_day(filters.since) || has_day(filters.until);
-        if of_games != Filters::default() || asks_of_days || separates_unrated {
+        if filters.of_games().is_some() {
             return None;
         }
         let (speeds, groups) = (&filters.speeds, &filters.groups);
-        let mut classes = [false; Class::COUNT];
+        let mut classes = [false; CountedClass::COUNT];
         for speed in Speed::ALL {
+            let of_speed = speeds.as_ref().is_none_or(|set| set.contains(&speed));
             for group in RatingGroup::all() {
-                classes[Class::new(speed, group).number()] =
-                    speeds.as_ref().is_none_or(|set| set.contains(&speed))
-                        && groups.as_ref().is_none_or(|set| set.contains(&group));
+                let of_group = groups.as_ref().is_none_or(|set| set.contains(&group));
+                classes[CountedClass::new(speed, Some(group)).number()] = of_speed && of_group;
             }
+            let unrated = CountedClass::new(speed, None);
+            classes[unrated.number()] = of_speed && filters.admit_unrated();
         }
         Some(ClassFilter {
             classes,
             dates: DateRange::new(filters.since, filters.until),
         })
+    }
+
+    /// Whether games without ratings pass and others of the lowest group do not, or these alone.
+    pub(super) fn separates_unrated(&self) -> bool {
+        let passes = |class: CountedClass| self.classes[class.number()];
+        let lowest = RatingGroup::of(0);
+        let mut speeds = Speed::ALL.into_iter();
+        speeds.any(|speed| {
+            let lowest = CountedClass::new(speed, Some(lowest));
+            passes(lowest) != passes(CountedClass::new(speed, None))
+        })
+    }
+
+    /// Calls `f` with the rows that pass of the counts of a position, each with a period: a month, or one as long as the
+    /// split allows.
+    pub(super) fn for_each_row(
+        &self,
+        source: &Source,
+        subject: Subject,
+        list: Option<CountedList>,
+        split: Split,
+        mut f: impl FnMut(Period, &CountedRow),
+    ) -> Result<()> {
+        let mut add = |period: Period, rows: &[CountedRow]| {
+            let rows = rows.iter().filter(|row| self.classes[row.class.number()]);
+            rows.for_each(|row| f(period, row));
+        };
+        let games = match list {
+            None => return Ok(()),
+            Some(CountedList::Apart(games)) => games,
+            Some(CountedList::Rows(rows)) => {
+                for row in &rows {
+                    let period = row.month.period();
+                    if self.contains(period) {
+                        add(period, &[*row]);
+                    }
+                }
+                return Ok(());
+            }
+        };
+        let (years, all) = source.index.counted_sums_of_all(subject, games)?;
+        if split == Split::Nowhere && self.dates.is_all() {
+            add(Period::All, &all);
+            return Ok(());
+        }
+        for period in self.periods(&years, split) {
+            add(period, &source.index.counted_sums(subject, period)?);
+        }
+        Ok(())
+    }
+
+    /// Whether the games of a month pass.
+    fn contains(&self, period: Period) -> bool {
+        let date = match period {
+            Period::All => Date::default(),
+            Period::Year(year) => Date::new(year, 0, 0),
+            Period::Month(year, month) => Date::new(year, month, 0),
+        };
+        self.dates.contains(date_number(date))
     }
 
     /// Calls `f` with the classes that pass of periods that have all games that pass, each in one of them: periods as
@@ -101,15 +142,8 @@ impl ClassFilter {
     fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {
-            let month = |month| Period::Month(year.year, month);
-            let passing: Vec<Period> = year
-                .months()
-                .filter(|month| {
-                    let date = Date::new(year.year, *month, 0);
-                    self.dates.contains(date_number(date))
-                })
-                .map(month)
-                .collect();
+            let months = year.months().map(|month| Period::Month(year.year, month));
+            let passing: Vec<Period> = months.filter(|month| self.contains(*month)).collect();
             if passing.len() == year.months().count() && split != Split::ByMonth {
                 periods.push(Period::Year(year.year));
             } else {
@@ -174,16 +208,17 @@ mod tests {
         };
         let passing = ClassFilter::new(&filters).unwrap().classes;
         assert_eq!(passing.iter().filter(|passes| **passes).count(), 1);
-        assert!(passing[Class::new(Speed::Blitz, RatingGroup::of(1600)).number()]);
+        assert!(passing[CountedClass::new(Speed::Blitz, Some(RatingGroup::of(1600))).number()]);
         let lowest: Option<_> = Some([RatingGroup::of(0)].into_iter().collect());
         let others = Some(vec![RatingGroup::of(1600)]);
-        for (groups, unrated, by_sums) in [
-            (lowest.clone(), false, true),
-            (lowest, true, true),
-            (others, true, false),
+        for (groups, unrated, separates) in [
+            (lowest.clone(), false, false),
+            (lowest, true, false),
+            (others, true, true),
         ] {
             (filters.groups, filters.unrated) = (groups, unrated);
-            assert_eq!(ClassFilter::new(&filters).is_some(), by_sums);
+            let filter = ClassFilter::new(&filters).unwrap();
+            assert_eq!(filter.separates_unrated(), separates);
         }
         filters.min_ply = 1;
         assert!(ClassFilter::new(&filters).is_none());

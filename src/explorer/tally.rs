@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use shakmaty::Color;
 
 use super::games::Hot;
-use crate::index::layout::sums::MoveSum;
+use crate::index::layout::{counted::CountedRow, sums::MoveSum};
 
 /// How many games each side won, and how many neither.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -22,9 +22,9 @@ impl Results {
     }
 
     /// Adds games by the numbers of their results.
-    pub(super) fn add_all(&mut self, games: [u32; 4]) {
+    pub(super) fn add_all<N: Into<u64>>(&mut self, games: impl IntoIterator<Item = N>) {
         for (sum, more) in self.by_result.iter_mut().zip(games) {
-            *sum += u64::from(more);
+            *sum += more.into();
         }
     }
 
@@ -94,8 +94,8 @@ pub(super) struct MoveTally {
     pub ratings: Ratings,
     /// How the player did, in the player's view.
     pub player: PlayerTally,
-    /// The number of one of the games.
-    pub game: u64,
+    /// The number of one of the games, `None` of counts.
+    pub game: Option<u64>,
 }
 
 /// How a player did in some games.
@@ -147,7 +147,7 @@ impl MoveTally {
     pub(super) fn add(&mut self, hot: &Hot, rating: u16, number: u64) {
         self.results.add(hot.result());
         self.ratings.add(rating);
-        self.game = number;
+        self.game = Some(number);
     }
 
     /// Adds the games of a sum, which are numbered from `first`.
@@ -155,7 +155,15 @@ impl MoveTally {
         self.results.add_all(sum.games);
         self.ratings.sum += sum.ratings;
         self.ratings.games += u64::from(sum.rated);
-        self.game = first + u64::from(sum.game);
+        self.game = Some(first + u64::from(sum.game));
+    }
+
+    /// Adds the games of a row of counts.
+    pub(super) fn add_row(&mut self, row: &CountedRow) {
+        self.results.add_all(row.games);
+        self.ratings.sum += row.ratings;
+        self.ratings.games += row.rated;
+        self.game = None;
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) use self::replace::remove;
 pub(crate) use self::{
     games::GameRecords,
     waves::IndexedFile,
-    write::{ExploredData, IndexSource, IndexWriter},
+    write::{CountedSource, ExploredData, IndexSource, IndexWriter},
 };
 pub use self::{
     layout::{GameHeader, GameIds, PositionStats},

@@ -33,6 +33,8 @@ pub struct Index {
     database: Database,
     games: u64,
     variant: VariantChoice,
+    /// Whether it has counts and no games.
+    pub(super) has_counts: bool,
     inputs: Vec<IndexedFile>,
     /// The entry of rows that was last read for results, and the results in it.
     last_results: Mutex<(Option<u64>, Vec<GameResult>)>,
@@ -54,6 +56,7 @@ impl Index {
             database: Database::open(path)?,
             games: 0,
             variant: VariantChoice::default(),
+            has_counts: false,
             inputs: Vec::new(),
             last_results: Mutex::default(),
         };
@@ -67,6 +70,7 @@ impl Index {
             .parsed(layout::TOTAL_GAMES, layout::parse_number)?
             .ok_or_else(|| Error::foreign(path, no_total(&index.database)))?;
         index.variant = index.read_variant()?;
+        index.has_counts = index.value(layout::COUNTED)?.is_some();
         index.inputs = index.read_inputs()?;
         Ok(index)
     }
@@ -147,8 +151,12 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// A damaged index.
+    /// A damaged index, or one of counts, which has no games.
     pub fn games(&self, key: u64) -> Result<GameIds> {
+        if self.has_counts {
+            let problem = "has counts and no games: moves and serve say what was played";
+            return Err(Error::file(&self.path, problem));
+        }
         let key = layout::position_key(key);
         let value = self.database.get(&key)?.unwrap_or_default();
         GameIds::parse(&value).ok_or_else(|| self.malformed(&key))
@@ -180,13 +188,7 @@ impl Index {
 
     /// What the index says of a game, but for the result by which it counts.
     pub(super) fn record(&self, id: u32) -> Result<GameHeader> {
-        if u64::from(id) >= self.games {
-            let problem = match self.games.checked_sub(1) {
-                Some(last) => format!("has no game {id}: ids go from 0 to {last}"),
-                None => format!("has no game {id}: it has no games"),
-            };
-            return Err(Error::file(&self.path, problem));
-        }
+        self.check_id(id)?;
         let key = layout::game_key(id);
         let record = self.database.get(&key)?;
         let header = record.and_then(GameHeader::parse);
@@ -195,6 +197,18 @@ impl Index {
             header.set_start(self.parsed(&layout::start_key(id), layout::parse_number)?);
         }
         Ok(header)
+    }
+
+    /// Refuses an id that no game has.
+    fn check_id(&self, id: u32) -> Result<()> {
+        if u64::from(id) < self.games {
+            return Ok(());
+        }
+        let problem = match self.games.checked_sub(1) {
+            Some(last) => format!("has no game {id}: ids go from 0 to {last}"),
+            None => format!("has no game {id}: it has no games"),
+        };
+        Err(Error::file(&self.path, problem))
     }
 
     /// The statistics of a position; `None` if no game reached it or the index was made without them.
@@ -219,6 +233,7 @@ impl Index {
 
     /// The input that a game is in, and the id of the input's first game.
     pub(super) fn file_of(&self, id: u32) -> Result<(&Path, u64)> {
+        self.check_id(id)?;
         let before = self
             .files()
             .take_while(|(first, _)| *first <= u64::from(id));

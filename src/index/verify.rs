@@ -5,7 +5,9 @@ use std::{fmt, mem, path::Path};
 use super::{
     explored::NAMED,
     layout::{
-        self, Contents, GameHeader, IdReader, ListKey, PositionStats, Subject, list_key,
+        self, Contents, CountedContents, GameHeader, IdReader, ListKey, PositionStats, Subject,
+        counted::games_of,
+        counted_list_key, list_key,
         names::NAMES,
         played::{Apart, List},
         rows::ROWS,
@@ -162,6 +164,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     let mut check = Check {
         index,
         contents: index.contents()?,
+        counted: index.counted()?,
         found,
         open: Vec::new(),
         with_stats: 0,
@@ -185,6 +188,8 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
 struct Check<'a> {
     index: &'a Index,
     contents: Option<Contents>,
+    /// In an index of counts.
+    counted: Option<CountedContents>,
     found: &'a mut VerifiedIndex,
     /// Positions whose statistics may come yet, the longest number last.
     open: Vec<OpenPosition>,
@@ -195,7 +200,7 @@ struct Check<'a> {
     /// Entries of rows and of names.
     rows: u64,
     names: u32,
-    /// Items of all lists.
+    /// Items of all lists, and rows of all counts.
     items: u64,
     /// Chunks and sums since the last page.
     apart: u64,
@@ -233,8 +238,9 @@ impl Check<'_> {
             [b'x', b'g', ..] => return self.rows(key),
             [b'x', b'n', ..] => return self.names(key),
             [b'x', b'p', ..] => return self.list(key, value),
+            [b'x', b'q', ..] => return self.counts(key, value),
             layout::TOTAL_GAMES | layout::FILE_NAME | layout::FILE_COUNT => true,
-            layout::VARIANT | layout::CONTENTS => true,
+            layout::VARIANT | layout::CONTENTS | layout::COUNTED => true,
             _ => {
                 let is_file =
                     key.starts_with(b"pgn_file_") && layout::parse_file_value(value).is_some();
@@ -384,6 +390,60 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// A page of counts, or the rows of a period, which the page that follows counts.
+    fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let paging = self.counted.as_ref().map(CountedContents::paging);
+        match (counted_list_key(key), paging) {
+            (Some(ListKey::Sums), Some(_)) => self.apart += 1,
+            (Some(ListKey::Page(last)), Some(paging)) if paging.last_of(last) == last => {
+                let (mut apart, mut positions, mut items) = (Vec::new(), 0, 0);
+                let read = paging.for_each_counted(value, last, |subject, rows, games| {
+                    apart.extend(games.map(|games| (subject, games)));
+                    positions += 1;
+                    items += rows.len() as u64;
+                });
+                if read.is_none() {
+                    self.found.fault("is malformed", key);
+                }
+                self.found.positions += positions;
+                self.items += items;
+                let mut expected = 0;
+                for (subject, games) in apart {
+                    expected += self.counts_apart(subject, games)?;
+                }
+                if mem::take(&mut self.apart) != expected {
+                    self.found.fault("does not name the periods before it", key);
+                }
+            }
+            _ => self.found.fault("is malformed", key),
+        }
+        Ok(())
+    }
+
+    /// Checks the periods of a position with this many games. Returns how many there are.
+    fn counts_apart(&mut self, subject: Subject, games: u64) -> Result<u64> {
+        let (years, _) = self.index.counted_sums_of_all(subject, games)?;
+        let (mut entries, mut of_years, mut of_months) = (1, 0, 0);
+        for year in years {
+            let rows = self.index.counted_sums(subject, Period::Year(year.year))?;
+            of_years += games_of(&rows);
+            entries += 1;
+            for month in year.months() {
+                let month = Period::Month(year.year, month);
+                let rows = self.index.counted_sums(subject, month)?;
+                of_months += games_of(&rows);
+                self.items += rows.len() as u64;
+                entries += 1;
+            }
+        }
+        if [of_years, of_months] != [games; 2] {
+            let key = layout::counted_sums_key(subject, Period::All);
+            self.found
+                .fault("has years or months that do not add up to it", &key);
+        }
+        Ok(entries)
+    }
+
     fn page(&mut self, key: &[u8], last: Subject, page: &[u8], contents: Contents) -> Result<()> {
         let mut apart = Vec::new();
         let mut is_well_formed = true;
@@ -467,15 +527,22 @@ impl Check<'_> {
         let in_order = files.is_sorted_by_key(|file| file.first_id)
             && files.first().is_none_or(|file| file.first_id == 0)
             && files.last().map_or(0, |file| file.first_id) <= games;
-        let (is_complete, problem) = match self.contents {
-            Some(contents) => {
+        let (is_complete, problem) = match (self.contents, &self.counted) {
+            (None, Some(counted)) => {
+                let is_complete = games == 0
+                    && self.apart == 0
+                    && (positions, self.items) == (counted.positions, counted.rows);
+                (is_complete, "does not say what there is")
+            }
+            (Some(contents), None) => {
                 let is_complete = self.rows == games.div_ceil(ROWS)
                     && self.names == contents.names.div_ceil(NAMES)
                     && self.apart == 0
                     && (positions, self.items) == (contents.positions, contents.items);
                 (is_complete, "does not say what there is")
             }
-            None => (self.rows == 0 && self.names == 0, "is missing"),
+            (None, None) => (self.rows == 0 && self.names == 0, "is missing"),
+            (Some(_), Some(_)) => (false, "is there besides counts"),
         };
         let checks: [(bool, &str, &[u8]); 6] = [
             (

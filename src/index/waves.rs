@@ -7,7 +7,11 @@ use std::{
 
 use rayon::prelude::*;
 
-use super::{entries::Entries, layout, positions::Made};
+use super::{
+    entries::Entries,
+    layout::{self, Contents, played::Paging},
+    positions::Made,
+};
 use crate::{error::Result, position::VariantChoice};
 
 /// The next entries, in order.
@@ -60,6 +64,19 @@ fn others(entries: Entries) -> Wave {
 pub(super) struct ListTotals {
     pub items: u64,
     pub names: u32,
+}
+
+impl ListTotals {
+    /// The last entry of an index with these lists, and this many positions.
+    pub(super) fn contents(self, positions: u64) -> (&'static [u8], Vec<u8>) {
+        let contents = Contents {
+            paging: Paging::for_items(self.items),
+            positions,
+            items: self.items,
+            names: self.names,
+        };
+        (layout::CONTENTS, contents.write())
+    }
 }
 
 /// An input as the index names it.

@@ -8,15 +8,19 @@ use std::{
     ffi::OsStr,
     io, iter,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 use rayon::prelude::*;
 
 use super::{
     GameRecords,
-    explored::{ExploredGames, Played, list_entries},
-    layout::{self, Contents, played::Paging},
+    explored::{CountedPages, ExploredGames, Played, list_entries},
+    layout::{self, AboutCounts, CountedContents, Subject, counted::CountedRow, played::Paging},
     leveldb::{TableFile, is_file_of_database, manifest},
     pieces::{Piece, pieces},
     positions::{Made, position_entries},
@@ -39,6 +43,9 @@ const WAVE: usize = 1 << 16;
 
 /// How many bytes of game records make a wave.
 const RECORDS_WAVE: usize = 8 << 20;
+
+/// A page of counts has this many times as many rows as one of lists has items: they are smaller.
+const ROWS_OF_ITEM: u64 = 2;
 
 /// Writes an index next to its target.
 #[derive(Debug)]
@@ -65,6 +72,20 @@ pub(crate) struct ExploredData<'a> {
     pub games: &'a ExploredGames,
 }
 
+/// Counts for an index that has no games.
+pub(crate) struct CountedSource<'a> {
+    /// Calls what it is given with all rows, those of a position together, in the order of their subjects.
+    pub rows: RowsOfCounts<'a>,
+    /// How many rows there are.
+    pub total: u64,
+    pub variant: VariantChoice,
+    pub about: AboutCounts,
+}
+
+/// What goes through the rows of counts.
+pub(crate) type RowsOfCounts<'a> =
+    Box<dyn FnOnce(&mut dyn FnMut(Subject, CountedRow) -> Result<()>) -> Result<()> + Send + 'a>;
+
 /// The size of a merged index.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MergedIndex {
@@ -72,7 +93,7 @@ pub struct MergedIndex {
     pub games: u64,
     /// Positions that a game reached.
     pub positions: u64,
-    /// Postings: pairs of a position and a game that reached it.
+    /// Postings: pairs of a position and a game that reached it. Of counts, rows.
     pub postings: u64,
 }
 
@@ -109,14 +130,76 @@ impl IndexWriter {
         });
         meter.add_total(lists.map_or(0, |lists| lists.items));
         let waves = waves_of(from, self.with_stats);
-        self.write_waves(waves, lists, from.games.len(), stop, meter)
+        let contents = |made: &MergedIndex| lists.map(|lists| lists.contents(made.positions));
+        self.write_waves(waves, contents, from.games.len(), stop, meter)
     }
 
-    /// The same of entries in order, of an index of this many games, whose lists have these totals.
+    /// Writes an index of counts, as [`write`](IndexWriter::write) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write` and of the rows, and rows that no page can hold.
+    pub(crate) fn write_counts(
+        self,
+        counts: CountedSource<'_>,
+        stop: &AtomicBool,
+        meter: &Meter,
+    ) -> Result<(MergedIndex, Finished)> {
+        let target = self.directory.target().to_owned();
+        let paging = Paging::for_items(counts.total / ROWS_OF_ITEM);
+        let contents = Mutex::new(CountedContents::new(paging, counts.about));
+        meter.add_total(counts.total);
+        thread::scope(|scope| {
+            let rows = counts.rows;
+            let mut feed = task::start_in(scope, "rows of counts", 2, move |feeder| {
+                let mut batch = Vec::with_capacity(WAVE);
+                rows(&mut |subject, row| {
+                    batch.push((subject, row));
+                    match batch.len() {
+                        WAVE => {
+                            feeder.send(std::mem::replace(&mut batch, Vec::with_capacity(WAVE)))
+                        }
+                        _ => Ok(()),
+                    }
+                })?;
+                feeder.send(batch)
+            })?;
+            let mut pages = Some(CountedPages::new(paging));
+            let mut next = || -> Result<Option<Wave>> {
+                let Some(mut present) = pages.take() else {
+                    return Ok(None);
+                };
+                let refused = |problem| Error::too_large(&target, problem);
+                let made = match feed.next(&[stop])? {
+                    Some(batch) => {
+                        let made = present.add_all(batch).map_err(refused)?;
+                        pages = Some(present);
+                        made
+                    }
+                    None => {
+                        let (made, years) = present.finish().map_err(refused)?;
+                        task::lock(&contents).years = years;
+                        made
+                    }
+                };
+                Ok(Some(vec![made]))
+            };
+            let pages = iter::from_fn(move || next().transpose());
+            let files = iter::once(Ok(file_wave(&[], 0, counts.variant)));
+            let last = |made: &MergedIndex| {
+                let mut contents = task::lock(&contents);
+                (contents.positions, contents.rows) = (made.positions, made.postings);
+                Some((layout::COUNTED, contents.write()))
+            };
+            self.write_waves(files.chain(pages), last, 0, stop, meter)
+        })
+    }
+
+    /// The same of entries in order, of an index of this many games. `contents` is the last entry, if there is one.
     pub(super) fn write_waves(
         self,
         mut waves: impl Iterator<Item = Result<Wave>> + Send,
-        lists: Option<ListTotals>,
+        contents: impl FnOnce(&MergedIndex) -> Option<(&'static [u8], Vec<u8>)>,
         games: u64,
         stop: &AtomicBool,
         meter: &Meter,
@@ -144,15 +227,9 @@ impl IndexWriter {
                 cutter.push(made);
             }
         }
-        if let Some(lists) = lists {
-            let contents = Contents {
-                paging: Paging::for_items(lists.items),
-                positions: summary.positions,
-                items: lists.items,
-                names: lists.names,
-            };
+        if let Some((key, value)) = contents(&summary) {
             let mut last = Made::default();
-            last.entries.push(layout::CONTENTS, &contents.write());
+            last.entries.push(key, &value);
             cutter.push(last);
         }
         cutter.finish();

@@ -62,7 +62,7 @@ impl Budget {
             0
         };
         let other = unpacking.unwrap_or(0) + duplicates;
-        let share = run.memory.saturating_sub(other) / shares;
+        let share = run.memory.saturating_sub(other) / shares.max(1);
         let merging = ordered.and_then(|ordered| merging(share, &ordered, threads));
         let merged = merging.as_ref().map_or(0, |(bytes, ..)| *bytes);
         Budget {

@@ -194,6 +194,9 @@ pub struct IndexReport {
     pub positions: u64,
     /// Postings: pairs of a position and a game that reached it.
     pub postings: u64,
+    /// Rows, of an index of counts, which has no games.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
 }
 
 /// An OOBS database that was made.

@@ -25,6 +25,9 @@ pub(super) struct Board {
     legal: Vec<WrittenMove>,
     /// Of the moves of the answer, those whose positions more games reach than played them.
     transpositions: Vec<Transpositions>,
+    /// Of counts without rare positions: how many moves were counted in each that is there.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
+    min_game: Option<u64>,
 }
 
 /// A move in both notations.
@@ -54,7 +57,7 @@ impl WrittenMove {
 
 impl Board {
     /// The board of a request, with what an answer says of transpositions if it was asked for.
-    pub(super) fn new(request: &Request, answer: &Answer) -> Board {
+    pub(super) fn new(request: &Request, answer: &Answer, min_game: Option<u64>) -> Board {
         let line = &request.query.line;
         let pos = line.position();
         let played = line.positions().iter().zip(line.moves());
@@ -75,6 +78,7 @@ impl Board {
                 .map(|mv| WrittenMove::new(pos, mv))
                 .collect(),
             transpositions: transpositions.collect(),
+            min_game,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     Parameters, Refusal, Route, content::Content, response_cache::CacheKey, state::AppState,
 };
+use crate::explorer::{Filters, SuggestField};
 
 /// How many names are suggested if the request does not say.
 const SUGGESTED: u32 = 8;
@@ -18,6 +19,15 @@ impl AppState {
         let limit = parameters.number("limit")?.unwrap_or(SUGGESTED) as usize;
         let source = parameters.filled("source")?;
         self.check_source(source)?;
+        let of_names = Filters {
+            source: source.map(str::to_owned),
+            ..Filters::default()
+        };
+        if let Some(needs) = self.explorer.lacks_games(&of_names, "names")
+            && field != Some(SuggestField::Opening)
+        {
+            return Err(Refusal::bad(needs.to_string()));
+        }
         let found = self
             .explorer
             .suggest(field.ok_or_else(missing)?, text, limit, source)?;

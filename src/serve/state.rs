@@ -163,7 +163,8 @@ impl AppState {
     pub(super) fn position(&self, key: &CacheKey, route: Route) -> Result<Content, Refusal> {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
-        let polybook = Board::new(&request, &answer);
+        let min_game = self.explorer.min_game(&request.query.filters);
+        let polybook = Board::new(&request, &answer, min_game);
         // The board has it, and strict clients need not see it.
         for mv in &mut answer.moves {
             mv.reached = None;
@@ -252,8 +253,17 @@ impl AppState {
     /// A request about a source that there is.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
-        self.check_source(request.query.filters.source.as_deref())?;
-        Ok(request)
+        let filters = &request.query.filters;
+        self.check_source(filters.source.as_deref())?;
+        let of_games = match route {
+            Route::Games => self.explorer.lacks_games(filters, "games"),
+            Route::Make => self.explorer.lacks_games(filters, "books"),
+            _ => None,
+        };
+        match self.explorer.needs_games(filters).or(of_games) {
+            Some(needs) => Err(Refusal::bad(needs.to_string())),
+            None => Ok(request),
+        }
     }
 
     /// Refuses a source that there is not.

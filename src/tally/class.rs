@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Rating groups, and the months of a year with the one that is not known.
-const GROUPS: u8 = 9;
+const GROUPS: u8 = 10;
 const MONTHS: u32 = 13;
 
 /// The most games of a record: the sum of so many ratings of at most 4,000 fits.
@@ -41,7 +41,8 @@ const SUMMED: u128 = !0 << 20;
 pub struct Class {
     /// The place of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
     pub speed: u8,
-    /// The place of the group of the mean rating in [`RatingGroup::all`](crate::pgn::RatingGroup::all).
+    /// 0 for games in which nobody has a rating, else 1 and the place of the group of the mean rating in
+    /// [`RatingGroup::all`](crate::pgn::RatingGroup::all).
     pub group: u8,
     /// A hundred times the year, and the month: 0 where they are not known.
     pub month: u32,

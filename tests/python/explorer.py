@@ -170,8 +170,8 @@ def passes(game, filters):
     )
 
 
-def random_filters(games, rng):
-    """A combination of filters that some game is likely to pass."""
+def random_filters(games, rng, names):
+    """A combination of filters that some game is likely to pass, of some of them if they are named."""
     game = rng.choice(games)
     years = sorted(rng.choice(games).date[0] for _ in range(2))
     all_filters = {
@@ -190,7 +190,7 @@ def random_filters(games, rng):
         "since": lambda: [years[0], rng.randrange(13)],
         "until": lambda: [years[1], rng.randrange(13), 0],
     }
-    chosen = rng.sample(sorted(all_filters), rng.randint(1, 3))
+    chosen = rng.sample(names or sorted(all_filters), rng.randint(1, 3))
     if "color" in chosen and "player" not in chosen:
         chosen.append("player")
     return {name: all_filters[name]() for name in chosen}
@@ -249,6 +249,7 @@ def main():
     parser.add_argument("--filters", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--of-filters", type=lambda text: text.split(","), help="filters joined by commas")
     args = parser.parse_args()
     rng = random.Random(args.seed)
 
@@ -285,7 +286,7 @@ def main():
                 else:
                     reached[key].setdefault(game.number, (game, None))
 
-    combinations = [{}] + ([] if args.all else [random_filters(games, rng) for _ in range(args.filters)])
+    combinations = [{}] + ([] if args.all else [random_filters(games, rng, args.of_filters) for _ in range(args.filters)])
     for (variant, key), board in wanted.items():
         found = [reached[variant, key][number] for number in sorted(reached[variant, key])]
         for filters in combinations:

@@ -1,6 +1,7 @@
 //! The explorer's data on their way into an index: rows of games, names, and the lists of games by position and player.
 
 mod best;
+mod counted;
 mod games;
 mod lists;
 mod read;
@@ -14,6 +15,7 @@ pub(crate) use self::{
     record::Played,
 };
 pub(super) use self::{
+    counted::CountedPages,
     lists::{PageMaker, list_entries},
     record::NAMED,
 };

@@ -32,7 +32,7 @@ impl Index {
     ///
     /// A damaged index.
     pub fn has_explorer_data(&self) -> Result<bool> {
-        Ok(self.contents()?.is_some())
+        Ok(self.has_counts || self.contents()?.is_some())
     }
 
     /// The sizes of the explorer's data, `None` if the index was made without.

@@ -1,5 +1,7 @@
 //! What an index has for the explorer.
 
+use serde::{Deserialize, Serialize};
+
 use super::{parse_number, played::Paging};
 
 /// The version of the layout that is written and read.
@@ -59,9 +61,102 @@ impl Contents {
     }
 }
 
+/// The version of the layout of counts that is written and read.
+const COUNTED_VERSION: u32 = 1;
+
+/// What an index of counts has, as JSON.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountedContents {
+    version: u32,
+    /// How many first bits the subjects of a page have in common.
+    bits: u32,
+    /// How many positions the index has.
+    pub positions: u64,
+    /// How many rows they have together.
+    pub rows: u64,
+    /// The first and the last year that is known.
+    pub years: Option<[u16; 2]>,
+    /// Where the counts come from.
+    #[serde(flatten)]
+    pub about: AboutCounts,
+}
+
+/// Where counts come from.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct AboutCounts {
+    /// How many games were counted, if the counts say so.
+    pub games: Option<u64>,
+    /// Positions in which fewer moves were counted are left out.
+    pub min_game: u64,
+    /// The names of the files with the games.
+    pub inputs: Vec<String>,
+}
+
+impl CountedContents {
+    /// Of an index without positions so far, which is to have these pages.
+    pub fn new(paging: Paging, about: AboutCounts) -> CountedContents {
+        CountedContents {
+            version: COUNTED_VERSION,
+            bits: paging.bits(),
+            positions: 0,
+            rows: 0,
+            years: None,
+            about,
+        }
+    }
+
+    /// The value that says so.
+    pub fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers and texts are JSON")
+    }
+
+    /// Reads the value; `None` if it is malformed or of another version.
+    pub fn parse(value: &[u8]) -> Option<CountedContents> {
+        let contents: CountedContents = serde_json::from_slice(value).ok()?;
+        let is_readable = contents.version == COUNTED_VERSION;
+        (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
+    }
+
+    /// How positions are put into pages.
+    pub fn paging(&self) -> Paging {
+        Paging::of_bits(self.bits).expect("it was checked")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counted_contents_come_back() {
+        let about = AboutCounts {
+            games: Some(7),
+            min_game: 5,
+            inputs: vec!["a.pgn".to_owned()],
+        };
+        let contents = CountedContents {
+            years: Some([1999, 2024]),
+            ..CountedContents::new(Paging::for_items(1 << 20), about)
+        };
+        assert_eq!(
+            CountedContents::parse(&contents.write()),
+            Some(contents.clone())
+        );
+        assert_eq!(contents.paging(), Paging::for_items(1 << 20));
+        for other in [
+            CountedContents {
+                version: 2,
+                ..contents.clone()
+            },
+            CountedContents {
+                bits: 99,
+                ..contents
+            },
+        ] {
+            assert_eq!(CountedContents::parse(&other.write()), None);
+        }
+        assert_eq!(CountedContents::parse(b"{}"), None);
+    }
 
     #[test]
     fn contents_come_back() {

@@ -23,10 +23,22 @@
 //! | `xp`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the sums of the games of such a list, see [`sums`]: of all time byte 0; of a year byte 1 and the year in 2 bytes; of a month byte 2, the year, and the month in a byte |
 //! | `xz` | what there is, see [`Contents`] |
 //!
+//! An index of counts has no games and none of these, but
+//!
+//! | key | value |
+//! |---|---|
+//! | `xq`, 8 bytes of a [`Subject`], byte 255 | a page of positions, see [`counted`]; the bytes are the last subject that it may have |
+//! | `xq`, 8 bytes of a [`Subject`], byte 1, a [`Period`] | the rows of a period of a position that has very many; the value of all time begins with the years and months, as [`sums`] do |
+//! | `xy` | what there is, see [`CountedContents`] |
+//!
+//! It is of standard chess.
+//!
 //! A decimal number sorts before the same number with an underscore after it. Between the two come all
 //! numbers that begin with its digits. [`ends_before`] says when the second is due.
 
+mod bits;
 mod contents;
+pub mod counted;
 mod game;
 mod ids;
 pub mod names;
@@ -37,7 +49,7 @@ mod subject;
 pub mod sums;
 
 pub use self::{
-    contents::Contents,
+    contents::{AboutCounts, Contents, CountedContents},
     game::{GameHeader, GamePlace, append_start, split_start, write_game},
     ids::{GameIds, IdReader, LONGEST, TOO_LONG, id_len, write_id},
     rows::{EcoNumber, GameRow, SiteId},
@@ -62,6 +74,9 @@ pub const NUM_PASSES: &[u8] = b"numPasses";
 
 /// The key of the explorer's [`Contents`]; absent in an index without.
 pub const CONTENTS: &[u8] = b"xz";
+
+/// The key of the [`CountedContents`] of an index of counts; absent in an index of games.
+pub const COUNTED: &[u8] = b"xy";
 
 /// The key of an entry of rows, by its number.
 pub fn rows_key(number: u32) -> Vec<u8> {
@@ -88,6 +103,25 @@ pub fn sums_key(subject: Subject, period: Period) -> Vec<u8> {
     [&subject_start(subject)[..], &[1], &period.key_bytes()].concat()
 }
 
+/// The key of a page of counted positions, by the last subject that it may have.
+pub fn counted_page_key(last: Subject) -> Vec<u8> {
+    counted_key(page_key(last))
+}
+
+/// The key of the rows of a period of a counted position.
+pub fn counted_sums_key(subject: Subject, period: Period) -> Vec<u8> {
+    counted_key(sums_key(subject, period))
+}
+
+/// The key for counts that corresponds to one of lists.
+fn counted_key(mut key: Vec<u8>) -> Vec<u8> {
+    key[..2].copy_from_slice(COUNTS);
+    key
+}
+
+/// How the keys of counted positions begin.
+const COUNTS: &[u8] = b"xq";
+
 /// What a key of the explorer's lists is of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ListKey {
@@ -108,6 +142,13 @@ pub(super) fn list_key(key: &[u8]) -> Option<ListKey> {
         [1, 0] | [1, 1, _, _] | [1, 2, _, _, _] => Some(ListKey::Sums),
         _ => None,
     }
+}
+
+/// Reads a key of a page of counts or of the rows of a period.
+pub(super) fn counted_list_key(key: &[u8]) -> Option<ListKey> {
+    let key = key.strip_prefix(COUNTS)?;
+    let key = list_key(&[b"xp", key].concat())?;
+    (!matches!(key, ListKey::Chunk(_))).then_some(key)
 }
 
 /// The first key that an entry of a subject's list may have.

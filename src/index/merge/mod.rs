@@ -133,7 +133,8 @@ impl MergeIndexes {
         let lists = list_totals(plan, explored.as_ref());
         let explored = explored.as_ref().zip(lists);
         let waves = self.waves(plan, &records, explored);
-        writer.write_waves(waves, lists, plan.games, &self.stop, &self.meter)
+        let contents = |made: &MergedIndex| lists.map(|lists| lists.contents(made.positions));
+        writer.write_waves(waves, contents, plan.games, &self.stop, &self.meter)
     }
 
     /// All entries of the new index, in order.

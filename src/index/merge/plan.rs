@@ -115,6 +115,10 @@ impl<'a> Plan<'a> {
                 return Err(other("was made with another choice of --index-stats"));
             }
             stats = stats.or(has_stats);
+            if index.has_counts {
+                let problem = "has counts and no games: add up the counts with make-book, and make an index of the sum";
+                return Err(Error::file(index.path(), problem));
+            }
             contents.extend(index.contents()?);
             if plan.games == 0 {
                 plan.base = plan.inputs.len();

@@ -89,7 +89,10 @@ impl BatchSink for ClassBatch<'_> {
         let sum = u32::from(self.ratings[0]) + u32::from(self.ratings[1]);
         self.class = self.by.of(Class {
             speed: Speed::of_tag(tags.get(b"TimeControl")) as u8,
-            group: RatingGroup::of(sum / 2).number() as u8,
+            group: match sum {
+                0 => 0,
+                _ => RatingGroup::of(sum / 2).number() as u8 + 1,
+            },
             month,
             book_only: false,
         });

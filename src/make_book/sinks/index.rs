@@ -2,6 +2,8 @@
 
 use std::{collections::HashSet, path::Path, sync::Mutex};
 
+#[cfg(feature = "parquet")]
+use super::counted_index;
 use crate::{
     error::{At, Error, Result},
     index::{
@@ -40,11 +42,19 @@ struct IndexSink<'a> {
 /// The index, if there is to be one.
 pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<'a>> {
     let path = options.leveldb.as_deref()?;
+    #[cfg(feature = "parquet")]
+    if counted_index::is_wanted(options) {
+        return Some(counted_index::plan(options, path, needs));
+    }
     needs.game_identities |= options.explorer;
     needs.game_lengths |= options.explorer;
     Some(Plan {
         path,
-        of_games: Some("an index is made of games"),
+        of_games: Some(match (options.explorer, options.index_stats) {
+            (false, _) => "an index without --explorer is made of games",
+            (true, true) => "an index with --index-stats is made of games",
+            (true, false) => "an index is made of games or of counts alone",
+        }),
         memory_shares: 1 + usize::from(options.explorer),
         begin: Box::new(move |budget| Ok(Box::new(IndexSink::begin(options, path, budget)?))),
     })
@@ -129,6 +139,7 @@ impl Sink for IndexSink<'_> {
             games: written.games,
             positions: written.positions,
             postings: written.postings,
+            rows: None,
         });
         Ok(index)
     }

@@ -5,6 +5,8 @@ mod book;
 #[cfg(feature = "parquet")]
 mod classed;
 #[cfg(feature = "parquet")]
+mod counted_index;
+#[cfg(feature = "parquet")]
 mod counts;
 mod index;
 #[cfg(feature = "obs")]

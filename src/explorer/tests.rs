@@ -1,0 +1,330 @@
+//! An index of counts answers as the index of the games does.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+    sync::atomic::AtomicBool,
+};
+
+use shakmaty::{Position, variant::VariantPosition};
+
+use super::{
+    Date, Explorer, Facets, Filters, Line, Query, RatingGroup, Speed, Variant, View, games::UNRATED,
+};
+use crate::{
+    MakeBook,
+    index::{
+        CountedSource, IndexWriter,
+        layout::{
+            AboutCounts, Subject,
+            counted::{CountedClass, CountedRow, MonthNumber},
+        },
+        verify,
+    },
+    pgn::{GameReader, Input, Token},
+    position::{BookMove, Keyed, VariantChoice, read_move},
+    progress::Meter,
+};
+
+type Rows = BTreeMap<Subject, Vec<CountedRow>>;
+
+/// The rows of all games, counted one by one, and their positions.
+fn counted(explorer: &Explorer) -> (Rows, HashMap<u64, VariantPosition>) {
+    let (mut rows, mut positions) = (Rows::new(), HashMap::new());
+    let source = &explorer.sources[0];
+    for id in 0..source.games() as u32 {
+        let hot = source.rows.get(id).unwrap();
+        let text = source.index.text(id).unwrap();
+        let mut game = GameReader::new(&text);
+        assert!(game.next_game());
+        if !hot.traits.counts() || game.tags().get(b"FEN").is_some() {
+            continue;
+        }
+        let (speed, _) = hot.speed_and_mode();
+        let group = RatingGroup::all().nth(hot.traits.group());
+        assert_eq!(group.is_none(), hot.traits.group() == UNRATED);
+        let date = hot.date();
+        let month = MonthNumber::new(date.year().unwrap_or(0), date.month().unwrap_or(0));
+        let mut pos = Keyed::new(Variant::Standard.start());
+        let mut last = HashMap::new();
+        while let Token::Move { text, .. } = game.next_token() {
+            let Ok(mv) = read_move(pos.position(), text) else {
+                break;
+            };
+            positions.insert(pos.identity(), pos.position().clone());
+            let rating = hot.elo_of(pos.position().turn());
+            last.insert(pos.identity(), (BookMove::from(mv), rating));
+            pos.play(mv);
+        }
+        for (identity, (mv, rating)) in last {
+            let mut games = [0; 3];
+            games[hot.result() % 3] = 1;
+            rows.entry(Subject(identity)).or_default().push(CountedRow {
+                mv,
+                class: CountedClass::new(speed, group),
+                month: month.unwrap(),
+                games,
+                rated: u64::from(rating > 0),
+                ratings: rating.into(),
+            });
+        }
+    }
+    (rows, positions)
+}
+
+fn write(rows: &Rows, target: &Path, min_game: u64) {
+    let writer = IndexWriter::create(target, false, false).unwrap();
+    let counts = CountedSource {
+        rows: Box::new(|take| {
+            let mut all = rows
+                .iter()
+                .flat_map(|(subject, rows)| rows.iter().map(|row| (*subject, *row)));
+            all.try_for_each(|(subject, row)| take(subject, row))
+        }),
+        total: rows.values().map(|rows| rows.len() as u64).sum(),
+        variant: VariantChoice::default(),
+        about: AboutCounts {
+            games: Some(7),
+            min_game,
+            inputs: vec!["a.pgn".to_owned()],
+        },
+    };
+    let (_, finished) = writer
+        .write_counts(counts, &AtomicBool::new(false), &Meter::default())
+        .unwrap();
+    finished.commit().unwrap();
+}
+
+/// Filters that counts can answer.
+fn combinations() -> Vec<Filters> {
+    let date = |year, month| Some(Date::new(year, month, 0));
+    let times = [
+        (None, None),
+        (date(2022, 0), None),
+        (date(2021, 7), date(2023, 2)),
+        (None, date(2023, 11)),
+    ];
+    let groups =
+        |floors: &[u32]| Some(floors.iter().map(|floor| RatingGroup::of(*floor)).collect());
+    let ratings = [
+        (None, false),
+        (groups(&[0]), false),
+        (groups(&[]), true),
+        (groups(&[1600, 2000, 2500]), false),
+        (groups(&[1800]), true),
+    ];
+    let speeds = [
+        None,
+        Some(vec![Speed::Blitz, Speed::Classical]),
+        Some(vec![]),
+    ];
+    let mut all = Vec::new();
+    for (since, until) in times {
+        for (groups, unrated) in &ratings {
+            for speeds in &speeds {
+                all.push(Filters {
+                    since,
+                    until,
+                    groups: groups.clone(),
+                    unrated: *unrated,
+                    speeds: speeds.clone(),
+                    ..Filters::default()
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Games of the engine, three times each, with tags of all kinds.
+fn tagged_games(target: &Path) {
+    let text = fs::read_to_string("data/selfplay.pgn").unwrap();
+    let movetexts = text
+        .split("\n\n")
+        .filter(|part| part.starts_with("1. "))
+        .take(200);
+    let movetexts: Vec<&str> = movetexts.collect();
+    let mut tagged = String::new();
+    for number in 0..3 * movetexts.len() {
+        let movetext = movetexts[number % movetexts.len()];
+        let rating = |number: usize| match number % 5 {
+            0 => "?".to_owned(),
+            _ => (700 + number * 337 % 2300).to_string(),
+        };
+        let date = match number % 11 {
+            0 => "????.??.??".to_owned(),
+            1 => "2022.??.??".to_owned(),
+            _ => format!("{}.{:02}.07", 2020 + number % 5, 1 + number % 12),
+        };
+        let control = ["60+0", "180+2", "-", "600+5", "?"][number * number % 5];
+        let (white, black) = (rating(number), rating(number / 2));
+        tagged += &format!(
+            "[Date \"{date}\"]\n[WhiteElo \"{white}\"]\n[BlackElo \"{black}\"]\n[TimeControl \"{control}\"]\n\n{movetext}\n\n"
+        );
+    }
+    fs::write(target, tagged).unwrap();
+}
+
+#[test]
+fn counts_answer_as_the_games_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    tagged_games(&at("tagged.pgn"));
+    for (name, pgn) in [
+        ("famous", "data/famous.pgn".into()),
+        ("tagged", at("tagged.pgn")),
+    ] {
+        let games = at(&format!("{name}.games"));
+        MakeBook::new([Input::file(pgn)])
+            .explorer(true)
+            .leveldb(&games)
+            .run()
+            .unwrap();
+        let games = Explorer::open([("games".to_owned(), games)]).unwrap();
+        let (rows, positions) = counted(&games);
+        let path = at(&format!("{name}.counts"));
+        write(&rows, &path, 0);
+        let verified = verify(&path, &Meter::default()).unwrap();
+        assert_eq!(verified.faults, []);
+        assert_eq!(verified.positions, rows.len() as u64);
+        let counts = Explorer::open([("counts".to_owned(), path)]).unwrap();
+        // Those with most rows, and some others.
+        let mut lines: Vec<(usize, Line)> = rows
+            .iter()
+            .map(|(subject, rows)| {
+                (
+                    rows.len(),
+                    Line::at(Variant::Standard, positions[&subject.0].clone()),
+                )
+            })
+            .collect();
+        lines.sort_by_key(|(rows, _)| usize::MAX - rows);
+        for (number, filters) in combinations().into_iter().enumerate() {
+            for (_, line) in lines.iter().take(20) {
+                compare(&games, &counts, line, &filters, number);
+            }
+            for (_, line) in lines.iter().skip(20 + number).step_by(997) {
+                compare(&games, &counts, line, &filters, number);
+            }
+        }
+    }
+}
+
+fn compare(games: &Explorer, counts: &Explorer, line: &Line, filters: &Filters, number: usize) {
+    for view in [View::Lichess, View::Masters] {
+        let mut query = Query::new(line.clone(), view);
+        query.filters = filters.clone();
+        query.top_games = 0;
+        query.recent_games = Some(0);
+        query.moves = None;
+        query.history = number % 3 == 1;
+        query.years = number % 3 == 2;
+        let mut wanted = games.answer(&query).unwrap();
+        for mv in &mut wanted.moves {
+            mv.game = None;
+        }
+        assert_eq!(counts.answer(&query).unwrap(), wanted, "{filters:?}");
+    }
+    let facets = |explorer: &Explorer| Facets {
+        variants: BTreeMap::new(),
+        ..explorer.facets(line, filters).unwrap()
+    };
+    assert_eq!(facets(counts), facets(games), "{filters:?}");
+    assert_eq!(
+        counts.scores(line, filters).unwrap(),
+        games.scores(line, filters).unwrap()
+    );
+}
+
+#[test]
+fn indexes_of_ranges_of_keys_answer_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let input = Input::file("data/famous.pgn");
+    let run = MakeBook::new([input]).explorer(true);
+    run.leveldb(path("games")).run().unwrap();
+    let open = |names: &[&str]| {
+        let sources = names.iter().map(|name| ((*name).to_owned(), path(name)));
+        Explorer::open(sources).unwrap()
+    };
+    let (mut low, positions) = counted(&open(&["games"]));
+    write(&low, &path("all"), 0);
+    let high = low.split_off(&Subject(u64::MAX / 3));
+    write(&low, &path("low"), 0);
+    write(&high, &path("high"), 0);
+    let (whole, ranges) = (open(&["all"]), open(&["low", "high"]));
+    for pos in positions.into_values() {
+        let query = Query::new(Line::at(Variant::Standard, pos), View::Lichess);
+        assert_eq!(
+            ranges.answer(&query).unwrap(),
+            whole.answer(&query).unwrap()
+        );
+    }
+}
+
+#[test]
+fn sources_of_both_kinds_answer_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    MakeBook::new([Input::file("data/famous.pgn")])
+        .explorer(true)
+        .leveldb(path("games"))
+        .run()
+        .unwrap();
+    let open = |names: &[&str]| {
+        Explorer::open(names.iter().map(|name| ((*name).to_owned(), path(name)))).unwrap()
+    };
+    write(&counted(&open(&["games"])).0, &path("counts"), 5);
+    let both = open(&["counts", "games"]);
+    let query = Query::new(Line::start(Variant::Standard), View::Lichess);
+    let (one, two) = (
+        open(&["games"]).answer(&query).unwrap(),
+        both.answer(&query).unwrap(),
+    );
+    assert_eq!(two.games(), 2 * one.games());
+    assert_eq!(two.top_games, one.top_games);
+    // Of a move of one game in the one and one in the other, none is named.
+    assert!(two.moves.iter().all(|mv| mv.game.is_none()));
+
+    let of = |source: Option<&str>| Filters {
+        source: source.map(str::to_owned),
+        ..Filters::default()
+    };
+    assert_eq!(both.min_game(&of(None)), Some(5));
+    assert_eq!(both.min_game(&of(Some("games"))), None);
+    assert_eq!(both.about().sources[0].games, 7);
+    for source in [None, Some("counts")] {
+        let asked = Filters {
+            player: Some("tal".to_owned()),
+            ..of(source)
+        };
+        let needs = both.needs_games(&asked).unwrap().to_string();
+        assert!(
+            needs.starts_with("player: ") && needs.contains("counts"),
+            "{needs}"
+        );
+        let query = Query {
+            filters: asked,
+            ..query.clone()
+        };
+        assert!(
+            both.answer(&query)
+                .unwrap_err()
+                .to_string()
+                .contains("player needs games")
+        );
+    }
+    assert!(
+        both.needs_games(&Filters {
+            min_ply: 9,
+            ..of(Some("games"))
+        })
+        .is_none()
+    );
+    assert!(
+        both.lacks_games(&of(None), "x").is_none()
+            && both.lacks_games(&of(Some("counts")), "x").is_some()
+    );
+    assert!(both.files(&of(None)).is_err() && both.files(&of(Some("games"))).is_ok());
+}

@@ -1,0 +1,193 @@
+//! Counts of positions on their way into an index without games, and reading them.
+
+use crate::{
+    error::{Error, Result},
+    index::{
+        Index,
+        layout::{
+            self, CountedContents, Subject,
+            counted::{
+                CountedList, CountedPage, CountedRow, INLINE, games_of, parse_period, periods_of,
+                write_period,
+            },
+            counted_page_key, counted_sums_key,
+            played::Paging,
+            sums::{Period, YearMonths, take_years, write_years},
+        },
+        positions::Made,
+    },
+};
+
+/// The most rows that a position may have, and those positions of a page that are not apart. It bounds the memory.
+const MOST_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
+
+/// Makes the entries of pages of rows that come in order.
+#[derive(Debug)]
+pub(in crate::index) struct CountedPages {
+    paging: Paging,
+    made: Made,
+    page: CountedPage,
+    /// The present position, and its rows.
+    subject: Subject,
+    rows: Vec<CountedRow>,
+    /// The first and the last year.
+    years: Option<[u16; 2]>,
+}
+
+/// Why counts have no index.
+const TOO_MANY: &str = "one position, or some with nearly equal keys, have more than half a million rows: count fewer classes";
+const TOO_LARGE: &str = "a row has more games or higher ratings than there can be";
+
+impl CountedPages {
+    pub(in crate::index) fn new(paging: Paging) -> CountedPages {
+        CountedPages {
+            paging,
+            made: Made::default(),
+            page: CountedPage::default(),
+            subject: Subject(0),
+            rows: Vec::new(),
+            years: None,
+        }
+    }
+
+    /// Takes the next rows, and returns the entries that are complete. Rows of a position come in any order, and several
+    /// of one move, class and month add up.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no index, here and below.
+    pub(in crate::index) fn add_all(
+        &mut self,
+        rows: Vec<(Subject, CountedRow)>,
+    ) -> Result<Made, &'static str> {
+        for (subject, row) in rows {
+            if subject != self.subject {
+                self.end_position()?;
+                if self.paging.page(subject) != self.paging.page(self.subject) {
+                    self.end_page();
+                }
+                self.subject = subject;
+            }
+            if self.rows.len() + self.page.row_count() >= MOST_ROWS {
+                return Err(TOO_MANY);
+            }
+            self.rows.push(row);
+        }
+        Ok(std::mem::take(&mut self.made))
+    }
+
+    fn end_position(&mut self) -> Result<(), &'static str> {
+        let rows = &mut self.rows;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        rows.sort_unstable_by_key(CountedRow::kind);
+        rows.dedup_by(|row, sum| {
+            let is_same = row.kind() == sum.kind();
+            if is_same {
+                sum.add(row);
+            }
+            is_same
+        });
+        if !rows.iter().all(CountedRow::is_possible) {
+            return Err(TOO_LARGE);
+        }
+        self.made.positions += 1;
+        self.made.steps += rows.len() as u64;
+        self.made.postings += rows.len() as u64;
+        for year in rows
+            .iter()
+            .map(|row| row.month.year())
+            .filter(|year| *year > 0)
+        {
+            let [first, last] = self.years.unwrap_or([year; 2]);
+            self.years = Some([first.min(year), last.max(year)]);
+        }
+        if rows.len() <= INLINE {
+            self.page.push(self.subject, rows);
+        } else {
+            let games = games_of(rows);
+            self.page.push_apart(self.subject, games);
+            self.push_periods();
+        }
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn push_periods(&mut self) {
+        let (periods, years) = periods_of(&self.rows);
+        for (period, rows) in periods {
+            let mut value = Vec::new();
+            if period == Period::All {
+                write_years(&years, &mut value);
+            }
+            value.extend(write_period(&rows));
+            let key = counted_sums_key(self.subject, period);
+            self.made.entries.push(&key, &value);
+        }
+    }
+
+    fn end_page(&mut self) {
+        if let Some((last, page)) = self.page.take(self.paging) {
+            self.made.entries.push(&counted_page_key(last), &page);
+        }
+    }
+
+    /// The last entries, and the first and the last year.
+    pub(in crate::index) fn finish(mut self) -> Result<(Made, Option<[u16; 2]>), &'static str> {
+        self.end_position()?;
+        self.end_page();
+        Ok((self.made, self.years))
+    }
+}
+
+impl Index {
+    /// What there is in an index of counts; `None` in an index of games.
+    pub(crate) fn counted(&self) -> Result<Option<CountedContents>> {
+        let Some(value) = self.value(layout::COUNTED)? else {
+            return Ok(None);
+        };
+        let contents = CountedContents::parse(&value);
+        contents.map(Some).ok_or_else(|| {
+            let problem = "has counts that are damaged or of another version of polybook: make the index again";
+            Error::damaged(self.path(), problem)
+        })
+    }
+
+    /// The counts of a position.
+    pub(crate) fn counted_list(
+        &self,
+        paging: Paging,
+        subject: Subject,
+    ) -> Result<Option<CountedList>> {
+        let key = counted_page_key(paging.last_of(subject));
+        let Some(page) = self.value(&key)? else {
+            return Ok(None);
+        };
+        let found = paging.find_counts(&page, subject);
+        found.ok_or_else(|| self.malformed(&key))
+    }
+
+    /// The rows of all games of a position apart, which has this many, and its years and months.
+    pub(crate) fn counted_sums_of_all(
+        &self,
+        subject: Subject,
+        games: u64,
+    ) -> Result<(Vec<YearMonths>, Vec<CountedRow>)> {
+        let key = counted_sums_key(subject, Period::All);
+        let value = self.value(&key)?.unwrap_or_default();
+        let parse = |mut rest: &[u8]| {
+            let years = take_years(&mut rest)?;
+            let rows = parse_period(rest)?;
+            (games_of(&rows) == games).then_some((years, rows))
+        };
+        parse(&value).ok_or_else(|| self.malformed(&key))
+    }
+
+    /// The rows of a year or a month of a position apart.
+    pub(crate) fn counted_sums(&self, subject: Subject, period: Period) -> Result<Vec<CountedRow>> {
+        let key = counted_sums_key(subject, period);
+        let value = self.value(&key)?.unwrap_or_default();
+        parse_period(&value).ok_or_else(|| self.malformed(&key))
+    }
+}

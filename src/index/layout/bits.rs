@@ -1,0 +1,146 @@
+//! Numbers in as few bits as they need, the high bits first.
+
+/// How many bits are written or read at once.
+const AT_ONCE: u32 = 32;
+
+/// How many zeros may begin a code.
+const MOST_ZEROS: u32 = 56;
+
+/// Appends numbers to bytes.
+#[derive(Default, Debug)]
+pub(super) struct BitWriter {
+    bytes: Vec<u8>,
+    /// The bits after the last whole byte, and how many these are, less than 8.
+    open: u64,
+    len: u32,
+}
+
+impl BitWriter {
+    /// Appends a number that fits in `width` bits.
+    pub(super) fn put(&mut self, number: u64, width: u32) {
+        debug_assert!(width == u64::BITS || number >> width == 0);
+        if width > AT_ONCE {
+            self.put(number >> AT_ONCE, width - AT_ONCE);
+            return self.put(number & u64::from(u32::MAX), AT_ONCE);
+        }
+        self.open = self.open << width | number;
+        self.len += width;
+        while self.len >= 8 {
+            self.len -= 8;
+            self.bytes.push((self.open >> self.len) as u8);
+        }
+        self.open &= (1 << self.len) - 1;
+    }
+
+    /// Appends a number less than 2^56 that is mostly less than 2^k, as an exponential Golomb code of that order.
+    pub(super) fn put_golomb(&mut self, number: u64, k: u32) {
+        let high = (number >> k) + 1;
+        let zeros = high.ilog2();
+        debug_assert!(zeros <= MOST_ZEROS);
+        self.put(0, zeros);
+        // It begins with a bit that is set.
+        self.put(high, zeros + 1);
+        self.put(number & ((1 << k) - 1), k);
+    }
+
+    /// The bytes. The last is filled up with zeros.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        if self.len > 0 {
+            self.put(0, 8 - self.len);
+        }
+        self.bytes
+    }
+}
+
+/// Takes numbers off bytes.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct BitReader<'a> {
+    bytes: &'a [u8],
+    /// How many bits are read.
+    at: usize,
+}
+
+impl<'a> BitReader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> BitReader<'a> {
+        BitReader { bytes, at: 0 }
+    }
+
+    /// The next bits, at least 57 of them or those that are left, and zeros after these.
+    #[inline]
+    fn window(&self) -> u64 {
+        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
+        let window = match rest.first_chunk() {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => {
+                let mut bytes = [0; 8];
+                bytes[..rest.len()].copy_from_slice(rest);
+                u64::from_be_bytes(bytes)
+            }
+        };
+        window << (self.at % 8)
+    }
+
+    /// A number of `width` bits; `None` if fewer are left, here and below.
+    #[inline]
+    pub(super) fn take(&mut self, width: u32) -> Option<u64> {
+        if width > AT_ONCE {
+            let high = self.take(width - AT_ONCE)?;
+            return Some(high << AT_ONCE | self.take(AT_ONCE)?);
+        }
+        let number = self.window().checked_shr(u64::BITS - width).unwrap_or(0);
+        self.at += width as usize;
+        (self.at <= 8 * self.bytes.len()).then_some(number)
+    }
+
+    /// A number that [`put_golomb`](BitWriter::put_golomb) appended.
+    #[inline]
+    pub(super) fn take_golomb(&mut self, k: u32) -> Option<u64> {
+        let zeros = self.window().leading_zeros();
+        if zeros > MOST_ZEROS || zeros + k >= u64::BITS {
+            return None;
+        }
+        self.take(zeros + 1)?;
+        let high = (1 << zeros | self.take(zeros)?) - 1;
+        Some(high << k | self.take(k)?)
+    }
+
+    /// Whether all is read but for zeros after the last number.
+    pub(super) fn is_at_end(mut self) -> bool {
+        let left = 8 * self.bytes.len() - self.at.min(8 * self.bytes.len());
+        left < 8 && self.take(left as u32) == Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(numbers in proptest::collection::vec((any::<u64>(), 0..=64u32, 0..40u32), 0..50)) {
+            let mut out = BitWriter::default();
+            let small = |number: u64, width: u32| number.checked_shr(u64::BITS - width).unwrap_or(0);
+            for (number, width, k) in &numbers {
+                out.put(small(*number, *width), *width);
+                out.put_golomb(small(*number, (*width).min(56)), *k);
+            }
+            let bytes = out.finish();
+            let mut reader = BitReader::new(&bytes);
+            for (number, width, k) in &numbers {
+                prop_assert_eq!(reader.take(*width), Some(small(*number, *width)));
+                prop_assert_eq!(reader.take_golomb(*k), Some(small(*number, (*width).min(56))));
+            }
+            prop_assert!(reader.is_at_end());
+            prop_assert_eq!(reader.take(8), None);
+        }
+
+        #[test]
+        fn any_bits_are_read(bytes: Vec<u8>, k in 0..64u32) {
+            let mut reader = BitReader::new(&bytes);
+            while reader.take_golomb(k).is_some() {}
+            let _ = reader.is_at_end();
+        }
+    }
+}

@@ -1,0 +1,648 @@
+//! Counts of positions in an index that has no games: for each move of a position and each class and month, the
+//! results and the ratings of the movers.
+//!
+//! Positions with the same first bits are in *pages*, as lists of games are. A position with more than [`INLINE`] rows
+//! has an entry for each [`Period`](super::sums::Period) instead. Both are strings of bits. `g(k)` is an exponential
+//! Golomb code of order k.
+//!
+//! | part | meaning |
+//! |---|---|
+//! | a page | g(6) how many positions less 1; 17 bits: the first month; g(6) how many months less 1; the positions, ascending |
+//! | a position | g(d): its number less that of the one before and 1 (the first: its last bits); g(0): how many moves less 1, [`INLINE`] for one that is apart; g(10): the games of one that is apart, else the moves |
+//! | a period of a position apart | g(0): how many moves less 1; the moves, with a single month |
+//! | a move, ascending | 13 bits: squares, and whether 4 bits of the promotion follow; g(0): how many rows less 1; the rows |
+//! | a row, ascending | g(e): class times months, plus month less first month and, where that is later than 0, 1; less the one before and 1 |
+//! | then | g(0): games less 1; White's wins in the bits of the games; Black's in the bits of the others |
+//! | then | a bit: whether all movers have a rating, else how many in the bits of the games; g(f): the sum of the ratings less the middle of the group for each, doubled, less 1 if negative |
+//!
+//! d is such that the positions of a page are spread evenly over its numbers, e the same for the rows of a move, and f
+//! is 7 and half the bits of the number of ratings. A month is 13 times the year plus its number, 0 if unknown; in a
+//! page, 0 is unknown and the first month, which is not, 1.
+
+use super::{
+    Subject,
+    bits::{BitReader, BitWriter},
+    played::Paging,
+    sums::{Period, YearMonths},
+};
+use crate::{
+    pgn::{RatingGroup, Speed},
+    position::BookMove,
+};
+
+/// The most rows of a position in a page.
+pub const INLINE: usize = if cfg!(test) { 32 } else { 1 << 10 };
+
+/// In place of the number of moves of a position whose rows are apart.
+const APART: u64 = INLINE as u64 + 1;
+
+/// The most games of a row, so that sums of all rows fit.
+pub const MOST_GAMES: u64 = 1 << 48;
+
+/// The bits of a month.
+const MONTH_BITS: u32 = 17;
+
+/// The highest rating that a mover can have.
+const HIGHEST: u64 = (1 << 12) - 1;
+
+/// A speed and a group of ratings. Games in which nobody has a rating are a group of their own, the last.
+///
+/// Classes of other groups have the numbers of [`Class`](super::sums::Class).
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CountedClass(u8);
+
+impl CountedClass {
+    /// How many there are.
+    pub const COUNT: usize = (RatingGroup::COUNT + 1) * Speed::ALL.len();
+
+    /// The class of a speed and a group, `None` if nobody has a rating.
+    pub fn new(speed: Speed, group: Option<RatingGroup>) -> CountedClass {
+        let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
+        CountedClass((group * Speed::ALL.len() + speed as usize) as u8)
+    }
+
+    /// The number from 0.
+    pub fn number(self) -> usize {
+        self.0.into()
+    }
+
+    /// The number of the group, after those of all groups if nobody has a rating.
+    pub fn group(self) -> usize {
+        self.number() / Speed::ALL.len()
+    }
+
+    /// The number of the speed.
+    pub fn speed(self) -> usize {
+        self.number() % Speed::ALL.len()
+    }
+
+    /// About the rating that a mover has.
+    fn middle(self) -> u64 {
+        let group = RatingGroup::all().nth(self.group());
+        group.map_or(0, |group| u64::from(group.floor()) + 100)
+    }
+}
+
+/// A month of a year as a number. The order is that of time.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct MonthNumber(u32);
+
+impl MonthNumber {
+    /// A month from 1, 0 if it is not known, of a year, 0 if that is not known; `None` if there is no such month.
+    pub fn new(year: u16, month: u8) -> Option<MonthNumber> {
+        let is_month = year < 10_000 && month <= 12 && (year > 0 || month == 0);
+        is_month.then(|| MonthNumber(13 * u32::from(year) + u32::from(month)))
+    }
+
+    /// The year, 0 if it is not known.
+    pub fn year(self) -> u16 {
+        (self.0 / 13) as u16
+    }
+
+    /// The month and its year as a period.
+    pub fn period(self) -> Period {
+        Period::Month(self.year(), (self.0 % 13) as u8)
+    }
+}
+
+/// The games of a class and a month that played a move.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct CountedRow {
+    /// The move.
+    pub mv: BookMove,
+    /// The class.
+    pub class: CountedClass,
+    /// The month.
+    pub month: MonthNumber,
+    /// Games that neither side won, that White won, and that Black won.
+    pub games: [u64; 3],
+    /// How many movers have a rating.
+    pub rated: u64,
+    /// The sum of their ratings.
+    pub ratings: u64,
+}
+
+impl CountedRow {
+    /// How many games there are.
+    pub fn total(&self) -> u64 {
+        self.games.iter().sum()
+    }
+
+    /// What rows differ by, in their order.
+    pub fn kind(&self) -> (BookMove, CountedClass, MonthNumber) {
+        (self.mv, self.class, self.month)
+    }
+
+    /// Adds games of the same move, class and period. Sums that are too large are not [possible](Self::is_possible).
+    pub fn add(&mut self, other: &CountedRow) {
+        for (sum, more) in self.games.iter_mut().zip(other.games) {
+            *sum = sum.saturating_add(more);
+        }
+        self.rated = self.rated.saturating_add(other.rated);
+        self.ratings = self.ratings.saturating_add(other.ratings);
+    }
+
+    /// Whether there can be such games.
+    pub fn is_possible(&self) -> bool {
+        let games = self
+            .games
+            .iter()
+            .try_fold(0u64, |sum, games| sum.checked_add(*games));
+        games.is_some_and(|games| {
+            (1..=MOST_GAMES).contains(&games)
+                && self.rated <= games
+                && (self.rated..=self.rated * HIGHEST).contains(&self.ratings)
+        })
+    }
+}
+
+/// The months that rows may have: one that is not known, and those from one on.
+#[derive(Copy, Clone, Debug)]
+struct Months {
+    first: u32,
+    count: u64,
+}
+
+impl Months {
+    /// Of a period, whose rows are not told apart by month.
+    const NONE: Months = Months { first: 0, count: 1 };
+
+    fn of(rows: &[CountedRow]) -> Months {
+        let known = rows
+            .iter()
+            .map(|row| row.month.0)
+            .filter(|month| *month > 0);
+        let Some(last) = known.clone().max() else {
+            return Months::NONE;
+        };
+        let first = known.min().unwrap_or(last);
+        Months {
+            first,
+            count: u64::from(last - first) + 2,
+        }
+    }
+
+    /// The number of a class and a month.
+    fn number(self, row: &CountedRow) -> u64 {
+        let month = match row.month.0 {
+            _ if self.count == 1 => 0,
+            0 => 0,
+            month => u64::from(month - self.first) + 1,
+        };
+        row.class.number() as u64 * self.count + month
+    }
+
+    fn parse(self, number: u64) -> Option<(CountedClass, MonthNumber)> {
+        let class = u8::try_from(number / self.count).ok()?;
+        let month = match (number % self.count) as u32 {
+            0 => 0,
+            month => self.first + month - 1,
+        };
+        let is_month = month == 0 || (13..13 * 10_000).contains(&month);
+        (usize::from(class) < CountedClass::COUNT && is_month)
+            .then_some((CountedClass(class), MonthNumber(month)))
+    }
+
+    /// The order of the code for the difference of two of this many numbers.
+    fn order(self, rows: u64) -> u32 {
+        (self.count * CountedClass::COUNT as u64 / rows)
+            .max(1)
+            .ilog2()
+    }
+}
+
+/// The order of the code for the difference of two of this many subjects of a page.
+fn order_of_gaps(paging: Paging, count: u64) -> u32 {
+    (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
+}
+
+/// How many bits the numbers up to one take.
+fn bits_of(most: u64) -> u32 {
+    u64::BITS - most.leading_zeros()
+}
+
+fn put_moves(rows: &[CountedRow], months: Months, out: &mut BitWriter) {
+    let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
+    out.put_golomb(moves as u64 - 1, 0);
+    for rows in rows.chunk_by(|a, b| a.mv == b.mv) {
+        let mv = u64::from(rows[0].mv.0);
+        let (squares, promotion) = (mv & 0xfff, mv >> 12);
+        out.put(squares << 1 | u64::from(promotion > 0), 13);
+        if promotion > 0 {
+            out.put(promotion, 4);
+        }
+        out.put_golomb(rows.len() as u64 - 1, 0);
+        let order = months.order(rows.len() as u64);
+        let mut next = 0;
+        for row in rows {
+            let number = months.number(row);
+            out.put_golomb(number - next, order);
+            next = number + 1;
+            put_games(row, out);
+        }
+    }
+}
+
+fn put_games(row: &CountedRow, out: &mut BitWriter) {
+    let total = row.total();
+    let [_, white, black] = row.games;
+    out.put_golomb(total - 1, 0);
+    out.put(white, bits_of(total));
+    out.put(black, bits_of(total - white));
+    out.put(u64::from(row.rated == total), 1);
+    if row.rated < total {
+        out.put(row.rated, bits_of(total));
+    }
+    if row.rated > 0 {
+        let usual = row.rated * row.class.middle();
+        let more = row.ratings.wrapping_sub(usual).cast_signed();
+        out.put_golomb(
+            (more << 1 ^ more >> 63).cast_unsigned(),
+            order_of_ratings(row.rated),
+        );
+    }
+}
+
+fn order_of_ratings(rated: u64) -> u32 {
+    7 + rated.ilog2() / 2
+}
+
+/// Takes the moves of a position; `None` if they are malformed, here and below.
+fn take_moves(
+    bits: &mut BitReader<'_>,
+    moves: u64,
+    months: Months,
+    rows: &mut Vec<CountedRow>,
+) -> Option<()> {
+    let mut last = None;
+    for _ in 0..moves {
+        let squares = bits.take(13)?;
+        let promotion = match squares & 1 {
+            0 => 0,
+            _ => bits.take(4).filter(|promotion| *promotion > 0)?,
+        };
+        let mv = BookMove((promotion << 12 | squares >> 1) as u16);
+        if last.replace(mv).is_some_and(|last| last >= mv) {
+            return None;
+        }
+        let count = bits.take_golomb(0)?.checked_add(1)?;
+        let order = months.order(count);
+        let mut next = 0u64;
+        for _ in 0..count {
+            let number = next.checked_add(bits.take_golomb(order)?)?;
+            next = number.checked_add(1)?;
+            let (class, month) = months.parse(number)?;
+            rows.push(take_games(bits, mv, class, month)?);
+        }
+    }
+    Some(())
+}
+
+fn take_games(
+    bits: &mut BitReader<'_>,
+    mv: BookMove,
+    class: CountedClass,
+    month: MonthNumber,
+) -> Option<CountedRow> {
+    let total = bits.take_golomb(0)?.checked_add(1)?;
+    let white = bits.take(bits_of(total))?;
+    let black = bits.take(bits_of(total.checked_sub(white)?))?;
+    let draws = (total - white).checked_sub(black)?;
+    let rated = match bits.take(1)? {
+        1 => total,
+        _ => bits.take(bits_of(total)).filter(|rated| *rated < total)?,
+    };
+    let mut row = CountedRow {
+        mv,
+        class,
+        month,
+        games: [draws, white, black],
+        rated,
+        ratings: 0,
+    };
+    if total > MOST_GAMES {
+        return None;
+    }
+    if rated > 0 {
+        let doubled = bits.take_golomb(order_of_ratings(rated))?;
+        let more = (doubled >> 1).cast_signed() ^ -((doubled & 1).cast_signed());
+        row.ratings = (rated * class.middle()).checked_add_signed(more)?;
+    }
+    row.is_possible().then_some(row)
+}
+
+/// How many games rows have.
+pub fn games_of(rows: &[CountedRow]) -> u64 {
+    rows.iter().map(CountedRow::total).sum()
+}
+
+/// The rows of a period of a position apart, in their order.
+pub fn write_period(rows: &[CountedRow]) -> Vec<u8> {
+    let mut out = BitWriter::default();
+    put_moves(rows, Months::NONE, &mut out);
+    out.finish()
+}
+
+/// Reads rows that [`write_period`] wrote; their months are unknown.
+pub fn parse_period(bytes: &[u8]) -> Option<Vec<CountedRow>> {
+    let (mut bits, mut rows) = (BitReader::new(bytes), Vec::new());
+    let moves = bits.take_golomb(0)?.checked_add(1)?;
+    take_moves(&mut bits, moves, Months::NONE, &mut rows)?;
+    bits.is_at_end().then_some(rows)
+}
+
+/// The rows of all periods of a position, in their order, and its years with their months. The rows of a period are in
+/// order.
+pub fn periods_of(rows: &[CountedRow]) -> (Vec<(Period, Vec<CountedRow>)>, Vec<YearMonths>) {
+    let mut periods = Vec::new();
+    let mut years: Vec<YearMonths> = Vec::new();
+    let reductions: [fn(MonthNumber) -> Period; 3] = [
+        |_| Period::All,
+        |month| Period::Year(month.year()),
+        MonthNumber::period,
+    ];
+    for period_of in reductions {
+        let mut rows = rows.to_vec();
+        rows.sort_unstable_by_key(|row| (period_of(row.month), row.mv, row.class));
+        for rows in rows.chunk_by(|a, b| period_of(a.month) == period_of(b.month)) {
+            let period = period_of(rows[0].month);
+            let of_kind = rows.chunk_by(|a, b| (a.mv, a.class) == (b.mv, b.class));
+            let summed = of_kind.map(|rows| {
+                let mut sum = rows[0];
+                sum.month = MonthNumber::default();
+                rows[1..].iter().for_each(|row| sum.add(row));
+                sum
+            });
+            periods.push((period, summed.collect()));
+            if let Period::Month(year, month) = period {
+                let months = 1 << month;
+                match years.last_mut() {
+                    Some(last) if last.year == year => last.months |= months,
+                    _ => years.push(YearMonths { year, months }),
+                }
+            }
+        }
+    }
+    (periods, years)
+}
+
+/// The counts of a position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CountedList {
+    /// Its rows.
+    Rows(Vec<CountedRow>),
+    /// How many games the rows have, which are in entries of their own.
+    Apart(u64),
+}
+
+/// A page that is being made.
+#[derive(Default, Debug)]
+pub struct CountedPage {
+    /// Positions, where the rows of each end, and how many games it has if they are apart.
+    positions: Vec<(Subject, usize, Option<u64>)>,
+    rows: Vec<CountedRow>,
+}
+
+impl CountedPage {
+    /// How many rows it has.
+    pub fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Adds a position after all others, with its rows in order.
+    pub fn push(&mut self, subject: Subject, rows: &[CountedRow]) {
+        self.rows.extend_from_slice(rows);
+        self.positions.push((subject, self.rows.len(), None));
+    }
+
+    /// Adds a position whose rows are apart.
+    pub fn push_apart(&mut self, subject: Subject, games: u64) {
+        self.positions.push((subject, self.rows.len(), Some(games)));
+    }
+
+    /// The last subject that the page may have, and its value, if it has a position. It has none afterwards.
+    pub fn take(&mut self, paging: Paging) -> Option<(Subject, Vec<u8>)> {
+        let first = self.positions.first()?.0;
+        let mut out = BitWriter::default();
+        let months = Months::of(&self.rows);
+        let count = self.positions.len() as u64;
+        out.put_golomb(count - 1, 6);
+        out.put(months.first.into(), MONTH_BITS);
+        out.put_golomb(months.count - 1, 6);
+        let order = order_of_gaps(paging, count);
+        let (mut next, mut start) = (paging.first_of(first).0, 0);
+        for (subject, end, apart) in self.positions.drain(..) {
+            out.put_golomb(subject.0 - next, order);
+            next = subject.0.wrapping_add(1);
+            match apart {
+                Some(games) => {
+                    out.put_golomb(APART - 1, 0);
+                    out.put_golomb(games, 10);
+                }
+                None => put_moves(&self.rows[start..end], months, &mut out),
+            }
+            start = end;
+        }
+        self.rows.clear();
+        Some((paging.last_of(first), out.finish()))
+    }
+}
+
+impl Paging {
+    /// The counts of a position in its page: `Some(None)` if the page has none, `None` if it is malformed.
+    pub fn find_counts(self, page: &[u8], subject: Subject) -> Option<Option<CountedList>> {
+        let mut found = None;
+        self.for_each_counted(page, subject, |other, rows, apart| {
+            if other == subject {
+                found = Some(match apart {
+                    Some(games) => CountedList::Apart(games),
+                    None => CountedList::Rows(std::mem::take(rows)),
+                });
+            }
+        })?;
+        Some(found)
+    }
+
+    /// Calls `f` with each position of a page, its rows, and how many games it has if they are apart; `None` if the page
+    /// is malformed. `any` is a subject of the page.
+    pub fn for_each_counted(
+        self,
+        page: &[u8],
+        any: Subject,
+        mut f: impl FnMut(Subject, &mut Vec<CountedRow>, Option<u64>),
+    ) -> Option<()> {
+        let mut bits = BitReader::new(page);
+        let count = bits.take_golomb(6)?.checked_add(1)?;
+        let months = Months {
+            first: bits.take(MONTH_BITS)? as u32,
+            count: bits.take_golomb(6)?.checked_add(1)?,
+        };
+        if months.count > 1 << MONTH_BITS {
+            return None;
+        }
+        let order = order_of_gaps(self, count);
+        let (mut next, last) = (Some(self.first_of(any).0), self.last_of(any).0);
+        let mut rows = Vec::new();
+        for _ in 0..count {
+            let subject = next?.checked_add(bits.take_golomb(order)?)?;
+            if subject > last {
+                return None;
+            }
+            next = subject.checked_add(1);
+            rows.clear();
+            let moves = bits.take_golomb(0)?.checked_add(1)?;
+            let apart = match moves {
+                APART => Some(bits.take_golomb(10).filter(|games| *games <= MOST_GAMES)?),
+                1..APART => {
+                    take_moves(&mut bits, moves, months, &mut rows)?;
+                    None
+                }
+                _ => return None,
+            };
+            f(Subject(subject), &mut rows, apart);
+        }
+        bits.is_at_end().then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn games() -> impl Strategy<Value = ([u64; 3], u64, u64)> {
+        let few = prop_oneof![Just(0u64), Just(1), 0..40u64, 0..MOST_GAMES / 4];
+        ([few.clone(), few.clone(), few], any::<u64>(), 1..=HIGHEST).prop_map(
+            |([draws, white, black], rated, rating)| {
+                let games = [draws + u64::from(white + black == 0), white, black];
+                let total: u64 = games.iter().sum();
+                let rated = if rated % 3 == 0 {
+                    total
+                } else {
+                    rated % (total + 1)
+                };
+                (games, rated, rated * rating)
+            },
+        )
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<CountedRow>> {
+        let month = prop_oneof![
+            Just((0, 0)),
+            (2013..2026u16, 0..=12u8),
+            (1..9999u16, 0..=12u8)
+        ];
+        let kind = (0..30u16, 0..CountedClass::COUNT as u8, month);
+        proptest::collection::btree_map(kind, games(), 1..40).prop_map(|rows| {
+            let row = |((mv, class, (year, month)), (games, rated, ratings)): (
+                (u16, _, (u16, u8)),
+                _,
+            )| CountedRow {
+                mv: BookMove(mv * 0x333),
+                class: CountedClass(class),
+                month: MonthNumber::new(year, month).unwrap(),
+                games,
+                rated,
+                ratings,
+            };
+            rows.into_iter().map(row).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn pages_come_back(
+            positions in proptest::collection::btree_map(any::<u64>(), (rows(), proptest::option::of(0..MOST_GAMES)), 1..30),
+            bits in 8..=40u32,
+        ) {
+            let paging = Paging::of_bits(bits).unwrap();
+            let any = Subject(0x1234_5678_9abc_def0);
+            let in_page = |low: u64| Subject(paging.first_of(any).0 | (low & (u64::MAX >> bits)));
+            let positions: BTreeMap<Subject, _> = positions.into_iter().map(|(low, rows)| (in_page(low), rows)).collect();
+            let mut page = CountedPage::default();
+            for (subject, (rows, apart)) in &positions {
+                match apart {
+                    Some(games) => page.push_apart(*subject, *games),
+                    None => page.push(*subject, rows),
+                }
+            }
+            let (last, bytes) = page.take(paging).unwrap();
+            prop_assert_eq!(last, paging.last_of(any));
+            prop_assert!(page.take(paging).is_none());
+            for (subject, (rows, apart)) in &positions {
+                let expected = apart.map_or(CountedList::Rows(rows.clone()), CountedList::Apart);
+                prop_assert_eq!(paging.find_counts(&bytes, *subject), Some(Some(expected)));
+                let other = Subject(subject.0 ^ 1);
+                prop_assert_eq!(paging.find_counts(&bytes, other).unwrap().is_some(), positions.contains_key(&other));
+            }
+            let cut = &bytes[..bytes.len() - 1];
+            prop_assert_eq!(paging.find_counts(cut, any), None);
+            prop_assert_eq!(paging.find_counts(&[&bytes[..], &[0]].concat(), any), None);
+        }
+
+        #[test]
+        fn periods_have_all_rows(rows in rows()) {
+            let (periods, years) = periods_of(&rows);
+            let mut sums: BTreeMap<(Period, BookMove, CountedClass), CountedRow> = BTreeMap::new();
+            for row in &rows {
+                for period in [Period::All, Period::Year(row.month.year()), row.month.period()] {
+                    let sum = CountedRow { month: MonthNumber::default(), ..*row };
+                    sums.entry((period, row.mv, row.class)).and_modify(|all| all.add(row)).or_insert(sum);
+                }
+            }
+            let found: Vec<_> = periods.iter().flat_map(|(period, rows)| {
+                rows.iter().map(|row| ((*period, row.mv, row.class), *row))
+            }).collect();
+            prop_assert_eq!(found, Vec::from_iter(sums));
+            for (period, rows) in &periods {
+                let bytes = write_period(rows);
+                let read = parse_period(&bytes);
+                prop_assert_eq!(read.as_ref(), Some(rows));
+                prop_assert_eq!(parse_period(&bytes[..bytes.len() - 1]), None);
+                let is_listed = match *period {
+                    Period::All => true,
+                    Period::Year(year) => years.iter().any(|known| known.year == year),
+                    Period::Month(year, month) => {
+                        years.iter().any(|known| known.year == year && known.months().any(|known| known == month))
+                    }
+                };
+                prop_assert!(is_listed);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>, subject: u64) {
+            let is_possible = |rows: &[CountedRow]| rows.iter().all(CountedRow::is_possible);
+            if let Some(rows) = parse_period(&bytes) {
+                prop_assert!(is_possible(&rows));
+            }
+            let _ = Paging::for_items(1000).for_each_counted(&bytes, Subject(subject), |_, rows, _| {
+                assert!(is_possible(rows));
+            });
+        }
+    }
+
+    #[test]
+    fn a_single_game_takes_few_bits() {
+        let paging = Paging::of_bits(13).unwrap();
+        let mut page = CountedPage::default();
+        for number in 0..128u64 {
+            let class = CountedClass((number % 54) as u8);
+            let row = CountedRow {
+                mv: BookMove(796),
+                class,
+                month: MonthNumber::new(2013 + (number % 12) as u16, 1 + (number % 7) as u8)
+                    .unwrap(),
+                games: [u64::from(number % 9 == 0), u64::from(number % 9 > 0), 0],
+                rated: 1,
+                ratings: class.middle() + number,
+            };
+            page.push(Subject(number * 0x5f_ffff_ffff), &[row]);
+        }
+        let bytes = page.take(paging).unwrap().1;
+        assert!(bytes.len() <= 128 * 11, "{}", bytes.len());
+    }
+}

@@ -1,0 +1,133 @@
+//! The index of counts among the outputs of a run.
+
+use std::{iter, path::Path};
+
+use crate::{
+    counts::{ClassRow, is_counts},
+    error::{Error, Result},
+    index::{
+        CountedSource, IndexWriter,
+        layout::{
+            AboutCounts, Subject,
+            counted::{CountedClass, CountedRow, MonthNumber},
+        },
+    },
+    make_book::{
+        counted::Counted,
+        needs::Needs,
+        options::MakeBook,
+        progress::Phase,
+        report::IndexReport,
+        sink::{Plan, Sink},
+    },
+    output::Finished,
+    pgn::{Input, RatingGroup, Speed},
+    sort::SHARDS,
+    tally::By,
+};
+
+/// What an index filters by.
+const ALL: By = By {
+    speed: true,
+    rating: true,
+    month: true,
+};
+
+struct CountedIndexSink<'a> {
+    options: &'a MakeBook,
+    path: &'a Path,
+    writer: IndexWriter,
+}
+
+/// Whether the index is to be one of counts: all inputs are.
+pub(super) fn is_wanted(options: &MakeBook) -> bool {
+    let is_counts = |input: &Input| !input.is_stdin() && is_counts(input.path());
+    let inputs = &options.inputs;
+    options.explorer && !options.index_stats && !inputs.is_empty() && inputs.iter().all(is_counts)
+}
+
+/// The index of counts at a path.
+pub(super) fn plan<'a>(options: &'a MakeBook, path: &'a Path, needs: &mut Needs) -> Plan<'a> {
+    needs.classes = true;
+    Plan::of_counts(path, move || {
+        let by = options.by.unwrap_or_default();
+        if by != ALL {
+            let problem = format!(
+                "an index of counts needs them by {ALL}, and these are by {by}: count the games with --by {ALL}"
+            );
+            return Err(Error::file(path, problem));
+        }
+        if !options.variant.is_standard() {
+            let problem = "an index of counts is of standard chess: make one of the games";
+            return Err(Error::file(path, problem));
+        }
+        Ok(CountedIndexSink {
+            options,
+            path,
+            writer: IndexWriter::create(path, false, options.force)?,
+        })
+    })
+}
+
+impl Sink for CountedIndexSink<'_> {
+    fn cost(&self) -> Option<(Phase, u64)> {
+        Some((Phase::Index, 700))
+    }
+
+    fn write(self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
+        let meter = self.options.progress.enter(Phase::Index);
+        let classed = counted.classed.as_ref();
+        let classed = classed.expect("the output needs classes");
+        classed.check_bytes()?;
+        let source = CountedSource {
+            rows: Box::new(move |take| {
+                // The order of keys as signed numbers is that of keys in either half.
+                for half in [0..SHARDS / 2, SHARDS / 2..SHARDS] {
+                    classed.for_each_row(
+                        half,
+                        Box::new(iter::empty()),
+                        |row| match counted_row(row) {
+                            Some(counted) => take(Subject(row.row.identity), counted),
+                            None => Ok(()),
+                        },
+                    )?;
+                }
+                classed.check_read()
+            }),
+            total: classed.row_count(),
+            variant: self.options.variant,
+            about: AboutCounts {
+                games: counted.provenance.games.map(|games| games.counted),
+                min_game: counted.pruned.map_or(0, |pruned| pruned.min_game),
+                inputs: counted.provenance.inputs.clone(),
+            },
+        };
+        let stop = &self.options.stop;
+        let (written, finished) = self.writer.write_counts(source, stop, meter)?;
+        counted.report.index = Some(IndexReport {
+            path: self.path.to_owned(),
+            games: 0,
+            positions: written.positions,
+            postings: 0,
+            rows: Some(written.postings),
+        });
+        Ok(finished)
+    }
+}
+
+/// The row of a position, `None` if only books count it.
+fn counted_row(row: &ClassRow) -> Option<CountedRow> {
+    let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
+    let speed = Speed::ALL[usize::from(class.speed)];
+    let group = usize::from(class.group).checked_sub(1);
+    let group = group.and_then(|number| RatingGroup::all().nth(number));
+    let month = MonthNumber::new((class.month / 100) as u16, (class.month % 100) as u8)?;
+    (!class.book_only).then_some(CountedRow {
+        mv: row.row.mv,
+        class: CountedClass::new(speed, group),
+        month,
+        games: [stats.draws, stats.wins, stats.losses],
+        rated: row.ratings.games,
+        ratings: row.ratings.sum,
+    })
+}

@@ -1,0 +1,443 @@
+//! An index of counts: it answers as an index of the same games does, and says what it cannot answer.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use polybook::{
+    explorer::{Explorer, Facets, Filters, Line, Query, RatingGroup, Speed, Variant, View},
+    index::Index,
+    pgn::{Date, GameReader, Token},
+    position::{Keyed, read_move},
+};
+use serde_json::{Value, json};
+
+#[cfg(feature = "serve")]
+use crate::common::served::Served;
+use crate::{
+    common::{corpus, fails, ok, ok_json, python, sample, short_games, temp},
+    explorer::{expected, filters},
+};
+
+const ALL: &str = "--by speed,rating,month";
+
+/// Indexes of the games of a PGN and of their counts, in a directory.
+fn both(dir: &Path, pgn: &Path, options: &str) -> [Explorer; 2] {
+    let pgn = pgn.display();
+    ok(
+        dir,
+        &format!("make-book -q {pgn} --leveldb games --explorer {options}"),
+    );
+    ok(
+        dir,
+        &format!("make-book -q {pgn} --counts all.counts {ALL} {options}"),
+    );
+    ok(dir, "make-book -q all.counts --leveldb counts --explorer");
+    ["games", "counts"].map(|name| Explorer::open([(name.to_owned(), dir.join(name))]).unwrap())
+}
+
+/// Filters that counts can answer.
+fn combinations() -> Vec<Filters> {
+    let date = |year, month| Some(Date::new(year, month, 0));
+    let groups = |floors: &[u32]| {
+        let groups = floors.iter().map(|floor| RatingGroup::of(*floor));
+        Some(groups.collect::<Vec<RatingGroup>>())
+    };
+    let mut all = Vec::new();
+    for (since, until) in [
+        (None, None),
+        (date(2003, 0), None),
+        (date(2001, 7), date(2015, 2)),
+        (None, date(2004, 11)),
+    ] {
+        for groups in [None, groups(&[0, 2500]), groups(&[2000, 2200]), groups(&[])] {
+            for speeds in [
+                None,
+                Some(vec![Speed::Blitz, Speed::Bullet]),
+                Some(vec![Speed::Classical, Speed::Correspondence, Speed::Rapid]),
+            ] {
+                all.push(Filters {
+                    since,
+                    until,
+                    groups: groups.clone(),
+                    speeds,
+                    ..Filters::default()
+                });
+            }
+        }
+    }
+    all
+}
+
+/// The positions of every `step`th game.
+fn positions(explorer: &Explorer, step: usize) -> Vec<Line> {
+    let mut lines = HashMap::new();
+    for number in (0..explorer.game_count()).step_by(step) {
+        let text = explorer.text(number).unwrap();
+        let mut game = GameReader::new(&text);
+        assert!(game.next_game());
+        let mut pos = Keyed::new(Variant::Standard.start());
+        while let Token::Move { text, .. } = game.next_token() {
+            let Ok(mv) = read_move(pos.position(), text) else {
+                break;
+            };
+            let line = || Line::at(Variant::Standard, pos.position().clone());
+            lines.entry(pos.key()).or_insert_with(line);
+            pos.play(mv);
+        }
+    }
+    lines.into_values().collect()
+}
+
+/// Asks both for positions with all combinations of filters, and each other position with one of them.
+fn compare([games, counts]: &[Explorer; 2], step: usize) {
+    let (combinations, lines) = (combinations(), positions(games, step));
+    let asked = lines.iter().enumerate().flat_map(|(at, line)| {
+        let few = at % 8 > 0;
+        let chosen = combinations
+            .iter()
+            .enumerate()
+            .filter(move |(number, _)| !few || at % 48 == *number);
+        chosen.map(move |(number, filters)| (line, number, filters))
+    });
+    let mut found = 0;
+    for (line, number, filters) in asked {
+        let view = if number % 5 == 0 {
+            View::Masters
+        } else {
+            View::Lichess
+        };
+        let mut query = Query::new(line.clone(), view);
+        query.filters = filters.clone();
+        (query.top_games, query.recent_games, query.moves) = (0, Some(0), None);
+        (query.history, query.years) = (number % 3 == 1, number % 3 == 2);
+        let mut wanted = games.answer(&query).unwrap();
+        wanted.moves.iter_mut().for_each(|mv| mv.game = None);
+        assert_eq!(counts.answer(&query).unwrap(), wanted, "{query:?}");
+        found += wanted.games();
+        if number % 7 == 0 {
+            let facets = |explorer: &Explorer| Facets {
+                variants: Default::default(),
+                ..explorer.facets(line, filters).unwrap()
+            };
+            assert_eq!(facets(counts), facets(games), "{query:?}");
+            assert_eq!(
+                counts.scores(line, filters).unwrap(),
+                games.scores(line, filters).unwrap()
+            );
+        }
+    }
+    assert!(found > 0);
+}
+
+#[test]
+fn every_answer_is_that_of_the_games() {
+    for name in ["online.pgn", "famous.pgn"] {
+        let dir = temp();
+        let pgn = sample(name);
+        compare(&both(dir.path(), &pgn, ""), 1);
+        compare(&both(temp().path(), &pgn, "--max-ply 12"), 1);
+    }
+    let dir = temp();
+    let pgn = dir.path().join("short.pgn");
+    // The first positions have many rows.
+    fs::write(&pgn, short_games(0, 40_000)).unwrap();
+    compare(&both(dir.path(), &pgn, ""), 20_000);
+}
+
+#[test]
+fn every_answer_about_masters_is_that_of_the_games() {
+    let Some(corpus) = corpus() else {
+        return;
+    };
+    let dir = temp();
+    let text = fs::read(corpus.join("masters.pgn")).unwrap();
+    let mut starts = memchr::memmem::find_iter(&text, b"\n[Event ");
+    let end = starts.nth(2000).unwrap();
+    let pgn = dir.path().join("some.pgn");
+    fs::write(&pgn, &text[..=end]).unwrap();
+    compare(&both(dir.path(), &pgn, ""), 20);
+}
+
+#[test]
+fn every_number_is_that_of_python_chess() {
+    let Some(python) = python(&["chess"]) else {
+        return;
+    };
+    for (name, options) in [
+        ("online.pgn", "--positions 60 --filters 12"),
+        ("famous.pgn", "--positions 100 --filters 12"),
+    ] {
+        let dir = temp();
+        let pgn = sample(name);
+        let [_, counts] = both(dir.path(), &pgn, "");
+        let options = format!("{options} --of-filters speeds,ratings,since,until");
+        for question in expected(&python, &[pgn], &options) {
+            let fen = question["fen"].as_str().unwrap();
+            let line = Line::parse(Variant::Standard, Some(fen), "").unwrap();
+            let mut query = Query::new(line, View::Lichess);
+            (query.filters, query.moves) = (filters(&question["filters"]), None);
+            let mut found = serde_json::to_value(counts.answer(&query).unwrap()).unwrap();
+            let mut wanted = question["answer"].clone();
+            for played in found["moves"].as_array_mut().unwrap() {
+                let played = played.as_object_mut().unwrap();
+                played.remove("san");
+                played.remove("opening");
+            }
+            for played in wanted["moves"].as_array_mut().unwrap() {
+                played["game"] = Value::Null;
+            }
+            for part in ["white", "draws", "black", "moves"] {
+                assert_eq!(found[part], wanted[part], "{part} of {question}");
+            }
+        }
+    }
+}
+
+/// The famous games twice, as counts and as games.
+fn famous(dir: &Path) -> PathBuf {
+    let pgn = sample("famous.pgn");
+    both(dir, &pgn, "");
+    pgn
+}
+
+#[test]
+fn counts_are_added_in_any_way() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = famous(dir);
+    let other = sample("online.pgn");
+    ok(
+        dir,
+        &format!(
+            "make-book -q {} --counts online.counts {ALL}",
+            other.display()
+        ),
+    );
+    ok(
+        dir,
+        "make-book -q all.counts online.counts --leveldb two --explorer",
+    );
+    ok(
+        dir,
+        "make-book -q all.counts online.counts --counts sum.counts",
+    );
+    ok(
+        dir,
+        "make-book -q sum.counts --leveldb sum --explorer --threads 1 --memory 64MiB",
+    );
+    let (pgn, other) = (pgn.display(), other.display());
+    ok(
+        dir,
+        &format!("make-book -q {pgn} {other} --counts whole.counts {ALL}"),
+    );
+    ok(
+        dir,
+        "make-book -q whole.counts --leveldb whole --explorer --threads 2",
+    );
+    let files = |name: &str| {
+        let mut files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(dir.join(name))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.file_name().unwrap().into(), fs::read(path).unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    assert!(files("whole") == files("sum") && files("two") == files("sum"));
+    for name in ["two", "counts"] {
+        let found = ok_json(dir, &format!("verify {name} --json"));
+        assert_eq!(found["faults"], json!([]), "{found}");
+    }
+    // Beside each other they are one, too.
+    let line = "moves --sort uci --json --leveldb";
+    let one = ok_json(dir, &format!("{line} two"));
+    ok(
+        dir,
+        "make-book -q online.counts --leveldb online --explorer",
+    );
+    assert_eq!(
+        ok_json(dir, &format!("{line} counts --leveldb online")),
+        one
+    );
+    assert_eq!(ok_json(dir, &format!("{line} games --leveldb online")), one);
+}
+
+#[test]
+fn other_counts_are_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn = famous(dir);
+    let pgn = pgn.display();
+    ok(dir, &format!("make-book -q {pgn} --counts plain.counts"));
+    ok(
+        dir,
+        &format!("make-book -q {pgn} --counts speed.counts --by speed"),
+    );
+    ok(
+        dir,
+        &format!(
+            "make-book -q {pgn} --counts crazy.counts {ALL} --variant crazyhouse --allow-empty"
+        ),
+    );
+    for (inputs, named) in [
+        ("plain.counts", "--by speed,rating,month"),
+        ("speed.counts", "--by speed,rating,month"),
+        ("all.counts plain.counts", "plain.counts"),
+        ("crazy.counts", "standard chess"),
+        (&format!("all.counts {pgn}"), "counts have none"),
+    ] {
+        let err = fails(
+            dir,
+            &format!("make-book -q {inputs} --leveldb new --explorer"),
+            1,
+        );
+        assert!(err.contains(named), "{inputs}: {err}");
+        assert!(!dir.join("new").exists());
+    }
+    let err = fails(dir, "make-book -q all.counts --leveldb new", 1);
+    assert!(
+        err.contains("counts have none") && err.contains("--explorer"),
+        "{err}"
+    );
+    let err = fails(
+        dir,
+        "make-book -q all.counts --leveldb new --explorer --index-stats",
+        1,
+    );
+    assert!(err.contains("counts have none"), "{err}");
+}
+
+#[test]
+fn what_needs_games_is_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    famous(dir);
+    for line in [
+        "games --leveldb counts",
+        "games --leveldb counts --player Morphy",
+        "game 0 --leveldb counts",
+        "moves --leveldb counts --player Morphy",
+        "moves --leveldb counts --since 1850.01.02",
+        "moves --leveldb counts --min-elo 2000",
+        "merge-index counts games --out merged",
+        "merge-index counts --out merged",
+    ] {
+        let err = fails(dir, line, 1);
+        assert_eq!(err.lines().count(), 1, "{line}: {err}");
+        assert!(
+            err.contains("has counts and no games")
+                || err.contains("has no game 0")
+                || err.contains("has only counts"),
+            "{line}: {err}"
+        );
+    }
+    assert!(Index::open(dir.join("counts")).unwrap().games(7).is_err());
+    // The tree of what was played needs none.
+    let moves = |name: &str| ok(dir, &format!("tree {name} --max-ply 3"));
+    assert_eq!(moves("counts"), moves("games"));
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn a_server_says_what_counts_cannot_answer() {
+    let dir = temp();
+    let dir = dir.path();
+    famous(dir);
+    ok(
+        dir,
+        "make-book -q all.counts --counts few.counts --min-game 5",
+    );
+    ok(dir, "make-book -q few.counts --leveldb few --explorer");
+    let served = Served::start(dir, "counts few games");
+    let about = served.json("/about");
+    let sources = &about["sources"];
+    assert_eq!(
+        (&sources[0]["counts"], &sources[1]["minGame"]),
+        (&json!(true), &json!(5))
+    );
+    assert_eq!(
+        (&sources[2]["counts"], &sources[0]["games"]),
+        (&Value::Null, &sources[2]["games"])
+    );
+    assert_eq!(sources[0]["years"], sources[2]["years"]);
+    assert_eq!(sources[0]["files"], json!(["famous.pgn"]));
+
+    let answer = |source: &str| {
+        served.json(&format!(
+            "/lichess?play=e2e4,e7e5&history=true&moves=40{source}"
+        ))
+    };
+    let (counts, games) = (answer("&source=counts"), answer("&source=games"));
+    for part in [
+        "white",
+        "draws",
+        "black",
+        "history",
+        "opening",
+        "queuePosition",
+    ] {
+        assert_eq!(counts[part], games[part], "{part}");
+    }
+    assert_eq!(
+        (&counts["topGames"], &counts["recentGames"]),
+        (&json!([]), &json!([]))
+    );
+    assert!(
+        counts["moves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|mv| mv["game"].is_null())
+    );
+    assert!(games["topGames"][0]["id"].is_string());
+    assert_eq!(answer("")["topGames"], games["topGames"]);
+    assert_eq!(counts["polybook"]["minGame"], Value::Null);
+    assert_eq!(answer("")["polybook"]["minGame"], json!(5));
+
+    for filter in [
+        "player=tal",
+        "player=tal&color=white",
+        "opponent=tal",
+        "event=x",
+        "eco=B20",
+        "result=1-0",
+        "minPly=3",
+        "duplicates=once",
+    ] {
+        for source in ["", "&source=counts"] {
+            let reply = served.get(&format!("/lichess?{filter}{source}"));
+            let text = reply.text();
+            assert_eq!(reply.status, 400, "{filter}: {text}");
+            assert!(
+                text.contains("has counts and no games") && text.lines().count() == 1,
+                "{text}"
+            );
+        }
+        assert_eq!(
+            served
+                .get(&format!("/lichess?{filter}&source=games"))
+                .status,
+            200
+        );
+    }
+    for (route, status) in [
+        ("/player?player=tal&color=white", 400),
+        ("/games?modes=rated", 400),
+        ("/games?source=counts", 400),
+        ("/suggest?field=player&text=m&source=counts", 400),
+        ("/suggest?field=opening&text=sicilian&source=counts", 200),
+        ("/suggest?field=player&text=m", 200),
+        ("/book.bin?source=counts", 400),
+        ("/games", 200),
+        ("/facets?source=counts", 200),
+        ("/scores?by=rating&source=counts", 200),
+        ("/game/00000000", 200),
+        ("/masters?source=counts&since=1850&until=1900", 200),
+    ] {
+        let reply = served.get(route);
+        assert_eq!(reply.status, status, "{route}: {}", reply.text());
+    }
+}
