@@ -116,6 +116,94 @@ fn duckdb_adds_counts_up() {
     assert_eq!(report["rejected"][0]["file"], "d.pgn", "{report}");
 }
 
+/// The names and bytes of all files of a directory of counts.
+fn files(dir: &Path, counts: &str) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(dir.join(counts)).unwrap().map(Result::unwrap);
+    let mut files: Vec<(String, Vec<u8>)> = entries
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The same games with dates, ratings and time controls.
+fn write_tagged_games(dir: &Path) -> Vec<String> {
+    let names = write_games(dir);
+    let unpacked = Command::new("gzip")
+        .arg("-d")
+        .arg(dir.join("b.pgn.gz"))
+        .status();
+    assert!(unpacked.unwrap().success());
+    let names = names.iter().map(|name| name.replace(".gz", ""));
+    let names: Vec<String> = names.collect();
+    for name in &names {
+        let text = fs::read_to_string(dir.join(name)).unwrap();
+        let games = text
+            .split("[Event ")
+            .enumerate()
+            .skip(1)
+            .map(|(number, game)| {
+                let (year, month) = (2020 + number % 5, 1 + number % 12);
+                let (elo, seconds) = (900 + 37 * (number % 50), 15 << (number % 9));
+                format!(
+                    "[Event \"{number}\"]\n[Date \"{year}.{month:02}.01\"]\n[WhiteElo \"{elo}\"]\n\
+                 [TimeControl \"{seconds}+0\"]\n[Round {game}"
+                )
+            });
+        fs::write(dir.join(name), games.collect::<String>()).unwrap();
+    }
+    names
+}
+
+#[test]
+fn duckdb_adds_and_prunes_counts_by_class() {
+    let Some(python) = python_with("DUCKDB", &["duckdb", "pyarrow"]) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let pgns = write_tagged_games(dir);
+    let by = "--by speed,rating,month";
+    let mut args: Vec<PathBuf> = vec![dir.join("added")];
+    for pgn in &pgns {
+        ok(
+            dir,
+            &format!("make-book -q {pgn} {by} --counts {pgn}.counts"),
+        );
+        args.push(dir.join(format!("{pgn}.counts")));
+    }
+    let args: Vec<&Path> = args.iter().map(PathBuf::as_path).collect();
+    run_python(&python, "duckdb_counts.py", &args);
+    let pruned = [
+        Path::new("--min-game=3"),
+        &dir.join("pruned"),
+        &dir.join("added"),
+    ];
+    run_python(&python, "duckdb_counts.py", &pruned);
+    let pgns = pgns.join(" ");
+    for (theirs, options) in [("added", ""), ("pruned", "--min-game 3")] {
+        ok(
+            dir,
+            &format!("make-book -q {pgns} {by} {options} --counts own-{theirs}"),
+        );
+        ok(
+            dir,
+            &format!("make-book -q {theirs} --counts again-{theirs}"),
+        );
+        assert_same(
+            &files(dir, &format!("own-{theirs}")),
+            &files(dir, &format!("again-{theirs}")),
+        );
+    }
+    assert_same(
+        &outputs(dir, &pgns, "games"),
+        &outputs(dir, "added", "added"),
+    );
+}
+
 /// A Python with Spark, and a Java to run it on.
 fn spark() -> Option<PathBuf> {
     let python = python_with("SPARK", &["pyspark", "pyarrow", "pandas"])?;
@@ -361,6 +449,28 @@ fn spark_counts_variants_and_names_what_fails() {
     let names = fs::read_dir(dir.path()).unwrap();
     let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(!names.any(|name| name.starts_with("spark.")));
+}
+
+#[test]
+fn spark_counts_by_class_and_prunes() {
+    let Some(python) = spark() else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let pgns = write_tagged_games(dir);
+    let mut args = in_dir(dir, &pgns);
+    let counts = dir.join("spark").display().to_string();
+    let by = "--by month,rating,speed --min-game 3";
+    args.extend(["--counts", &counts, "--parts", "3"].map(str::to_owned));
+    args.extend(by.split(' ').map(str::to_owned));
+    job(&python, dir, "", &args).unwrap();
+    ok(
+        dir,
+        &format!("make-book -q {} {by} --counts own", pgns.join(" ")),
+    );
+    ok(dir, "make-book -q spark --counts again");
+    assert!(files(dir, "own") == files(dir, "again"));
 }
 
 #[test]

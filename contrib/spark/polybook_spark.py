@@ -13,7 +13,8 @@ repeated or runs twice counts once.
 
     python3 polybook_spark.py sidecar DIR COUNTS...
 
-writes DIR/counts.json for parts that another engine made of the rows of COUNTS.
+writes DIR/counts.json for parts that another engine made of the rows of COUNTS. With --min-game N, the engine kept the
+positions of one COUNTS in which at least N moves were counted.
 """
 
 import argparse
@@ -43,7 +44,15 @@ VALUED = (
 ).split()
 FLAGS = "keep-prefix variations require-elo exact rated".split()
 
-RECORD = "key long, move int, black boolean, wins long, draws long, losses long, identity long"
+# The columns of counts by class.
+CLASSES = {"speed": "speed", "rating": "rating_group", "month": "month"}
+SUMS = ["wins", "draws", "losses"]
+RATINGS = ["rating_sum", "rated"]
+
+RECORD = (
+    "key long, move int, black boolean, wins long, draws long, losses long, identity long, "
+    "speed int, rating_group int, month int, book_only boolean, rating_sum long, rated long"
+)
 # What a task returns: records, starts, or the task's number and its counts.json.
 RESULT = f"{RECORD}, epd string, games long, task int, about string"
 
@@ -210,6 +219,9 @@ def counted(tasks, binary, options):
             ("draws", pa.int64()),
             ("losses", pa.int64()),
             ("identity", pa.int64()),
+            *((name, pa.int32()) for name in CLASSES.values()),
+            ("book_only", pa.bool_()),
+            *((name, pa.int64()) for name in RATINGS),
             ("epd", pa.string()),
             ("games", pa.int64()),
             ("task", pa.int32()),
@@ -256,6 +268,16 @@ def merged(abouts):
     variants = {about["variant"] for about in abouts}
     if len(variants) > 1:
         raise Failure(f"counts of several variants: {', '.join(sorted(variants))}")
+    classes = {",".join(about.get("by", [])) for about in abouts}
+    if len(classes) > 1:
+        raise Failure(f"counts of several classes: {'; '.join(sorted(name or 'none' for name in classes))}")
+    pruned = [about.get("pruned") for about in abouts]
+    if len({one["min_game"] if one else 0 for one in pruned}) > 1:
+        raise Failure("counts that lack other positions than others, because of --min-game: add the counts as they were before")
+    of_classes = {"by": abouts[0]["by"]} if abouts[0].get("by") else {}
+    if pruned[0]:
+        of_classes["pruned"] = {"min_game": pruned[0]["min_game"]}
+        of_classes["pruned"].update({name: sum(one[name] for one in pruned) for name in ("positions", "rows", "plies")})
     told = [about["games"] for about in abouts]
     games = {name: sum(one[name] for one in told) for name in ("read", "counted", "filtered", "rejected")} if all(told) else None
     sums = {name: sum(about.get(name, 0) for about in abouts) for name in ("plies", *NUMBERS)}
@@ -273,6 +295,7 @@ def merged(abouts):
         "options": options[0] if len(options) == 1 else " | ".join(text or "defaults" for text in options),
         "variant": variants.pop(),
         **sums,
+        **of_classes,
         **by_name,
         "rejected": [game for about in abouts for game in about.get("rejected", [])][:DESCRIBED],
     }
@@ -304,11 +327,54 @@ def checksum(path):
     return crc
 
 
-def sidecar(directory, counts):
+def positions_of(directory, parts, has_identity):
+    """How many positions sorted parts have."""
+    import pyarrow.parquet as pq
+
+    positions, key, known = 0, None, set()
+    columns = ["key", "identity"] if has_identity else ["key"]
+    for part in parts:
+        for batch in pq.ParquetFile(os.path.join(directory, part["file"])).iter_batches(columns=columns):
+            for row in zip(*(batch.column(column).to_pylist() for column in columns)):
+                if row[0] != key:
+                    positions += len(known)
+                    key, known = row[0], set()
+                known.add(row)
+    return positions + len(known)
+
+
+def prune(about, directory, counts, min_game):
+    """Says what parts lack that were made of one directory of counts without some positions."""
+    with open(os.path.join(counts, SIDECAR), encoding="utf-8") as file:
+        whole = json.load(file)
+    has_identity = about["variant"] != "normal"
+    before, after = [
+        (
+            positions_of(path, parts, has_identity),
+            sum(part["rows"] for part in parts),
+            sum(part["plies"] for part in parts),
+        )
+        for path, parts in ((counts, whole["parts"]), (directory, about["parts"]))
+    ]
+    dropped = dict(zip(("positions", "rows", "plies"), (more - less for more, less in zip(before, after))))
+    add_pruned(about, min_game, dropped)
+
+
+def add_pruned(about, min_game, dropped):
+    """Adds to what counts lack."""
+    old = about.get("pruned") or {"min_game": 0, "positions": 0, "rows": 0, "plies": 0}
+    about["pruned"] = {"min_game": max(old["min_game"], min_game)}
+    about["pruned"].update({name: old[name] + number for name, number in dropped.items()})
+    about["plies"] -= dropped["plies"]
+
+
+def sidecar(directory, counts, min_game=0):
     """Writes counts.json for parts that another engine made of the rows of some counts."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    if min_game > 1 and len(counts) > 1:
+        raise Failure("--min-game is for one COUNTS: add several up first")
     abouts = []
     for one in counts:
         with open(os.path.join(one, SIDECAR), encoding="utf-8") as file:
@@ -328,6 +394,10 @@ def sidecar(directory, counts):
     about["parts"] = [listed(name, ["wins", "draws", "losses"]) for name in names if name != STARTS]
     if STARTS in names:
         about["starts"] = listed(STARTS, ["games"])
+    found = {name for part in about["parts"] for name in pq.ParquetFile(os.path.join(directory, part["file"])).schema.names}
+    about["by"] = [name for name in about.get("by", []) if {CLASSES[name], "book_only", *RATINGS} <= found]
+    if min_game > 1:
+        prune(about, directory, counts[0], min_game)
     check(about)
     with open(os.path.join(directory, SIDECAR), "w", encoding="utf-8") as file:
         json.dump(about, file, indent=2)
@@ -554,6 +624,20 @@ def place(spark, store, directory, target, names, numbers):
     return entries
 
 
+def pruned(records, about, position, min_game):
+    """The records of positions in which enough moves were counted; says of the others how many they are."""
+    from pyspark import StorageLevel
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    plies = F.col("wins") + F.col("draws") + F.col("losses")
+    records = records.withColumn("plies", F.sum(plies).over(Window.partitionBy(*position))).persist(StorageLevel.DISK_ONLY)
+    dropped = records.where(F.col("plies") < min_game)
+    counted = dropped.agg(F.countDistinct(*position).alias("positions"), F.count("*").alias("rows"), F.sum(plies).alias("plies"))
+    add_pruned(about, min_game, {name: number or 0 for name, number in counted.collect()[0].asDict().items()})
+    return records.where(F.col("plies") >= min_game).drop("plies")
+
+
 def run(spark, arguments, options):
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
@@ -587,11 +671,16 @@ def run(spark, arguments, options):
         raise Failure(f"nothing was written: none of {about['games']['read']} games counts; --allow-empty writes empty counts")
 
     has_identity = about["variant"] != "normal"
-    columns = ["key", "move", "black", "wins", "draws", "losses"] + ["identity"] * has_identity
-    order = ["key", "move"] + ["identity"] * has_identity
+    classes = [CLASSES[name] for name in about.get("by", [])]
+    classes += ["book_only"] * bool(classes)
+    sums = SUMS + RATINGS * bool(classes)
+    columns = ["key", "move", "black", *SUMS] + ["identity"] * has_identity + classes + RATINGS * bool(classes)
+    order = ["key", "move"] + ["identity"] * has_identity + classes
     records = results.where("move is not null").groupBy(*order, "black")
-    records = records.agg(*(F.sum(column).alias(column) for column in ("wins", "draws", "losses")))
+    records = records.agg(*(F.sum(column).alias(column) for column in sums))
     parts = arguments.parts or max(1, -(-about["plies"] // (1 << 22)))
+    if arguments.min_game > 1:
+        records = pruned(records, about, ["key"] + ["identity"] * has_identity, arguments.min_game)
     records = records.repartitionByRange(parts, "key").sortWithinPartitions(*order)
 
     staging = beside(target, "part")
@@ -632,6 +721,8 @@ def parsed(line):
     )
     parser.add_argument("pgn", nargs="+", help="PGN files: paths that every worker sees, or addresses in an object store")
     parser.add_argument("--counts", required=True, metavar="DIR", help="write the counts to this directory, on any file system of Spark")
+    parser.add_argument("--by", metavar="speed,rating,month", help="count these classes apart")
+    parser.add_argument("--min-game", type=int, default=0, metavar="N", help="keep the positions in which at least N moves were counted")
     parser.add_argument("--force", action="store_true", help="replace existing counts")
     parser.add_argument("--allow-empty", action="store_true", help="write counts even if no game counts")
     parser.add_argument("--strict", action="store_true", help="write nothing if a game is rejected")
@@ -650,6 +741,8 @@ def parsed(line):
     if arguments.drop_duplicates:
         parser.error("--drop-duplicates compares all games, and a task sees only its own: drop them on one machine")
     options = ["--memory", arguments.memory, "--threads", arguments.threads]
+    if arguments.by:
+        options.append(f"--by={arguments.by}")
     for name in VALUED:
         for value in getattr(arguments, name.replace("-", "_")) or []:
             options.append(f"--{name}={value}")
@@ -660,9 +753,12 @@ def parsed(line):
 def main(line):
     try:
         if line[:1] == ["sidecar"]:
-            if len(line) < 3:
-                raise Failure("usage: polybook_spark.py sidecar DIR COUNTS...")
-            sidecar(line[1], line[2:])
+            command = argparse.ArgumentParser(prog="polybook_spark.py sidecar", allow_abbrev=False)
+            command.add_argument("directory", metavar="DIR")
+            command.add_argument("counts", nargs="+", metavar="COUNTS")
+            command.add_argument("--min-game", type=int, default=0, metavar="N")
+            given = command.parse_args(line[1:])
+            sidecar(given.directory, given.counts, given.min_game)
             return 0
         arguments, options = parsed(line)
         from py4j.protocol import Py4JJavaError
