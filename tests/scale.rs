@@ -474,6 +474,30 @@ fn spark_counts_by_class_and_prunes() {
 }
 
 #[test]
+fn spark_reads_games_of_an_object_store() {
+    let (Some(python), Some(_)) = (spark(), python_with("SPARK", &["moto"])) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let pgns = write_games(dir);
+    let mut args = vec![
+        dir,
+        Path::new(env!("CARGO_BIN_EXE_polybook")),
+        Path::new("stored"),
+    ];
+    args.extend(pgns.iter().map(Path::new));
+    args.extend(["--", "--split", "100KiB", "--by", "speed"].map(Path::new));
+    run_python(&python, "spark_s3.py", &args);
+    ok(
+        dir,
+        &format!("make-book -q {} --by speed --counts own", pgns.join(" ")),
+    );
+    ok(dir, "make-book -q stored --counts again");
+    assert!(files(dir, "own") == files(dir, "again"));
+}
+
+#[test]
 fn the_job_cuts_at_games_and_knows_the_options() {
     let Some(python) = python(&["argparse"]) else {
         return;
