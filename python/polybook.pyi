@@ -108,6 +108,7 @@ def make_book(
     leveldb: Optional[_Path] = None,
     obs: Optional[_Path] = None,
     counts: Optional[_Path] = None,
+    by: Optional[str] = None,
     force: bool = False,
     allow_empty: bool = False,
     index_stats: bool = False,

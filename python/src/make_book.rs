@@ -11,7 +11,7 @@ use polybook::{
     make_book::{Phase, Progress},
     pgn::Input,
     position::{PieceLetters, VariantChoice},
-    tally::MoveFilter,
+    tally::{By, MoveFilter},
 };
 use pyo3::{prelude::*, types::PyDict};
 use shakmaty::Color;
@@ -37,21 +37,29 @@ pub fn make_book<'py>(
 
 /// A run with all options, which have the names and defaults that they have on the command line.
 fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook> {
+    let min_game = options.take::<u64>("min_game")?;
     let mut run = MakeBook::new(inputs.into_iter().map(Input::file))
         .game_filter(options.game_filter()?)
-        .move_filter(move_filter(options)?)
+        .move_filter(move_filter(options, min_game)?)
         .weights(weights(options)?);
+    // Of counts alone it drops positions.
+    let mut pruning = min_game.filter(|least| *least > 1).unwrap_or(0);
     if let Some(path) = options.take::<PathBuf>("bin")? {
+        pruning = 0;
         run = run.bin(path);
     }
     if let Some(path) = options.take::<PathBuf>("leveldb")? {
         run = run.leveldb(path);
     }
     if let Some(path) = options.take::<PathBuf>("obs")? {
+        pruning = 0;
         run = run.obs(path);
     }
     if let Some(path) = options.take::<PathBuf>("counts")? {
-        run = run.counts(path);
+        run = run.counts(path).prune_counts(pruning);
+    }
+    if let Some(by) = options.parse::<By>("by")? {
+        run = run.by(by);
     }
     if let Some(path) = options.take::<PathBuf>("temp_dir")? {
         run = run.temp_dir(path);
@@ -90,12 +98,12 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         .with_header(!flag("no_header")?))
 }
 
-fn move_filter(options: &mut Options<'_>) -> PyResult<MoveFilter> {
+fn move_filter(options: &mut Options<'_>, min_game: Option<u64>) -> PyResult<MoveFilter> {
     let defaults = MoveFilter::default();
     let only_white = options.take("only_white")?.unwrap_or(false);
     let only_black = options.take("only_black")?.unwrap_or(false);
     Ok(MoveFilter {
-        min_game: options.take("min_game")?.unwrap_or(defaults.min_game),
+        min_game: min_game.unwrap_or(defaults.min_game),
         min_score: options.take("min_score")?.unwrap_or(defaults.min_score),
         only: match (only_white, only_black) {
             (false, false) => None,

@@ -171,6 +171,10 @@ def test_index_database_and_explorer(tmp_path):
     shown = {row["uci"]: (row["wins"], row["draws"], row["losses"]) for row in rows}
     assert by_move.items() <= shown.items() and len(by_move) > 3
     assert answer["white"] + answer["draws"] + answer["black"] == 45
+    report = polybook.make_book([FAMOUS], counts=tmp_path / "pruned", by="month,speed", min_game=3)
+    assert report["counts"]["pruned"]["min_game"] == 3
+    with pytest.raises(ValueError, match="speed, rating and month"):
+        polybook.make_book([FAMOUS], counts=tmp_path / "none", by="elo")
     polybook.make_book([FAMOUS], counts=tmp_path / "counts")
     polybook.make_book([tmp_path / "counts"], bin=tmp_path / "of_counts.bin")
     polybook.make_book([FAMOUS], bin=tmp_path / "of_games.bin")
