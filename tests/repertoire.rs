@@ -541,6 +541,10 @@ fn what_is_built_has_no_likelier_gap() {
                 gaps(dir, "built.bin", source, color),
                 "{source} {color} {by}"
             );
+            ok(
+                dir,
+                "make-book -q built.pgn --variations --uniform --min-game 1 --obs built.obs.db3 --force",
+            );
             let check = |file: &str| {
                 ok(
                     dir,

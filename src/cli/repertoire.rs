@@ -3,7 +3,7 @@
 use std::{
     any::Any,
     fmt::Write as _,
-    io::{BufWriter, Write},
+    io::{self, BufWriter, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -414,7 +414,7 @@ fn run_build(args: &BuildArgs, context: Context) -> anyhow::Result<()> {
     let written = context.show_progress("writing", |meter| {
         let writing = Writing {
             moves,
-            starts: &[start.clone()],
+            starts: std::slice::from_ref(&start),
             variant,
             color: args.color,
             title: &format!("Repertoire for {}", args.color),
@@ -480,7 +480,7 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
         with_text: args.out.is_some(),
     };
     let inputs: Vec<Input> = games.iter().map(Input::from_argument).collect();
-    let summary = context.show_progress("checking", |meter| {
+    let summary = beside_lines(context).show_progress("checking", |meter| {
         let games = Games {
             inputs: &inputs,
             memory: args.resources.memory(),
@@ -540,6 +540,13 @@ fn check_files(args: &CheckArgs) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf
     }
 }
 
+/// A bar would disturb lines that are printed to the terminal.
+fn beside_lines(context: Context) -> Context {
+    Context {
+        quiet: context.quiet || io::stdout().is_terminal(),
+    }
+}
+
 /// An item of a JSON list, with a comma unless it is the first.
 fn json_item(item: &impl serde::Serialize, first: &mut bool) -> polybook::Result<String> {
     let comma = if std::mem::take(first) { "" } else { "," };
@@ -547,7 +554,7 @@ fn json_item(item: &impl serde::Serialize, first: &mut bool) -> polybook::Result
     Ok(format!("{comma}{item}"))
 }
 
-fn printing(source: std::io::Error) -> polybook::Error {
+fn printing(source: io::Error) -> polybook::Error {
     polybook::Error::Io {
         path: "standard output".into(),
         doing: "write",
@@ -785,7 +792,11 @@ fn run_new(args: &NewArgs, context: Context) -> anyhow::Result<()> {
         put(CSV_HEADER.as_bytes())?;
     }
     let mut first = true;
-    let games = context.show_progress("looking for new moves", |meter| {
+    let progress = match args.out == Path::new("-") {
+        true => beside_lines(context),
+        false => context,
+    };
+    let games = progress.show_progress("looking for new moves", |meter| {
         let games = Games {
             inputs: &inputs,
             memory: args.resources.memory(),
@@ -886,7 +897,7 @@ impl Output {
         written.map_err(|source| self.failed(source))
     }
 
-    fn failed(&self, source: std::io::Error) -> polybook::Error {
+    fn failed(&self, source: io::Error) -> polybook::Error {
         polybook::Error::Io {
             path: self.0.get_ref().target().to_owned(),
             doing: "write",

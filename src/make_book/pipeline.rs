@@ -122,7 +122,7 @@ impl MakeBook {
             };
             let threads = pool.current_num_threads();
             let budget = Budget::divide(&options, needs.tallies(), ordered, threads);
-            options.progress.begin(inputs.size(), [].into_iter());
+            options.progress.begin(inputs.size(), []);
             let run = Run::new(&options, &needs, &[], &budget);
             let (sealed, games) = options.collect(&pool, run, &inputs, &budget)?;
             options.progress.end();

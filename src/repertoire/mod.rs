@@ -6,6 +6,36 @@
 //!
 //! The *reach* of a position is the chance to meet it: the product of the shares of the opponent's moves on the way there,
 //! own moves taken as certain, summed over the ways. A way that comes back to a position ends there.
+//!
+//! ```
+//! use polybook::{
+//!     position::Variant, progress::Meter, repertoire::{Build, By, Known, Opening, build}, tally::Memory,
+//! };
+//! use shakmaty::Color;
+//!
+//! # let directory = tempfile::tempdir()?;
+//! let opening = Opening {
+//!     variant: None,
+//!     memory: Memory::default(),
+//!     threads: 0,
+//!     directory: directory.path(),
+//!     counting: &|_progress| Box::new(()),
+//! };
+//! let games = Known::source("data/famous.pgn".as_ref(), false, &opening)?;
+//! let built = build(&Build {
+//!     start: &Variant::Standard.start(),
+//!     color: Color::White,
+//!     source: &games,
+//!     keep: None,
+//!     by: By::Score,
+//!     one_in: 20.0,
+//!     max_ply: Some(9),
+//!     memory: 1 << 28,
+//!     meter: &Meter::default(),
+//! })?;
+//! assert!(built.summary.positions > 10);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod along;
 mod build;

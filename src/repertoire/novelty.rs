@@ -239,11 +239,14 @@ const PARTS: usize = 64;
 /// About how many bytes a remembered position takes.
 const BYTES: usize = 48;
 
+/// The first day of each position, by its variant and identity; `None` if no game reached it.
+type FirstDays = FxHashMap<(Variant, u64), Option<u32>>;
+
 /// When the positions of an explorer were first reached.
 struct Explored<'a> {
     explorer: &'a Explorer,
     arrivals: Arrivals<'a>,
-    remembered: Vec<Mutex<FxHashMap<(Variant, u64), Option<u32>>>>,
+    remembered: Vec<Mutex<FirstDays>>,
     /// How many positions each part remembers.
     room: usize,
 }

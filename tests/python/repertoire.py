@@ -7,6 +7,7 @@ check.json (REPERTOIRE GAMES), new.json and earlier.json (GAMES --reference REFE
 gaps.json (REPERTOIRE --against REFERENCE).
 """
 
+import io
 import json
 import sys
 from collections import defaultdict
@@ -18,8 +19,10 @@ import chess.polyglot
 
 def games_of(path):
     with open(path, encoding="utf-8", errors="replace") as file:
-        while (game := chess.pgn.read_game(file)) is not None:
-            yield game
+        # Tags without a blank line before them would be lost.
+        text = io.StringIO(file.read().replace("\n[Event ", "\n\n[Event "))
+    while (game := chess.pgn.read_game(text)) is not None:
+        yield game
 
 
 def played(game):
