@@ -509,13 +509,17 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
     if let Some(out) = out {
         out.commit()?;
     }
-    if summary.contradictions > 0 {
-        let positions = counted(summary.contradictions, "position");
+    say_contradictions(summary.contradictions, context);
+    Ok(())
+}
+
+fn say_contradictions(number: u64, context: Context) {
+    if number > 0 {
+        let positions = counted(number, "position");
         context.say(&format!(
             "the repertoire has several moves in {positions} that games came to: each is in it\n"
         ));
     }
-    Ok(())
 }
 
 /// The repertoires and the games that the arguments of check name.
@@ -700,6 +704,7 @@ fn run_gaps(args: &GapsArgs, context: Context) -> anyhow::Result<()> {
         })?;
     }
     let shown = &found.gaps[..found.gaps.len().min(args.limit.unwrap_or(usize::MAX))];
+    say_contradictions(found.contradictions, context);
     if args.json {
         let mut document = serde_json::to_value(&found)?;
         document["gaps"] = serde_json::to_value(shown)?;
