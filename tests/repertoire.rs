@@ -606,7 +606,21 @@ fn gaps_say_one_game_in_how_many() {
         dir,
         "make-book -q games.pgn --min-game 1 --leveldb x.idx --explorer --obs x.obs.db3 --counts x.counts",
     );
-    for source in ["x.idx", "x.obs.db3", "x.counts"] {
+    ok(
+        dir,
+        "make-book -q games.pgn --counts classes.counts --by speed,rating,month",
+    );
+    ok(
+        dir,
+        "make-book -q classes.counts --leveldb counts.idx --explorer",
+    );
+    for source in [
+        "x.idx",
+        "x.obs.db3",
+        "x.counts",
+        "classes.counts",
+        "counts.idx",
+    ] {
         assert_eq!(gaps(dir, "mine.pgn", source, "white"), document, "{source}");
     }
     // Of a book the weights count: two for a win, one for a draw.
@@ -847,6 +861,14 @@ fn new_moves_of_games() {
         dir,
         "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --counts old.counts --leveldb old.idx --explorer",
     );
+    ok(
+        dir,
+        "make-book -q old.pgn --counts classes.counts --by speed,rating,month",
+    );
+    ok(
+        dir,
+        "make-book -q classes.counts --leveldb counts.idx --explorer",
+    );
     let plies = |reference: &str| {
         let document = ok_json(
             dir,
@@ -863,6 +885,7 @@ fn new_moves_of_games() {
         ("old.bin", None),
         ("old.obs.db3", Some(0)),
         ("old.counts", Some(0)),
+        ("counts.idx", Some(0)),
         ("old.idx", Some(1)),
     ] {
         assert_eq!(

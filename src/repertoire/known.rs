@@ -217,10 +217,18 @@ impl Known {
         !matches!(self.kind, Kind::Book(_))
     }
 
-    /// The explorer of its games, if it has games.
+    /// The explorer of its games, if it has games: an index of counts has none.
     pub(crate) fn explorer(&self) -> Option<&Explorer> {
         match &self.kind {
-            Kind::Explored(explored) => Some(&explored.0),
+            Kind::Explored(explored) => {
+                let has_games = explored
+                    .0
+                    .about()
+                    .sources
+                    .iter()
+                    .any(|source| !source.counts);
+                has_games.then_some(&explored.0)
+            }
             _ => None,
         }
     }
