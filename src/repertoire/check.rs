@@ -7,7 +7,7 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 use super::{
     Known, Side,
     games::{Ending, Games, commented, play, start_of},
-    line_text, san,
+    position_after, san,
 };
 use crate::{
     error::Result,
@@ -357,8 +357,7 @@ impl Line<'_> {
             stats: Stats::default(),
         };
         if let Some(ply) = game.ply.and_then(|ply| ply.checked_sub(1)) {
-            let before: Vec<Move> = moves[..ply].iter().map(|(mv, _)| *mv).collect();
-            let (_, pos) = line_text(start, &before);
+            let pos = position_after(start, moves[..ply].iter().map(|(mv, _)| *mv));
             let mv = moves[ply].0;
             game.key.2 = pos.identity();
             game.key.3 = mv.into();

@@ -153,7 +153,7 @@ fn gap(find: &FindGaps<'_>, met: &Met, id: u32) -> Gap {
     let mut line = met.line(id);
     let last = line.pop();
     let (text, pos) = line_text(find.start, &line);
-    let pos = pos.position();
+    let pos = &pos;
     let (before, mv) = met.before(id);
     let edges = met.nodes[before as usize].edges.iter().flatten();
     let mut edges = edges.filter(|edge| edge.to == id && edge.mv == mv);

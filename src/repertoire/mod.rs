@@ -47,7 +47,7 @@ mod novelty;
 mod reach;
 mod write;
 
-use shakmaty::{Move, san::SanPlus, variant::VariantPosition};
+use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
     along::{LineGap, LineMove, LineReport, along},
@@ -78,16 +78,25 @@ fn san(pos: &VariantPosition, mv: Move) -> String {
 }
 
 /// Moves with their numbers: `1. e4 c5 2. Nf3`. Returns the position after them too.
-fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, Keyed<VariantPosition>) {
-    let mut pos = Keyed::new(start.clone());
+fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
+    let mut pos = start.clone();
     let mut words: Vec<String> = Vec::new();
     for mv in moves {
-        let before = pos.position();
-        if words.is_empty() || shakmaty::Position::turn(before).is_white() {
-            words.push(move_number(before));
+        if words.is_empty() || pos.turn().is_white() {
+            words.push(move_number(&pos));
         }
-        words.push(san(before, *mv));
-        pos.play(*mv);
+        words.push(san(&pos, *mv));
+        pos.play_unchecked(*mv);
     }
     (words.join(" "), pos)
+}
+
+/// The position after moves.
+fn position_after(
+    start: &VariantPosition,
+    moves: impl IntoIterator<Item = Move>,
+) -> Keyed<VariantPosition> {
+    let mut pos = start.clone();
+    moves.into_iter().for_each(|mv| pos.play_unchecked(mv));
+    Keyed::new(pos)
 }

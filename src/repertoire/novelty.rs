@@ -9,7 +9,7 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 use super::{
     Known,
     games::{Games, play, start_of},
-    line_text,
+    position_after, san,
 };
 use crate::{
     error::{Error, Result},
@@ -142,9 +142,9 @@ impl Lookup<'_> {
         };
         found.ply = Some(moves.len());
         let mv = moves.pop().expect("it is the new move");
-        let (_, last) = line_text(&start, &moves);
+        let last = position_after(&start, moves);
         let pos = last.position();
-        found.mv = Some(super::san(pos, mv));
+        found.mv = Some(san(pos, mv));
         found.number = Some(move_number(pos));
         found.fen = Some(fen_of(pos));
         self.add_games(&mut found, variant, &last, before)?;

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
+use super::position_after;
 use crate::{
     error::{Error, Result},
     position::{BookMove, Keyed},
@@ -263,11 +264,7 @@ impl Met {
     }
 
     pub(super) fn position(&self, id: u32) -> Keyed<VariantPosition> {
-        let mut pos = self.start.clone();
-        for mv in self.line(id) {
-            pos.play_unchecked(mv);
-        }
-        Keyed::new(pos)
+        position_after(&self.start, self.line(id))
     }
 
     /// The share of the games that is still in the repertoire after each half-move of the opponent.
