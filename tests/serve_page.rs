@@ -115,6 +115,20 @@ fn names_are_suggested_by_their_words_and_with_typing_errors() {
         json!({"name": "Sicilian Defense", "games": 2, "since": "2015-01", "until": "2015-01",
             "eco": "B20", "uci": "e2e4,c7c5", "distance": 0})
     );
+    // A name has each of its codes, if a code is asked for, and no code has typing errors.
+    for code in ["B26", "C98", "A62"] {
+        let found = served.json(&format!("/suggest?field=opening&text={code}"));
+        let found = found.as_array().unwrap();
+        assert!(
+            !found.is_empty() && found.iter().all(|one| one["eco"] == code),
+            "{code}"
+        );
+    }
+    let named = served.json("/suggest?field=opening&text=sicilian+defense+closed");
+    let named = named.as_array().unwrap().iter();
+    let named: Vec<_> = named.map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(named[0], "Sicilian Defense: Closed");
+    assert_eq!(named.iter().filter(|name| **name == named[0]).count(), 1);
     assert_eq!(suggested(&served, "field=player&text=%3F"), []);
     assert_eq!(
         suggested(&served, "field=player&source=games&text=tal").len(),
@@ -237,6 +251,56 @@ fn equal_games_count_once_if_that_is_asked_for() {
     assert_eq!(two.json("/lichess")["white"], 6);
     let list = two.json("/games?duplicates=once&play=e2e4,c7c5,g1f3");
     assert_eq!(list["games"][0]["copies"], 3);
+}
+
+#[test]
+fn of_equal_games_each_facet_counts_the_first_that_its_own_filter_passes() {
+    let dir = temp();
+    let game = |tags: &str| {
+        format!(
+            "[Date \"2015.01.05\"]\n[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n{tags}\n1. e4 e5 1-0\n\n"
+        )
+    };
+    let games = [
+        "[TimeControl \"180\"]\n",
+        "[WhiteElo \"2500\"]\n[BlackElo \"2500\"]\n",
+        "[WhiteElo \"900\"]\n",
+    ];
+    let games = games.map(game).concat();
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    let served = Served::start(dir.path(), "games.pgn");
+    let once =
+        |filters: &str| served.json(&format!("/lichess?duplicates=once&{filters}"))["white"].take();
+    for filters in [
+        "",
+        "speeds=classical",
+        "speeds=blitz",
+        "ratings=2500",
+        "ratings=unknown",
+    ] {
+        let facets = served.json(&format!("/facets?duplicates=once&{filters}"));
+        assert_eq!(facets["games"], once(filters), "{filters}");
+        let others = |group: &str| {
+            if filters.starts_with(group) {
+                ""
+            } else {
+                filters
+            }
+        };
+        for group in ["speeds", "ratings"] {
+            for (value, games) in facets[group].as_object().unwrap() {
+                let filters = format!("{}&{group}={value}", others(group));
+                assert_eq!(*games, once(&filters), "{filters}");
+            }
+        }
+        let unknown = format!("{}&ratings=unknown", others("ratings"));
+        assert_eq!(facets["unknownRatings"], once(&unknown), "{unknown}");
+    }
+    // Each game that counts is in one group.
+    assert_eq!(
+        served.json("/scores?by=rating&duplicates=once&speeds=classical"),
+        json!([{"rating": "2500", "white": 1, "draws": 0, "black": 0}])
+    );
 }
 
 #[test]

@@ -61,6 +61,11 @@ impl Copies {
         std::iter::successors(before(&number), before)
     }
 
+    /// The games before one that are equal to it.
+    pub(super) fn before(&self, number: u64) -> impl Iterator<Item = u64> {
+        self.of_game(number).filter(move |other| *other < number)
+    }
+
     /// What the games of a match have in common: the event, the year, and the players with any colors. Of a game of which
     /// that is not known something that no other has.
     pub(super) fn match_of(&self, source: &Source, id: u32) -> u64 {
@@ -69,9 +74,10 @@ impl Copies {
         players.sort_unstable();
         let event = self.name(source, games.events[at]);
         let mut hasher = DefaultHasher::new();
+        let year = games.dates[at] >> 9;
         match (players, event) {
-            ([Some(one), Some(other)], Some(event)) => {
-                (event, games.dates[at] >> 9, one, other).hash(&mut hasher);
+            ([Some(one), Some(other)], Some(event)) if year > 0 => {
+                (event, year, one, other).hash(&mut hasher);
             }
             _ => (source.first + u64::from(id)).hash(&mut hasher),
         }
@@ -103,7 +109,7 @@ impl Copies {
 }
 
 /// The hash of each name of a source as it is compared, 0 of a name that is not known.
-fn folded_names(source: &Source) -> Result<Vec<u64>> {
+pub(super) fn folded_names(source: &Source) -> Result<Vec<u64>> {
     let mut names = Vec::new();
     source.for_each_name(|_, name| {
         let name = folded(name);

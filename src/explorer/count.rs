@@ -183,7 +183,7 @@ impl PositionTally {
             if mv == BookMove::NONE {
                 continue;
             }
-            let hot = source.rows.get(*id).expect("only known games are chosen");
+            let hot = source.game(*id);
             let game = source.first + u64::from(*id);
             let tally = &mut tallies[*number as usize];
             tally.add(&hot, hot.elo_of(color), game);
@@ -196,7 +196,7 @@ impl PositionTally {
                 months.entry(hot.month()).or_default().add(hot.result());
             }
             if let Some(years) = &mut self.years {
-                let year = (hot.date >> 9) as u16;
+                let year = hot.year();
                 years.entry((year, mv)).or_default().add(hot.result());
             }
         }
@@ -209,7 +209,7 @@ impl PositionTally {
 /// What a game is ranked by in an order.
 #[inline]
 pub(super) fn rank_of(source: &Source, id: u32, mv: BookMove, sort: Sort) -> Rank {
-    let hot = source.rows.get(id).expect("only known games are chosen");
+    let hot = source.game(id);
     let game = source.first + u64::from(id);
     match sort {
         Sort::Recent => by_date(&hot, game, mv),

@@ -10,7 +10,7 @@ use super::{
     chosen::{Chosen, fold_chosen},
     count::subject_of,
     dates::DateRange,
-    games::UNRATED,
+    games::{Hot, UNRATED},
     line::Line,
     query::Filters,
     source::Source,
@@ -73,13 +73,23 @@ pub struct RatingScore {
     pub black: u64,
 }
 
-/// What filters choose among, counted.
+/// What is counted, each in a place of its own: the games that pass all filters,
+const GAMES: usize = 0;
+/// those of each speed,
+const SPEEDS: usize = GAMES + 1;
+/// of each group of ratings, as the filter has it,
+const RATINGS: usize = SPEEDS + Speed::ALL.len();
+/// those in which nobody has a rating,
+const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
+/// those of the player with White and with Black,
+const COLORS: usize = UNKNOWN_RATINGS + 1;
+/// and those of a known year.
+const YEARS: usize = COLORS + 2;
+
+/// Games, counted in all places.
 #[derive(Default)]
 struct GroupTally {
-    games: u64,
-    speeds: [u64; Speed::ALL.len()],
-    ratings: [Results; UNRATED + 1],
-    colors: ColorCount,
+    counts: [u64; YEARS + 1],
     years: FxHashMap<u16, u64>,
 }
 
@@ -100,34 +110,19 @@ impl Explorer {
     /// A damaged index, or a source that does not exist.
     pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
         task::caught(|| {
-            let tally = self.grouped(line, filters)?;
-            let unknown_ratings = tally.ratings[UNRATED].games();
-            let of_group = |(group, sum): (RatingGroup, &Results)| {
-                let unrated = if group.floor() == 0 {
-                    unknown_ratings
-                } else {
-                    0
-                };
-                (group.floor(), sum.games() + unrated)
-            };
+            let GroupTally { counts, years } = self.grouped(line, filters)?;
+            let speeds = Speed::ALL.map(Speed::name).into_iter();
+            let floors = RatingGroup::all().map(RatingGroup::floor);
             Ok(Facets {
-                games: tally.games,
-                speeds: Speed::ALL
-                    .map(Speed::name)
-                    .into_iter()
-                    .zip(tally.speeds)
-                    .collect(),
-                ratings: RatingGroup::all()
-                    .zip(&tally.ratings)
-                    .map(of_group)
-                    .collect(),
-                colors: filters.player.as_ref().map(|_| tally.colors),
-                unknown_ratings,
-                years: tally
-                    .years
-                    .iter()
-                    .map(|(year, games)| (*year, *games))
-                    .collect(),
+                games: counts[GAMES],
+                speeds: speeds.zip(counts[SPEEDS..].iter().copied()).collect(),
+                ratings: floors.zip(counts[RATINGS..].iter().copied()).collect(),
+                unknown_ratings: counts[UNKNOWN_RATINGS],
+                colors: filters.player.as_ref().map(|_| ColorCount {
+                    white: counts[COLORS],
+                    black: counts[COLORS + 1],
+                }),
+                years: years.into_iter().collect(),
                 variants: self.variants(filters)?,
             })
         })
@@ -140,13 +135,28 @@ impl Explorer {
     /// A damaged index, or a source that does not exist.
     pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
         task::caught(|| {
-            let tally = self.grouped(line, filters)?;
-            let passes = Groups::of(filters).ratings;
+            let filters = self.filters(filters)?;
+            let subject = subject_of(line);
+            let mut sums = [Results::default(); UNRATED + 1];
+            for (source, filter) in &filters.of_sources {
+                let list = source.list(subject, source.place(subject)?)?;
+                let begin = || [Results::default(); UNRATED + 1];
+                let add = |sums: &mut [Results; UNRATED + 1], chosen: Chosen<'_>| {
+                    for (_, game) in goes_on(source, &chosen) {
+                        sums[game.traits.group()].add(game.result());
+                    }
+                };
+                let join = |part: [Results; UNRATED + 1]| {
+                    for (sum, more) in sums.iter_mut().zip(part) {
+                        *sum += more;
+                    }
+                };
+                fold_chosen(&filters, source, filter, &list, begin, add, join)?;
+            }
             let names = RatingGroup::all().map(|group| group.floor().to_string());
             let names = names.chain(["unknown".to_owned()]);
-            let scores = names.zip(tally.ratings).zip(passes);
-            let scores = scores.filter(|((_, sum), passes)| *passes && sum.games() > 0);
-            let score = |((rating, sum), _): ((String, Results), bool)| RatingScore {
+            let scores = names.zip(sums).filter(|(_, sum)| sum.games() > 0);
+            let score = |(rating, sum): (String, Results)| RatingScore {
                 rating,
                 white: sum.white(),
                 draws: sum.draws(),
@@ -183,12 +193,15 @@ impl Explorer {
 
     fn grouped(&self, line: &Line, filters: &Filters) -> Result<GroupTally> {
         let groups = Groups::of(filters);
+        // Which of equal games is the first depends on the group.
+        let copies = filters.once.then(|| self.copies()).transpose()?;
         let filters = self.filters(&Filters {
             speeds: None,
             groups: None,
             since: None,
             until: None,
             color: None,
+            once: false,
             ..filters.clone()
         })?;
         let subject = subject_of(line);
@@ -206,7 +219,19 @@ impl Explorer {
             }
             let list = source.list(subject, source.place(subject)?)?;
             let add = |tally: &mut GroupTally, chosen: Chosen<'_>| {
-                tally.add_chosen(source, filter, &groups, &chosen);
+                for (id, game) in goes_on(source, &chosen) {
+                    let mut places = groups.places_of(&game, filter.colors(id as usize));
+                    if let Some(copies) = copies {
+                        let number = source.first + u64::from(id);
+                        for before in copies.before(number) {
+                            if let Some((source, filter, id)) = filters.passing(before) {
+                                let before = source.game(id);
+                                places &= !groups.places_of(&before, filter.colors(id as usize));
+                            }
+                        }
+                    }
+                    tally.add(places, game.year());
+                }
             };
             let join = |part| tally.join(part);
             fold_chosen(
@@ -221,6 +246,16 @@ impl Explorer {
         }
         Ok(tally)
     }
+}
+
+/// The games that go on from a position.
+fn goes_on<'a>(
+    source: &'a Source,
+    chosen: &'a Chosen<'_>,
+) -> impl Iterator<Item = (u32, Hot)> + 'a {
+    let games = chosen.games.iter();
+    let games = games.filter(|(_, number)| chosen.moves[*number as usize] != BookMove::NONE);
+    games.map(|(id, _)| (*id, source.game(*id)))
 }
 
 impl Groups {
@@ -238,44 +273,39 @@ impl Groups {
             dates: DateRange::new(filters.since, filters.until),
         }
     }
+
+    /// The places in which a game counts, a bit each, by which colors the player has.
+    fn places_of(&self, game: &Hot, [as_white, as_black]: [bool; 2]) -> u32 {
+        let (speed, group) = (game.traits.speed(), game.traits.group());
+        let (of_speed, of_group) = (self.speeds[speed], self.ratings[group]);
+        let in_time = self.dates.contains(game.date);
+        let of_color = self
+            .color
+            .is_none_or(|color| color.fold_wb(as_white, as_black));
+        let passes = of_speed && of_group && in_time;
+        let of_ratings = of_color && of_speed && in_time;
+        let is_unrated = group == UNRATED;
+        // The lowest group has games without ratings too.
+        let rating = if is_unrated { 0 } else { group };
+        let place = |counts: bool, at: usize| u32::from(counts) << at;
+        place(passes && of_color, GAMES)
+            | place(of_color && of_group && in_time, SPEEDS + speed)
+            | place(of_ratings, RATINGS + rating)
+            | place(of_ratings && is_unrated, UNKNOWN_RATINGS)
+            | place(passes && as_white, COLORS)
+            | place(passes && as_black, COLORS + 1)
+            | place(of_color && of_speed && of_group && game.year() > 0, YEARS)
+    }
 }
 
 impl GroupTally {
-    fn add_chosen(
-        &mut self,
-        source: &Source,
-        filter: &SourceFilter<'_>,
-        groups: &Groups,
-        chosen: &Chosen<'_>,
-    ) {
-        for (id, number) in chosen.games {
-            if chosen.moves[*number as usize] == BookMove::NONE {
-                continue;
-            }
-            let hot = source.rows.get(*id).expect("only known games are chosen");
-            let (speed, group) = (hot.traits.speed(), hot.traits.group());
-            let (of_speed, of_group) = (groups.speeds[speed], groups.ratings[group]);
-            let in_time = groups.dates.contains(hot.date);
-            let [as_white, as_black] = filter.colors(*id as usize);
-            if of_speed && of_group && in_time {
-                self.colors.white += u64::from(as_white);
-                self.colors.black += u64::from(as_black);
-            }
-            if !groups
-                .color
-                .is_none_or(|color| color.fold_wb(as_white, as_black))
-            {
-                continue;
-            }
-            self.games += u64::from(of_speed && of_group && in_time);
-            self.speeds[speed] += u64::from(of_group && in_time);
-            if of_speed && in_time {
-                self.ratings[group].add(hot.result());
-            }
-            let year = (hot.date >> 9) as u16;
-            if of_speed && of_group && year > 0 {
-                *self.years.entry(year).or_default() += 1;
-            }
+    fn add(&mut self, mut places: u32, year: u16) {
+        if places >> YEARS & 1 == 1 {
+            *self.years.entry(year).or_default() += 1;
+        }
+        while places > 0 {
+            self.counts[places.trailing_zeros() as usize] += 1;
+            places &= places - 1;
         }
     }
 
@@ -306,13 +336,7 @@ impl GroupTally {
     }
 
     fn join(&mut self, other: GroupTally) {
-        self.games += other.games;
-        self.colors.white += other.colors.white;
-        self.colors.black += other.colors.black;
-        for (sum, more) in self.speeds.iter_mut().zip(other.speeds) {
-            *sum += more;
-        }
-        for (sum, more) in self.ratings.iter_mut().zip(other.ratings) {
+        for (sum, more) in self.counts.iter_mut().zip(other.counts) {
             *sum += more;
         }
         for (year, games) in other.years {

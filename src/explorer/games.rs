@@ -2,6 +2,7 @@
 
 use shakmaty::Color;
 
+use super::dates::earliest;
 use crate::{
     index::layout::{
         EcoNumber, GameRow, SiteId,
@@ -148,6 +149,12 @@ impl Hot {
         date_of_number(self.date)
     }
 
+    /// The year, 0 if it is unknown.
+    #[inline]
+    pub(super) fn year(&self) -> u16 {
+        (self.date >> 9) as u16
+    }
+
     /// Year and month as one number.
     #[inline]
     pub(super) fn month(&self) -> u32 {
@@ -205,7 +212,8 @@ impl Games {
     }
 
     pub(super) fn push(&mut self, row: &GameRow) {
-        self.dates.push(date_number(row.date));
+        // A day of an unknown month is not known.
+        self.dates.push(earliest(date_number(row.date)));
         self.elo.push([row.white_elo, row.black_elo]);
         self.traits.push(Traits::new(row));
         self.plies.push(row.plies);

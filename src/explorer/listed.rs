@@ -48,7 +48,8 @@ impl Explorer {
                 (total, games.collect::<Result<Vec<_>>>()?)
             }
         };
-        let next = (games.len() > page.limit).then_some(page.skip.saturating_add(page.limit));
+        let has_next = page.limit > 0 && games.len() > page.limit;
+        let next = has_next.then_some(page.skip.saturating_add(page.limit));
         games.truncate(page.limit);
         let played = games.iter().map(|(number, mv, _)| (*number, *mv));
         let played = self.games_of(query, played)?.into_iter();

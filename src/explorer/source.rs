@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::SystemTime};
 
-use super::games::Games;
+use super::games::{Games, Hot};
 use crate::{
     error::{Error, Result},
     index::{
@@ -77,6 +77,12 @@ impl Source {
     /// How many games there are. An index of counts has none.
     pub(super) fn games(&self) -> u64 {
         self.rows.len() as u64
+    }
+
+    /// A game that there is.
+    #[inline]
+    pub(super) fn game(&self, id: u32) -> Hot {
+        self.rows.get(id).expect("the source has the game")
     }
 
     /// A name by its number.

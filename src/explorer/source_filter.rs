@@ -77,8 +77,7 @@ impl<'a> SourceFilters<'a> {
         let mut kept = 0;
         for at in 0..games.len() {
             let number = source.first + u64::from(games[at].0);
-            let mut before = copies.of_game(number).filter(|other| *other < number);
-            if !before.any(|other| self.admits(other)) {
+            if !copies.before(number).any(|other| self.admits(other)) {
                 games[kept] = games[at];
                 kept += 1;
             }
@@ -97,10 +96,15 @@ impl<'a> SourceFilters<'a> {
 
     /// Whether a game passes, wherever it is.
     fn admits(&self, number: u64) -> bool {
-        self.of_sources.iter().any(|(source, filter)| {
-            let id = number.checked_sub(source.first);
-            let id = id.filter(|id| *id < source.games());
-            id.is_some_and(|id| filter.admits(id as usize))
+        self.passing(number).is_some()
+    }
+
+    /// The source of a game that passes, its filter there, and the game's id.
+    pub(super) fn passing(&self, number: u64) -> Option<(&Source, &SourceFilter<'a>, u32)> {
+        self.of_sources.iter().find_map(|(source, filter)| {
+            let id = number.checked_sub(source.first)?;
+            let is_there = id < source.games() && filter.admits(id as usize);
+            is_there.then_some((*source, filter, id as u32))
         })
     }
 

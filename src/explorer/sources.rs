@@ -310,7 +310,7 @@ impl Explorer {
     /// What a view shows of a game.
     pub(super) fn info(&self, number: u64, view: View) -> Result<GameInfo> {
         let (source, id) = self.place(number)?;
-        let hot = source.rows.get(id).expect("the source has the game");
+        let hot = source.game(id);
         let [white, black] = source.rows.players[id as usize];
         let (speed, mode) = hot.speed_and_mode();
         let date = hot.date();

@@ -2,6 +2,7 @@
 
 use std::{
     cmp::Reverse,
+    collections::HashSet,
     str::FromStr,
     sync::{Mutex, OnceLock},
 };
@@ -9,6 +10,7 @@ use std::{
 use thiserror::Error;
 
 use super::{
+    copies::folded_names,
     count::PositionTally,
     dates::text_of_number,
     line::Line,
@@ -16,13 +18,12 @@ use super::{
     source::Source,
     source_filter::SourceFilters,
     sources::Explorer,
-    words::{MOST_ERRORS, WordIndex, Words, words},
+    words::{MOST_ERRORS, WordIndex, Words, hash_of, words},
 };
 use crate::{
     error::Result,
-    index::{explored::Best, layout::Subject},
+    index::explored::Best,
     openings,
-    pgn::folded,
     position::{BookMove, Variant},
     task,
 };
@@ -97,6 +98,8 @@ struct NameTable {
     facts: Vec<Facts>,
     /// Where the facts of each name begin, and after those of the last their end.
     starts: Vec<u32>,
+    /// The hash of the words of each name.
+    whole: Vec<u64>,
     /// Of openings only.
     lines: Vec<NamedLine>,
 }
@@ -119,11 +122,13 @@ struct NamedLine {
     eco: &'static str,
     name: &'static str,
     uci: String,
+    /// Whether no line of the name, with another code, has more games.
+    is_main: bool,
 }
 
 impl Explorer {
-    /// The names that a text may mean, at most `limit` and at most 50: those with words that begin as the text's do,
-    /// those of most games first; then, while there are fewer, those that it means with one or two typing errors. An
+    /// The names that a text may mean, at most `limit` and at most 50: those with words that begin as the text's do, one
+    /// with no other words first, then those of most games; then, while there are fewer, those that it means with one or two typing errors. An
     /// empty text means any.
     ///
     /// The first question about a field takes longer, because it reads all names; [`warm_up`](Explorer::warm_up) does that
@@ -144,13 +149,18 @@ impl Explorer {
             ..Filters::default()
         })?;
         let table = self.names_of(field)?;
-        let wanted: Vec<String> = words(text).collect();
+        let wanted = words(text);
         if wanted.is_empty() && !text.trim().is_empty() {
             return Ok(Vec::new());
         }
         let limit = limit.min(MOST_SUGGESTED);
         let of_source = |facts: &&Facts| {
             source.is_none_or(|source| self.sources[facts.source as usize].name == source)
+        };
+        let wanted = Wanted {
+            whole: (!wanted.is_empty()).then(|| hash_of(wanted.clone())),
+            has_code: wanted.iter().any(|word| begins_code(word)),
+            words: wanted,
         };
         let mut best = Vec::new();
         for mistyped in [false, true] {
@@ -159,7 +169,7 @@ impl Explorer {
             }
         }
         best.into_iter()
-            .map(|(Reverse(errors), games, Reverse(name))| {
+            .map(|(Reverse(errors), _, games, Reverse(name))| {
                 let facts = table.facts_of(name).iter().filter(of_source);
                 let month = |number: u32| text_of_number(number & !31);
                 let first = facts.clone().map(|facts| facts.first);
@@ -218,30 +228,50 @@ impl Explorer {
     }
 }
 
+/// What a text asks for.
+struct Wanted {
+    words: Vec<String>,
+    /// The hash of the words, if there are any.
+    whole: Option<u64>,
+    /// Whether a word is, or begins, the code of an opening.
+    has_code: bool,
+}
+
+/// Whether a word is the code of an opening, or begins one: `b9`.
+fn begins_code(word: &str) -> bool {
+    matches!(word.as_bytes(), [b'a'..=b'e', digits @ ..]
+        if matches!(digits.len(), 1 | 2) && digits.iter().all(u8::is_ascii_digit))
+}
+
 impl NameTable {
     fn facts_of(&self, name: u32) -> &[Facts] {
         let name = name as usize;
         &self.facts[self.starts[name] as usize..self.starts[name + 1] as usize]
     }
 
-    /// The names with the fewest errors, of these those with most games.
+    /// The names with the fewest errors, of these those that are meant whole, then those with most games.
     fn best<'a>(
         &'a self,
-        wanted: &[String],
+        wanted: &Wanted,
         mistyped: bool,
         limit: usize,
         of_source: impl Fn(&&'a Facts) -> bool,
-    ) -> Vec<(Reverse<u8>, u64, Reverse<u32>)> {
+    ) -> Vec<(Reverse<u8>, bool, u64, Reverse<u32>)> {
         let mut best = Best::new(limit);
-        let errors = self.index.errors(wanted, mistyped);
+        let errors = self.index.errors(&wanted.words, mistyped);
         for (name, errors) in (0..)
             .zip(errors)
             .filter(|(_, errors)| *errors <= MOST_ERRORS)
         {
+            let line = self.lines.get(name as usize);
+            if line.is_some_and(|line| !line.is_main && !wanted.has_code) {
+                continue;
+            }
+            let is_whole = wanted.whole == Some(self.whole[name as usize]);
             let facts = self.facts_of(name).iter().filter(&of_source);
             let games = facts.map(|facts| u64::from(facts.games)).sum();
             if games > 0 || !self.lines.is_empty() {
-                best.offer((Reverse(errors), games, Reverse(name)));
+                best.offer((Reverse(errors), is_whole, games, Reverse(name)));
             }
         }
         best.into_sorted()
@@ -252,27 +282,31 @@ impl NameTable {
 fn name_table(sources: &[Source], field: SuggestField) -> Result<NameTable> {
     let (mut words, mut all) = (Words::default(), Vec::new());
     for (source, number) in sources.iter().zip(0..) {
-        let mut counted = facts_by_number(source, number, field);
+        let folded = folded_names(source)?;
+        let mut counted = facts_by_number(source, number, field, &folded);
         source.for_each_name(|number, name| {
             let Some(facts) = counted.get_mut(number as usize) else {
                 return;
             };
-            if facts.games > 0 && name != "?" && !name.is_empty() {
+            let folded = folded[number as usize];
+            if facts.games > 0 && folded > 0 {
                 facts.number = number;
-                words.add(all.len() as u32, name);
-                all.push((Subject::name(&folded(name)), *facts));
+                let whole = words.add(all.len() as u32, name);
+                all.push((folded, *facts, whole));
             }
         })?;
     }
     let mut order: Vec<u32> = (0..all.len() as u32).collect();
     order.sort_unstable_by_key(|at| all[*at as usize].0);
     let mut name_of = vec![0; all.len()];
-    let (mut starts, mut facts) = (Vec::new(), Vec::with_capacity(all.len()));
+    let (mut starts, mut whole) = (Vec::new(), Vec::new());
+    let mut facts = Vec::with_capacity(all.len());
     for same in order.chunk_by(|a, b| all[*a as usize].0 == all[*b as usize].0) {
         for at in same {
             name_of[*at as usize] = starts.len() as u32;
         }
         starts.push(facts.len() as u32);
+        whole.push(all[same[0] as usize].2);
         facts.extend(same.iter().map(|at| all[*at as usize].1));
     }
     words.renumber(|at| name_of[at as usize]);
@@ -282,15 +316,19 @@ fn name_table(sources: &[Source], field: SuggestField) -> Result<NameTable> {
         index,
         facts,
         starts,
+        whole,
         lines: Vec::new(),
     })
 }
 
-/// What a source knows of each of its names.
-fn facts_by_number(source: &Source, number: u32, field: SuggestField) -> Vec<Facts> {
+/// What a source knows of each of its names, whose hashes are `folded`.
+fn facts_by_number(
+    source: &Source,
+    number: u32,
+    field: SuggestField,
+    folded: &[u64],
+) -> Vec<Facts> {
     let games = &source.rows;
-    // A game has three names.
-    let names = (source.contents.names as usize).min(3 * games.len());
     let empty = Facts {
         source: number,
         number: 0,
@@ -298,7 +336,7 @@ fn facts_by_number(source: &Source, number: u32, field: SuggestField) -> Vec<Fac
         first: 0,
         last: 0,
     };
-    let mut counted = vec![empty; names];
+    let mut counted = vec![empty; folded.len()];
     let mut add = |name: u32, date: u32| {
         if let Some(facts) = counted.get_mut(name as usize) {
             facts.add(1, date, date);
@@ -313,7 +351,9 @@ fn facts_by_number(source: &Source, number: u32, field: SuggestField) -> Vec<Fac
             _ => {
                 let [white, black] = games.players[id];
                 add(white, *date);
-                if black != white {
+                // One player may have two spellings.
+                let name = |number: u32| folded.get(number as usize);
+                if name(black) != name(white) {
                     add(black, *date);
                 }
             }
@@ -336,7 +376,7 @@ impl Facts {
     }
 }
 
-/// The openings, each name once: with the moves to the position that most games reached.
+/// The openings, each name once with each of its codes: with the moves to the position that most games reached.
 fn opening_table(sources: &[Source]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
@@ -348,6 +388,7 @@ fn opening_table(sources: &[Source]) -> Result<NameTable> {
             eco: opening.eco,
             name: opening.name,
             uci: uci.join(","),
+            is_main: false,
         });
     });
     let mut counted = Vec::new();
@@ -358,17 +399,21 @@ fn opening_table(sources: &[Source]) -> Result<NameTable> {
     }
     // Of one name those with most games first, then the shortest.
     counted.sort_by_cached_key(|(line, games, _)| (line.name, Reverse(*games), line.uci.len()));
-    counted.dedup_by_key(|(line, ..)| line.name);
+    let mut known = HashSet::new();
+    counted.retain(|(line, ..)| known.insert((line.name, line.eco)));
     let mut table = NameTable {
         index: WordIndex::new(Words::default(), 0),
         facts: Vec::new(),
         starts: vec![0],
-        lines: Vec::new(),
+        whole: Vec::new(),
+        lines: Vec::<NamedLine>::new(),
     };
     let mut words = Words::default();
-    for (line, _, facts) in counted {
-        words.add(table.lines.len() as u32, line.name);
-        words.add(table.lines.len() as u32, line.eco);
+    for (mut line, _, facts) in counted {
+        let number = table.lines.len() as u32;
+        table.whole.push(words.add(number, line.name));
+        words.add(number, line.eco);
+        line.is_main = table.lines.last().is_none_or(|last| last.name != line.name);
         table.lines.push(line);
         table.facts.extend(facts);
         table.starts.push(table.facts.len() as u32);

@@ -1,15 +1,21 @@
 //! Texts that are found by their words: by what a word begins with, or with typing errors.
 
-use std::sync::OnceLock;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::OnceLock,
+};
 
 use fst::{IntoStreamer, Map, MapBuilder, Streamer};
 use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder};
 use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// How many words of a text count, and how many letters of a word.
-const MOST_WORDS: usize = 6;
+/// How many letters of a text count, and of a word.
+const LONGEST: usize = 256;
 const LONGEST_WORD: usize = 32;
+
+/// For how many words texts are looked for at a time, which bounds the memory that takes.
+const WORDS_AT_ONCE: usize = 8;
 
 /// The most typing errors that a match has.
 pub(super) const MOST_ERRORS: u8 = 2;
@@ -18,11 +24,13 @@ pub(super) const MOST_ERRORS: u8 = 2;
 const NO_MATCH: u8 = u8::MAX;
 
 /// The words of a text as they are compared: without case and accents. An apostrophe joins what is around it.
-pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
-    let mut plain = String::with_capacity(text.len());
-    for letter in text.nfkd().flat_map(char::to_lowercase) {
+pub(super) fn words(text: &str) -> Vec<String> {
+    let mut plain = String::new();
+    let letters = text.chars().take(LONGEST);
+    let letters =
+        letters.filter(|letter| !matches!(letter, '\'' | '’' | '‘' | 'ʼ' | 'ʻ' | '´' | '`'));
+    for letter in letters.nfkd().flat_map(char::to_lowercase) {
         match letter {
-            '\'' | '’' => {}
             letter if is_combining_mark(letter) => {}
             // Unicode does not take these apart.
             'ø' => plain.push('o'),
@@ -36,12 +44,18 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
             _ => plain.push(' '),
         }
     }
-    let words: Vec<String> = plain
-        .split_whitespace()
-        .take(MOST_WORDS)
+    let words = plain.split_whitespace();
+    words
         .map(|word| word.chars().take(LONGEST_WORD).collect())
-        .collect();
-    words.into_iter()
+        .collect()
+}
+
+/// A hash of some words in any order.
+pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
+    words.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    words.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The words of numbered texts, before they are in order.
@@ -53,13 +67,15 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Adds a text. One number may have several.
-    pub(super) fn add(&mut self, number: u32, text: &str) {
-        for word in words(text) {
+    /// Adds a text, and returns the [hash](hash_of) of its words. One number may have several texts.
+    pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
+        let words = words(text);
+        for word in &words {
             let place = (self.letters.len(), word.len() as u8, number);
             self.places.push(place);
-            self.letters.push_str(&word);
+            self.letters.push_str(word);
         }
+        hash_of(words)
     }
 
     /// Gives the texts other numbers.
@@ -114,31 +130,39 @@ impl WordIndex {
     /// How many typing errors each text has, if each of some words is, or begins, one of its own; more than
     /// [`MOST_ERRORS`] if it does not match. `mistyped` says whether a word may be meant by one with errors.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
-        let begun = wanted.par_iter().map(|word| self.begun_with(word));
-        let mut of_words: Vec<Vec<u8>> = begun.collect();
-        if mistyped {
-            let mut right = vec![0; self.count];
-            for of_word in &of_words {
-                let texts = right.iter_mut().zip(of_word);
-                texts.for_each(|(right, errors)| *right += u8::from(*errors == 0));
-            }
-            of_words
-                .par_iter_mut()
-                .zip(wanted)
-                .for_each(|(of_word, word)| {
-                    // A text with all of its errors here has all other words right, and few texts or none do.
-                    let mut texts = right.iter().zip(&*of_word);
-                    let may_have_all = texts.any(|(right, errors)| {
-                        usize::from(*right) + usize::from(*errors > 0) == wanted.len()
-                    });
-                    let most = if may_have_all { MOST_ERRORS } else { 1 };
-                    self.mark_mistyped(word, most, of_word);
-                });
+        if !mistyped {
+            return self.sum_errors(wanted, |word| self.begun_with(word));
         }
-        let mut sums = vec![0; self.count];
-        for of_word in of_words {
-            let texts = sums.iter_mut().zip(of_word);
-            texts.for_each(|(sum, errors): (&mut u8, u8)| *sum = sum.saturating_add(errors));
+        let mut right = vec![0u16; self.count];
+        for words in wanted.chunks(WORDS_AT_ONCE) {
+            let begun: Vec<Vec<u8>> = words.par_iter().map(|word| self.begun_with(word)).collect();
+            for of_word in begun {
+                let texts = right.iter_mut().zip(of_word);
+                texts.for_each(|(right, errors)| *right += u16::from(errors == 0));
+            }
+        }
+        self.sum_errors(wanted, |word| {
+            let mut of_word = self.begun_with(word);
+            // A text with all of its errors here has all other words right, and few texts or none do.
+            let mut texts = right.iter().zip(&of_word);
+            let may_have_all = texts.any(|(right, errors)| {
+                usize::from(*right) + usize::from(*errors > 0) == wanted.len()
+            });
+            let most = if may_have_all { MOST_ERRORS } else { 1 };
+            self.mark_mistyped(word, most, &mut of_word);
+            of_word
+        })
+    }
+
+    /// Adds up the errors of each text in some words.
+    fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
+        let mut sums = vec![0u8; self.count];
+        for words in words.chunks(WORDS_AT_ONCE) {
+            let errors: Vec<Vec<u8>> = words.par_iter().map(|word| of_word(word)).collect();
+            for of_word in errors {
+                let texts = sums.iter_mut().zip(of_word);
+                texts.for_each(|(sum, errors)| *sum = sum.saturating_add(errors));
+            }
         }
         sums
     }
@@ -167,6 +191,10 @@ impl WordIndex {
     fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];
+        // A number or a code with an error is another one.
+        if word.chars().skip(1).all(|letter| letter.is_ascii_digit()) {
+            return;
+        }
         // With two errors among four letters any word might be meant.
         let most = match word.chars().count() {
             0..3 => return,
@@ -209,14 +237,15 @@ mod tests {
 
     #[test]
     fn words_have_no_case_and_no_accents() {
-        let of = |text| words(text).collect::<Vec<_>>().join(" ");
+        let of = |text| words(text).join(" ");
         assert_eq!(of("Müller-Łódź, J.Ø."), "muller lodz j o");
         assert_eq!(of("Mu\u{308}ller"), "muller");
         assert_eq!(of("King's  Indian\tİstanbul"), "kings indian istanbul");
         assert_eq!(of("Алехин"), "алехин");
         assert_eq!(of("?!"), "");
-        assert_eq!(words(&"a ".repeat(99)).count(), MOST_WORDS);
-        assert_eq!(words(&"ü".repeat(99)).next().unwrap().len(), LONGEST_WORD);
+        assert_eq!(of("D'A D’A DʼA D´A D`A"), "da da da da da");
+        assert_eq!(words(&"a ".repeat(999)).len(), LONGEST / 2);
+        assert_eq!(words(&"ü".repeat(99))[0].len(), LONGEST_WORD);
     }
 
     #[test]
@@ -227,6 +256,7 @@ mod tests {
             "Karlsson, Magnus",
             "Carlsen Magnus Magnus",
             "Tal, Mikhail",
+            "8th London Chess Classic Super Rapidplay Open 2016",
         ];
         let mut words = Words::default();
         for (number, text) in (0..).zip(texts) {
@@ -234,7 +264,7 @@ mod tests {
         }
         let index = WordIndex::new(words, texts.len());
         let errors = |text, mistyped| {
-            let wanted: Vec<String> = super::words(text).collect();
+            let wanted = super::words(text);
             let errors = index.errors(&wanted, mistyped).into_iter().enumerate();
             errors
                 .filter(|(_, errors)| *errors <= MOST_ERRORS)
@@ -251,5 +281,19 @@ mod tests {
         assert_eq!(errors("tla", true), [(4, 1)]);
         assert_eq!(errors("", false).len(), texts.len());
         assert_eq!(errors("zz", true), []);
+        // All words count, and those of a number have no errors.
+        let event = |text| errors(text, true);
+        for text in [
+            "london 2016",
+            "8th lnodon rapidplay open 2016",
+            "classic super rapidplay opne 2016 chess london",
+        ] {
+            assert_eq!(event(text).len(), 1, "{text}");
+        }
+        assert_eq!(event("london 2015"), []);
+        assert_eq!(
+            event("8th London Chess Classic Super Rapidplay Open Wijk"),
+            []
+        );
     }
 }
