@@ -139,6 +139,13 @@ impl Explorer {
             let subject = subject_of(line);
             let mut sums = [Results::default(); UNRATED + 1];
             for (source, filter) in &filters.of_sources {
+                if let (Some(counts), Some(filter)) =
+                    (source.counts(subject)?, &filters.class_filter)
+                {
+                    let add = |_, row: &CountedRow| sums[row.class.group()].add_all(row.games);
+                    filter.for_each_row(source, subject, counts, Split::Nowhere, add)?;
+                    continue;
+                }
                 let list = source.list(subject, source.place(subject)?)?;
                 let begin = || [Results::default(); UNRATED + 1];
                 let add = |sums: &mut [Results; UNRATED + 1], chosen: Chosen<'_>| {
@@ -213,7 +220,16 @@ impl Explorer {
         };
         for (source, filter) in &filters.of_sources {
             if let (Some(counts), Some(filter)) = (source.counts(subject)?, &filters.class_filter) {
-                let add = |period, row: &CountedRow| tally.add_row(&groups, period, row);
+                let add = |period, row: &CountedRow| {
+                    let date = match period {
+                        Period::Month(year, month) => Date::new(year, month, 0),
+                        Period::Year(year) => Date::new(year, 0, 0),
+                        Period::All => Date::default(),
+                    };
+                    let (class, date) = (row.class, date_number(date));
+                    let places = groups.places(class.speed(), class.group(), date, [false; 2]);
+                    tally.add(places, date, row.total());
+                };
                 filter.for_each_row(source, subject, counts, split, add)?;
                 continue;
             }
@@ -230,7 +246,7 @@ impl Explorer {
                             }
                         }
                     }
-                    tally.add(places, game.year());
+                    tally.add(places, game.date, 1);
                 }
             };
             let join = |part| tally.join(part);
@@ -274,11 +290,21 @@ impl Groups {
         }
     }
 
-    /// The places in which a game counts, a bit each, by which colors the player has.
-    fn places_of(&self, game: &Hot, [as_white, as_black]: [bool; 2]) -> u32 {
+    /// The places in which a game counts, a bit each, by the colors that the player has.
+    fn places_of(&self, game: &Hot, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
+        self.places(speed, group, game.date, colors)
+    }
+
+    fn places(
+        &self,
+        speed: usize,
+        group: usize,
+        date: u32,
+        [as_white, as_black]: [bool; 2],
+    ) -> u32 {
         let (of_speed, of_group) = (self.speeds[speed], self.ratings[group]);
-        let in_time = self.dates.contains(game.date);
+        let in_time = self.dates.contains(date);
         let of_color = self
             .color
             .is_none_or(|color| color.fold_wb(as_white, as_black));
@@ -294,44 +320,19 @@ impl Groups {
             | place(of_ratings && is_unrated, UNKNOWN_RATINGS)
             | place(passes && as_white, COLORS)
             | place(passes && as_black, COLORS + 1)
-            | place(of_color && of_speed && of_group && game.year() > 0, YEARS)
+            | place(of_color && of_speed && of_group && date >> 9 > 0, YEARS)
     }
 }
 
 impl GroupTally {
-    fn add(&mut self, mut places: u32, year: u16) {
+    /// Adds games that count in the same places.
+    fn add(&mut self, mut places: u32, date: u32, games: u64) {
         if places >> YEARS & 1 == 1 {
-            *self.years.entry(year).or_default() += 1;
+            *self.years.entry((date >> 9) as u16).or_default() += games;
         }
         while places > 0 {
-            self.counts[places.trailing_zeros() as usize] += 1;
+            self.counts[places.trailing_zeros() as usize] += games;
             places &= places - 1;
-        }
-    }
-
-    /// Adds a row of counts, of a month or a year.
-    fn add_row(&mut self, groups: &Groups, period: Period, row: &CountedRow) {
-        let (speed, group, games) = (row.class.speed(), row.class.group(), row.total());
-        let (of_speed, of_group) = (groups.speeds[speed], groups.ratings[group]);
-        let (year, in_time) = match period {
-            Period::Month(year, month) => {
-                let date = date_number(Date::new(year, month, 0));
-                (year, groups.dates.contains(date))
-            }
-            Period::Year(year) => (year, true),
-            Period::All => (0, true),
-        };
-        if of_speed && of_group && in_time {
-            self.games += games;
-        }
-        if of_group && in_time {
-            self.speeds[speed] += games;
-        }
-        if of_speed && in_time {
-            self.ratings[group].add_all(row.games);
-        }
-        if of_speed && of_group && year > 0 {
-            *self.years.entry(year).or_default() += games;
         }
     }
 
