@@ -425,7 +425,7 @@ fn a_server_says_what_counts_cannot_answer() {
     }
     for (route, status) in [
         ("/player?player=tal&color=white", 400),
-        ("/games?modes=rated", 400),
+        ("/games?modes=rated&duplicates=once", 200),
         ("/games?source=counts", 400),
         ("/suggest?field=player&text=m&source=counts", 400),
         ("/suggest?field=opening&text=sicilian&source=counts", 200),

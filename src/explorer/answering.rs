@@ -108,8 +108,7 @@ impl Explorer {
         query: &'a Query,
         page: &Page,
     ) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
-        self.refuse_without_games(&query.filters)?;
-        ranked(self.filters(&query.filters)?, query, page)
+        ranked(self.filters_of_games(&query.filters)?, query, page)
     }
 
     fn played_move(

@@ -9,7 +9,7 @@ use super::{
     sources::Explorer,
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     index::layout::{Subject, rows::date_number},
     pgn::Date,
     position::Variant,
@@ -46,6 +46,10 @@ pub(crate) fn first_day(date: Date) -> u32 {
 impl Explorer {
     /// Its games, to be asked about many positions.
     pub(crate) fn arrivals(&self) -> Result<Arrivals<'_>> {
+        let counted = self.sources.iter().find(|source| source.counted.is_some());
+        if let Some(source) = counted {
+            return Err(Error::file(&source.name, "has counts and no games"));
+        }
         self.filters(&Filters::default()).map(Arrivals)
     }
 }

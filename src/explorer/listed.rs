@@ -33,8 +33,7 @@ type First = (u64, BookMove, u64);
 
 impl Explorer {
     pub(super) fn listed(&self, query: &Query, page: &Page) -> Result<GameList> {
-        self.refuse_without_games(&query.filters)?;
-        let filters = self.filters(&query.filters)?;
+        let filters = self.filters_of_games(&query.filters)?;
         // One game more shows whether there is another page.
         let longer = &Page {
             limit: page.limit.saturating_add(1),
@@ -43,7 +42,7 @@ impl Explorer {
         let (total, mut games) = match page.fold_matches {
             true => self.folded(&filters, query, longer)?,
             false => {
-                let (total, games) = ranked(self.filters(&query.filters)?, query, longer)?;
+                let (total, games) = ranked(self.filters_of_games(&query.filters)?, query, longer)?;
                 let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));
                 (total, games.collect::<Result<Vec<_>>>()?)
             }

@@ -177,6 +177,19 @@ impl Explorer {
     /// The filters for each source.
     pub(super) fn filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
         self.check(filters)?;
+        self.unchecked_filters(filters)
+    }
+
+    /// The same for lists of games, which come from the sources that have games.
+    pub(super) fn filters_of_games(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
+        self.check_source(filters)?;
+        match self.lacks_games(filters, "a list of games") {
+            Some(needs) => Err(Error::file(&needs.source, needs.problem())),
+            None => self.unchecked_filters(filters),
+        }
+    }
+
+    fn unchecked_filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
         let made = SourceFilters::new(&self.sources, filters)?;
         Ok(match filters.once {
             true => made.once(self.copies()?),
@@ -195,24 +208,21 @@ impl Explorer {
 
     /// Refuses filters for a source that does not exist, or has no games where they need some.
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
+        self.check_source(filters)?;
+        match self.needs_games(filters) {
+            Some(needs) => Err(Error::file(&needs.source, needs.problem())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_source(&self, filters: &Filters) -> Result<()> {
         match &filters.source {
             Some(name) if self.sources.iter().all(|source| source.name != *name) => {
                 let names: Vec<&str> = self.sources.iter().map(|source| &*source.name).collect();
                 let problem = format!("is no source: name one of {}", names.join(", "));
                 Err(Error::file(name, problem))
             }
-            _ => match self.needs_games(filters) {
-                Some(needs) => Err(Error::file(&needs.source, needs.problem())),
-                None => Ok(()),
-            },
-        }
-    }
-
-    /// Refuses lists of games if none of the sources that filters ask has games.
-    pub(super) fn refuse_without_games(&self, filters: &Filters) -> Result<()> {
-        match self.lacks_games(filters, "a list of games") {
-            Some(needs) => Err(Error::file(&needs.source, needs.problem())),
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -255,12 +255,12 @@ impl AppState {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
         self.check_source(filters.source.as_deref())?;
-        let of_games = match route {
+        let needs = match route {
             Route::Games => self.explorer.lacks_games(filters, "games"),
             Route::Make => self.explorer.lacks_games(filters, "books"),
-            _ => None,
+            _ => self.explorer.needs_games(filters),
         };
-        match self.explorer.needs_games(filters).or(of_games) {
+        match needs {
             Some(needs) => Err(Refusal::bad(needs.to_string())),
             None => Ok(request),
         }

@@ -589,6 +589,25 @@ const tests = {
     await context.close();
   },
 
+  async "counts without games have no filters that need games"() {
+    const { page, context } = await open(browser, url, "/");
+    const about = await api("/about");
+    const sources = about.sources.map((source) => ({ ...source, counts: source.name === "famous" }));
+    await page.route("**/about", (route) => route.fulfill({ json: { ...about, sources } }));
+    const fields = async (path) => {
+      await page.goto(new URL(path, url).href);
+      await settled(page);
+      await page.click("text=Years");
+      await page.waitForSelector("#filters[open]");
+      const shown = await page.locator("#filters [data-field]").evaluateAll((all) => all.map((field) => field.dataset.field));
+      await page.keyboard.press("Escape");
+      return shown.sort();
+    };
+    for (const path of ["/", "/?source=famous"]) assert.deepEqual(await fields(path), ["ratings", "since", "speeds"]);
+    assert.ok((await fields("/?source=selfplay")).includes("player"));
+    await context.close();
+  },
+
   async "arrows: four at most, and that of the row that is pointed at"() {
     const { page, context, faults } = await open(browser, url, "/");
     const { moves } = await api("/lichess");

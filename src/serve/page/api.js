@@ -108,7 +108,7 @@
  */
 /** @typedef {{ rating: string, white: number, draws: number, black: number }} RatingScore */
 /** @typedef {{ games: number, positions: number, entries: number, bytes: number, command: string }} BookSize */
-/** @typedef {{ name: string, games: number, years?: [number, number] | null, variant: string, files: string[] }} Source */
+/** @typedef {{ name: string, games: number, years?: [number, number] | null, variant: string, files: string[], counts?: boolean }} Source */
 /** @typedef {{ read: number, of: number | null }} Indexing */
 /** @typedef {{ version: string, games: number, years: [number, number] | null, sources: Source[], books: string[], indexing?: Indexing | null }} About */
 

@@ -81,27 +81,43 @@ export class FiltersDialog {
 
   #build() {
     const { filters, variant } = this.#choice;
-    const ofPlayer = Boolean(filters.player);
+    this.#years.value = { since: filters.since ?? "", until: filters.until ?? "" };
+    const asked = this.#about.sources.filter(({ name }) => !filters.source || name === filters.source);
+    const hasGames = !asked.some(({ counts }) => counts);
+    fill(
+      this.#body,
+      ...(hasGames ? this.#people() : [p("note", "These are counts without games: only dates, ratings and speeds filter them.")]),
+      this.#years.element,
+      this.#options("ratings", "Average rating", RATINGS.map((group) => [group, ratingRange(group)])),
+      this.#options("speeds", "Speed", SPEEDS),
+      ...(hasGames ? this.#others(variant) : []),
+    );
+    this.#years.element.dataset.field = "since";
+    this.#count(0);
+  }
+
+  /** Who played, and how it ended. */
+  #people() {
+    const ofPlayer = Boolean(this.#choice.filters.player);
     const results = /** @type {[string, string][]} */ (
       ofPlayer ? [["", "Any"], ["win", "Won"], ["draw", "Drawn"], ["loss", "Lost"]] : [["", "Any"], ["1-0", "White won"], ["1/2-1/2", "Draw"], ["0-1", "Black won"]]
     );
-    this.#years.value = { since: filters.since ?? "", until: filters.until ?? "" };
-    fill(
-      this.#body,
+    return [
       pair(this.#name("player", "Player", "Any player", "player"), this.#name("opponent", "Opponent", "Any opponent", "player")),
       pair(
         field("color", "Color", "of the player", this.#segments("color", "Color of the player", [["white", "White"], ["black", "Black"], ["", "Either"]])),
         field("result", "Result", ofPlayer ? "for the player" : "", this.#segments("result", "Result", results)),
       ),
-      this.#years.element,
-      this.#options("ratings", "Average rating", RATINGS.map((group) => [group, ratingRange(group)])),
-      this.#options("speeds", "Speed", SPEEDS),
+    ];
+  }
+
+  /** @param {string} variant */
+  #others(variant) {
+    return [
       pair(this.#name("event", "Event", "Any event", "event"), this.#name("eco", "Opening", "Name or ECO code: B90-B99", "opening")),
       pair(this.#variants(variant), this.#least()),
       this.#once(),
-    );
-    this.#years.element.dataset.field = "since";
-    this.#count(0);
+    ];
   }
 
   /**

@@ -174,8 +174,9 @@ function lineWords({ moves, start }) {
 async function nameGroups(text, signal, searched, done) {
   const { source } = searched.where();
   const [players, events, openings] = await Promise.all([
-    suggestions("player", text, source, 4, signal),
-    suggestions("event", text, source, 3, signal),
+    // Counts without games have none.
+    suggestions("player", text, source, 4, signal).catch(() => []),
+    suggestions("event", text, source, 3, signal).catch(() => []),
     suggestions("opening", text, source, 3, signal),
   ]);
   /** @type {[string, Suggestion[], (found: Suggestion) => void][]} */
