@@ -282,7 +282,7 @@ impl Rows {
         let Some(group) = group else {
             return Err(self.cannot_be(at, RATING_GROUP, floor));
         };
-        let is_month = month == 0 || (100..=9999_12).contains(&month) && month % 100 <= 12;
+        let is_month = month == 0 || (100..=999_912).contains(&month) && month % 100 <= 12;
         if !is_month {
             return Err(self.cannot_be(at, MONTH, month));
         }

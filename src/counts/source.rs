@@ -69,7 +69,7 @@ pub(crate) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
         );
     };
     let mut pairs = shards.flat_map(|shard| keys.records(shard)).peekable();
-    let mut of_key = move || -> Option<Result<Vec<ClassRow>>> {
+    let of_key = move || -> Option<Result<Vec<ClassRow>>> {
         let key = match pairs.peek()? {
             Ok(pair) => pair.key(),
             Err(_) => return pairs.next().map(|err| err.map(|_| Vec::new())),
@@ -88,7 +88,7 @@ pub(crate) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
         rows.sort_by_key(ClassRow::place);
         Some(Ok(rows))
     };
-    let rows = std::iter::from_fn(move || of_key());
+    let rows = std::iter::from_fn(of_key);
     Box::new(rows.flat_map(|rows| match rows {
         Ok(rows) => rows.into_iter().map(Ok).collect(),
         Err(err) => vec![Err(err)],
