@@ -99,12 +99,18 @@ impl ClassedCounts {
         let of_directory = |(_, has, parts): &'a (CountsDirectory, By, OrderedParts)| {
             self.rows(parts.classed_rows_of(shards.clone(), *has))
         };
-        let sources = self.directories.iter().map(of_directory).chain([own]);
-        let sources = sources.map(|rows| rows.map(|row| row.map(Placed)));
+        // Most counts are of games alone, which need not be merged.
+        let merged: ClassedRows<'a> = if self.directories.is_empty() {
+            own
+        } else {
+            let sources = self.directories.iter().map(of_directory).chain([own]);
+            let sources = sources.map(|rows| rows.map(|row| row.map(Placed)));
+            Box::new(Merge::new(sources).map(|row| row.map(|Placed(row)| row)))
+        };
         let mut rows: Vec<ClassRow> = Vec::new();
         let mut most = MOST_OF_MOVE;
-        for row in Merge::new(sources) {
-            let Placed(mut row) = row?;
+        for row in merged {
+            let mut row = row?;
             row.class = self.by.of(row.class);
             if rows
                 .first()
@@ -195,6 +201,9 @@ impl ClassedCounts {
 
 /// Sorts the rows of a move by their classes, and adds up those of one class.
 fn add_up(rows: &mut Vec<ClassRow>) {
+    if rows.len() < 2 {
+        return;
+    }
     rows.sort_by_key(|row| (row.row.turn.is_black(), row.class));
     rows.dedup_by(|later, first| {
         let is_same = (later.row.turn, later.class) == (first.row.turn, first.class);

@@ -25,8 +25,8 @@ use parquet::{
 use super::{
     about::Listed,
     layout::{
-        BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATING_GROUP, RATING_SUM, ROWS_OF_GROUP, Row,
-        SPEED, part_schema, rating_groups,
+        BLACK, ClassRow, IDENTITY, KEY, MONTH, MOVE, RATED, RATING_GROUP, RATING_SUM,
+        ROWS_OF_GROUP, Row, SPEED, part_schema, rating_groups,
     },
     summed::SummedFile,
 };
@@ -154,7 +154,7 @@ impl<'a> PartWriter<'a> {
             for column in packed_already.map(ColumnPath::from) {
                 properties = properties.set_column_compression(column, Compression::UNCOMPRESSED);
             }
-            for column in [KEY, IDENTITY, RATING_SUM].map(ColumnPath::from) {
+            for column in [KEY, IDENTITY, SPEED, RATING_SUM, RATED].map(ColumnPath::from) {
                 properties = properties
                     .set_column_dictionary_enabled(column.clone(), false)
                     .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);

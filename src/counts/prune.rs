@@ -51,6 +51,11 @@ impl Pruner {
         if self.key != Some(row.row.key) {
             self.end_key(out)?;
             self.key = Some(row.row.key);
+            // Mostly.
+            if !self.has_identities && row.row.stats.games() >= self.pruned.min_game {
+                self.is_kept = true;
+                self.positions += 1;
+            }
         }
         if self.is_kept {
             return out(row);
@@ -67,6 +72,10 @@ impl Pruner {
 
     /// Ends the present key, if there is one.
     pub(super) fn end_key(&mut self, out: &mut impl FnMut(&ClassRow) -> Result<()>) -> Result<()> {
+        (self.plies, self.is_kept) = (0, false);
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
         let mut plies: FxHashMap<u64, u64> = FxHashMap::default();
         for ClassRow { row, .. } in &self.waiting {
             *plies.entry(row.identity).or_default() += row.stats.games();
@@ -82,7 +91,6 @@ impl Pruner {
                 self.pruned.plies += row.row.stats.games();
             }
         }
-        (self.plies, self.is_kept) = (0, false);
         Ok(())
     }
 }
