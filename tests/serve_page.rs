@@ -343,7 +343,6 @@ fn a_list_of_games_has_their_details_and_folds_matches() {
     for (name, value) in [
         ("date", json!("2015-01-05")),
         ("event", json!("Wijk")),
-        ("round", json!("3.1")),
         ("eco", json!("B20")),
         ("plies", json!(3)),
         ("copies", json!(0)),
@@ -583,9 +582,7 @@ fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
 
     let (dir, served) = served();
     let pgn = dir.path().join("games.pgn");
-    // Making a book of this file takes as long as the test likes.
-    fs::remove_file(&pgn).unwrap();
-    crate::common::make_fifo(&pgn);
+    make_slow(&pgn);
     let mut client = served.connect();
     let host = served.address;
     write!(
@@ -610,6 +607,74 @@ fn one_book_is_made_at_a_time_and_none_for_a_client_that_is_gone() {
         let next = next.join().unwrap();
         assert_eq!((next.status, next.body.is_empty()), (200, false));
     });
+}
+
+/// Replaces a file by a pipe from which reading takes as long as the test likes.
+#[cfg(unix)]
+fn make_slow(pgn: &std::path::Path) {
+    fs::remove_file(pgn).unwrap();
+    crate::common::make_fifo(pgn);
+}
+
+#[cfg(unix)]
+#[test]
+fn few_wait_for_books_and_the_run_ends_with_the_server() {
+    use std::{io::Write, thread};
+
+    let dir = temp();
+    let (pgn, temporary) = (dir.path().join("games.pgn"), dir.path().join("temporary"));
+    fs::write(&pgn, GAMES).unwrap();
+    fs::create_dir(&temporary).unwrap();
+    let served = Served::start_with(dir.path(), "games.pgn", |serve| {
+        serve.env("TMPDIR", &temporary);
+    });
+    make_slow(&pgn);
+    let host = served.address;
+    let clients = [(); 4].map(|()| {
+        let mut client = served.connect();
+        let asked = format!("GET /book.bin?minGame=1 HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        client.write_all(asked.as_bytes()).unwrap();
+        client
+    });
+    let mut games = fs::OpenOptions::new().write(true).open(&pgn).unwrap();
+    until("all places are taken", || {
+        let refusal = served.get("/book.bin?minGame=1");
+        refusal.text().contains("too many books")
+    });
+    assert_eq!(served.json("/lichess")["white"], 3);
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1);
+    thread::scope(|scope| {
+        scope.spawn(|| while games.write_all(GAMES.as_bytes()).is_ok() {});
+        served.signal("-TERM");
+    });
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    drop(clients);
+}
+
+#[test]
+fn pages_of_other_sites_make_no_books() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
+    let served = Served::start(dir.path(), "games.pgn --allow-origin https://a.example");
+    let status = |method, headers| {
+        let reply = served.ask(method, "/book.bin?minGame=1", headers);
+        reply.status
+    };
+    assert_eq!(status("GET", "Sec-Fetch-Site: same-origin\r\n"), 200);
+    assert_eq!(status("GET", "Sec-Fetch-Site: cross-site\r\n"), 400);
+    let other = "Sec-Fetch-Site: cross-site\r\nOrigin: https://b.example\r\n";
+    assert_eq!(status("GET", other), 400);
+    let allowed = "Sec-Fetch-Site: cross-site\r\nOrigin: https://a.example\r\n";
+    assert_eq!(status("GET", allowed), 200);
+    assert_eq!(status("HEAD", ""), 400);
+}
+
+#[cfg(unix)]
+#[test]
+fn lists_of_games_do_not_read_the_games() {
+    let (dir, served) = served();
+    make_slow(&dir.path().join("games.pgn"));
+    assert_eq!(served.json("/games")["total"], 5);
 }
 
 #[cfg(unix)]

@@ -35,8 +35,8 @@ use super::{
     usage::Usage,
 };
 
-/// How long the end waits for answers that are under way.
-const LAST_ANSWERS: Duration = Duration::from_millis(700);
+/// How long the end waits for answers that are under way, and for a book that is given up.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// Within this time small files are indexed.
 const SOON: Duration = Duration::from_secs(1);
@@ -229,9 +229,10 @@ fn open_while_answering(
         }
         let listener = listener.try_clone().context("cannot share the listener")?;
         let listening = indexing.listen(listener)?;
-        announce(args, context, listening.address())?;
+        let address = listening.address();
         let answering = thread::Builder::new().spawn_scoped(scope, || listening.run(&stop));
         answering.context("cannot start a thread for the page")?;
+        announce(args, context, address)?;
         let opened = opened();
         stop.stop();
         Ok((opened?, true))

@@ -212,8 +212,6 @@ pub struct ListedGame {
     pub date: Option<String>,
     /// The name of the event.
     pub event: Option<String>,
-    /// The round, if the game's PGN is there and not packed.
-    pub round: Option<String>,
     /// The game's own code of its opening.
     pub eco: Option<String>,
     /// How many half-moves it has, 65535 for more.

@@ -1,6 +1,6 @@
 //! Lists of games for people: with what an index says of each game, and those of one match as one.
 
-use std::{cell::Cell, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
@@ -12,21 +12,16 @@ use super::{
     line::Line,
     query::{Filters, Page, Query, View},
     ranked::{number_of, ranked},
-    source::Source,
     source_filter::SourceFilters,
     sources::Explorer,
 };
 use crate::{
-    error::Result,
-    pgn::{GameReader, tag_text},
+    error::{Error, Result},
     position::BookMove,
 };
 
 /// After how many moves it is said how many games reach a position.
 const MOST_REACHED: usize = 600;
-
-/// How often a game's PGN is read for its round, 64 KiB at most each time.
-const READS: u32 = 8;
 
 /// The number of a game, its move, and how many more games its match has.
 type First = (u64, BookMove, u64);
@@ -74,18 +69,26 @@ impl Explorer {
     }
 
     /// How many games that come from the filters' source reach the position after each move of a line, whatever else the
-    /// filters ask; `None` where the index does not say.
+    /// filters ask; `None` where the index does not say. It is counted as long as `goes_on` says so.
     ///
     /// # Errors
     ///
-    /// A damaged index, or a source that does not exist.
-    pub fn reached(&self, line: &Line, filters: &Filters) -> Result<Vec<Option<u64>>> {
+    /// A damaged index, a source that does not exist, or [`Error::Interrupted`].
+    pub fn reached(
+        &self,
+        line: &Line,
+        filters: &Filters,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Option<u64>>> {
         let filters = self.filters(&Filters {
             source: filters.source.clone(),
             ..Filters::default()
         })?;
         let mut all = Vec::with_capacity(line.moves().len());
         for pos in line.positions().iter().skip(1) {
+            if !goes_on() {
+                return Err(Error::Interrupted);
+            }
             let subject = subject_of(&Line::at(line.variant(), pos.clone()));
             let games = match all.len() < MOST_REACHED {
                 true => count_games(&filters, subject)?,
@@ -111,7 +114,6 @@ impl Explorer {
         Ok(ListedGame {
             date: text_of_number(games.dates[at]),
             event: Some(event).filter(|event| event != "?" && !event.is_empty()),
-            round: round_of(source, id),
             eco: eco.map(|code| code.map(char::from).iter().collect()),
             plies: games.plies[at],
             copies: filters.copies_of(number),
@@ -223,20 +225,6 @@ impl FirstGames {
         self.of_match.insert(key, rank);
         self.ranks.insert((rank, key));
     }
-}
-
-/// The round of a game, if its PGN can be read at once: it is plain, and the game is not too long.
-fn round_of(source: &Source, id: u32) -> Option<String> {
-    if source.index.is_slow_to_read(id).ok()? {
-        return None;
-    }
-    let left = Cell::new(READS);
-    let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
-    let text = source.index.text_while(id, &goes_on).ok()?;
-    let mut games = GameReader::new(&text);
-    games.next_game();
-    let round = tag_text(games.tags().get(b"Round")?).into_owned();
-    Some(round).filter(|round| round != "?" && round != "-" && !round.is_empty())
 }
 
 #[cfg(test)]

@@ -83,6 +83,9 @@ impl Board {
     }
 }
 
+/// How many moves of a game are read. The longest games have some 600, and the PGN has all.
+const MOST_MOVES: usize = 2000;
+
 /// What is wrong with a text that the page cannot read.
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
@@ -217,6 +220,11 @@ impl Moves {
                 }
             };
             self.annotate(&game_text[last..offset]);
+            if self.moves.len() == MOST_MOVES {
+                return Err(format!(
+                    "the game goes on: here are {MOST_MOVES} half-moves"
+                ));
+            }
             last = offset + text.len();
             let mv = read.map_err(|problem| {
                 let text = String::from_utf8_lossy(text);
@@ -262,6 +270,13 @@ mod tests {
         let from = Moves::of_game(b"[FEN \"4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\"]\n\n1. O-O-O *");
         assert_eq!(sans(&from), "O-O-O");
         assert!(from.start.is_some());
+    }
+
+    #[test]
+    fn a_game_without_end_is_read_up_to_a_bound() {
+        let game = Moves::of_game("Nf3 Nf6 Ng1 Ng8 ".repeat(600).as_bytes());
+        assert_eq!(game.moves.len(), MOST_MOVES);
+        assert!(game.problem.unwrap().starts_with("the game goes on"));
     }
 
     #[test]

@@ -37,6 +37,8 @@ struct Limits {
     requests: usize,
     /// Requests that read games' texts or wait to, so that counts are still answered.
     texts: usize,
+    /// Requests that make books or wait to.
+    books: usize,
     /// Bytes of large answers that are not sent yet.
     unsent: usize,
     /// Large answers that wait until others are sent.
@@ -48,6 +50,7 @@ const OF_SERVER: Limits = Limits {
     connections: 4096,
     requests: 256,
     texts: 64,
+    books: 4,
     unsent: 64 << 20,
     waiting: 8,
 };
@@ -56,6 +59,7 @@ const OF_ADDRESS: Limits = Limits {
     connections: 256,
     requests: 32,
     texts: 2,
+    books: 2,
     unsent: 16 << 20,
     waiting: Semaphore::MAX_PERMITS,
 };
@@ -65,6 +69,7 @@ const OF_THIS_MACHINE: Limits = Limits {
     connections: Semaphore::MAX_PERMITS,
     requests: Semaphore::MAX_PERMITS,
     texts: Semaphore::MAX_PERMITS,
+    books: Semaphore::MAX_PERMITS,
     unsent: Semaphore::MAX_PERMITS,
     waiting: Semaphore::MAX_PERMITS,
 };
@@ -74,6 +79,7 @@ struct Capacity {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     texts: Arc<Semaphore>,
+    books: Arc<Semaphore>,
     unsent: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
@@ -85,6 +91,7 @@ impl Capacity {
             connections: permits(limits.connections),
             requests: permits(limits.requests),
             texts: permits(limits.texts),
+            books: permits(limits.books),
             unsent: permits(limits.unsent),
             waiting: permits(limits.waiting),
         })
@@ -227,6 +234,18 @@ impl Client {
         let place = Arc::clone(&self.server.texts).try_acquire_owned();
         let too_many = |_| Refusal::unavailable("too many games are being read: ask again");
         Ok((own, place.map_err(too_many)?))
+    }
+
+    /// A place for a request for a book.
+    ///
+    /// # Errors
+    ///
+    /// Too many requests of the client's address, or of all clients.
+    pub(super) fn place_for_book(&self) -> Result<impl Send + use<>, Refusal> {
+        let place = |of: &Capacity| Arc::clone(&of.books).try_acquire_owned();
+        let too_many = |_| Refusal::unavailable("too many books are being made: ask again");
+        let own = place(&self.share).map_err(too_many)?;
+        Ok((own, place(&self.server).map_err(too_many)?))
     }
 
     /// A content that takes permits until it is sent, if it is large.

@@ -2,7 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Refusal, board::Moves, content::Content, state::AppState};
+use super::{
+    Refusal,
+    board::Moves,
+    content::Content,
+    state::{AppState, GoesOn},
+};
 use crate::explorer::{GameInfo, Opening, Query};
 
 /// A game for the page.
@@ -33,6 +38,7 @@ impl AppState {
         number: u64,
         text: &[u8],
         query: &Query,
+        goes_on: GoesOn<'_>,
     ) -> Result<Content, Refusal> {
         let moves = Moves::of_game(text);
         let line = moves.line();
@@ -48,7 +54,7 @@ impl AppState {
             round: moves.tag("Round"),
             eco: listed.eco,
             opening: line.opening(),
-            reached: self.explorer.reached(&line, &query.filters)?,
+            reached: self.explorer.reached(&line, &query.filters, goes_on)?,
             ply: line.ply_of(&query.line),
             info,
             moves,

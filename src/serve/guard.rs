@@ -78,6 +78,13 @@ pub struct Origin(pub(super) HeaderValue);
 )]
 pub struct OriginError;
 
+impl Origin {
+    /// Whether a page of an origin may read the answers.
+    pub(super) fn allows(&self, origin: &HeaderValue) -> bool {
+        self.0 == "*" || self.0 == origin
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.to_str().unwrap_or_default())

@@ -8,12 +8,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
     Extension,
     extract::{Request, State},
+    http::{Method, header},
     response::Response,
 };
 use serde_json::json;
@@ -47,6 +48,15 @@ const DEEPEST: u32 = 600;
 /// How often to look whether the client is still there.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How long a book may take, with its wait for others.
+const MAKING: Duration = Duration::from_secs(60);
+
+/// Why a book is not made after that.
+const TOO_SLOW: &str = "the book takes more than a minute: raise minGame, lower depth, or run the command of count=true";
+
+/// Who asks, as browsers say it.
+const FETCH_SITE: &str = "sec-fetch-site";
+
 /// What make-book has no option for.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
 
@@ -73,6 +83,19 @@ pub(super) async fn book(
     Extension(client): Extension<Client>,
     request: Request,
 ) -> Result<Response, Refusal> {
+    if *request.method() == Method::HEAD {
+        return Err(Refusal::bad("HEAD: ask for a book by GET"));
+    }
+    let headers = request.headers();
+    let is_of_other_site = headers
+        .get(FETCH_SITE)
+        .is_some_and(|site| site == "cross-site");
+    if is_of_other_site && !app.allows(headers.get(header::ORIGIN)) {
+        let problem = "pages of other sites may not make books: see --allow-origin";
+        return Err(Refusal::bad(problem));
+    }
+    let _place = client.place_for_book()?;
+    let begun = Instant::now();
     let stop = StopAtEnd(Arc::default());
     let (key, state, flag) = (
         CacheKey::of(&request),
@@ -86,6 +109,7 @@ pub(super) async fn book(
             Ok(made) => return Ok(of_files(&request, made?)),
             // Nobody reads what is answered.
             Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
+            Err(_) if begun.elapsed() > MAKING => return Err(Refusal::unavailable(TOO_SLOW)),
             Err(_) => {}
         }
     }

@@ -19,7 +19,7 @@ use tower_http::{
 
 use super::{
     Refusal, Route,
-    client::Client,
+    client::{Client, in_time},
     content::{Content, PGN, not_modified},
     guard::Origin,
     make, page,
@@ -33,8 +33,9 @@ const READING: Duration = Duration::from_secs(10);
 type Server = State<Arc<AppState>>;
 type Asker = Extension<Client>;
 
-/// All routes: the page, and the API, which pages of these origins may read too.
-pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
+/// All routes: the page, and the API, which pages of allowed origins may read too.
+pub(super) fn routes(state: Arc<AppState>) -> Router {
+    let cors = (!state.origins.is_empty()).then(|| cors(&state.origins));
     let of_position = [
         ("/lichess", Route::Lichess),
         ("/masters", Route::Masters),
@@ -55,7 +56,7 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/book", get(book))
         .route("/about", index(AppState::about))
         .route("/read", index(AppState::read))
-        .route("/suggest", index(AppState::suggest))
+        .route("/suggest", get(suggest))
         .route("/book.bin", get(make::book))
         .route("/book.pgn", get(make::book))
         .route("/facets", index(AppState::facets))
@@ -63,9 +64,9 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/repertoire", index(AppState::repertoires))
         .method_not_allowed_fallback(async || Refusal::method())
         .with_state(state);
-    let api = match origins {
-        [] => api,
-        origins => api.layer(cors(origins)),
+    let api = match cors {
+        None => api,
+        Some(cors) => api.layer(cors),
     };
     Router::new()
         .merge(page::routes())
@@ -77,10 +78,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
 /// Allows pages of some origins to read the answers. Without it browsers allow only the server's own page.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
-    let is_allowed = move |origin: &HeaderValue, _: &_| {
-        let mut allowed = allowed.iter();
-        allowed.any(|allowed| allowed.0 == "*" || allowed.0 == origin)
-    };
+    let is_allowed =
+        move |origin: &HeaderValue, _: &_| allowed.iter().any(|allowed| allowed.allows(origin));
     let origins = match origins.iter().any(|origin| origin.0 == "*") {
         true => AllowOrigin::any(),
         false => AllowOrigin::list(origins.iter().map(|origin| origin.0.clone())),
@@ -107,6 +106,13 @@ fn index(
             of_index(state, client, request, answer).await
         },
     )
+}
+
+/// Names, once they are read. No thread waits for that.
+async fn suggest(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {
+    let mut names = state.names.clone();
+    let _ = in_time(async { Ok(names.changed().await) }).await?;
+    of_index(state, client, request, AppState::suggest).await
 }
 
 async fn games(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {

@@ -5,10 +5,15 @@ use std::{
     net::{SocketAddr, TcpListener},
     sync::{Arc, mpsc::Receiver},
     thread,
+    time::Duration,
 };
 
 use axum::Router;
-use tokio::{runtime::Builder, sync::watch};
+use tokio::{
+    runtime::Builder,
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 
 use super::{
     BookFile, ServedRepertoire,
@@ -22,6 +27,9 @@ use crate::{
     error::{At, Result},
     explorer::Explorer,
 };
+
+/// How long a run that makes a book may take to end with the server.
+const LAST_BOOK: Duration = Duration::from_secs(2);
 
 /// An explorer and books that are to be served.
 pub struct Server {
@@ -61,13 +69,25 @@ impl Server {
             threads => threads,
         };
         let books = (self.books, self.repertoires);
-        let state = AppState::new(self.explorer, books, threads, self.book_games)?;
+        let (reading, names) = watch::channel(());
+        let state = AppState::new(
+            self.explorer,
+            books,
+            threads,
+            self.book_games,
+            self.origins,
+            names,
+        )?;
         let state = Arc::new(state);
-        let routes = routes(Arc::clone(&state), &self.origins);
-        let listening = listening(listener, self.hosts, routes, self.log, threads)?;
+        let routes = routes(Arc::clone(&state));
+        let mut listening = listening(listener, self.hosts, routes, self.log, threads)?;
+        listening.makers = Some(Arc::clone(&state.makers.permits));
         // Who asks before that waits, and an index that cannot be read says so to who asks.
         let thread = thread::Builder::new().name("names".to_owned());
-        let warm_up = thread.spawn(move || state.explorer.warm_up());
+        let warm_up = thread.spawn(move || {
+            let _reading = reading;
+            state.explorer.warm_up()
+        });
         warm_up.at("names", "start a thread for")?;
         Ok(listening)
     }
@@ -101,6 +121,7 @@ pub(super) fn listening(
         address,
         threads,
         last_lines,
+        makers: None,
     })
 }
 
@@ -112,6 +133,8 @@ pub struct Listening {
     threads: Threads,
     /// Disconnected when all that was logged is written.
     last_lines: Option<Receiver<()>>,
+    /// All are there when no book is being made.
+    makers: Option<Arc<Semaphore>>,
 }
 
 impl Listening {
@@ -129,7 +152,11 @@ impl Listening {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.at("connections", "wait for")?;
         let served = runtime.block_on(http::serve(self.listener, &self.threads, stop));
+        // The requests for books go with them, which ends the run and removes its files.
         drop(self.threads);
+        if let Some(makers) = self.makers {
+            let _ = runtime.block_on(async { timeout(LAST_BOOK, makers.acquire()).await });
+        }
         if let Some(last_lines) = self.last_lines {
             // Both are an error: the thread has ended, or nobody reads the log.
             let _ = last_lines.recv_timeout(LAST_LINES);

@@ -13,13 +13,14 @@ use std::{
 use axum::http::HeaderValue;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::{
     BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
     client::{Client, in_time},
     content::{Content, etag_of},
+    guard::Origin,
     hash, request,
     response_cache::{CacheKey, ResponseCache, response_cache},
 };
@@ -56,6 +57,10 @@ pub(super) struct AppState {
     pub(super) makers: Workers,
     /// The most games of files that books are made of.
     pub(super) book_games: u64,
+    /// Origins whose pages may read the answers.
+    pub(super) origins: Vec<Origin>,
+    /// Closed when the names that are suggested are read.
+    pub(super) names: watch::Receiver<()>,
 }
 
 /// The explorer's answer with what the page needs.
@@ -70,7 +75,7 @@ struct WithBoard {
 /// a request.
 pub(super) struct Workers {
     jobs: Sender<Box<dyn FnOnce() + Send>>,
-    permits: Arc<Semaphore>,
+    pub(super) permits: Arc<Semaphore>,
 }
 
 impl Workers {
@@ -133,6 +138,8 @@ impl AppState {
         (books, repertoires): (Vec<BookFile>, Vec<ServedRepertoire>),
         threads: usize,
         book_games: u64,
+        origins: Vec<Origin>,
+        names: watch::Receiver<()>,
     ) -> Result<AppState> {
         // The explorer goes through many games on the threads of rayon, which panics where it does not get them.
         let of_rayon = task::caught(|| Ok(rayon::current_num_threads()));
@@ -151,7 +158,14 @@ impl AppState {
             readers: Workers::start(READERS)?,
             makers: Workers::start(1)?,
             book_games,
+            origins,
+            names,
         })
+    }
+
+    /// Whether pages of an origin may read the answers.
+    pub(super) fn allows(&self, origin: Option<&HeaderValue>) -> bool {
+        origin.is_some_and(|origin| self.origins.iter().any(|allowed| allowed.allows(origin)))
     }
 
     /// The validator of an answer of the index: what was asked, of what, and in which form.
@@ -219,7 +233,7 @@ impl AppState {
         let text = self.explorer.text_while(number, goes_on)?;
         match request {
             Some(request) if key.accepts("application/json") => {
-                self.open_game(number, &text, &request.query)
+                self.open_game(number, &text, &request.query, goes_on)
             }
             _ => Ok(Content::pgn(text)),
         }

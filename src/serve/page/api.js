@@ -14,7 +14,6 @@
  * @property {string} [uci] The move that was played in the position.
  * @property {string | null} [date] "2015-05-03" or shorter.
  * @property {string | null} [event]
- * @property {string | null} [round]
  * @property {string | null} [eco]
  * @property {number} [plies]
  * @property {number} [copies] How many equal games this one stands for.

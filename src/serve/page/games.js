@@ -177,7 +177,7 @@ export class GamesList {
     const [white, black] = pointsOf(game.winner);
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
       span("", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [small(rating)] : []));
-    const facts = [game.eco, game.round && `round ${game.round}`, game.plies && counted(Math.ceil(game.plies / 2), "move")];
+    const facts = [game.eco, game.plies && counted(Math.ceil(game.plies / 2), "move")];
     const result = game.winner ? `${game.winner === "white" ? "White" : "Black"} won` : "draw";
     const row = button(
       { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-current": game.id === open ? "true" : undefined },
