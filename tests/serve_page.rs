@@ -213,6 +213,7 @@ fn facets_say_what_each_value_would_give() {
     );
     for wrong in [
         "/facets?limit=3",
+        "/facets?moves=3",
         "/scores",
         "/scores?by=age",
         "/facets?duplicates=twice",
@@ -563,6 +564,27 @@ fn a_book_is_that_of_its_command() {
             "{wrong}"
         );
     }
+}
+
+#[test]
+fn a_book_of_files_that_have_changed_is_refused() {
+    let (dir, served) = served();
+    assert_eq!(served.get("/book.bin?minGame=1").status, 200);
+    assert_eq!(served.get("/book.bin?minGame=1&moves=3").status, 400);
+    let hill = served.get("/book.bin?variant=kingOfTheHill");
+    assert_eq!(hill.status, 400, "{}", hill.text());
+    fs::write(
+        dir.path().join("games.pgn"),
+        format!("{GAMES}\n\n1. a3 *\n"),
+    )
+    .unwrap();
+    let refusal = served.get("/book.bin?minGame=2");
+    assert_eq!(refusal.status, 400);
+    assert!(
+        refusal.text().contains("make the index again"),
+        "{}",
+        refusal.text()
+    );
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub struct GameReader<'a> {
     tags: Tags<'a>,
     pub(super) game: usize,
     first_tag: Option<usize>,
+    tags_end: usize,
     /// Where the first comment is between the last tag and the moves.
     pub(super) first_comment: Option<usize>,
     stray_text: Option<usize>,
@@ -43,6 +44,7 @@ impl<'a> GameReader<'a> {
             tags: Tags::default(),
             game: 0,
             first_tag: None,
+            tags_end: 0,
             first_comment: None,
             stray_text: None,
             comments: Comments::default(),
@@ -77,6 +79,11 @@ impl<'a> GameReader<'a> {
         self.first_tag
     }
 
+    /// Where the last tag of the present game ends; where the game begins if it has none.
+    pub(crate) fn tags_end(&self) -> usize {
+        self.tags_end
+    }
+
     /// The offset of the first text that is not part of any game.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
@@ -99,6 +106,7 @@ impl<'a> GameReader<'a> {
                 return false;
             };
             self.game = self.at;
+            self.tags_end = self.at;
             if byte == b'[' && is_tag_start(self.text, self.at) {
                 self.first_tag = Some(self.at);
                 self.read_tags();
@@ -186,6 +194,7 @@ impl<'a> GameReader<'a> {
             }
             self.tags.push(tag);
             self.at = end;
+            self.tags_end = end;
             self.first_comment = None;
             let mut breaks = 0;
             loop {

@@ -7,7 +7,7 @@ use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 use super::{annotations::Annotations, request::Request};
 use crate::{
     explorer::{Answer, Line},
-    pgn::{GameReader, Token},
+    pgn::{GameReader, Token, tag_text},
     position::{BookMove, Variant, fen_of, read_move},
     tree::move_number,
 };
@@ -120,9 +120,16 @@ pub(super) struct Moves {
     problem: Option<String>,
     /// The tags in the order of the text.
     tags: Vec<(String, String)>,
+    #[serde(skip)]
+    is_placed: bool,
 }
 
 impl Moves {
+    /// Whether it is known where the game begins: its variant is supported, and its FEN is one.
+    pub(super) fn are_placed(&self) -> bool {
+        self.is_placed
+    }
+
     /// Reads the first game of a text.
     pub(super) fn of_game(text: &[u8]) -> Moves {
         let mut moves = Moves::default();
@@ -176,7 +183,7 @@ impl Moves {
         if !game.next_game() {
             return Err(NEITHER.to_owned());
         }
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes| tag_text(bytes).into_owned();
         let tags = game.tags();
         self.tags = tags
             .iter()
@@ -193,6 +200,7 @@ impl Moves {
                 .map_err(|err| err.to_string())?;
             self.start = Some(fen_of(&start));
         }
+        self.is_placed = true;
         self.play(game_text, start)
     }
 
@@ -201,11 +209,7 @@ impl Moves {
         let mut game = GameReader::new(game_text);
         game.next_game();
         // Where the last move ends; at first, where the tags do.
-        let mut last = game.game_offset();
-        while game_text[last..].trim_ascii_start().starts_with(b"[") {
-            let line_end = memchr::memchr(b']', &game_text[last..]);
-            last += line_end.map_or(game_text.len() - last, |end| end + 1);
-        }
+        let mut last = game.tags_end();
         loop {
             let (text, offset, read) = match game.next_token() {
                 Token::Move { text, offset } => {
@@ -265,6 +269,16 @@ mod tests {
         assert_eq!(sans(&game), "e4 e5 Nf3 Nc6 Bb5 a6 O-O");
         assert_eq!(game.problem.as_deref(), Some("4... Kd5: illegal move"));
         assert_eq!(game.tags, [("White".to_owned(), "A".to_owned())]);
+        // Tags are read as everywhere: with brackets in values, without their own, and in Latin-1.
+        let tagged = Moves::of_game(b"[Event \"Open [A] 2015\"]\n[Site \"M\xfcnchen\"]\n\n1. e4 *");
+        assert!(tagged.comments.is_empty() && tagged.are_placed());
+        assert_eq!(tagged.tag("Site").as_deref(), Some("München"));
+        let open = Moves::of_game(b"[Event \"x\"\n\n{Before.} 1. e4 e5 *");
+        assert_eq!(
+            (sans(&open), open.comments),
+            ("e4 e5".to_owned(), vec!["Before.".to_owned()])
+        );
+        assert!(!Moves::of_game(b"[Variant \"Dark\"]\n\n1. e4 *").are_placed());
         let empty = Moves::of_game(b"");
         assert!(empty.problem.is_some() && empty.moves.is_empty());
         let from = Moves::of_game(b"[FEN \"4k3/8/8/8/8/8/8/R3K3 w Q - 0 1\"]\n\n1. O-O-O *");

@@ -55,7 +55,7 @@ impl AppState {
             eco: listed.eco,
             opening: line.opening(),
             reached: self.explorer.reached(&line, &query.filters, goes_on)?,
-            ply: line.ply_of(&query.line),
+            ply: line.ply_of(&query.line).filter(|_| moves.are_placed()),
             info,
             moves,
         })

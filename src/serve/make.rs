@@ -57,6 +57,9 @@ const TOO_SLOW: &str = "the book takes more than a minute: raise minGame, lower 
 /// Who asks, as browsers say it.
 const FETCH_SITE: &str = "sec-fetch-site";
 
+/// What is wrong with files that have more or fewer games than the index.
+const CHANGED: &str = "the files have other games than the index: make the index again";
+
 /// What make-book has no option for.
 const NO_OPTION: &str = "make-book has no such filter; remove it";
 
@@ -122,6 +125,8 @@ struct Plan {
     side: Option<Color>,
     as_pgn: bool,
     command: String,
+    /// How many games the files had when they were indexed.
+    games: u64,
 }
 
 impl AppState {
@@ -141,6 +146,9 @@ impl AppState {
             Error::Empty { reason } => Refusal::bad(format!("no book: {reason}")),
             err => err.into(),
         })?;
+        if report.totals.games.read != plan.games {
+            return Err(Refusal::bad(CHANGED));
+        }
         let size = fs::metadata(&path).at(&path, "read")?.len();
         if size > LONGEST as u64 {
             return Err(too_long());
@@ -222,6 +230,10 @@ impl AppState {
             }
         }
         let variant = request::variant(parameters)?;
+        if variant.number().is_none() {
+            let problem = format!("variant: books cannot have games of {variant}");
+            return Err(Refusal::bad(problem));
+        }
         if variant != Variant::default() {
             words.add("--variant", variant);
         }
@@ -230,9 +242,9 @@ impl AppState {
             words.switch("--drop-duplicates");
         }
         for (file, _) in &files {
-            words.0.push(quoted(
-                &file.file_name().unwrap_or_default().to_string_lossy(),
-            ));
+            let name = file.file_name().unwrap_or_default().to_str();
+            let name = name.ok_or_else(|| Refusal::bad("the name of a file is not UTF-8"))?;
+            words.file(name);
         }
         let mut command = format!("polybook make-book {} --bin book.bin", words.0.join(" "));
         if as_pgn {
@@ -262,6 +274,7 @@ impl AppState {
             side,
             as_pgn,
             command,
+            games,
         })
     }
 }
@@ -283,15 +296,26 @@ impl Words {
     }
 
     fn add(&mut self, name: &str, value: impl ToString) {
-        self.switch(name);
-        self.0.push(quoted(&value.to_string()));
+        let value = value.to_string();
+        if value.starts_with('-') {
+            // It would be taken for an option.
+            self.0.push(quoted(&format!("{name}={value}")));
+        } else {
+            self.switch(name);
+            self.0.push(quoted(&value));
+        }
+    }
+
+    fn file(&mut self, name: &str) {
+        let directory = if name.starts_with('-') { "./" } else { "" };
+        self.0.push(quoted(&format!("{directory}{name}")));
     }
 }
 
 /// A word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) && !word.starts_with('-') {
+    match !word.is_empty() && word.bytes().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
@@ -459,6 +483,14 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_not_taken_for_an_option() {
+        let mut words = Words::default();
+        words.file("-dash.pgn");
+        words.file("a b.pgn");
+        assert_eq!(words.0, ["./-dash.pgn", "'a b.pgn'"]);
+    }
+
+    #[test]
     fn filters_are_options_or_refused() {
         for (query, expected) in [
             ("", ""),
@@ -475,8 +507,8 @@ mod tests {
                 "--eco B20-B99 --min-plies 7 --time-control 30-479",
             ),
             (
-                "player=-x&result=1-0,draw",
-                "--player '-x' --exact --result 1-0 --result 1/2-1/2",
+                "player=-dash, x&result=1-0,draw",
+                "'--player=-dash, x' --exact --result 1-0 --result 1/2-1/2",
             ),
         ] {
             assert_eq!(options(query).as_deref(), Ok(expected), "{query}");

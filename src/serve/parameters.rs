@@ -17,13 +17,12 @@ use super::refusal::Refusal;
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The parameters of lists of games; those before `skip` say where and which games.
+    /// The parameters of lists of games; those before `moves` say where and which games.
     pub const OF_GAMES: [&str; 22] = [
         "variant",
         "fen",
         "play",
         "source",
-        "moves",
         "since",
         "until",
         "speeds",
@@ -37,6 +36,7 @@ impl Parameters {
         "event",
         "minPly",
         "duplicates",
+        "moves",
         "skip",
         "limit",
         "sort",

@@ -20,7 +20,7 @@ const LONGEST_PAGE: u32 = 200;
 const MOST_SKIPPED: u32 = 10_000;
 
 /// How many parameters of lists say where and which games.
-const FILTERS: usize = 18;
+const FILTERS: usize = 17;
 
 /// The parameters of the route of books.
 const OF_BOOKS: [&str; 7] = [
