@@ -381,6 +381,48 @@ fn a_list_of_games_has_their_details_and_folds_matches() {
 }
 
 #[test]
+fn what_is_not_known_of_a_date_makes_games_neither_different_nor_a_match() {
+    let dir = temp();
+    let game = |white: &str, black: &str, date: &str| {
+        format!(
+            "[Event \"Riga\"]\n[Date \"{date}\"]\n[White \"{white}\"]\n[Black \"{black}\"]\n\n1. e4 1-0\n\n"
+        )
+    };
+    let games = [
+        game("Tal, M", "Kere, P", "2015.??.05"),
+        game("Tal, M", "Kere, P", "2015.??.??"),
+        game("Lee", "LEE", "????.??.??"),
+        game("Lee", "Lee, A", "????.??.??"),
+        game("Lee, A", "Lee", "????.??.01"),
+        game("Lee, A", "Tal, M", "2016.01.01"),
+        game("Lee, A", "Tal, M", "2016.01.02"),
+    ];
+    fs::write(dir.path().join("games.pgn"), games.concat()).unwrap();
+    let served = Served::start(dir.path(), "games.pgn");
+    assert_eq!(served.json("/lichess?duplicates=once")["white"], 6);
+    let folded = served.json("/games?fold=match");
+    assert_eq!(folded["games"].as_array().unwrap().len(), 5);
+    assert_eq!(served.json("/games?limit=0")["next"], Value::Null);
+    // A name that is typed whole is first, and a player of both colors has one game.
+    let lee = served.json("/suggest?field=player&text=lee&limit=1");
+    assert_eq!(
+        (&lee[0]["name"], &lee[0]["games"]),
+        (&json!("Lee"), &json!(3))
+    );
+}
+
+#[test]
+fn no_page_of_games_follows_that_would_be_refused() {
+    let dir = temp();
+    let games = "1. e4 e5 1-0\n\n".repeat(10_010);
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    let served = Served::start(dir.path(), "games.pgn");
+    let next = |skip: usize| served.json(&format!("/games?skip={skip}&limit=1"))["next"].take();
+    assert_eq!(next(9_999), 10_000);
+    assert_eq!(next(10_000), Value::Null);
+}
+
+#[test]
 fn a_player_has_totals_from_the_players_side() {
     let (_dir, served) = served();
     let answer = served.json("/player?player=carlsen,+magnus&color=both");

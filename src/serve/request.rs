@@ -17,7 +17,7 @@ const PAGE: u32 = 20;
 const LONGEST_PAGE: u32 = 200;
 
 /// How many games a page may leave out. To find a page, all games before it are ranked.
-const MOST_SKIPPED: u32 = 10_000;
+pub(super) const MOST_SKIPPED: u32 = 10_000;
 
 /// How many parameters of lists say where and which games.
 const FILTERS: usize = 17;

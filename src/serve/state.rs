@@ -194,7 +194,10 @@ impl AppState {
     /// A page of the games of a position, as JSON.
     pub(super) fn games(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
-        let list = self.explorer.games(&request.query, &request.page)?;
+        let mut list = self.explorer.games(&request.query, &request.page)?;
+        list.next = list
+            .next
+            .filter(|next| *next <= super::request::MOST_SKIPPED as usize);
         self.kept(key, Content::json(&list)?)
     }
 
