@@ -52,7 +52,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MAKING: Duration = Duration::from_secs(60);
 
 /// Why a book is not made after that.
-const TOO_SLOW: &str = "the book takes more than a minute: raise minGame, lower depth, or run the command of count=true";
+const TOO_SLOW: &str =
+    "the book takes more than a minute: raise minGame, lower depth, or use make-book";
 
 /// Who asks, as browsers say it.
 const FETCH_SITE: &str = "sec-fetch-site";
