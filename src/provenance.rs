@@ -90,7 +90,7 @@ fn named_more(name: &str) -> u64 {
 /// The positions that counts lack, because few moves were counted in them.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
-    /// A position is kept if at least so many moves were counted in it.
+    /// The least number of moves that a position that is kept has.
     pub min_game: u64,
     /// How many positions were dropped.
     pub positions: u64,

@@ -33,7 +33,7 @@ fn gaps(dir: &Path, repertoire: &str, source: &str, color: &str) -> Value {
 }
 
 /// The gaps as line, move, one in, games.
-fn told(document: &Value) -> Vec<(String, String, f64, u64)> {
+fn reported(document: &Value) -> Vec<(String, String, f64, u64)> {
     let gaps = document["gaps"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     gaps.map(|gap| {
@@ -530,7 +530,7 @@ fn what_is_built_has_no_likelier_gap() {
                 );
             }
             let found = gaps(dir, "built.pgn", source, color);
-            for (line, mv, found, _) in told(&found) {
+            for (line, mv, found, _) in reported(&found) {
                 assert!(
                     found > f64::from(one_in),
                     "{source} {color} {by}: {line} {mv} 1 in {found}"
@@ -579,7 +579,7 @@ fn gaps_say_one_game_in_how_many() {
     ];
     let expected =
         expected.map(|(line, mv, one_in, games)| (line.to_owned(), mv.to_owned(), one_in, games));
-    let found = told(&document);
+    let found = reported(&document);
     assert_eq!(found.len(), 3, "{found:?}");
     for (found, expected) in found.iter().zip(&expected) {
         assert_eq!(
@@ -628,12 +628,12 @@ fn gaps_say_one_game_in_how_many() {
         dir,
         "make-book -q games.pgn --min-game 1 --uniform --loss-factor 1 --bin x.bin",
     );
-    assert_eq!(told(&gaps(dir, "mine.pgn", "x.bin", "white")).len(), 3);
+    assert_eq!(reported(&gaps(dir, "mine.pgn", "x.bin", "white")).len(), 3);
     // The other side, and a limit.
     let line = "repertoire gaps mine.pgn --against games.pgn --color black --limit 1 --json";
     let found = ok_json(dir, line);
     let expected = ("1. e4 e5".to_owned(), "Bc4".to_owned(), 3.0, 2);
-    assert_eq!(told(&found), [expected]);
+    assert_eq!(reported(&found), [expected]);
     let text = ok(
         dir,
         "repertoire gaps mine.pgn --against games.pgn --color white",
@@ -646,10 +646,16 @@ fn gaps_say_one_game_in_how_many() {
     // A repertoire without a first move.
     write(dir, "none.pgn", "1. d4 d5 *");
     let document = gaps(dir, "none.pgn", "games.pgn", "black");
-    assert_eq!(told(&document), [("".to_owned(), "e4".to_owned(), 1.0, 10)]);
+    assert_eq!(
+        reported(&document),
+        [("".to_owned(), "e4".to_owned(), 1.0, 10)]
+    );
     write(dir, "empty.pgn", "");
     let document = gaps(dir, "empty.pgn", "games.pgn", "white");
-    assert_eq!(told(&document), [("".to_owned(), "-".to_owned(), 1.0, 0)]);
+    assert_eq!(
+        reported(&document),
+        [("".to_owned(), "-".to_owned(), 1.0, 0)]
+    );
 }
 
 #[test]
@@ -667,7 +673,7 @@ fn ways_to_a_position_are_added_and_circles_end() {
         "mine.pgn",
         "1. d4 d5 (1... e6 2. c4) (1... f5 2. g3) 2. c4 c6 3. Nf3 *",
     );
-    let found = told(&gaps(dir, "mine.pgn", "games.pgn", "white"));
+    let found = reported(&gaps(dir, "mine.pgn", "games.pgn", "white"));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!((found[0].2 - 2.0).abs() < 1e-9, "{found:?}");
     // Two of three games repeat moves, one comes by a longer way.
@@ -677,7 +683,7 @@ fn ways_to_a_position_are_added_and_circles_end() {
         "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 *\n\n1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 d5 *\n\n1. Nf3 d5 2. Ng1 *\n",
     );
     write(dir, "mine.pgn", "1. Nf3 Nf6 2. Ng1 Ng8 *");
-    let found = told(&gaps(dir, "mine.pgn", "games.pgn", "white"));
+    let found = reported(&gaps(dir, "mine.pgn", "games.pgn", "white"));
     // A game counts once in a position, with its last move: 1... Nf6 in one of three games.
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((&*found[0].1, found[0].3), ("d5", 2));
@@ -768,7 +774,7 @@ fn gaps_are_answered_as_build_would() {
         );
         let document = ok_json(dir, &line);
         assert_eq!(document["gaps"][0]["answer"], "Nf3");
-        let left = told(&gaps(dir, more, "games.pgn", "white"));
+        let left = reported(&gaps(dir, more, "games.pgn", "white"));
         assert_eq!(
             left.iter().map(|gap| &*gap.1).collect::<Vec<_>>(),
             ["Nf6", "d5"]
@@ -782,7 +788,7 @@ fn gaps_are_answered_as_build_would() {
     );
     let all = "repertoire gaps mine.pgn --against games.pgn --color white --add 100 --out all.pgn";
     ok(dir, all);
-    assert!(told(&gaps(dir, "all.pgn", "games.pgn", "white")).is_empty());
+    assert!(reported(&gaps(dir, "all.pgn", "games.pgn", "white")).is_empty());
     assert!(
         fails(
             dir,

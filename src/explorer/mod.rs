@@ -36,6 +36,7 @@ mod facets;
 mod games;
 mod line;
 mod listed;
+mod names;
 mod performance;
 mod query;
 mod ranked;
@@ -58,9 +59,10 @@ pub use self::{
     },
     facets::{ColorCount, Facets, RatingScore},
     line::Line,
+    names::{SuggestField, UnknownField},
     query::{Filters, Page, Query, Sort, UnknownSort, View},
     sources::{Explorer, NeedsGames},
-    suggest::{SuggestField, Suggestion, UnknownField},
+    suggest::Suggestion,
     unknown_name::UnknownName,
 };
 pub use crate::{

@@ -34,7 +34,7 @@ const LONG: u64 = 4;
 /// The sources that have a game that can pass, each with its filter.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a Source, SourceFilter<'a>)>,
-    /// Of which games only the first that passes counts.
+    /// Which games are equal, if only the first of them that passes counts.
     copies: Option<&'a Copies>,
     /// What sums and counts are asked for, if they have all that the filters ask about.
     pub class_filter: Option<ClassFilter>,

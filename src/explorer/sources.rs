@@ -12,10 +12,10 @@ use shakmaty::Color;
 use super::{
     answer::{About, AboutSource, GameInfo, Player},
     copies::Copies,
+    names::Suggestions,
     query::{Filters, View},
     source::Source,
     source_filter::SourceFilters,
-    suggest::Suggestions,
 };
 use crate::{
     error::{Error, Result},

@@ -223,7 +223,7 @@ impl Met {
         false
     }
 
-    /// Makes the likeliest way to each position the one that is told.
+    /// Chooses the likeliest way to each position as the one that is shown.
     fn find_likeliest(&mut self) {
         let mut best = vec![0.0; self.nodes.len()];
         for from in 0..self.nodes.len() {

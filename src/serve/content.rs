@@ -96,6 +96,12 @@ impl Content {
         ];
         (headers, Body::from(self.body)).into_response()
     }
+
+    /// An answer from files that may change at any time, so that only the answer itself shows whether the asker has it.
+    pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
+        let etag = self.etag();
+        not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
+    }
 }
 
 fn written(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {

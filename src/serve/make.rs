@@ -22,7 +22,7 @@ use shakmaty::Color;
 
 use super::{
     Parameters, Refusal, Route, client::Client, content::Content, request,
-    response_cache::CacheKey, routes::of_files, state::AppState,
+    response_cache::CacheKey, state::AppState,
 };
 use crate::{
     book::{Book, Factors, Weights},
@@ -110,7 +110,7 @@ pub(super) async fn book(
     let mut content = Box::pin(app.makers.content(&client, work));
     loop {
         match tokio::time::timeout(PAUSE, &mut content).await {
-            Ok(made) => return Ok(of_files(&request, made?)),
+            Ok(made) => return Ok(made?.answer_from_files(request.headers())),
             // Nobody reads what is answered.
             Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
             Err(_) if begun.elapsed() > MAKING => return Err(Refusal::unavailable(TOO_SLOW)),

@@ -1,4 +1,4 @@
-//! Routes that are polybook's own: what the page needs beside the counts of a position.
+//! Routes that are polybook's own: what the page needs besides the counts of a position.
 
 use super::{
     Parameters, Refusal, Route, content::Content, response_cache::CacheKey, state::AppState,

@@ -145,7 +145,7 @@ async fn book(
         .counters
         .content(&client, move || state.book(&key))
         .await?;
-    Ok(of_files(&request, content))
+    Ok(content.answer_from_files(request.headers()))
 }
 
 /// Answers from the index, unless the asker has the answer already or it was given lately.
@@ -187,11 +187,5 @@ async fn of_texts(
         answer(&state, &key, &goes_on)
     };
     let content = app.readers.content(&client, work).await?;
-    Ok(of_files(&request, content))
-}
-
-/// An answer from files that may change at any time, so that only the answer itself shows whether the asker has it.
-pub(super) fn of_files(request: &Request, content: Content) -> Response {
-    let etag = content.etag();
-    not_modified(request.headers(), &etag).unwrap_or_else(|| content.into_response(etag))
+    Ok(content.answer_from_files(request.headers()))
 }

@@ -11,7 +11,7 @@ pub(crate) type Records<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 /// Appends the next items of a sorted sequence. If it appends none, there are no more.
 pub(crate) type Source<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// How many items of a sequence are read at once. Reading also stops after so many bytes outside of them.
+/// How many items of a sequence are read at once. Reading also stops after this many bytes outside of them.
 const AT_ONCE: usize = 1 << 8;
 const BYTES_AT_ONCE: usize = 1 << 13;
 

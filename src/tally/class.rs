@@ -30,7 +30,7 @@ use crate::{
 const GROUPS: u8 = 10;
 const MONTHS: u32 = 13;
 
-/// The most games of a record: the sum of so many ratings of at most 4,000 fits.
+/// The most games of a record: the sum of their ratings, at most 4,000 each, fits.
 const MOST: u64 = 16;
 
 /// The bits that records share whose numbers add up.

@@ -164,7 +164,7 @@ struct Months {
 }
 
 impl Months {
-    /// Of a period, whose rows are not told apart by month.
+    /// Of a period, whose rows do not have months.
     const NONE: Months = Months { first: 0, count: 1 };
 
     fn of(rows: &[CountedRow]) -> Months {

@@ -61,7 +61,7 @@ pub struct GameRow {
     pub ending: u64,
 }
 
-/// The largest fingerprint of a position: as many numbers as six bytes have beside ids.
+/// The largest fingerprint of a position: as many numbers as six bytes have besides ids.
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MOST;
 
 /// How a game may end, by number.
