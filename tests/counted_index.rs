@@ -266,6 +266,24 @@ fn counts_are_added_in_any_way() {
 }
 
 #[test]
+fn what_counts_do_not_know_of_transpositions_is_left_out() {
+    let dir = temp();
+    let dir = dir.path();
+    let pgn =
+        "[Event \"a\"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n[Event \"b\"]\n\n1. Nf3 Nc6 2. e4 e5 3. Bb5 *\n";
+    fs::write(dir.join("t.pgn"), pgn).unwrap();
+    let [games, counts] = both(dir, &dir.join("t.pgn"), "");
+    let reached = |explorer: &Explorer| {
+        let line = Line::parse(Variant::Standard, None, "e2e4,e7e5,g1f3").unwrap();
+        let mut query = Query::new(line, View::Lichess);
+        query.transpositions = true;
+        explorer.answer(&query).unwrap().moves[0].reached
+    };
+    assert_eq!(reached(&games), Some(2));
+    assert_eq!(reached(&counts), None);
+}
+
+#[test]
 fn other_counts_are_refused() {
     let dir = temp();
     let dir = dir.path();
@@ -282,7 +300,17 @@ fn other_counts_are_refused() {
             "make-book -q {pgn} --counts crazy.counts {ALL} --variant crazyhouse --allow-empty"
         ),
     );
+    // Without the sidecar the rows say it.
+    ok(
+        dir,
+        &format!(
+            "make-book -q {} --counts rows.counts {ALL} --variant auto",
+            sample("variants.pgn").display()
+        ),
+    );
+    fs::remove_file(dir.join("rows.counts/counts.json")).unwrap();
     for (inputs, named) in [
+        ("rows.counts", "standard chess"),
         ("plain.counts", "--by speed,rating,month"),
         ("speed.counts", "--by speed,rating,month"),
         ("all.counts plain.counts", "plain.counts"),

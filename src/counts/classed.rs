@@ -79,6 +79,24 @@ impl ClassedCounts {
         })
     }
 
+    /// Whether rows tell positions of one key apart, as those of variants do.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read.
+    pub(crate) fn has_identities(&self) -> Result<bool> {
+        let parts = self
+            .directories
+            .iter()
+            .flat_map(|(directory, ..)| directory.parts());
+        for part in parts {
+            if part.has_identities()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// How many directories they are.
     pub(crate) fn directories(&self) -> usize {
         self.directories.len()

@@ -34,7 +34,13 @@ impl Explorer {
     fn answer_to(&self, query: &Query) -> Result<Answer> {
         task::fault("answer");
         let filters = self.filters(&query.filters)?;
-        let is_long = query.transpositions && filters.ask_long(subject_of(&query.line))?;
+        // Counts do not know the games that end in a position, and so not how many reached it.
+        let has_counts = filters
+            .of_sources
+            .iter()
+            .any(|(source, _)| source.counted.is_some());
+        let transpositions = query.transpositions && !has_counts;
+        let is_long = transpositions && filters.ask_long(subject_of(&query.line))?;
         let mut counted = PositionTally::new(&filters, query)?;
         let mut total = MoveTally::default();
         let mut moves = Vec::from_iter(std::mem::take(&mut counted.moves));
@@ -47,7 +53,7 @@ impl Explorer {
         let years = counted.years.map(|years| by_year(&years, &moves));
         let after = |(mv, _): &(BookMove, MoveTally)| subject_after(&query.line, *mv);
         let reached = |played| count_games(&filters, after(played)).map(Some);
-        let reached: Vec<Option<u64>> = match (query.transpositions, is_long) {
+        let reached: Vec<Option<u64>> = match (transpositions, is_long) {
             (false, _) => vec![None; moves.len()],
             (true, false) => moves.iter().map(reached).collect::<Result<_>>()?,
             (true, true) => moves.par_iter().map(reached).collect::<Result<_>>()?,

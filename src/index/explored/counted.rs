@@ -7,8 +7,8 @@ use crate::{
         layout::{
             self, CountedContents, Subject,
             counted::{
-                CountedList, CountedPage, CountedRow, INLINE, games_of, parse_period, periods_of,
-                write_period,
+                CountedList, CountedPage, CountedRow, INLINE, MOST_GAMES, games_of, parse_period,
+                periods_of, write_period,
             },
             counted_page_key, counted_sums_key,
             played::Paging,
@@ -107,6 +107,9 @@ impl CountedPages {
             self.page.push(self.subject, rows);
         } else {
             let games = games_of(rows);
+            if games > MOST_GAMES {
+                return Err(TOO_LARGE);
+            }
             self.page.push_apart(self.subject, games);
             self.push_periods();
         }

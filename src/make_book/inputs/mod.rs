@@ -55,7 +55,7 @@ impl<'a> Inputs<'a> {
         let origins = inputs.counted().filter_map(|counted| counted.origin);
         let variant = origins.map(|(_, variant)| *variant).next();
         inputs.variant = variant.unwrap_or(run.variant);
-        inputs.pruned = inputs.pruned_of_all()?;
+        inputs.pruned = inputs.pruned()?;
         inputs.by = inputs.classes_of_all(run)?;
         Ok(inputs)
     }
@@ -93,36 +93,26 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The positions that all counts lack together.
+    /// The positions that the counts lack.
     ///
     /// # Errors
     ///
-    /// Counts that lack other positions than other inputs.
-    fn pruned_of_all(&self) -> Result<Option<Pruned>> {
-        let least =
-            |counted: &CountedBefore<'_>| counted.pruned.map_or(0, |pruned| pruned.min_game);
-        let Some(CountedBefore {
-            path,
-            pruned: Some(pruned),
-            ..
-        }) = self.counted().max_by_key(least)
-        else {
-            return Ok(None);
-        };
-        let is_other = |counted: CountedBefore<'_>| least(&counted) != pruned.min_game;
-        if self.counted().count() < self.all.len() || self.counted().any(is_other) {
-            let problem = format!(
-                "positions in which fewer than {} moves were counted are missing, and the other inputs have theirs: add the \
-                 counts as they were before --min-game {0}",
-                pruned.min_game
-            );
-            return Err(Error::file(path, problem));
+    /// Counts that lack positions, among other inputs: a position that both have too rarely may not be too rare in all.
+    fn pruned(&self) -> Result<Option<Pruned>> {
+        let mut pruned = self
+            .counted()
+            .filter_map(|counted| Some((counted.path, counted.pruned?)));
+        match pruned.next() {
+            Some((path, pruned)) if self.all.len() > 1 => {
+                let problem = format!(
+                    "positions in which fewer than {} moves were counted are missing, so that nothing can be added: add the \
+                     counts as they were before --min-game {0}",
+                    pruned.min_game
+                );
+                Err(Error::file(path, problem))
+            }
+            first => Ok(first.map(|(_, pruned)| pruned)),
         }
-        let mut sum = Pruned::default();
-        self.counted()
-            .filter_map(|counted| counted.pruned)
-            .for_each(|pruned| sum.add(pruned));
-        Ok(Some(sum))
     }
 
     /// The counts by class among them, to be added up by those of the run.

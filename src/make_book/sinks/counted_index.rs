@@ -39,6 +39,8 @@ struct CountedIndexSink<'a> {
     writer: IndexWriter,
 }
 
+const OF_VARIANTS: &str = "an index of counts is of standard chess: make one of the games";
+
 /// Whether the index is to be one of counts: all inputs are.
 pub(super) fn is_wanted(options: &MakeBook) -> bool {
     let is_counts = |input: &Input| !input.is_stdin() && is_counts(input.path());
@@ -58,8 +60,7 @@ pub(super) fn plan<'a>(options: &'a MakeBook, path: &'a Path, needs: &mut Needs)
             return Err(Error::file(path, problem));
         }
         if !options.variant.is_standard() {
-            let problem = "an index of counts is of standard chess: make one of the games";
-            return Err(Error::file(path, problem));
+            return Err(Error::file(path, OF_VARIANTS));
         }
         Ok(CountedIndexSink {
             options,
@@ -79,6 +80,9 @@ impl Sink for CountedIndexSink<'_> {
         let classed = counted.classed.as_ref();
         let classed = classed.expect("the output needs classes");
         classed.check_bytes()?;
+        if classed.has_identities()? {
+            return Err(Error::file(self.path, OF_VARIANTS));
+        }
         let source = CountedSource {
             rows: Box::new(move |take| {
                 // The order of keys as signed numbers is that of keys in either half.
