@@ -436,6 +436,68 @@ const tests = {
     await context.close();
   },
 
+  async "quick presses count each, and once"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    await followed(page);
+    // Each press is before the answer to the one before.
+    await page.evaluate(() => {
+      for (let press = 0; press < 6; press += 1) document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    });
+    await page.waitForFunction(() => location.search.split(",").length === 6);
+    await page.keyboard.press("Home");
+    await reaches(page, "");
+    await followed(page);
+    const before = await page.locator("#games .game").count();
+    await page.locator("#games .foot button").evaluate((more) => (more.click(), more.click()));
+    await page.waitForFunction((count) => document.querySelectorAll("#games .game").length > count, before);
+    await followed(page);
+    const ids = await page.locator("#games .game").evaluateAll((items) => items.map((item) => item.getAttribute("data-game")));
+    assert.equal(new Set(ids).size, ids.length);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "Back while the server is away keeps the entries"() {
+    const { page, context } = await open(browser, url, "/");
+    await search(page, "morphy");
+    await addressed(page, "player=Morphy, Paul");
+    await followed(page);
+    await context.setOffline(true);
+    await page.goBack();
+    await page.waitForSelector("#notice .stopped");
+    await context.setOffline(false);
+    await page.waitForFunction(() => !document.querySelector("#notice .banner"));
+    await settled(page);
+    assert.equal(new URL(page.url()).search, "");
+    await page.goForward();
+    await addressed(page, "player=Morphy, Paul");
+    await context.close();
+  },
+
+  async "games from other positions, and ids that are none, say so"() {
+    const { page, context } = await open(browser, variants, "/?variant=chess960");
+    await page.waitForSelector("#moves .ways button");
+    assert.match(await text(page, "#moves .blank"), /These games start from other positions4 games of this variant/);
+    await page.goto(new URL("/?game=..", variants).href);
+    await page.waitForSelector("#notice .banner");
+    assert.match(await text(page, "#notice"), /There is no such game/);
+    await context.close();
+  },
+
+  async "the count of filtered games says so, and the list keeps its order"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul");
+    await followed(page);
+    const order = "#games-tools [aria-checked=true]";
+    assert.equal(await text(page, order), "Latest");
+    await page.locator("#games .game").first().click();
+    await page.waitForSelector("#game-moves:not([hidden])");
+    await followed(page);
+    assert.match(await text(page, "#others"), /^[\d,]+ games? with these filters came here$/);
+    assert.equal(await text(page, order), "Latest");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "no games: two ways out, with counts"() {
     const { page, context, faults } = await open(browser, url, "/?play=e2e4,e7e5,g1f3,d7d6&player=Anderssen,+Adolf&color=black");
     await page.waitForSelector("#moves .ways button");

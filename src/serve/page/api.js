@@ -17,7 +17,7 @@
  * @property {string | null} [eco]
  * @property {number} [plies]
  * @property {number} [copies] How many equal games this one stands for.
- * @property {{ more: number }} [match] How many more games of the two are in this event.
+ * @property {{ more: number, skip?: number }} [match] How many more games of the two are in this event.
  */
 /**
  * A move of a position. Those of a player also have his results.

@@ -36,7 +36,8 @@ export function bar(results, ofPlayer, isBig = false) {
     "aria-label": all.map(([, name, count]) => `${name} ${percent(count / total)}`).join(", "),
     title: all.map(([, name, count]) => `${name} ${number(count)}`).join(", "),
   });
-  for (const [kind, name, count] of all) {
+  const whole = wholePercents(all.map(([, , count]) => count / total));
+  for (const [index, [kind, name, count]] of all.entries()) {
     const share = count / total;
     if (!share) continue;
     const piece = span({ class: kind });
@@ -44,9 +45,21 @@ export function bar(results, ofPlayer, isBig = false) {
     if (share >= LABELED && isBig) {
       piece.append(span({ class: share < 0.22 ? "narrow" : "" }, `${name} `), b(`${(100 * share).toFixed(1)}%`));
     } else if (share >= LABELED) {
-      fill(piece, Math.round(100 * share));
+      fill(piece, whole[index] ?? "");
     }
     element.append(piece);
   }
   return element;
+}
+
+/**
+ * Parts of one in percent, which are 100 together.
+ * @param {number[]} shares
+ */
+function wholePercents(shares) {
+  const rest = (/** @type {number | undefined} */ share) => (100 * (share ?? 0)) % 1;
+  const whole = shares.map((share) => Math.floor(100 * share));
+  const missing = 100 - whole.reduce((all, one) => all + one, 0);
+  const order = [...shares.keys()].sort((one, other) => rest(shares[other]) - rest(shares[one]));
+  return whole.map((one, index) => one + Number(order.indexOf(index) < missing));
 }

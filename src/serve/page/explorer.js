@@ -80,6 +80,10 @@ let knownStart = "";
 let opened;
 /** Whether a wanted view is a new entry of the history, also if another one is wanted before it is shown. */
 let pushes = false;
+/** Whether the address is that of an older or later entry of the history, which is not shown yet. */
+let popped = false;
+/** How many moves more are wanted after the end of the line: which ones, the next answers say. */
+let ahead = 0;
 const asking = new Asking();
 let tab = "games";
 /** @type {{ key: string, white: number, black: number }} */
@@ -98,6 +102,7 @@ let closed = "";
  */
 function go(change, how) {
   view = { ...view, ...change };
+  ahead = 0;
   return show(how);
 }
 
@@ -128,7 +133,12 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
     answer = counts;
     if (!keeps) notice.clear();
     draw(counts, /** @type {{ books: Book[] }} */ (books).books);
-    void follow(counts, signal);
+    if (ahead) {
+      const rest = counts.moves.length ? ahead - 1 : 0;
+      walk("forward");
+      ahead = rest;
+    }
+    if (!signal.aborted) void follow(counts, signal);
   } catch (error) {
     if (!signal.aborted) await fail(error);
   } finally {
@@ -145,7 +155,7 @@ function remember() {
   const target = address(view);
   if (pushes && shown && target !== address(shown)) history.pushState(null, "", target);
   else history.replaceState(null, "", target);
-  pushes = false;
+  pushes = popped = false;
   shown = view;
 }
 
@@ -203,7 +213,8 @@ function positionOf(of) {
 async function openGame(opens, signal) {
   const wanted = view;
   if (!wanted.game) return undefined;
-  if (opened?.id === wanted.game && !opens) return opened;
+  if (!/^[\w-]+$/.test(wanted.game)) throw new Refused(`“${wanted.game}” is not the id of a game`, 404);
+  if (opened?.id === wanted.game && !opens && wanted.filters.source === shown?.filters.source) return opened;
   const parameters = positionOf(wanted);
   if (wanted.filters.source) parameters.set("source", wanted.filters.source);
   const game = { .../** @type {OpenGame} */ (await ask(`game/${encodeURIComponent(wanted.game)}`, parameters, signal)), id: wanted.game };
@@ -320,16 +331,17 @@ function drawGame(counts, common, isInGame) {
   if (game !== drawnGame) {
     evaluations.hidden = true;
     if (game) {
-      const all = narrowing(view.filters).length ? about.games : sourceGames();
-      showGameMoves(moves, game, all, goInGame);
+      showGameMoves(moves, game, sourceGames(), goInGame);
       showEvaluations(evaluations, game, goInGame);
     }
   }
   drawnGame = game;
   if (!game) return;
-  const reached = common && !narrowing(view.filters).length ? game.reached[common - 1] : undefined;
-  const count = isInGame && typeof reached === "number" ? Math.max(0, reached - 1) : sum(counts);
-  fill(others, isInGame ? `${counted(count, "other game")} came here` : `${counted(count)} came here`);
+  const isFiltered = narrowing(view.filters).length > 0;
+  const reached = isInGame && common && !isFiltered ? game.reached[common - 1] : undefined;
+  // Whether the filters leave the open game is not known.
+  const came = typeof reached === "number" ? counted(Math.max(0, reached - 1), "other game") : counted(sum(counts));
+  fill(others, `${came}${isFiltered ? " with these filters" : ""} came here`);
   markMove(moves, common);
   markEvaluation(evaluations, game, common);
   if (isInGame) return;
@@ -348,6 +360,7 @@ async function explain(counts, signal) {
   const { filters, play: line, variant } = view;
   const isFiltered = narrowing(filters).length > 0;
   const isOver = counts.polybook.legal.length === 0;
+  const isEnd = opened !== undefined && line.join() === ucis(opened.moves).join();
   const back = () => void go({ play: line.slice(0, -1) });
   if (!place.querySelector(".blank")) fill(place, div("card blank"));
   try {
@@ -365,12 +378,13 @@ async function explain(counts, signal) {
       isOver ? 0 : countGames(start, signal),
       isFiltered && !isOver ? countGames(question({ ...view, filters: sourceOnly(filters) }), signal) : 0,
       line.length && !isOver ? countGames(question({ ...view, play: line.slice(0, -1) }), signal) : 0,
-      !line.length && !view.fen && !variant && !isFiltered ? /** @type {Promise<Facets>} */ (ask("facets", start, signal)) : undefined,
+      !line.length && !view.fen && !isFiltered ? /** @type {Promise<Facets>} */ (ask("facets", start, signal)) : undefined,
     ]);
     if (signal.aborted) return;
-    const variants = VARIANTS.filter(([name]) => facets?.variants[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants[name] ?? 0]));
+    const elsewhere = facets?.variants[variant] ?? 0;
+    const variants = VARIANTS.filter(([name]) => !variant && facets?.variants[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants[name] ?? 0]));
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
-    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
+    fill(place, noGames({ all, unfiltered, back: before, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants }, { clear: clearFilters, back, variant: choose }));
   } catch (error) {
     if (!signal.aborted) fill(place, p("problem", words(error)));
   }
@@ -390,7 +404,7 @@ async function follow(counts, signal) {
   const sans = sansOf(counts);
   const of = question(view);
   const { player = "" } = view.filters;
-  const listed = lists.show({ question: of, sans, player: opened ? "" : player, open: view.game }).then(() => {
+  const listed = lists.show({ question: of, sans, player, open: view.game }).then(() => {
     if (!closed || signal.aborted) return;
     const row = byId("games").querySelector(`[data-game="${CSS.escape(closed)}"]`) ?? table.buttons()[0];
     closed = "";
@@ -507,10 +521,13 @@ function walk(where) {
   const ply = view.play.length;
   const target = { first: 0, back: ply - 1, forward: ply + 1, last: known.length }[where] ?? ply;
   const best = answer?.moves[0];
-  if (target < 0 || target === ply) return;
-  if (target <= known.length) goToPly(target);
+  if (where === "back" && ahead) ahead -= 1;
+  else if (target < 0 || target === ply) return;
+  else if (target <= known.length) goToPly(target);
   // After the end of the line the most played move follows.
-  else if (best && !opened && shown && view.play.length === shown.play.length) play(best.uci);
+  else if (opened || !shown) return;
+  else if (view.play.length !== shown.play.length) ahead += 1;
+  else if (best) play(best.uci);
 }
 
 function flip() {
@@ -564,9 +581,10 @@ function say(text) {
  */
 async function fail(error) {
   pushes = false;
+  ahead = 0;
   if (error instanceof Unreachable) {
     stay();
-    notice.stopped(() => void (shown ? show() : start()));
+    notice.stopped(() => void start());
     return;
   }
   if (error instanceof Refused && error.status === 503) {
@@ -576,7 +594,7 @@ async function fail(error) {
       return;
     }
     stay();
-    notice.show("The server is busy:", `${error.message}.`, ["Retry", () => void show()]);
+    notice.show("The server is busy:", `${error.message}.`, ["Retry", () => void showAddressed()]);
     return;
   }
   const { fen } = view;
@@ -603,7 +621,9 @@ async function fail(error) {
 function stay() {
   if (!shown || !answer) return;
   view = shown;
-  history.replaceState(null, "", address(shown));
+  // The entry that Back went to stays: what is done next is a new one.
+  pushes = popped;
+  if (!popped) history.replaceState(null, "", address(shown));
   drawBoard(answer);
 }
 
@@ -690,13 +710,21 @@ async function start() {
     document.body.removeAttribute("aria-busy");
     return;
   }
-  fill(byId("filters"));
-  filtersDialog = new FiltersDialog(/** @type {HTMLDialogElement} */ (byId("filters")), about, ({ filters, variant }) => {
-    const isOther = variant !== view.variant;
-    void go({ filters, variant, ...(isOther && { fen: "", play: [], game: "" }) }, { push: true });
-  });
-  view = addressed();
-  await show({ keeps: false });
+  const dialog = /** @type {HTMLDialogElement} */ (byId("filters"));
+  if (!dialog.open) {
+    fill(dialog);
+    filtersDialog = new FiltersDialog(dialog, about, ({ filters, variant }) => {
+      const isOther = variant !== view.variant;
+      void go({ filters, variant, ...(isOther && { fen: "", play: [], game: "" }) }, { push: true });
+    });
+  }
+  await showAddressed();
+}
+
+/** Shows the view of the address. */
+function showAddressed() {
+  pushes = false;
+  return go(addressed());
 }
 
 /** The variant of all sources, empty if it is standard chess or they differ. */
@@ -781,8 +809,8 @@ on(byId("home"), "click", (event) => {
   void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "" }, { push: true });
 });
 addEventListener("popstate", () => {
-  view = addressed();
-  void show();
+  popped = true;
+  void showAddressed();
 });
 on(widest, "change", () => answer && void show());
 

@@ -28,6 +28,7 @@ export function sum(counts) {
 /** @param {number} share From 0 to 1. */
 export function percent(share) {
   const value = 100 * share;
+  if (value >= 99.5 && value < 100) return ">99%";
   if (value >= 9.95) return `${Math.round(value)}%`;
   if (value >= 0.095) return `${value.toFixed(1)}%`;
   return value > 0 ? "<0.1%" : "0%";
@@ -69,7 +70,7 @@ export function readMonth(text) {
   const year = /(?<!\d)\d{4}(?!\d)/.exec(plain);
   if (!year) return undefined;
   const rest = `${plain.slice(0, year.index)} ${plain.slice(year.index + 4)}`.split(/[\s,./-]+/).filter(Boolean);
-  const name = rest.find((part) => /^[a-z]{3,}$/.test(part));
+  const name = rest.find((part) => /^[a-z]{2}[a-z]+$/.test(part));
   const month = name ? MONTHS.findIndex((known) => name.startsWith(known.toLowerCase())) + 1 : Number(numberOf(rest, year.index > 0));
   if (!rest.length) return year[0];
   const isKnown = month >= 1 && month <= 12 && rest.length <= 2 && rest.every((part) => part === name || /^\d{1,2}$/.test(part));

@@ -34,6 +34,8 @@ export class GamesList {
   /** @type {number | null} */
   #next = null;
   #asking = new Asking();
+  /** Whether more games are asked for. */
+  #isBusy = false;
   #place;
   #tools;
   #open;
@@ -63,7 +65,6 @@ export class GamesList {
     const stale = setTimeout(() => this.#place.classList.add("stale"), 150);
     try {
       const { total, games, next } = await this.#ask(listed.question, { sort: this.#order(), fold: "match" }, signal);
-      if (signal.aborted) return;
       this.#total = total;
       this.#games = games;
       this.#next = next;
@@ -80,11 +81,12 @@ export class GamesList {
    * @param {URLSearchParams} question
    * @param {Record<string, string | number>} others
    * @param {AbortSignal} signal
-   * @returns {Promise<GameList>}
    */
-  #ask(question, others, signal) {
+  async #ask(question, others, signal) {
     const parameters = put(new URLSearchParams(question), { limit: PAGE, duplicates: "once", ...others });
-    return ask("games", parameters, signal);
+    const list = /** @type {GameList} */ (await ask("games", parameters, signal));
+    signal.throwIfAborted();
+    return list;
   }
 
   #draw() {
@@ -118,21 +120,13 @@ export class GamesList {
   }
 
   /** @param {Listed} listed */
-  async #more(listed) {
-    const { signal } = this.#asking;
-    try {
+  #more({ question }) {
+    return this.#add(async (signal) => {
       const skip = this.#next ?? 0;
-      const { games, next } = await this.#ask(listed.question, { sort: this.#order(), fold: "match", skip }, signal);
-      if (signal.aborted) return;
-      const first = this.#games.length;
-      this.#games.push(...games);
+      const { games, next } = await this.#ask(question, { sort: this.#order(), fold: "match", skip }, signal);
       this.#next = next;
-      this.#draw();
-      // The focus goes on with the first of the new games.
-      this.#place.querySelectorAll("li")[first]?.querySelector("button")?.focus();
-    } catch (error) {
-      if (!signal.aborted) toast(words(error));
-    }
+      return this.#games.push(...games) - games.length;
+    });
   }
 
   /**
@@ -140,21 +134,38 @@ export class GamesList {
    * @param {Game} game
    * @param {Listed} listed
    */
-  async #unfold(game, listed) {
-    const { signal } = this.#asking;
-    const { player } = listed;
+  #unfold(game, { question, player }) {
     const [one, other] = player && same(game.black.name, player) ? [game.black, game.white] : [game.white, game.black];
-    const match = { ...(game.event && { event: game.event }), player: one.name, opponent: other.name, limit: 100, sort: "recent" };
-    try {
-      const { games } = await this.#ask(listed.question, match, signal);
-      if (signal.aborted) return;
-      const at = this.#games.indexOf(game);
+    const skip = game.match?.skip ?? 0;
+    const match = { ...(game.event && { event: game.event }), player: one.name, opponent: other.name, limit: 100, sort: "recent", skip };
+    return this.#add(async (signal) => {
+      const { games, next, total } = await this.#ask(question, match, signal);
       const others = games.filter(({ id }) => !this.#games.some((known) => known.id === id));
+      const at = this.#games.indexOf(game);
       this.#games.splice(at, 1, { ...game, match: undefined }, ...others);
+      // What does not fit a request comes after the last of these.
+      const last = this.#games[at + others.length];
+      if (last && next !== null) last.match = { more: total - next, skip: next };
+      return at + 1;
+    });
+  }
+
+  /**
+   * Adds games to the list, unless others are being added. The focus goes on with the first of them.
+   * @param {(signal: AbortSignal) => Promise<number>} read Answers where they begin.
+   */
+  async #add(read) {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    const { signal } = this.#asking;
+    try {
+      const first = await read(signal);
       this.#draw();
-      this.#place.querySelectorAll("li")[at + 1]?.querySelector("button")?.focus();
+      this.#place.querySelectorAll("li")[first]?.querySelector("button")?.focus();
     } catch (error) {
       if (!signal.aborted) toast(words(error));
+    } finally {
+      this.#isBusy = false;
     }
   }
 

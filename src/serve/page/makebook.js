@@ -182,19 +182,21 @@ export class BookDialog {
     fill(
       this.#preview,
       p("size", counted(entries, "move")),
-      p("quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves`),
-      ...this.#firstMoves(),
+      p("quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves${this.#choice.weights === "results" ? ", or weights by number of games" : ""}`),
+      ...(entries ? this.#firstMoves() : []),
       make("details", { open: "" }, make("summary", "", "The same on the command line"), make("code", "command", command)),
     );
   }
 
   #firstMoves() {
     const answer = this.#answer;
-    if (!answer?.moves.length) return [];
-    const [most] = answer.moves;
-    const rows = answer.moves.slice(0, FIRST_MOVES).map((move) => {
+    const { side, minGame } = this.#choice;
+    const moves = side === "black" ? [] : (answer?.moves.filter((move) => sum(move) >= minGame) ?? []);
+    const [most] = moves;
+    if (!answer || !most) return [];
+    const rows = moves.slice(0, FIRST_MOVES).map((move) => {
       const bar = make("i");
-      bar.style.width = `${(100 * sum(move)) / sum(most ?? move)}%`;
+      bar.style.width = `${(100 * sum(move)) / sum(most)}%`;
       return make("li", "", b(move.san), span("", bar), percent(sum(move) / sum(answer)));
     });
     return [div("first-moves", p("quiet", "First moves"), make("ul", "", ...rows))];

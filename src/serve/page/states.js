@@ -20,14 +20,18 @@ function blank(sign, title, content, ways) {
 
 /**
  * No game has the position, or none with the filters.
- * @param {{ all: number, unfiltered: number, back: number, isFiltered: boolean, isOver: boolean, hasLine: boolean, variants: [string, string, number][] }} counts
+ * @param {{ all: number, unfiltered: number, back: number, isFiltered: boolean, isOver: boolean, isEnd: boolean, elsewhere: number, hasLine: boolean, variants: [string, string, number][] }} counts
  * @param {{ clear: () => void, back: () => void, variant: (name: string) => void }} on
  */
-export function noGames({ all, unfiltered, back, isFiltered, isOver, hasLine, variants }, on) {
-  if (isOver) return blank("grid", "The game is over here", [], hasLine ? [button("", [icon("back"), "One move back"], on.back)] : []);
+export function noGames({ all, unfiltered, back, isFiltered, isOver, isEnd, elsewhere, hasLine, variants }, on) {
+  if (isOver || isEnd) return blank("grid", isOver ? "The game is over here" : "The game ends here", [], hasLine ? [button("", [icon("back"), "One move back"], on.back)] : []);
   if (variants.length) {
     const ways = variants.map(([name, label, games]) => button("", [`${label} · ${counted(games)}`], () => on.variant(name)));
     return blank("grid", "There are no games of standard chess", [p("", "The games are of other variants. Choose one:")], ways);
+  }
+  if (elsewhere) {
+    const text = `${counted(elsewhere)} of this variant. Paste the FEN or the moves of one into the search.`;
+    return blank("grid", "These games start from other positions", [p("", text)], [button("", ["Remove the variant"], on.clear)]);
   }
   const title = !isFiltered ? "No games reached this position" : all ? `None of the ${counted(all)} reached this position` : "No games pass these filters";
   const text = isFiltered && unfiltered ? `Without the filters there ${unfiltered === 1 ? "is" : "are"} ${counted(unfiltered)}.` : "";
@@ -47,7 +51,7 @@ export function noGames({ all, unfiltered, back, isFiltered, isOver, hasLine, va
  */
 export function noName(kind, name, near, choose, remove) {
   const ways = near.map((one) => button("", [one.name, small(counted(one.games))], () => choose(one.name)));
-  const text = near.length ? "Did you mean:" : "The search finds names by their beginning, and with two typing errors.";
+  const text = near.length ? "Did you mean:" : "The search finds names by the beginning of a word, and with two typing errors.";
   return blank("search", `No ${kind} is called “${name}”`, [p("", text)], [...ways, button("plain", ["Remove this filter"], remove)]);
 }
 
@@ -66,7 +70,7 @@ export function reading({ read, of }, name) {
 }
 
 /** How many seconds pass before the server is asked again. */
-const PAUSES = [5, 10, 30];
+const PAUSES = [2, 5, 10, 30];
 
 /** The banner in the place of the filters: what went wrong, and what to do. */
 export class Notice {

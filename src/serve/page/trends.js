@@ -200,7 +200,7 @@ function ratingsChart(groups) {
   const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
   return figure(
     "White's score by rating",
-    `Average of both players; White scores ${percent(score(all))} in all`,
+    `Average of both players; White scores ${percent(score(all))} in these groups`,
     div("curve-field", picture, half, ...dots),
     labels,
     table("White's score by rating", ["Rating", "Score", "Games"], rows),
