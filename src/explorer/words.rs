@@ -150,6 +150,9 @@ impl WordIndex {
             });
             let most = if may_have_all { MOST_ERRORS } else { 1 };
             self.mark_mistyped(word, most, &mut of_word);
+            if wanted.len() > 1 {
+                self.mark_initials(word, &mut of_word);
+            }
             of_word
         })
     }
@@ -183,6 +186,22 @@ impl WordIndex {
         match from.next() {
             Some((_, number)) => self.starts[number as usize] as usize,
             None => self.texts.len(),
+        }
+    }
+
+    /// Marks texts with the first letter of a word in its place, as `Carlsen,M` has it, as if that were one error.
+    fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
+        let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
+            return;
+        };
+        let initial = first.to_string();
+        if let Some(number) = self.words.get(&initial) {
+            let number = number as usize;
+            let texts = self.starts[number] as usize..self.starts[number + 1] as usize;
+            for text in &self.texts[texts] {
+                let text = &mut of_word[*text as usize];
+                *text = 1.min(*text);
+            }
         }
     }
 
@@ -246,6 +265,25 @@ mod tests {
         assert_eq!(of("D'A D’A DʼA D´A D`A"), "da da da da da");
         assert_eq!(words(&"a ".repeat(999)).len(), LONGEST / 2);
         assert_eq!(words(&"ü".repeat(99))[0].len(), LONGEST_WORD);
+    }
+
+    #[test]
+    fn initials_are_read_as_names() {
+        let mut words = Words::default();
+        for (number, name) in (0..).zip(["Carlsen,M", "Carlsen,H", "Tal,M", "Carlsen,Magnus"]) {
+            words.add(number, name);
+        }
+        let index = WordIndex::new(words, 4);
+        let errors = |text, mistyped| index.errors(&super::words(text), mistyped);
+        let no = NO_MATCH;
+        assert_eq!(errors("Magnus Carlsen", false), [no, no, no, 0]);
+        let found = errors("Magnus Carlsen", true);
+        assert_eq!((found[0], found[3]), (1, 0));
+        assert!(
+            found[1] > MOST_ERRORS && found[2] > MOST_ERRORS,
+            "{found:?}"
+        );
+        assert!(errors("Magnus", true)[0] > MOST_ERRORS);
     }
 
     #[test]
