@@ -2,7 +2,7 @@
 //! results and the ratings of the movers.
 //!
 //! Positions with the same first bits are in *pages*, as lists of games are. A position with more than [`INLINE`] rows
-//! has an entry for each [`Period`](super::sums::Period) instead. Both are strings of bits. `g(k)` is an exponential
+//! has an entry for each [`Period`] instead. Both are strings of bits. `g(k)` is an exponential
 //! Golomb code of order k.
 //!
 //! | part | meaning |
