@@ -35,6 +35,7 @@ impl Served {
 
     /// The same where the index of a PGN file may not be made yet.
     #[track_caller]
+    #[cfg(unix)]
     pub fn start_at_once(dir: &Path, args: impl Arguments) -> Served {
         Served::spawned(dir, args, |_| {})
     }
