@@ -153,9 +153,10 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
         before = before.trim_ascii_end();
         let start = memrchr2(b'\n', b'\r', before).map_or(0, |i| i + 1);
         let line = &before[start..];
-        // A line with braces and a semicolon or an escape is ambiguous: either may be in the other's comment.
+        // A line with braces and a semicolon or an escape is ambiguous: either may be in the other's comment. So is one
+        // that ends a tag: its value may have begun on a line before.
         let is_escaped = line.first() == Some(&b'%') || line.contains(&b';');
-        if is_escaped && memchr2(b'{', b'}', line).is_some() {
+        if is_escaped && (memchr2(b'{', b'}', line).is_some() || closing_quote(line).is_some()) {
             return true;
         }
         if !matches!(line.first(), Some(b'%' | b';')) {
@@ -274,6 +275,16 @@ mod tests {
     }
 
     #[test]
+    fn the_last_line_of_a_value_is_no_escaped_line() {
+        let text = "[White \"a\nb\n% c\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n[White \"a\n; b\"]\n[Result \"*\"]\n\n*\n";
+        let whole = games(text.as_bytes(), 1 << 20);
+        assert_eq!(whole.len(), 2);
+        for batch_size in 1..text.len() {
+            assert_eq!(games(text.as_bytes(), batch_size), whole, "{batch_size}");
+        }
+    }
+
+    #[test]
     fn games_without_tags_are_cut_too() {
         let text = "1. e4 e5 2. Nf3 Nc6 1-0\n".repeat(3 * REACH / 24);
         let mut cutter = Cutter::new(text.as_bytes(), 1 << 10);
@@ -300,7 +311,7 @@ mod tests {
                     Just("\n"), Just("[Event \"x\"]\n"), Just("[White \"y\"]"), Just("{"), Just("}"),
                     Just("("), Just(")"), Just(";"), Just("%"), Just("1-0"), Just("*"), Just(" e4 "),
                     Just("1. d4"), Just("\r\n"), Just("[%clk 1]"), Just("["), Just("\""), Just("\u{feff}"),
-                    Just("[Site \"a\n"), Just("b\"]"), Just("c\"]\n"), Just("\"]"), Just(" Qg20-1 "), Just("\n{ d\"] "),
+                    Just("[Site \"a\n"), Just("b\"]"), Just("c\"]\n"), Just("\"]"), Just("\n% d\"]\n"), Just("\n;\"]\n"), Just(" Qg20-1 "), Just("\n{ d\"] "),
                     Just("--"), Just("1/2"), Just("\u{2013}"), Just("\u{a0}"),
                 ],
                 0..60,
