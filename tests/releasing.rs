@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -203,4 +204,24 @@ fn the_job_that_signs_runs_nothing_and_all_that_is_published_waits_for_it() {
         count += 1;
     }
     assert_eq!(count, 2);
+}
+
+/// With other features the crates would be built twice: for the program and for its tests.
+#[test]
+fn tests_ask_for_no_other_features_than_the_program() {
+    let crates = |edges: &str| {
+        let made = Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "--locked", "--prefix", "none"])
+            .args(["--format", "{p} {f}", "--edges", edges])
+            .current_dir(ROOT)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", stderr(&made));
+        let text = String::from_utf8(made.stdout).unwrap();
+        let lines = text.lines().map(|line| line.trim_end_matches(" (*)"));
+        lines.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let (program, tests) = (crates("normal,build"), crates("normal,build,dev"));
+    let others: Vec<_> = program.difference(&tests).collect();
+    assert!(others.is_empty(), "{others:?}");
 }
