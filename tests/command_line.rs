@@ -70,7 +70,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --limit 0 x.pgn", "write 1 or more"),
         (
             "make-book --balance 60-40 x.pgn",
-            "write the lower score first",
+            "write the lower number first",
         ),
         ("serve --listen 80 x.pgn", "write ADDRESS:PORT"),
         ("make-book --json --bin - x.pgn", "standard output"),

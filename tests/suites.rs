@@ -482,7 +482,7 @@ fn what_cannot_be() {
     fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
     ok(dir, "make-book -q games.pgn --counts counts");
     let lines = [
-        ("convert book.bin s.epd --balance 45-55", 1, "no scores"),
+        ("convert book.bin s.epd --balance 45-55", 1, "no results"),
         ("convert book.bin s.epd --balance 55-45", 2, "45-55"),
         (
             "convert book.bin s.epd --min-game 3",
@@ -689,4 +689,82 @@ fn python_chess_reads_suites() {
         "read_suite.py",
         &[&dir.join("s.pgn"), &dir.join("s.epd")],
     );
+}
+
+/// Games of one line each: its moves, and the results of its games.
+fn games_of(lines: &[(&str, &[&str])]) -> String {
+    let games = lines.iter().flat_map(|(moves, results)| {
+        let game = move |result| format!("[Result \"{result}\"]\n\n{moves} {result}\n\n");
+        results.iter().map(game)
+    });
+    games.collect()
+}
+
+/// Suites of games and of a database have the positions whose games were drawn as often as asked, and at most so many of
+/// one ECO code, with the opening's name.
+#[test]
+fn draw_rates_and_openings() {
+    let dir = temp();
+    let dir = dir.path();
+    let (win, draw, loss) = ("1-0", "1/2-1/2", "0-1");
+    let games = games_of(&[
+        ("1. e4 c5 2. Nf3 d6", &[draw, draw, win, loss, win]),
+        ("1. Nf3 c5 2. e4 d6", &[draw]),
+        ("1. e4 c5 2. Nc3 Nc6", &[draw, win, win, loss]),
+        ("1. e4 c5 2. Nc3 a6", &[draw, draw, draw]),
+        ("1. d4 d5 2. c4 e6", &[win, loss]),
+    ]);
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
+    );
+    let entries = |line: &str| -> Vec<String> {
+        ok(dir, line);
+        let text = fs::read_to_string(dir.join("s.epd")).unwrap();
+        text.lines()
+            .map(|epd| epd.split_once(" c0 \"").unwrap())
+            .map(|(epd, note)| {
+                let id = epd.split_once("id ").map_or("", |(_, id)| id);
+                let count = note.split(' ').next().unwrap();
+                format!("{count} {id}").trim().to_owned()
+            })
+            .collect()
+    };
+    let of_games = "make-book -q games.pgn --suite s.epd --plies 4 --min-game 1";
+    let of_database = "convert -q games.obs.db3 s.epd --plies 4 --min-game 1";
+    for command in [of_games, of_database] {
+        let entries = |options: &str| entries(&format!("{command} {options}"));
+        assert_eq!(entries(""), ["6", "4", "3", "2"]);
+        assert_eq!(entries("--draw-rate 50-99"), ["6"]);
+        assert_eq!(entries("--draw-rate 25-50"), ["6", "4"]);
+        assert_eq!(entries("--draw-rate 25-50 --balance 0-60"), ["6"]);
+        let named = [
+            "6 \"B50 Sicilian Defense: Modern Variations\";",
+            "4 \"B23 Sicilian Defense: Closed, Traditional\";",
+            "3 \"B23 Sicilian Defense: Closed\";",
+            "2 \"D30 Queen's Gambit Declined\";",
+        ];
+        assert_eq!(entries("--tags"), named);
+        assert_eq!(entries("--per-eco 1"), ["6", "4", "2"]);
+        assert_eq!(entries("--per-eco 1 --limit 2"), ["6", "4"]);
+        assert_eq!(entries("--per-eco 2"), ["6", "4", "3", "2"]);
+        let error = fails(dir, &format!("{command} --draw-rate 1-2"), 1);
+        assert!(error.contains("within --draw-rate"), "{error}");
+        let shuffled = entries("--per-eco 1 --seed 3");
+        assert_eq!(shuffled.len(), 3);
+        assert_eq!(entries("--per-eco 1 --seed 3 --memory 64KiB"), shuffled);
+    }
+    for command in [
+        "make-book -q games.pgn --suite s.pgn --plies 4 --min-game 1",
+        "convert -q games.obs.db3 s.pgn --plies 4 --min-game 1",
+    ] {
+        ok(dir, &format!("{command} --tags --limit 1"));
+        let text = fs::read_to_string(dir.join("s.pgn")).unwrap();
+        let tags = "[ECO \"B50\"]\n[Opening \"Sicilian Defense: Modern Variations\"]\n\n1. e4";
+        assert!(text.contains(tags), "{text}");
+    }
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin book.bin");
+    let error = fails(dir, "convert book.bin s.epd --plies 4 --draw-rate 40-60", 1);
+    assert!(error.contains("--draw-rate"), "{error}");
 }

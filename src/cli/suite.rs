@@ -38,6 +38,18 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
+    /// Positions of which LOW to HIGH percent of the games were drawn, counted as for --balance
+    #[arg(long, value_name = "LOW-HIGH", value_parser = draw_rate)]
+    draw_rate: Option<(f64, f64)>,
+
+    /// At most N lines or positions for each ECO code, the first; those without a code all stay
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    per_eco: Option<u64>,
+
+    /// Write the ECO code and the name of the opening: tags in PGN, id in EPD
+    #[arg(long)]
+    tags: bool,
+
     /// One line for each position, the first
     #[arg(long)]
     unique: bool,
@@ -51,16 +63,26 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// A range of scores in percent.
-fn balance(text: &str) -> Result<(f64, f64), &'static str> {
+/// A range of scores.
+fn balance(text: &str) -> Result<(f64, f64), String> {
+    range(text, "scores", "45-55")
+}
+
+/// A range of draw rates.
+fn draw_rate(text: &str) -> Result<(f64, f64), String> {
+    range(text, "draws", "40-70")
+}
+
+/// A range of `things` in percent.
+fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
         .and_then(|(low, high)| Some((percent(low)?, percent(high)?)))
         .filter(|(low, high)| (0.0..=100.0).contains(low) && (0.0..=100.0).contains(high))
-        .ok_or("write a range of scores in percent, such as 45-55")
+        .ok_or_else(|| format!("write a range of {things} in percent, such as {example}"))
         .and_then(|(low, high)| match low <= high {
             true => Ok((low, high)),
-            false => Err("write the lower score first, such as 45-55"),
+            false => Err(format!("write the lower number first, such as {example}")),
         })
 }
 
@@ -76,6 +98,9 @@ impl SuiteArgs {
             limit,
             seed: self.seed,
             balance: self.balance,
+            draw_rate: self.draw_rate,
+            per_eco: self.per_eco,
+            tags: self.tags,
             unique: self.unique,
             opcodes: self.opcodes,
             starts: self.starts(variant, memory)?,
@@ -136,6 +161,9 @@ impl SuiteArgs {
             (self.limit.is_some(), "--limit"),
             (self.seed.is_some(), "--seed"),
             (self.balance.is_some(), "--balance"),
+            (self.draw_rate.is_some(), "--draw-rate"),
+            (self.per_eco.is_some(), "--per-eco"),
+            (self.tags, "--tags"),
             (self.unique, "--unique"),
             (self.opcodes, "--opcodes"),
         ];

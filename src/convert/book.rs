@@ -157,11 +157,13 @@ impl<'a> ConvertBook<'a> {
     /// # Errors
     ///
     /// A book that cannot be read, a file that cannot be written, a suite that would be empty or beyond all measure, or
-    /// one that is to be balanced: a book has no scores.
+    /// one that goes by results: a book has none.
     pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
         task::caught(|| {
-            if suite.balance.is_some() {
-                let problem = "a Polyglot book has no scores, so no suite of it can be balanced: make it of a database";
+            if let Some(ranges) = suite.ranges() {
+                let problem = format!(
+                    "a Polyglot book has no results, so its suites have no {ranges}: make the suite of a database"
+                );
                 return Err(Error::file(self.book.path(), problem));
             }
             self.book.refuse_changed()?;

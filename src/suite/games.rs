@@ -111,7 +111,7 @@ impl GameLines {
             mut counts,
             ..
         } = ranker;
-        let (file, entries) = write_ranked(file, format, &mut ranking, start_of)?;
+        let (file, entries) = write_ranked(file, format, suite, &mut ranking, start_of)?;
         counts.entries = entries;
         Ok((file, counts))
     }
@@ -144,7 +144,8 @@ impl LineCounts {
                 "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games"
             )
         } else {
-            format!("no line of {plies} half-moves is within --balance")
+            let ranges = suite.ranges().unwrap_or("--limit");
+            format!("no line of {plies} half-moves is within {ranges}")
         }
     }
 }
@@ -180,11 +181,11 @@ impl Ranker<'_> {
     /// Adds the lines to a position, or the position itself, if it is wanted.
     fn rank_ending(&mut self, mut ending: Ending) -> Result<()> {
         ending.end_line()?;
-        let is_balanced = self.suite.is_balanced(Some(ending.stats));
+        let is_kept = self.suite.keeps(Some(ending.stats));
         if self.format == SuiteFormat::Pgn {
             return ending.for_each_line(|line| {
                 self.count(line.stats.games());
-                match is_balanced {
+                match is_kept {
                     true => self.add_line(line, ending.stats),
                     false => Ok(()),
                 }
@@ -192,10 +193,10 @@ impl Ranker<'_> {
         }
         let games = ending.stats.games();
         self.count(games);
-        if games < self.min_game || !is_balanced {
+        if games < self.min_game || !is_kept {
             return Ok(());
         }
-        let Some(pos) = ending.position()? else {
+        let Some((pos, opening)) = ending.position(self.suite)? else {
             return Ok(());
         };
         self.ranking.add(&Candidate {
@@ -203,6 +204,7 @@ impl Ranker<'_> {
             start: &[],
             way: &[pos.identity()],
             games,
+            opening: &opening,
             note: &note_of_games(ending.stats),
         })
     }
@@ -213,7 +215,10 @@ impl Ranker<'_> {
         if games < self.min_game {
             return Ok(());
         }
-        let Some((text, way, _)) = line.replay() else {
+        let Some(Replayed {
+            text, way, opening, ..
+        }) = line.replay(self.suite)
+        else {
             return Ok(());
         };
         let mut note = note_of_games(line.stats);
@@ -225,6 +230,7 @@ impl Ranker<'_> {
             start: &line.start_bytes(),
             way: &way,
             games,
+            opening: &opening,
             note: &note,
         })
     }
@@ -293,20 +299,26 @@ impl Ending {
         Ok(())
     }
 
-    /// The position itself, with the smallest counters of moves.
-    fn position(&self) -> Result<Option<Keyed<VariantPosition>>> {
+    /// The position itself, with the smallest counters of moves, and the opening of the line that most games played.
+    fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
             (pos.halfmoves(), pos.fullmoves())
         };
         let mut known: Option<Keyed<VariantPosition>> = None;
+        let (mut opening, mut most) = (String::new(), 0);
         self.for_each_line(|line| {
-            let found = line.replay().map(|(_, _, pos)| pos);
-            let best = known.take().into_iter().chain(found);
+            let Some(found) = line.replay(suite) else {
+                return Ok(());
+            };
+            if line.stats.games() > most {
+                (opening, most) = (found.opening, line.stats.games());
+            }
+            let best = known.take().into_iter().chain([found.pos]);
             known = best.min_by_key(counters);
             Ok(())
         })?;
-        Ok(known)
+        Ok(known.map(|pos| (pos, opening)))
     }
 }
 
@@ -357,9 +369,9 @@ impl<'a> CountedLine<'a> {
         }
     }
 
-    /// Its moves as text, the identities of its positions, and the last of these.
-    fn replay(&self) -> Option<(String, Vec<u64>, Keyed<VariantPosition>)> {
+    fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
+        let mut opening = suite.opening(pos.position(), "");
         let mut way = vec![pos.identity()];
         let mut text = String::new();
         for mv in self.moves.as_chunks().0 {
@@ -373,10 +385,27 @@ impl<'a> CountedLine<'a> {
             text.push(' ');
             pos.play(mv);
             way.push(pos.identity());
+            opening = suite.opening(pos.position(), &opening);
         }
         text.pop();
-        Some((text, way, pos))
+        Some(Replayed {
+            text,
+            way,
+            pos,
+            opening,
+        })
     }
+}
+
+/// What a line comes to.
+struct Replayed {
+    /// Its moves.
+    text: String,
+    /// The identities of its positions.
+    way: Vec<u64>,
+    /// The last of them.
+    pos: Keyed<VariantPosition>,
+    opening: String,
 }
 
 /// The position that a start's bytes name.

@@ -28,6 +28,7 @@ struct Line {
     text: String,
     /// The identities of its positions, that of the start first.
     way: Vec<u64>,
+    opening: String,
     /// The fewest games that any of its moves has: no more can have been played all of it.
     games: u64,
     /// How much of all lines is likely to begin with it, from 0 to 1.
@@ -35,7 +36,7 @@ struct Line {
 }
 
 impl Line {
-    fn then(&self, mv: &TreeMove, portion: f64) -> Line {
+    fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> Line {
         let pos = self.pos.position();
         let mut text = self.text.clone();
         if !text.is_empty() {
@@ -51,6 +52,7 @@ impl Line {
         Line {
             text,
             way: [&self.way[..], &[after.identity()]].concat(),
+            opening: suite.opening(after.position(), &self.opening),
             pos: after,
             games: mv.games().min(self.games),
             portion,
@@ -90,7 +92,7 @@ fn cut(path: &Path, suite: &Suite, longest: usize) -> Error {
     let plies = suite.plies;
     let other = match suite.takes_the_commonest() {
         true => "",
-        false => ", or take the most played lines by a limit without a seed",
+        false => ", or take the most played lines by a limit alone",
     };
     let problem = format!(
         "of {MOST_LOOKED_AT} lines, the longest has {longest} of {plies} half-moves without a repeated position, and there \
@@ -205,6 +207,7 @@ impl<S: Source> Lines<'_, S> {
         let start = Keyed::new(start.clone());
         let mut stack = vec![Line {
             way: vec![start.identity()],
+            opening: self.of.suite.opening(start.position(), ""),
             pos: start,
             text: String::new(),
             games: u64::MAX,
@@ -244,7 +247,7 @@ impl<S: Source> Lines<'_, S> {
                 self.next = self.next.max(Some(least));
                 continue;
             }
-            let next = line.then(mv, portion);
+            let next = line.then(mv, portion, self.of.suite);
             if !line.way.contains(&next.pos.identity()) {
                 stack.push(next);
             }
@@ -256,10 +259,10 @@ impl<S: Source> Lines<'_, S> {
         Ok(())
     }
 
-    /// Takes a line of the wanted length, if it is balanced.
+    /// Takes a line of the wanted length, if its results are as asked.
     fn take(&mut self, start: &[u8], line: &Line) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
-        if !self.of.suite.is_balanced(results) {
+        if !self.of.suite.keeps(results) {
             return Ok(());
         }
         let identity = line.pos.identity();
@@ -273,6 +276,7 @@ impl<S: Source> Lines<'_, S> {
             start,
             way: &line.way,
             games: line.games,
+            opening: &line.opening,
             note: &results.map(note_of_times).unwrap_or_default(),
         })
     }

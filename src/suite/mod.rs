@@ -19,6 +19,7 @@ pub(crate) use self::{
 use self::{ranking::Ranking, write::write_ranked};
 use crate::{
     error::{Error, Result},
+    openings::{self, Opening},
     output::AtomicFile,
     position::{Keyed, LineError, Variant},
     progress::Meter,
@@ -40,6 +41,15 @@ pub struct Suite {
     /// White's score in percent in all games that came to the position after a line, from the one to the other, both
     /// among them.
     pub balance: Option<(f64, f64)>,
+    /// The draws in percent of all games that came to the position after a line, from the one to the other, both among
+    /// them.
+    pub draw_rate: Option<(f64, f64)>,
+    /// The most lines or positions of one ECO code, none for all: the first in their order. Those without a code are not
+    /// limited.
+    pub per_eco: Option<u64>,
+    /// Writes the opening of each: as the tags `ECO` and `Opening` of a line, as the operation `id` of a position. It is
+    /// the last named position on the way, of games on the line that most of them played.
+    pub tags: bool,
     /// Leaves lines out that lead to the position of one before them.
     pub unique: bool,
     /// Whether EPDs say the counters of moves, as `hmvc` and `fmvn`; of several ways to a position, the smallest.
@@ -55,6 +65,9 @@ impl Default for Suite {
             limit: None,
             seed: None,
             balance: None,
+            draw_rate: None,
+            per_eco: None,
+            tags: false,
             unique: false,
             opcodes: false,
             starts: Vec::new(),
@@ -63,21 +76,50 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// Whether the games of a position are balanced as asked; `stats` are White's.
-    fn is_balanced(&self, stats: Option<Stats>) -> bool {
-        self.balance.is_none_or(|(low, high)| {
-            stats.is_some_and(|stats| {
-                // Without a division, so that a score on a bound is within.
-                let games = stats.games() as f64;
-                let points = 50.0 * (2 * stats.wins + stats.draws) as f64;
-                games > 0.0 && low * games <= points && points <= high * games
+    /// Whether the results of a position are as asked; `stats` are White's.
+    fn keeps(&self, stats: Option<Stats>) -> bool {
+        // Without a division, so that a share on a bound is within.
+        let is_within = |range: Option<(f64, f64)>, share: fn(Stats) -> u64| {
+            range.is_none_or(|(low, high)| {
+                stats.is_some_and(|stats| {
+                    let (games, share) = (stats.games() as f64, 50.0 * share(stats) as f64);
+                    games > 0.0 && low * games <= share && share <= high * games
+                })
             })
-        })
+        };
+        is_within(self.balance, |stats| 2 * stats.wins + stats.draws)
+            && is_within(self.draw_rate, |stats| 2 * stats.draws)
+    }
+
+    /// The options that go by results.
+    pub(crate) fn ranges(&self) -> Option<&'static str> {
+        match (self.balance.is_some(), self.draw_rate.is_some()) {
+            (true, true) => Some("--balance and --draw-rate"),
+            (true, false) => Some("--balance"),
+            (false, true) => Some("--draw-rate"),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether openings are asked for.
+    fn names_openings(&self) -> bool {
+        self.tags || self.per_eco.is_some()
+    }
+
+    /// The code and the name of a position, or else the opening before it, if openings are asked for.
+    fn opening(&self, pos: &VariantPosition, before: &str) -> String {
+        if !self.names_openings() {
+            return String::new();
+        }
+        openings::name_of(pos).map_or_else(
+            || before.to_owned(),
+            |Opening { eco, name }| format!("{eco} {name}"),
+        )
     }
 
     /// Whether the commonest are wanted of all, and not others.
     fn takes_the_commonest(&self) -> bool {
-        self.limit.is_some() && self.seed.is_none()
+        self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
     /// Why it has no entries, if its longest line has `longest` half-moves.
@@ -89,7 +131,10 @@ impl Suite {
                 "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
                  games"
             ),
-            _ => "no line is within --balance: widen the range".to_owned(),
+            _ => format!(
+                "no line is within {}: widen the range",
+                self.ranges().unwrap_or("--limit")
+            ),
         }
     }
 }
@@ -129,7 +174,8 @@ impl<S: Source> SuiteOf<'_, S> {
             let number = start.try_into().map_or(0, u64::from_le_bytes);
             self.starts[number as usize].clone()
         };
-        let (file, entries) = write_ranked(file, format, &mut ranked.ranking, start_of)?;
+        let (file, entries) =
+            write_ranked(file, format, self.suite, &mut ranked.ranking, start_of)?;
         if entries == 0 {
             return Err(Error::file(path, self.suite.why_empty(ranked.longest)));
         }
@@ -210,10 +256,25 @@ mod tests {
                         balance,
                         ..Suite::default()
                     };
-                    suite.is_balanced(Some(stats))
+                    suite.keeps(Some(stats))
                 };
                 assert!(balanced(bound, bound), "{wins} of {games}");
                 assert!(!balanced(bound + 0.01, 100.0) && !balanced(0.0, bound - 0.01));
+                let drawn = Stats {
+                    draws: wins,
+                    wins: 0,
+                    losses: games - wins,
+                };
+                let draws = |low: f64, high: f64| {
+                    let draw_rate = Some((low, high));
+                    let suite = Suite {
+                        draw_rate,
+                        ..Suite::default()
+                    };
+                    suite.keeps(Some(drawn))
+                };
+                assert!(draws(bound, bound), "{wins} of {games}");
+                assert!(!draws(bound + 0.01, 100.0) && !draws(0.0, bound - 0.01));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    RankedMoves, SuiteOf,
+    RankedMoves, Suite, SuiteOf,
     ranking::{Candidate, Ranking},
     write::{epd, note_of_times},
 };
@@ -30,6 +30,7 @@ impl<S: Source> SuiteOf<'_, S> {
         for pos in starts {
             level.add(&Way {
                 pos: Keyed::new(pos.clone()),
+                opening: suite.opening(pos, ""),
                 before: Vec::new(),
                 weight: 0,
                 portion: 1.0 / starts.len() as f64,
@@ -46,7 +47,7 @@ impl<S: Source> SuiteOf<'_, S> {
                     done.add(reached.portion);
                 }
                 for mv in &moves {
-                    for way in reached.after(mv, moves.len()) {
+                    for way in reached.after(mv, moves.len(), suite) {
                         longest = ply + 1;
                         next.add(&way)?;
                     }
@@ -69,13 +70,14 @@ impl<S: Source> SuiteOf<'_, S> {
         level.for_each(rules, |reached| {
             done.add(reached.portion);
             let results = (self.results)(reached.pos())?;
-            if suite.plies > 0 && !suite.is_balanced(results) {
+            if suite.plies > 0 && !suite.keeps(results) {
                 return Ok(());
             }
             ranked.ranking.add(&Candidate {
                 start: &[0; 8],
                 way: &[reached.pos().identity()],
                 games: results.map_or(reached.weight, Stats::games),
+                opening: &reached.ways[0].opening,
                 text: &epd(reached.pos().position(), suite.opcodes),
                 note: &results.map(note_of_times).unwrap_or_default(),
             })
@@ -87,6 +89,7 @@ impl<S: Source> SuiteOf<'_, S> {
 /// A way to a position.
 struct Way {
     pos: Keyed<VariantPosition>,
+    opening: String,
     /// The identities, in ascending order, of the positions on the way to which a move could lead back.
     before: Vec<u64>,
     /// The weight of the last move, or 0 if another way has it.
@@ -136,7 +139,7 @@ impl Reached {
     }
 
     /// The ways to the position after one of its moves, on which no position is repeated.
-    fn after(&self, mv: &TreeMove, moves: usize) -> Vec<Way> {
+    fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<Way> {
         let mut ways: Vec<Way> = Vec::new();
         for way in &self.ways {
             let mut pos = way.pos.clone();
@@ -156,6 +159,7 @@ impl Reached {
             }
             let is_first = ways.is_empty();
             ways.push(Way {
+                opening: suite.opening(pos.position(), &way.opening),
                 pos,
                 before,
                 weight: if is_first { mv.games() } else { 0 },
@@ -175,7 +179,8 @@ impl Reached {
 
 /// Positions after the same number of half-moves. Past their memory they go to temporary files.
 struct Level {
-    /// The ways: the identity of each position, the positions before, the counters of moves, the numbers, the position.
+    /// The ways: the identity of each position, the positions before, the counters of moves, the numbers, the
+    /// position, the opening.
     texts: TextSorter,
 }
 
@@ -201,6 +206,8 @@ impl Level {
         text.extend(way.weight.to_be_bytes());
         text.extend(way.portion.to_be_bytes());
         text.extend(stored.as_bytes());
+        text.push(0);
+        text.extend(way.opening.as_bytes());
         self.texts.push(&text)
     }
 
@@ -234,12 +241,14 @@ fn read(text: &[u8], rules: &VariantPosition) -> Option<Way> {
     let (count, rest) = rest.split_first_chunk()?;
     let (before, rest) = rest.split_at_checked(8 * u64::from_be_bytes(*count) as usize)?;
     let (numbers, pos) = rest.get(COUNTERS..)?.split_first_chunk::<NUMBERS>()?;
-    let pos = restored(std::str::from_utf8(pos).ok()?, rules)?;
+    let (pos, opening) = std::str::from_utf8(pos).ok()?.split_once('\0')?;
+    let pos = restored(pos, rules)?;
     let ([weight, portion], _) = numbers.as_chunks() else {
         return None;
     };
     Some(Way {
         pos: Keyed::new(pos),
+        opening: opening.to_owned(),
         before: before
             .as_chunks()
             .0

@@ -1,6 +1,7 @@
 //! The order of a suite.
 
 use std::{
+    collections::HashMap,
     hash::Hasher,
     path::{Path, PathBuf},
 };
@@ -24,6 +25,8 @@ pub(super) struct Candidate<'a> {
     /// own. The shuffle goes by them, because counters of moves and the order of the starts change the text.
     pub way: &'a [u64],
     pub games: u64,
+    /// The code and the name of its opening, if it is asked for and has one.
+    pub opening: &'a str,
     /// What is said of it.
     pub note: &'a str,
 }
@@ -32,6 +35,7 @@ pub(super) struct Candidate<'a> {
 pub(super) struct Ranked {
     pub text: String,
     pub start: Vec<u8>,
+    pub opening: String,
     pub note: String,
 }
 
@@ -62,11 +66,17 @@ const LENGTH: usize = size_of::<u16>();
 impl<'a> Ranking<'a> {
     pub(super) fn new(suite: &'a Suite, memory: &Memory, path: &Path) -> Ranking<'a> {
         let share = memory.share(2);
+        // Which are left out for their codes is known in their order.
+        let kept = match suite.per_eco {
+            Some(_) => None,
+            None => Some(suite.limit.unwrap_or(MOST + 1)),
+        };
+        let takes_all = suite.limit.is_none() && suite.per_eco.is_none() && !suite.unique;
         Ranking {
             suite,
             path: path.to_owned(),
-            all: (suite.limit.is_none() && !suite.unique).then_some(0),
-            ranked: TextSorter::new(share.clone(), Some(suite.limit.unwrap_or(MOST + 1))),
+            all: takes_all.then_some(0),
+            ranked: TextSorter::new(share.clone(), kept),
             by_position: suite.unique.then(|| TextSorter::unique(share, IDENTITY)),
         }
     }
@@ -82,8 +92,8 @@ impl<'a> Ranking<'a> {
         let start = candidate.start;
         let length = u16::try_from(start.len()).expect("starts are short");
         let length = length.to_be_bytes();
-        let note = candidate.note.as_bytes();
-        let ranked = [&rank, text, &[0], &length, start, note].concat();
+        let (opening, note) = (candidate.opening.as_bytes(), candidate.note.as_bytes());
+        let ranked = [&rank, text, &[0], &length, start, opening, &[0], note].concat();
         match &mut self.by_position {
             Some(positions) => {
                 let identity = candidate.way.last().expect("a way has an end");
@@ -112,10 +122,24 @@ impl<'a> Ranking<'a> {
             }
         }
         let (path, suite) = (&self.path, self.suite);
-        let ranked = self.ranked.sorted().zip(1..);
+        let mut by_code: HashMap<String, u64> = HashMap::new();
+        let ranked = self.ranked.sorted();
+        let ranked = ranked.map(|ranked| Ok(read(&ranked?[RANK..])));
+        let ranked = ranked.filter(move |ranked| match (suite.per_eco, ranked) {
+            (Some(most), Ok(Ranked { opening, .. })) => {
+                let Some((code, _)) = opening.split_once(' ') else {
+                    return true;
+                };
+                let count = by_code.entry(code.to_owned()).or_default();
+                *count += 1;
+                *count <= most
+            }
+            _ => true,
+        });
+        let ranked = ranked.take(suite.limit.unwrap_or(MOST + 1)).zip(1..);
         Ok(ranked.map(move |(ranked, count)| match suite.limit {
             None if count > MOST => Err(too_many(path, suite)),
-            _ => Ok(read(&ranked?[RANK..])),
+            _ => ranked,
         }))
     }
 
@@ -151,12 +175,15 @@ fn read(ranked: &[u8]) -> Ranked {
     let (length, rest) = rest
         .and_then(|rest| rest.split_first_chunk::<LENGTH>())
         .expect("a length follows the text");
-    let (start, note) = rest.split_at(usize::from(u16::from_be_bytes(*length)));
+    let (start, rest) = rest.split_at(usize::from(u16::from_be_bytes(*length)));
+    let mut parts = rest.splitn(2, |byte| *byte == 0);
+    let (opening, note) = (parts.next(), parts.next());
     let string = |bytes| String::from_utf8_lossy(bytes).into_owned();
     Ranked {
         text: string(text.unwrap_or_default()),
         start: start.to_vec(),
-        note: string(note),
+        opening: string(opening.unwrap_or_default()),
+        note: string(note.expect("a note follows the opening")),
     }
 }
 
@@ -178,6 +205,7 @@ mod tests {
                 start: &[0; 8],
                 way: &[*identity],
                 games: *games,
+                opening: "",
                 note: "a note",
             };
             ranking.add(&candidate).unwrap();
@@ -216,6 +244,7 @@ mod tests {
                 start,
                 way,
                 games,
+                opening: note,
                 note,
             })
         };

@@ -7,7 +7,10 @@ use std::{
 
 use shakmaty::variant::VariantPosition;
 
-use super::ranking::{Ranked, Ranking};
+use super::{
+    Suite,
+    ranking::{Ranked, Ranking},
+};
 use crate::{
     error::{At, Result},
     output::{AtomicFile, check_first_line},
@@ -65,6 +68,7 @@ pub(crate) fn begin(path: &Path, format: SuiteFormat) -> Result<AtomicFile> {
 pub(super) fn write_ranked(
     file: AtomicFile,
     format: SuiteFormat,
+    suite: &Suite,
     ranking: &mut Ranking<'_>,
     start_of: impl Fn(&[u8]) -> VariantPosition,
 ) -> Result<(AtomicFile, u64)> {
@@ -72,11 +76,17 @@ pub(super) fn write_ranked(
     let mut games = GameWriter::new(BufWriter::with_capacity(1 << 16, file));
     let mut count = 0;
     for entry in ranking.ranked()? {
-        let Ranked { text, start, note } = entry?;
+        let Ranked {
+            text,
+            start,
+            opening,
+            note,
+        } = entry?;
+        let opening = suite.tags.then(|| opening.split_once(' ')).flatten();
         count += 1;
         let written = match format {
             SuiteFormat::Pgn => games
-                .begin(EVENT, count, &start_of(&start))
+                .begin(EVENT, count, &start_of(&start), opening)
                 .and_then(|()| games.words(&text))
                 .and_then(|()| match &*note {
                     "" => Ok(()),
@@ -88,7 +98,10 @@ pub(super) fn write_ranked(
                     "" => note,
                     note => format!(" c0 \"{note}\";"),
                 };
-                writeln!(games.get_mut(), "{text}{note}")
+                let id = opening.map_or(String::new(), |(eco, name)| {
+                    format!(" id \"{eco} {name}\";")
+                });
+                writeln!(games.get_mut(), "{text}{id}{note}")
             }
         };
         written.at(&path, "write")?;

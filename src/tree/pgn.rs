@@ -57,7 +57,7 @@ impl<S: Source> Tree<'_, S> {
                 Event::Game(line) => {
                     let ended = if rounds > 0 { games.end() } else { Ok(()) };
                     rounds += 1;
-                    let begun = ended.and_then(|()| games.begin(EVENT, rounds, self.start()));
+                    let begun = ended.and_then(|()| games.begin(EVENT, rounds, self.start(), None));
                     begun.and_then(|()| lead(&mut games, self.start(), line))
                 }
                 Event::Move(branch) => {
@@ -129,18 +129,23 @@ impl<W: Write> GameWriter<W> {
         }
     }
 
-    /// Begins a game without players and result that starts from a position.
+    /// Begins a game without players and result that starts from a position. `opening` has the code and the name of its
+    /// opening.
     pub(crate) fn begin(
         &mut self,
         event: &str,
         round: u64,
         start: &VariantPosition,
+        opening: Option<(&str, &str)>,
     ) -> io::Result<()> {
         write!(
             self.out,
             "[Event \"{event}\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{round}\"]\n[White \"?\"]\n[Black \"?\"]\n\
              [Result \"*\"]\n"
         )?;
+        if let Some((eco, name)) = opening {
+            writeln!(self.out, "[ECO \"{eco}\"]\n[Opening \"{name}\"]")?;
+        }
         let variant = variant_tag(start);
         if let Some(variant) = variant {
             writeln!(self.out, "[Variant \"{variant}\"]")?;
