@@ -61,8 +61,10 @@ pub mod convert;
 #[cfg(feature = "parquet")]
 pub mod counts;
 mod error;
+pub mod evals;
 pub mod explorer;
 pub mod index;
+mod keyed;
 pub mod make_book;
 #[cfg(feature = "obs")]
 pub mod obs;

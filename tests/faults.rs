@@ -460,6 +460,18 @@ fn merging_indexes_and_writing_trees() {
     endures("tree other.bin --out tree.jsonl --format jsonl -q");
 }
 
+#[test]
+fn collecting_evaluations() {
+    for out in ["my.evals", "my.epd", "my.parquet"] {
+        let line = format!("evals games.pgn --out {out} --threads 1 -q");
+        Scene::new(&line, |dir| {
+            let games = "1. e4 { [%eval 0.1] } e5 { [%eval #3,9] } *\n";
+            fs::write(dir.join("games.pgn"), games).unwrap();
+        })
+        .endure();
+    }
+}
+
 /// New outputs, and outputs that are replaced, on a file system that has only plain renames.
 #[test]
 fn outputs_on_a_bare_file_system() {

@@ -36,6 +36,7 @@ replayed!(
     databases,
     differential_self,
     differential_shakmaty,
+    evals,
     explorer_request,
     index_files,
     pgn_outputs,

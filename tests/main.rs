@@ -15,6 +15,7 @@ mod docs;
 #[cfg(feature = "serve")]
 mod doors;
 mod editing;
+mod evals;
 mod explorer;
 #[cfg(target_os = "linux")]
 mod faults;

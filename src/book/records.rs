@@ -1,9 +1,7 @@
 //! The records of a book: one, those of a position, and all of them.
 
 use std::{
-    borrow::Cow,
     cmp::Reverse,
-    fs::File,
     io::{self, ErrorKind, Read, Write},
     iter,
     path::Path,
@@ -12,8 +10,8 @@ use std::{
 
 use crate::{
     error::{At, Result},
+    keyed,
     position::{BookMove, Rules},
-    positioned::read_exact_at,
 };
 
 /// A record: a move of a position. Books hold them in the order of their keys, 16 bytes each, all
@@ -107,38 +105,7 @@ pub(crate) fn as_the_format_says<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
 const STREAM_BUFFER: u64 = 1 << 12;
 
 /// Where the records of a book are, and how many.
-#[derive(Debug)]
-pub(super) enum Storage {
-    Memory(Vec<u8>),
-    File(File, u64),
-}
-
-impl Storage {
-    /// How many records there are.
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Storage::Memory(bytes) => (bytes.len() / Entry::SIZE) as u64,
-            Storage::File(_, len) => *len,
-        }
-    }
-
-    /// The bytes of some records.
-    pub(super) fn bytes(&self, start: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
-        match self {
-            Storage::Memory(bytes) => {
-                let [start, end] = [start, start + count].map(|record| record as usize);
-                Ok(Cow::Borrowed(
-                    &bytes[start * Entry::SIZE..end * Entry::SIZE],
-                ))
-            }
-            Storage::File(file, _) => {
-                let mut bytes = vec![0; count as usize * Entry::SIZE];
-                read_exact_at(file, &mut bytes, start * Entry::SIZE as u64)?;
-                Ok(Cow::Owned(bytes))
-            }
-        }
-    }
-}
+pub(super) type Storage = keyed::Storage<{ Entry::SIZE }>;
 
 /// All records of a book, in its order.
 #[derive(Clone, Debug)]

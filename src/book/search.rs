@@ -1,7 +1,4 @@
 //! Finding the records of a key.
-//!
-//! Keys are spread evenly, so the place of one can be guessed. After a few guesses a short binary search remains.
-//! In a book whose keys are not spread, binary search does all the work.
 
 use std::{
     borrow::Cow,
@@ -9,15 +6,10 @@ use std::{
 };
 
 use super::records::{Entry, Storage};
-
-/// Records that are read at once: a page of most disks and of the system's cache.
-const BLOCK: u64 = 256;
+use crate::keyed::key_of;
 
 /// Records that are read first of a position.
 const FEW: u64 = 16;
-
-/// Guesses before a range is halved.
-const GUESSES: usize = 6;
 
 /// The most records that a position may have: there are no more moves.
 const MOST_MOVES: u64 = 1 << 16;
@@ -27,7 +19,7 @@ const MOST_MOVES: u64 = 1 << 16;
 pub(super) fn records_of_key(book: &Storage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {
         0 => None,
-        _ => find(book, key)?,
+        _ => book.find(key)?,
     };
     let Some(start) = start else {
         return Ok(Cow::default());
@@ -35,7 +27,7 @@ pub(super) fn records_of_key(book: &Storage, key: u64) -> io::Result<Cow<'_, [u8
     let mut width = FEW;
     loop {
         let mut block = book.bytes(start, width.min(book.len() - start))?;
-        let records = block.as_chunks().0;
+        let records = block.as_chunks::<{ Entry::SIZE }>().0;
         let end = records.iter().position(|record| key_of(record) != key);
         let size = end.unwrap_or(records.len()) * Entry::SIZE;
         if size < block.len() || start + width >= book.len() {
@@ -51,53 +43,6 @@ pub(super) fn records_of_key(book: &Storage, key: u64) -> io::Result<Cow<'_, [u8
         }
         width *= 4;
     }
-}
-
-/// The number of a key's first record.
-fn find(book: &Storage, key: u64) -> io::Result<Option<u64>> {
-    let len = book.len();
-    if len == 0 {
-        return Ok(None);
-    }
-    // Records before `low` have keys below `key`, records from `high` on do not.
-    let (mut low, mut high) = (0, len);
-    let (mut low_key, mut high_key) = (0, u64::MAX);
-    for round in 0.. {
-        let width = (high - low).min(BLOCK);
-        let guess = if round < GUESSES && low_key <= key && key <= high_key {
-            low + share(key, low_key, high_key, high - low)
-        } else {
-            low + (high - low) / 2
-        };
-        let start = guess.saturating_sub(width / 2).clamp(low, high - width);
-        let bytes = book.bytes(start, width)?;
-        let block = bytes.as_chunks::<{ Entry::SIZE }>().0;
-        let below = block.partition_point(|record| key_of(record) < key);
-        if below == 0 && start > low {
-            (high, high_key) = (start, key_of(&block[0]));
-        } else if below == block.len() && start + width < high {
-            (low, low_key) = (start + width, key_of(&block[below - 1]));
-        } else {
-            let found = match block.get(below) {
-                Some(record) => Some(key_of(record)),
-                None => (high < len).then_some(high_key),
-            };
-            return Ok((found == Some(key)).then_some(start + below as u64));
-        }
-    }
-    unreachable!("each round narrows the range")
-}
-
-/// How many of `len` records between two keys are below a key between them.
-#[inline]
-fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
-    let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);
-    share as u64
-}
-
-#[inline]
-fn key_of(record: &[u8; Entry::SIZE]) -> u64 {
-    Entry::from_bytes(*record).key
 }
 
 #[cfg(test)]

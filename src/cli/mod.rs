@@ -6,6 +6,7 @@ mod diff;
 mod dump_book;
 mod edit;
 mod errors;
+mod evals;
 mod filter;
 mod filters;
 mod game;
@@ -89,6 +90,7 @@ enum Command {
     Diff(diff::Args),
     Repertoire(Box<repertoire::Args>),
     Convert(Box<convert::Args>),
+    Evals(evals::Args),
     InfoBook(info_book::Args),
     DumpBook(dump_book::Args),
     Pgheader(pgheader::Args),
@@ -172,6 +174,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Diff(args) => diff::run(&args, context),
         Command::Repertoire(args) => repertoire::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
+        Command::Evals(args) => evals::run(args, context),
         Command::InfoBook(args) => info_book::run(&args, context),
         Command::DumpBook(args) => dump_book::run(&args, context),
         Command::Pgheader(args) => pgheader::run(&args),

@@ -52,6 +52,7 @@ const FILTER: &str = "filter a.bin --out new.bin";
 const EDIT: &str = "edit new.bin --in-place --set a3=50%";
 const DUMP: &str = "dump-book --bin a.bin --color white --out new.txt";
 const FIX: &str = "verify a.bin --fix new.bin";
+const EVALS: &str = "evals evals.pgn --out new.evals --threads 2";
 const HEADER: &str = "pgheader -c changed new.bin";
 
 /// Each stage, when it panics, and a command that reaches it.
@@ -101,6 +102,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("tree", "0", TREE),
     ("plies", "0", PLIES),
     ("repertoire", "0", CHECK),
+    ("evals", "0", EVALS),
     ("answer", "3", BUILD),
     ("put in place", "0", CHECK),
     ("put in place", "0", BUILD),
@@ -208,6 +210,7 @@ fn prepared(test: &str) -> tempfile::TempDir {
     // More than 41 batches.
     fs::write(path("long.pgn"), games.repeat(50)).unwrap();
     fs::copy(data.join("famous.pgn"), path("old.pgn")).unwrap();
+    fs::write(path("evals.pgn"), "1. e4 { [%eval 0.1] } *").unwrap();
     for line in [
         "make-book games.pgn --bin a.bin --leveldb a.idx --explorer --obs a.obs.db3 --counts counts --min-game 1",
         "make-book old.pgn --bin b.bin --leveldb b.idx --explorer --obs b.obs.db3 --min-game 1",

@@ -73,6 +73,24 @@ impl<'a> GameReader<'a> {
         }
     }
 
+    /// As [`next_token`](GameReader::next_token), and hands the comments in braces before the token to `comment`, those
+    /// of variations aside.
+    pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
+        loop {
+            let start = self.at;
+            match self.step() {
+                Some(token) => return token,
+                None if self.text[start] == b'{' => comment(&self.text[start + 1..self.at - 1]),
+                None => {}
+            }
+        }
+    }
+
+    /// Goes back to the first comment before the moves, if there is one.
+    pub(crate) fn return_to_comments(&mut self) {
+        self.at = self.first_comment.unwrap_or(self.at);
+    }
+
     /// Goes past a blank, a word, a mark or a comment. Returns the token that it is, if it is one.
     // One match over the first byte, because this runs for each word of the movetext.
     #[inline(always)]

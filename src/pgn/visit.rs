@@ -123,7 +123,7 @@ impl GameReader<'_> {
             visitor.tag(&mut tags, tag.name, value).map_break(Ok)?;
         }
         let mut movetext = visitor.begin_movetext(tags).map_break(Ok)?;
-        self.at = self.first_comment.unwrap_or(self.at);
+        self.return_to_comments();
         loop {
             let start = self.at;
             let visited = match self.step() {

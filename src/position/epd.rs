@@ -245,16 +245,7 @@ fn are_operations(text: &str) -> bool {
 
 /// The counters of moves among the operations of an EPD, as a FEN has them; `None` if there is neither.
 fn counters(operations: &str) -> Option<String> {
-    // What is in quotes is for people.
-    let unquoted: String = operations.split('"').step_by(2).collect();
-    let operand = |opcode: &str| {
-        let named = unquoted.split(';').map(str::split_ascii_whitespace);
-        let mut values = named.filter_map(|mut words| match words.next() {
-            Some(name) if name == opcode => words.next()?.parse::<u32>().ok(),
-            _ => None,
-        });
-        values.next()
-    };
+    let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));
     halfmoves.or(fullmoves)?;
     Some(format!(
@@ -262,6 +253,18 @@ fn counters(operations: &str) -> Option<String> {
         halfmoves.unwrap_or(0),
         fullmoves.unwrap_or(1)
     ))
+}
+
+/// The first operand of an opcode among the operations of an EPD, empty if it has none.
+pub(crate) fn operand<'a>(operations: &'a str, opcode: &str) -> Option<&'a str> {
+    // What is in quotes is for people.
+    let unquoted = operations.split('"').step_by(2);
+    let mut named = unquoted
+        .flat_map(|part| part.split(';'))
+        .map(str::split_ascii_whitespace);
+    named.find_map(|mut words| {
+        (words.next() == Some(opcode)).then(|| words.next().unwrap_or_default())
+    })
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub use self::{
     word::Word,
 };
 pub(crate) use self::{
-    epd::{restored, stored},
+    epd::{operand, restored, stored},
     key::en_passant_part,
     notation::san_of,
 };

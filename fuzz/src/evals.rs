@@ -1,0 +1,65 @@
+//! Evaluations of any text become a store that has them all again as EPDs, and any bytes are a store or refused.
+
+use polybook::{
+    evals::{Evals, EvalsFormat, MakeEvals},
+    pgn::Input,
+};
+
+use super::{Room, choice};
+
+const SOUND: &[u8] =
+    b"1. e4 {[%eval 0.1]} e5 {[%eval 0.2,9]} 2. Nf3 {[%eval #4]} Nc6 {[%eval -3.0]} *";
+
+pub fn run(data: &[u8]) {
+    let (kind, rest) = choice(data);
+    let room = Room::new();
+    match kind % 2 {
+        0 => of_text(&room, rest),
+        _ => damaged(&room, rest),
+    }
+}
+
+/// Reads a text: PGN, EPDs or lines of Lichess.
+fn of_text(room: &Room, text: &[u8]) {
+    let input = room.file("input", text);
+    let [first, second, epd, again] = ["1", "2", "1.epd", "2.epd"].map(|name| room.path(name));
+    let make = |input: &_| MakeEvals::new([Input::file(input)]).threads(1);
+    let Ok(report) = make(&input).run(&first, EvalsFormat::Store) else {
+        return;
+    };
+    let evals = Evals::open(&first).expect("it was just written");
+    evals.check().expect("it was just written");
+    assert!(evals.len() == report.positions && report.positions <= report.evaluations);
+    make(&first)
+        .run(&epd, EvalsFormat::Epd)
+        .expect("all positions are sound");
+    make(&epd)
+        .run(&second, EvalsFormat::Store)
+        .expect("an EPD is read");
+    make(&second)
+        .run(&again, EvalsFormat::Epd)
+        .expect("all positions are sound");
+    assert_eq!(std::fs::read(epd).unwrap(), std::fs::read(again).unwrap());
+}
+
+/// Opens a store with changed bytes: each three say where, and to what.
+fn damaged(room: &Room, edits: &[u8]) {
+    let (pgn, path) = (room.file("games.pgn", SOUND), room.path("evals"));
+    let make = MakeEvals::new([Input::file(pgn)]).threads(1);
+    make.run(&path, EvalsFormat::Store).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    for edit in edits.chunks_exact(3).take(32) {
+        let place = usize::from(u16::from_be_bytes([edit[0], edit[1]])) % bytes.len();
+        bytes[place] ^= edit[2];
+    }
+    let path = room.file("changed", &bytes);
+    if let Ok(evals) = Evals::open(&path) {
+        let keys = bytes
+            .chunks_exact(8)
+            .map(|key| u64::from_be_bytes(key.try_into().unwrap()));
+        keys.for_each(|key| drop(evals.find(key)));
+        let _ = MakeEvals::new([Input::file(&path)])
+            .threads(1)
+            .run(&room.path("epd"), EvalsFormat::Epd);
+    }
+}

@@ -1,0 +1,103 @@
+//! `polybook evals`: a store of evaluations.
+
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
+
+use polybook::{
+    evals::{EvalsFormat, EvalsReport, MakeEvals},
+    pgn::Input,
+};
+
+use super::{
+    Context, counted,
+    input::{check_output, output_name},
+    progress::Bar,
+    resources::ResourceArgs,
+};
+
+/// Collect evaluations of positions in a store
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+An input is a PGN with evaluations in its comments ([%eval 0.33], [%eval 0.33,20], [%eval #-3]), an EPD file with ce or dm
+(and acd, acn), Lichess's lichess_db_eval.jsonl, or a store. Inputs may be packed, and - is standard input. Of several
+evaluations of a position the store keeps the deepest, then that of the most nodes.
+
+The ending of OUT chooses what is written:
+  .epd      an EPD for each position, with ce seen from the side to move, and dm, acd, acn
+  .parquet  a row for each position, whose column key joins with that of counts
+  other     a store
+
+Only games of standard chess are read. A game or line that cannot be read is reported and left out, a game from its first
+illegal move on.
+
+Examples:
+  polybook evals --out my.evals games.pgn lichess_db_eval.jsonl.zst
+  polybook evals --out all.evals my.evals engine.epd
+  polybook evals --out my.epd my.evals
+  polybook evals --out my.parquet my.evals")]
+pub struct Args {
+    /// PGN, EPD or JSON lines of Lichess, packed or not, or stores
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
+
+    /// The file to write
+    #[arg(long, value_name = "OUT")]
+    out: PathBuf,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
+    check_output(&args.out, &args.inputs, args.json)?;
+    let make = MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
+        .threads(args.resources.threads())
+        .memory(args.resources.memory());
+    let bar = Bar::of_phase("reading evaluations", &make.meter(), context);
+    let report = make.run(&args.out, format_of(&args.out))?;
+    drop(bar);
+    let mut document = serde_json::to_value(&report)?;
+    document["path"] = output_name(&args.out).into();
+    context.report(&summary(&args.out, &report), args.json, document)
+}
+
+/// What is written, by the name of the file.
+fn format_of(out: &Path) -> EvalsFormat {
+    let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
+    match ending.to_str() {
+        Some("epd") => EvalsFormat::Epd,
+        Some("parquet") => EvalsFormat::Parquet,
+        _ => EvalsFormat::Store,
+    }
+}
+
+fn summary(out: &Path, report: &EvalsReport) -> String {
+    // Writing to a `String` does not fail.
+    let mut text = String::new();
+    for bad in &report.described {
+        let _ = writeln!(text, "rejected: {bad}");
+    }
+    let more = report.rejected - report.described.len() as u64;
+    if more > 0 {
+        let _ = writeln!(text, "rejected: and {more} more");
+    }
+    let _ = writeln!(
+        text,
+        "{}, {}: {}, {} ignored, {} filtered, {} rejected",
+        counted(report.games, "game"),
+        counted(report.lines, "line"),
+        counted(report.evaluations, "evaluation"),
+        report.ignored,
+        report.filtered,
+        report.rejected
+    );
+    let positions = counted(report.positions, "position");
+    let _ = writeln!(text, "{}: {positions}", output_name(out));
+    text
+}

@@ -1,0 +1,316 @@
+//! Evaluations a line each: EPDs, and the file that Lichess publishes.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use shakmaty::{Chess, Position};
+
+use super::{
+    layout::{Eval, Record},
+    score::Score,
+    source::BatchRead,
+};
+use crate::position::{Rules, key, operand, parse_fen, write_epd};
+
+/// What lines are.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum LineFormat {
+    /// EPDs with `ce` or `dm`, seen from the side to move, and with `acd` and `acn`.
+    Epd,
+    /// `{"fen": "...", "evals": [...]}`, seen from White.
+    Lichess,
+}
+
+impl LineFormat {
+    /// The format of a text, by its first line that is not empty; `None` if that is of neither.
+    pub(super) fn of(text: &[u8]) -> Option<LineFormat> {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let line = lines.find(|line| !line.is_empty() && line[0] != b'#')?;
+        if line.starts_with(b"{\"") {
+            return Some(LineFormat::Lichess);
+        }
+        let board = line.split(u8::is_ascii_whitespace).next()?;
+        let slashes = board.iter().filter(|byte| **byte == b'/').count();
+        (slashes == 7).then_some(LineFormat::Epd)
+    }
+}
+
+/// Reads the lines of a batch. Empty ones, and those of an EPD that begin with `#`, have nothing.
+pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
+    let mut read = BatchRead::default();
+    let mut start = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let offset = start;
+        start += line.len();
+        let line = line
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(line)
+            .trim_ascii();
+        if !line.is_empty() && line[0] != b'#' {
+            let found = std::str::from_utf8(line)
+                .map_err(|_| "not UTF-8".to_owned())
+                .and_then(|line| match format {
+                    LineFormat::Epd => of_epd(line, origin),
+                    LineFormat::Lichess => of_lichess(line, origin),
+                });
+            match found {
+                Ok(Some(record)) => read.records.push(record.to_ranked()),
+                Ok(None) => read.ignored += 1,
+                Err(reason) => read.reject(offset, reason),
+            }
+        }
+        read.entries += 1;
+    }
+    read
+}
+
+/// Bytes of `ce` for a mate: 32,768 less twice the moves, or twice the moves less 32,767 for the side that is mated.
+const MATE: i64 = 32768;
+
+/// The longest mate that `ce` can say.
+const LONGEST: i64 = 383;
+
+/// The evaluation of an EPD, `None` without one.
+fn of_epd(line: &str, origin: u8) -> Result<Option<Record>, String> {
+    let (position, operations) = after_words(line, 4);
+    let pos = parse_fen(position).map_err(|err| err.to_string())?;
+    let operations = without_counters(operations);
+    let score = match (number(operations, "dm")?, number(operations, "ce")?) {
+        (Some(moves), _) => Score::mate(moves),
+        (None, Some(ce)) => of_ce(ce),
+        (None, None) => None,
+    };
+    let Some(score) = score else {
+        return Ok(None);
+    };
+    let eval = Eval {
+        score: score.seen_from(pos.turn()),
+        depth: number(operations, "acd")?.map_or(0, |depth: u64| depth.min(255) as u8),
+        nodes: number(operations, "acn")?.unwrap_or(0),
+        origin,
+    };
+    record(&pos, eval).map(Some)
+}
+
+/// The score that `ce` says; `None` for a checkmate.
+fn of_ce(ce: i64) -> Option<Score> {
+    if (1 - MATE..MATE).contains(&ce) && ce.abs() >= MATE - 2 * LONGEST {
+        return match ce > 0 {
+            true => Score::mate((MATE - ce + 1) / 2),
+            false => Score::mate((1 - MATE - ce) / 2),
+        };
+    }
+    Some(Score::centipawns(ce))
+}
+
+/// The number of an opcode, if it is there.
+fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option<T>, String> {
+    let operand = operand(operations, opcode);
+    let number = operand.map(|operand| {
+        operand
+            .parse()
+            .map_err(|_| format!("{opcode} \"{operand}\" is not a number"))
+    });
+    number.transpose()
+}
+
+/// The first words of a line, and what follows them.
+fn after_words(line: &str, words: usize) -> (&str, &str) {
+    let mut rest = line;
+    for _ in 0..words {
+        rest = rest.trim_start();
+        rest = &rest[rest.find(char::is_whitespace).unwrap_or(rest.len())..];
+    }
+    line.split_at(line.len() - rest.len())
+}
+
+/// Operations without the counters of a FEN before them.
+fn without_counters(operations: &str) -> &str {
+    let (counters, rest) = after_words(operations, 2);
+    let are_counters = counters
+        .split_whitespace()
+        .all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    if are_counters { rest } else { operations }
+}
+
+fn record<P: Rules>(pos: &P, eval: Eval) -> Result<Record, String> {
+    let record = Record::new(pos, key(pos), eval);
+    record.ok_or_else(|| "a position with more than 32 pieces".to_owned())
+}
+
+/// A line of Lichess's file.
+#[derive(Deserialize)]
+struct LichessLine<'a> {
+    #[serde(borrow)]
+    fen: Cow<'a, str>,
+    evals: Vec<LichessEval>,
+}
+
+#[derive(Deserialize)]
+struct LichessEval {
+    pvs: Vec<LichessLineScore>,
+    knodes: u64,
+    depth: u64,
+}
+
+#[derive(Deserialize)]
+struct LichessLineScore {
+    cp: Option<i64>,
+    mate: Option<i64>,
+}
+
+/// The deepest evaluation of a line of Lichess's file, by its first, best variation.
+fn of_lichess(line: &str, origin: u8) -> Result<Option<Record>, String> {
+    let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
+    let pos = parse_fen(&line.fen).map_err(|err| err.to_string())?;
+    let deepest = line
+        .evals
+        .iter()
+        .max_by_key(|eval| (eval.depth, eval.knodes));
+    let Some((eval, first)) = deepest.and_then(|eval| Some((eval, eval.pvs.first()?))) else {
+        return Ok(None);
+    };
+    let score = match (first.mate, first.cp) {
+        (Some(moves), _) => Score::mate(moves),
+        (None, centipawns) => centipawns.map(Score::centipawns),
+    };
+    let eval = score.map(|score| Eval {
+        score,
+        depth: eval.depth.min(255) as u8,
+        nodes: eval.knodes.saturating_mul(1000),
+        origin,
+    });
+    eval.map(|eval| record(&pos, eval)).transpose()
+}
+
+/// Appends the EPD of an evaluation.
+pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
+    write_epd(pos, text);
+    let score = eval.score.seen_from(pos.turn());
+    let ce = match (score.as_mate(), score.as_centipawns()) {
+        (Some(moves), _) => {
+            let moves = i64::from(moves).clamp(-LONGEST, LONGEST);
+            let ce = if moves > 0 { MATE } else { 1 - MATE };
+            ce - 2 * moves
+        }
+        (None, centipawns) => centipawns.unwrap_or_default().into(),
+    };
+    let mut operations = format!(" acd {}; acn {}; ce {ce};", eval.depth, eval.nodes);
+    if let Some(moves) = score.as_mate().filter(|moves| *moves > 0) {
+        operations.push_str(&format!(" dm {moves};"));
+    }
+    text.extend_from_slice(operations.as_bytes());
+    text.push(b'\n');
+}
+
+/// Whether a line may be one that [`write_eval_epd`] wrote.
+pub(super) fn is_eval_epd(line: &[u8]) -> bool {
+    let line = std::str::from_utf8(line).unwrap_or_default();
+    let mut operations = after_words(line, 4).1.split("; ");
+    let opcodes = [" acd ", "acn ", "ce "];
+    opcodes.iter().all(|opcode| {
+        let operation = operations.next().unwrap_or_default();
+        operation.starts_with(opcode)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BLACK: &str = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq";
+
+    fn eval(line: &str) -> Result<Option<(String, u8, u64)>, String> {
+        let format = LineFormat::of(line.as_bytes()).unwrap();
+        let record = match format {
+            LineFormat::Epd => of_epd(line, 0),
+            LineFormat::Lichess => of_lichess(line, 0),
+        };
+        Ok(record?.map(|Record { eval, .. }| (eval.score.to_string(), eval.depth, eval.nodes)))
+    }
+
+    #[test]
+    fn epds_are_seen_from_the_side_to_move() {
+        for (operations, score, depth, nodes) in [
+            ("ce 35;", "-0.35", 0, 0),
+            (
+                "acd 20; acn 12345678901; ce -120; pv e5;",
+                "+1.20",
+                20,
+                12_345_678_901,
+            ),
+            ("ce +7; id \"ce 99;\"; acd 999;", "-0.07", 255, 0),
+            ("dm 3; ce 10;", "#-3", 0, 0),
+            ("ce 32766;", "#-1", 0, 0),
+            ("ce -32765;", "#1", 0, 0),
+            ("ce 31999;", "-319.99", 0, 0),
+            ("0 1 ce 35;", "-0.35", 0, 0),
+            ("ce 99999;", "-320.00", 0, 0),
+        ] {
+            let line = format!("{BLACK} - {operations}");
+            assert_eq!(
+                eval(&line),
+                Ok(Some((score.to_owned(), depth, nodes))),
+                "{line}"
+            );
+        }
+        for operations in ["", "bm e5;", "ce -32767;", "id \"ce 5;\";"] {
+            assert_eq!(
+                eval(&format!("{BLACK} - {operations}")),
+                Ok(None),
+                "{operations}"
+            );
+        }
+        for line in ["ce 0.35;", "ce;", "ce 5; acd x;"] {
+            assert!(eval(&format!("{BLACK} - {line}")).is_err(), "{line}");
+        }
+        assert!(eval(&format!("{BLACK} z9 ce 5;")).is_err());
+    }
+
+    #[test]
+    fn lichess_sees_from_white_and_the_deepest_counts() {
+        let line = r#"{"fen":"FEN -","evals":[{"pvs":[{"cp":311,"line":"g5d7 f8g7"},{"cp":292,"line":"g5f7"}],"knodes":206765,"depth":36},
+            {"pvs":[{"mate":-12,"line":"g5e6"}],"knodes":92958,"depth":34,"new":[1]}]}"#;
+        let line = line.replace('\n', "").replace("FEN", BLACK);
+        assert_eq!(eval(&line), Ok(Some(("+3.11".to_owned(), 36, 206_765_000))));
+        let deeper = line.replace("\"depth\":34", "\"depth\":340");
+        assert_eq!(
+            eval(&deeper),
+            Ok(Some(("#-12".to_owned(), 255, 92_958_000)))
+        );
+        let none = line.replace("\"cp\":311,", "");
+        assert_eq!(eval(&none), Ok(None));
+        for bad in [
+            line.replace("36", "-1"),
+            line.replace("KQkq", "x"),
+            line.replace(']', ""),
+        ] {
+            assert!(eval(&bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_epd_says_what_was_written(code in -31_999..=31_999i64, mate in -383..=383i64, black: bool, depth: u8, nodes: u64) {
+            let line = if black { "e4" } else { "e4 e5" };
+            let pos = crate::position::from_text(None, Some(line)).unwrap();
+            for score in [Some(Score::centipawns(code)), Score::mate(mate)].into_iter().flatten() {
+                let eval = Eval { score, depth, nodes, origin: 0 };
+                let mut text = Vec::new();
+                write_eval_epd(&pos, eval, &mut text);
+                prop_assert!(is_eval_epd(&text));
+                let read = of_epd(std::str::from_utf8(&text).unwrap(), 0).unwrap();
+                prop_assert_eq!(read.unwrap().eval, eval);
+            }
+        }
+
+        #[test]
+        fn any_line_is_read_or_refused(line in "\\PC{0,40}|([1-8pPkK/]{1,20} [wb] [-KQkq]{1,4} - (ce|dm|acd|\"|;|[0-9-]){0,9})") {
+            let _ = of_epd(&line, 0);
+            let _ = of_lichess(&line, 0);
+        }
+    }
+}

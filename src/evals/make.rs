@@ -1,0 +1,271 @@
+//! Making a store of games, lines and other stores.
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::{
+    layout::origin_of,
+    report::{BadEntry, EvalsReport},
+    sorted::{Ranked, Sorted},
+    source::{BatchRead, Entries, Source, read_batch},
+    write::{EvalsFormat, Output},
+};
+use crate::{
+    error::{Error, Result},
+    output::Finished,
+    pgn::{Input, StreamOptions},
+    progress::Meter,
+    sort::Memory,
+    task,
+};
+
+/// The most origins that a store has.
+const MOST_ORIGINS: usize = 256;
+
+/// Makes a store of the evaluations of its inputs: PGN with `[%eval]` comments, EPDs with `ce` or `dm`, Lichess's
+/// `lichess_db_eval.jsonl`, packed or not, and other stores. Their first bytes say what they are.
+///
+/// Of several evaluations of a position, the deepest is kept; of equal depth, that with the most nodes, then that of the
+/// first origin by name, then the worst for White. So the result does not depend on the order of the inputs.
+#[derive(Clone, Debug)]
+pub struct MakeEvals {
+    inputs: Vec<Input>,
+    threads: usize,
+    memory: Memory,
+    stop: Arc<AtomicBool>,
+    meter: Arc<Meter>,
+}
+
+impl MakeEvals {
+    /// A run that reads these inputs.
+    pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeEvals {
+        MakeEvals {
+            inputs: inputs.into_iter().collect(),
+            threads: 0,
+            memory: Memory::default(),
+            stop: Arc::default(),
+            meter: Arc::default(),
+        }
+    }
+
+    /// How many threads read, 0 for one per core. Default: 0.
+    pub fn threads(mut self, threads: usize) -> MakeEvals {
+        self.threads = threads;
+        self
+    }
+
+    /// How much memory evaluations may take before they go to temporary files. Default: 1 GiB.
+    pub fn memory(mut self, memory: Memory) -> MakeEvals {
+        self.memory = memory;
+        self
+    }
+
+    /// A flag that, once set, ends the run with [`Error::Interrupted`].
+    pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MakeEvals {
+        self.stop = stop;
+        self
+    }
+
+    /// How far the run has come, for another thread to show.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Reads the inputs and writes `out`, which appears when it is complete.
+    ///
+    /// # Errors
+    ///
+    /// An input that cannot be read, no evaluation at all, an output that cannot be written, or
+    /// [`Error::Interrupted`].
+    pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
+        task::caught(|| {
+            let sources: Result<Vec<_>> = self.inputs.iter().map(Source::new).collect();
+            let sources = sources?;
+            let output = Output::begin(out, format)?;
+            let pool = task::pool(self.threads)?;
+            let (report, finished) = pool.install(|| self.make(&sources, out, output))?;
+            finished.commit()?;
+            Ok(report)
+        })
+    }
+
+    fn make(
+        &self,
+        sources: &[Source],
+        out: &Path,
+        mut output: Output,
+    ) -> Result<(EvalsReport, Finished)> {
+        let sizes: Option<u64> = self.inputs.iter().map(Input::size).sum();
+        self.meter.add_total(sizes.unwrap_or(0));
+        let mut memory = self.memory.clone();
+        let unpacking = self.inputs.iter();
+        let unpacking = unpacking.map(|input| input.unpacking_memory(memory.bytes));
+        let unpacking = unpacking.max().unwrap_or(0);
+        memory.bytes -= unpacking;
+        let stream = StreamOptions {
+            stop: Arc::clone(&self.stop),
+            memory: unpacking,
+        };
+        let mut reading = Reading {
+            stop: &self.stop,
+            meter: &self.meter,
+            sorted: Sorted::new(&memory),
+            origins: origins(sources),
+            used: Mutex::new([false; MOST_ORIGINS]),
+            report: EvalsReport::default(),
+        };
+        if reading.origins.len() > MOST_ORIGINS {
+            let problem =
+                "its evaluations and those of the other inputs are of more than 256 origins";
+            return Err(Error::too_large(self.inputs[0].path(), problem));
+        }
+        for (source, input) in sources.iter().zip(&self.inputs) {
+            reading.read(source, input, &stream)?;
+        }
+        let Reading {
+            sorted,
+            origins,
+            used,
+            mut report,
+            ..
+        } = reading;
+        if report.evaluations == 0 {
+            let (games, lines) = (report.games, report.lines);
+            let problem = format!("not written: no evaluation in {games} games and {lines} lines");
+            return Err(Error::file(out, problem));
+        }
+        // Those that have no evaluation get no number.
+        let used = task::unlocked(used);
+        let mut numbers = [0; MOST_ORIGINS];
+        let mut kept = Vec::new();
+        for (old, name) in origins.into_iter().enumerate() {
+            if used[old] {
+                numbers[old] = kept.len() as u8;
+                kept.push(name);
+            }
+        }
+        sorted.for_each(|mut record| {
+            if report.positions.is_multiple_of(1 << 14) && self.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            record.eval.origin = numbers[usize::from(record.eval.origin)];
+            report.positions += 1;
+            output.push(&record, &kept)
+        })?;
+        Ok((report, output.finish(&kept)?))
+    }
+}
+
+/// Where evaluations of all sources may be from, in ascending order.
+fn origins(sources: &[Source]) -> Vec<String> {
+    let names: BTreeSet<&str> = sources.iter().flat_map(Source::origins).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The inputs so far.
+struct Reading<'a> {
+    stop: &'a AtomicBool,
+    meter: &'a Meter,
+    sorted: Sorted,
+    origins: Vec<String>,
+    /// Which of them have an evaluation.
+    used: Mutex<[bool; MOST_ORIGINS]>,
+    report: EvalsReport,
+}
+
+impl Reading<'_> {
+    /// Reads an input on all threads.
+    fn read(&mut self, source: &Source, input: &Input, stream: &StreamOptions) -> Result<()> {
+        let batches = source.open(stream)?;
+        let entries = batches.entries();
+        let batches = Mutex::new((batches, 0));
+        let reads = Mutex::new(Vec::new());
+        let failure = task::Failure::default();
+        let read = || {
+            while !failure.is_set() {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Err(Error::Interrupted);
+                }
+                let (batch, number) = {
+                    let mut batches = task::lock(&batches);
+                    let Some(batch) = batches.0.next_batch(self.meter)? else {
+                        break;
+                    };
+                    batches.1 += 1;
+                    (batch, batches.1)
+                };
+                task::fault("evals");
+                let mut read = read_batch(source, entries, &batch, |name| self.number_of(name))?;
+                self.sorted.append(&read.records)?;
+                self.note_origins(&read.records);
+                let evaluations = read.records.len() as u64;
+                read.records = Vec::new();
+                task::lock(&reads).push((number, batch.offset, evaluations, read));
+            }
+            Ok(())
+        };
+        rayon::broadcast(|_| failure.watch(read));
+        failure.take()?;
+        let mut reads: Vec<(u64, u64, u64, BatchRead)> = task::unlocked(reads);
+        reads.sort_unstable_by_key(|(number, ..)| *number);
+        let mut before = 0;
+        for (_, offset, evaluations, read) in reads {
+            self.report.evaluations += evaluations;
+            self.report.describe(input, entries, before, offset, &read);
+            before += read.entries;
+        }
+        match entries {
+            Entries::Games => self.report.games += before,
+            Entries::Lines(_) => self.report.lines += before,
+            Entries::Records => {}
+        }
+        Ok(())
+    }
+
+    fn number_of(&self, name: &str) -> u8 {
+        self.origins.partition_point(|origin| **origin < *name) as u8
+    }
+
+    /// Notes which origins have an evaluation.
+    fn note_origins(&self, records: &[Ranked]) {
+        let mut used = task::lock(&self.used);
+        for record in records {
+            used[usize::from(origin_of(record))] = true;
+        }
+    }
+}
+
+impl EvalsReport {
+    /// Counts what was read of a batch.
+    fn describe(
+        &mut self,
+        input: &Input,
+        entries: Entries,
+        before: u64,
+        offset: u64,
+        read: &BatchRead,
+    ) {
+        self.filtered += read.filtered;
+        self.ignored += read.ignored;
+        self.rejected += read.rejected;
+        let is_game = entries == Entries::Games;
+        let first = before + u64::from(!is_game);
+        for (number, place, reason) in &read.described {
+            if self.described.len() < EvalsReport::DESCRIBED {
+                self.described.push(BadEntry {
+                    file: input.path().to_owned(),
+                    is_game,
+                    number: first + number,
+                    offset: offset + *place as u64,
+                    reason: reason.clone(),
+                });
+            }
+        }
+    }
+}

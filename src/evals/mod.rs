@@ -1,0 +1,40 @@
+//! Evaluations of positions: a store of them by position key.
+//!
+//! [`MakeEvals`] makes a store of PGN with `[%eval]` comments, of EPDs, of the file of evaluations that Lichess
+//! publishes, and of other stores. Of several evaluations of a position the deepest is kept. [`Evals`] looks positions up.
+//!
+//! ```
+//! use polybook::{evals::{Evals, EvalsFormat, MakeEvals}, pgn::Input, position::{from_text, key}};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let (pgn, store) = (dir.path().join("games.pgn"), dir.path().join("games.evals"));
+//! std::fs::write(&pgn, "1. e4 { [%eval 0.33,20] } e5 { [%eval 0.4] } *")?;
+//! MakeEvals::new([Input::file(&pgn)]).run(&store, EvalsFormat::Store)?;
+//!
+//! let evals = Evals::open(&store)?;
+//! let found = evals.find(key(&from_text(None, Some("e4"))?))?.expect("it is evaluated");
+//! assert_eq!((found.score.to_string(), found.depth), ("+0.33".to_owned(), 20));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod games;
+mod layout;
+mod lines;
+mod make;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod report;
+mod score;
+mod sorted;
+mod source;
+mod store;
+mod write;
+
+pub use self::{
+    layout::Eval,
+    make::MakeEvals,
+    report::{BadEntry, EvalsReport},
+    score::Score,
+    store::{Evals, is_evals},
+    write::EvalsFormat,
+};

@@ -1,0 +1,141 @@
+//! What an evaluation says of a position: centipawns, or a mate.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use shakmaty::Color;
+
+/// Centipawns, or moves to mate, seen from White. The better for White, the greater: a mate is better than any number of
+/// centipawns, and a shorter one better than a longer.
+///
+/// It prints as people write it: `+0.35`, `-1.20`, `0.00`, `#3`, `#-3`.
+///
+/// ```
+/// use polybook::evals::Score;
+/// let mate = Score::mate(3).expect("it is not 0");
+/// assert!(mate > Score::centipawns(900) && mate < Score::mate(2).expect("it is not 0"));
+/// assert_eq!(Score::centipawns(-120).to_string(), "-1.20");
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Score(i16);
+
+/// The most centipawns. Codes beyond them are mates.
+const MOST: i16 = 32000;
+
+/// One more than the code of a mate in one.
+const MATE: i32 = 1 << 15;
+
+/// The longest mate.
+const LONGEST: i32 = MATE - 1 - MOST as i32;
+
+impl Score {
+    /// Centipawns; beyond 32,000, as 32,000.
+    pub fn centipawns(centipawns: i64) -> Score {
+        Score(centipawns.clamp((-MOST).into(), MOST.into()) as i16)
+    }
+
+    /// White mates in this many moves; Black, if the number is negative. Beyond 767, as 767. `None` for 0: who is mated,
+    /// only the position says.
+    pub fn mate(moves: i64) -> Option<Score> {
+        let most = i64::from(LONGEST);
+        let code = MATE - moves.clamp(-most, most).abs() as i32;
+        (moves != 0).then_some(Score((code * moves.signum() as i32) as i16))
+    }
+
+    /// The centipawns, `None` for a mate.
+    pub fn as_centipawns(self) -> Option<i16> {
+        (self.0.abs() <= MOST).then_some(self.0)
+    }
+
+    /// The moves to mate, negative if Black mates; `None` for centipawns.
+    pub fn as_mate(self) -> Option<i16> {
+        let moves = (MATE - i32::from(self.0).abs()) as i16;
+        (self.0.abs() > MOST).then_some(moves * self.0.signum())
+    }
+
+    /// The same seen from a side, and a score seen from a side as White sees it.
+    pub fn seen_from(self, side: Color) -> Score {
+        side.fold_wb(self, Score(-self.0))
+    }
+
+    /// The number that a store has for it.
+    pub(super) fn to_code(self) -> i16 {
+        self.0
+    }
+
+    /// The score of a number of a store, `None` if it cannot be one.
+    pub(super) fn from_code(code: i16) -> Option<Score> {
+        (code != i16::MIN).then_some(Score(code))
+    }
+}
+
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(moves) = self.as_mate() {
+            return write!(f, "#{moves}");
+        }
+        let sign = match self.0.signum() {
+            1 => "+",
+            -1 => "-",
+            _ => "",
+        };
+        let centipawns = self.0.unsigned_abs();
+        write!(f, "{sign}{}.{:02}", centipawns / 100, centipawns % 100)
+    }
+}
+
+/// `{"cp": 35}` or `{"mate": -3}`, as Lichess has it.
+impl Serialize for Score {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        match self.as_mate() {
+            Some(moves) => map.serialize_entry("mate", &moves)?,
+            None => map.serialize_entry("cp", &self.0)?,
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn scores_are_printed_and_ordered() {
+        let ascending = [
+            Score::mate(-1).unwrap(),
+            Score::mate(-767).unwrap(),
+            Score::centipawns(-32_000),
+            Score::centipawns(-5),
+            Score::centipawns(0),
+            Score::centipawns(135),
+            Score::mate(12).unwrap(),
+            Score::mate(1).unwrap(),
+        ];
+        assert!(ascending.is_sorted());
+        let texts = ascending.map(|score| score.to_string());
+        let expected = [
+            "#-1", "#-767", "-320.00", "-0.05", "0.00", "+1.35", "#12", "#1",
+        ];
+        assert_eq!(texts, expected);
+        let json = serde_json::to_string(&ascending[3..7]).unwrap();
+        assert_eq!(json, r#"[{"cp":-5},{"cp":0},{"cp":135},{"mate":12}]"#);
+        assert_eq!(Score::mate(0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_score_is_centipawns_or_a_mate(code in -i16::MAX..=i16::MAX) {
+            let score = Score::from_code(code).unwrap();
+            let again = match (score.as_centipawns(), score.as_mate()) {
+                (Some(centipawns), None) => Score::centipawns(centipawns.into()),
+                (None, Some(moves)) => Score::mate(moves.into()).unwrap(),
+                both => panic!("{both:?}"),
+            };
+            prop_assert_eq!(again, score);
+            prop_assert_eq!(score.seen_from(Color::Black).seen_from(Color::Black), score);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The inputs of a store, cut into batches that any thread can read.
+
+use std::{
+    io::{self, Chain, Cursor, ErrorKind, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use memchr::memrchr;
+
+use super::{
+    games::read_games,
+    layout::RECORD,
+    lines::{LineFormat, read_lines},
+    sorted::Ranked,
+    store::{Evals, is_evals},
+};
+use crate::{
+    error::Result,
+    pgn::{Batch, Cutter, Input, Stream, StreamOptions},
+    progress::Meter,
+};
+
+/// About how many bytes a batch has.
+const BATCH_SIZE: usize = 1 << 19;
+
+/// The longest line.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// How much of a text is looked at to know its format.
+const LOOKED_AT: u64 = 1 << 16;
+
+/// What was read of a batch.
+#[derive(Default)]
+pub(super) struct BatchRead {
+    pub records: Vec<Ranked>,
+    /// Games, lines, or records of a store.
+    pub entries: u64,
+    pub filtered: u64,
+    pub ignored: u64,
+    pub rejected: u64,
+    /// The first that were rejected: the number in the batch, the place in the batch, and what is wrong.
+    pub described: Vec<(u64, usize, String)>,
+}
+
+impl BatchRead {
+    /// Counts the entry that is read as bad.
+    pub(super) fn reject(&mut self, offset: usize, reason: String) {
+        self.rejected += 1;
+        if self.described.len() < super::EvalsReport::DESCRIBED {
+            self.described.push((self.entries, offset, reason));
+        }
+    }
+}
+
+/// An input.
+pub(super) enum Source {
+    Text(Input),
+    Store(Evals),
+}
+
+/// What an input has.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Entries {
+    Games,
+    Lines(LineFormat),
+    Records,
+}
+
+impl Source {
+    /// Looks what an input is. A store is opened and its checksum compared.
+    pub(super) fn new(input: &Input) -> Result<Source> {
+        // A pipe can be read once.
+        if input.size().is_some() && is_evals(input.path())? {
+            let evals = Evals::open(input.path())?;
+            evals.check()?;
+            return Ok(Source::Store(evals));
+        }
+        input.check()?;
+        Ok(Source::Text(input.clone()))
+    }
+
+    /// Where its evaluations may be from.
+    pub(super) fn origins(&self) -> Vec<&str> {
+        match self {
+            Source::Text(_) => vec![EPD, LICHESS, PGN],
+            Source::Store(evals) => evals.origins().iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Begins to read it.
+    pub(super) fn open(&self, options: &StreamOptions) -> Result<Batches<'_>> {
+        let input = match self {
+            Source::Store(evals) => return Ok(Batches::new(Cut::Records(evals), Arc::default())),
+            Source::Text(input) => input,
+        };
+        let mut stream = input.open(options)?;
+        let taken = Arc::clone(&stream.taken);
+        let mut start = Vec::new();
+        let read = (&mut stream).take(LOOKED_AT).read_to_end(&mut start);
+        read.map_err(|err| input.error(err))?;
+        let format = LineFormat::of(&start);
+        let text = Cursor::new(start).chain(stream);
+        let cut = match format {
+            Some(format) => Cut::Lines(input, format, LineCutter::new(text)),
+            None => Cut::Games(input, Box::new(Cutter::new(text, BATCH_SIZE))),
+        };
+        Ok(Batches::new(cut, taken))
+    }
+}
+
+const EPD: &str = "EPD";
+const LICHESS: &str = "Lichess";
+const PGN: &str = "PGN";
+
+/// An input that is read batch by batch.
+pub(super) struct Batches<'a> {
+    cut: Cut<'a>,
+    /// How many bytes of the input are read.
+    taken: Arc<AtomicU64>,
+    /// How many of them the meter has.
+    shown: u64,
+    /// How many records of a store are read.
+    records: u64,
+}
+
+/// What cuts an input.
+enum Cut<'a> {
+    Games(&'a Input, Box<Cutter<Text>>),
+    Lines(&'a Input, LineFormat, LineCutter<Text>),
+    Records(&'a Evals),
+}
+
+/// The unpacked bytes of an input.
+type Text = Chain<Cursor<Vec<u8>>, Stream>;
+
+impl<'a> Batches<'a> {
+    fn new(cut: Cut<'a>, taken: Arc<AtomicU64>) -> Batches<'a> {
+        Batches {
+            cut,
+            taken,
+            shown: 0,
+            records: 0,
+        }
+    }
+
+    /// What batches have.
+    pub(super) fn entries(&self) -> Entries {
+        match &self.cut {
+            Cut::Games(..) => Entries::Games,
+            Cut::Lines(_, format, _) => Entries::Lines(*format),
+            Cut::Records(..) => Entries::Records,
+        }
+    }
+
+    /// The next batch, `None` at the end.
+    pub(super) fn next_batch(&mut self, meter: &Meter) -> Result<Option<Batch>> {
+        let batch = match &mut self.cut {
+            Cut::Games(input, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
+            Cut::Lines(input, _, cutter) => cutter.next_batch().map_err(|err| input.error(err))?,
+            Cut::Records(evals) => {
+                let offset = self.records;
+                let text = evals.records(offset, (BATCH_SIZE / RECORD) as u64)?;
+                self.records += (text.len() / RECORD) as u64;
+                self.taken.fetch_add(text.len() as u64, Ordering::Relaxed);
+                (!text.is_empty()).then_some(Batch { text, offset })
+            }
+        };
+        let taken = self.taken.load(Ordering::Relaxed);
+        meter.advance(taken - self.shown);
+        self.shown = taken;
+        Ok(batch)
+    }
+}
+
+/// Reads a batch of a source. `origin_of` gives the number of an origin in the new store.
+pub(super) fn read_batch(
+    source: &Source,
+    entries: Entries,
+    batch: &Batch,
+    origin_of: impl Fn(&str) -> u8,
+) -> Result<BatchRead> {
+    match (entries, source) {
+        (Entries::Games, _) => Ok(read_games(&batch.text, origin_of(PGN))),
+        (Entries::Lines(format), _) => {
+            let origin = match format {
+                LineFormat::Epd => EPD,
+                LineFormat::Lichess => LICHESS,
+            };
+            Ok(read_lines(format, &batch.text, origin_of(origin)))
+        }
+        (Entries::Records, Source::Store(evals)) => {
+            let mut read = BatchRead::default();
+            let origins = evals.origins().iter();
+            let origins: Vec<u8> = origins.map(|name| origin_of(name)).collect();
+            for bytes in batch.text.as_chunks().0 {
+                let mut record = evals.read(bytes)?;
+                record.eval.origin = origins[usize::from(record.eval.origin)];
+                read.records.push(record.to_ranked());
+                read.entries += 1;
+            }
+            Ok(read)
+        }
+        (Entries::Records, Source::Text(_)) => unreachable!("a text has no records"),
+    }
+}
+
+/// Cuts a stream into batches of whole lines.
+pub(super) struct LineCutter<R> {
+    stream: R,
+    held: Vec<u8>,
+    offset: u64,
+}
+
+impl<R: Read> LineCutter<R> {
+    fn new(stream: R) -> LineCutter<R> {
+        LineCutter {
+            stream,
+            held: Vec::new(),
+            offset: 0,
+        }
+    }
+
+    fn next_batch(&mut self) -> io::Result<Option<Batch>> {
+        let mut wanted = BATCH_SIZE;
+        loop {
+            let missing = wanted - self.held.len();
+            let stream = (&mut self.stream).take(missing as u64);
+            let read = { stream }.read_to_end(&mut self.held)?;
+            let end = match memrchr(b'\n', &self.held) {
+                _ if read < missing => self.held.len(),
+                Some(last) => last + 1,
+                None if wanted < LONGEST_LINE => {
+                    wanted *= 2;
+                    continue;
+                }
+                None => {
+                    let problem = format!(
+                        "the line at byte {} is longer than {} MiB",
+                        self.offset,
+                        LONGEST_LINE >> 20
+                    );
+                    return Err(io::Error::new(ErrorKind::InvalidData, problem));
+                }
+            };
+            let rest = self.held.split_off(end);
+            let text = std::mem::replace(&mut self.held, rest);
+            let offset = self.offset;
+            self.offset += end as u64;
+            return Ok((end > 0).then_some(Batch { text, offset }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn batches_are_whole_lines(lengths in proptest::collection::vec(0..300_000usize, 0..20), ends: bool) {
+            let mut text = Vec::new();
+            for length in &lengths {
+                text.resize(text.len() + length, b'x');
+                text.push(b'\n');
+            }
+            if !ends {
+                text.pop();
+            }
+            let mut cutter = LineCutter::new(&*text);
+            let mut all = Vec::new();
+            while let Some(batch) = cutter.next_batch().unwrap() {
+                prop_assert_eq!(batch.offset, all.len() as u64);
+                all.extend(batch.text);
+                prop_assert!(all.len() == text.len() || all.ends_with(b"\n"));
+            }
+            prop_assert_eq!(all, text);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_refused() {
+        let text = vec![b'x'; LONGEST_LINE + 2];
+        assert!(LineCutter::new(&*text).next_batch().is_err());
+    }
+}

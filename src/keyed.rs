@@ -1,0 +1,94 @@
+//! Records of one size in the order of their keys, in a file or in memory, and finding one.
+//!
+//! A record begins with its key, the highest byte first. Keys are spread evenly, so the place of one can be guessed.
+//! After a few guesses a short binary search remains. Where keys are not spread, binary search does all the work.
+
+use std::{borrow::Cow, fs::File, io};
+
+use crate::positioned::read_exact_at;
+
+/// Records that are read at once. Of a book, this is a page of most disks and of the system's cache.
+const BLOCK: u64 = 256;
+
+/// Guesses before a range is halved.
+const GUESSES: usize = 6;
+
+/// Where records of `SIZE` bytes are, and how many. A file may have other bytes after them.
+#[derive(Debug)]
+pub(crate) enum Storage<const SIZE: usize> {
+    Memory(Vec<u8>),
+    File(File, u64),
+}
+
+impl<const SIZE: usize> Storage<SIZE> {
+    /// How many records there are.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Storage::Memory(bytes) => (bytes.len() / SIZE) as u64,
+            Storage::File(_, len) => *len,
+        }
+    }
+
+    /// The bytes of some records.
+    pub(crate) fn bytes(&self, start: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
+        match self {
+            Storage::Memory(bytes) => {
+                let [start, end] = [start, start + count].map(|record| record as usize);
+                Ok(Cow::Borrowed(&bytes[start * SIZE..end * SIZE]))
+            }
+            Storage::File(file, _) => {
+                let mut bytes = vec![0; count as usize * SIZE];
+                read_exact_at(file, &mut bytes, start * SIZE as u64)?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
+
+    /// The number of a key's first record.
+    pub(crate) fn find(&self, key: u64) -> io::Result<Option<u64>> {
+        let len = self.len();
+        if len == 0 {
+            return Ok(None);
+        }
+        // Records before `low` have keys below `key`, records from `high` on do not.
+        let (mut low, mut high) = (0, len);
+        let (mut low_key, mut high_key) = (0, u64::MAX);
+        for round in 0.. {
+            let width = (high - low).min(BLOCK);
+            let guess = if round < GUESSES && low_key <= key && key <= high_key {
+                low + share(key, low_key, high_key, high - low)
+            } else {
+                low + (high - low) / 2
+            };
+            let start = guess.saturating_sub(width / 2).clamp(low, high - width);
+            let bytes = self.bytes(start, width)?;
+            let block = bytes.as_chunks::<SIZE>().0;
+            let below = block.partition_point(|record| key_of(record) < key);
+            if below == 0 && start > low {
+                (high, high_key) = (start, key_of(&block[0]));
+            } else if below == block.len() && start + width < high {
+                (low, low_key) = (start + width, key_of(&block[below - 1]));
+            } else {
+                let found = match block.get(below) {
+                    Some(record) => Some(key_of(record)),
+                    None => (high < len).then_some(high_key),
+                };
+                return Ok((found == Some(key)).then_some(start + below as u64));
+            }
+        }
+        unreachable!("each round narrows the range")
+    }
+}
+
+/// How many of `len` records between two keys are below a key between them.
+#[inline]
+fn share(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
+    let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);
+    share as u64
+}
+
+/// The key of a record.
+#[inline]
+pub(crate) fn key_of(record: &[u8]) -> u64 {
+    u64::from_be_bytes(*record.first_chunk().expect("a record has a key"))
+}

@@ -1,0 +1,189 @@
+//! `evals`: the store is the same for every order of the inputs, and what is bad is reported.
+
+use std::{fs, path::Path};
+
+use polybook::{
+    evals::Evals,
+    position::{from_text, key, write_epd},
+};
+use shakmaty::{Chess, Position};
+
+use crate::common::{fails, fed, ok, ok_json, python, refused, run_python, temp};
+
+/// The EPDs of a random game's positions, some evaluated twice.
+fn epds(seed: u64, lines: usize) -> String {
+    let mut state = seed;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let mut text = Vec::new();
+    let mut pos = Chess::default();
+    for _ in 0..lines {
+        let moves = pos.legal_moves();
+        if moves.is_empty() || random(40) == 0 {
+            pos = Chess::default();
+            continue;
+        }
+        pos.play_unchecked(moves[random(moves.len().min(4))]);
+        write_epd(&pos, &mut text);
+        let (depth, nodes, ce) = (random(5), random(3), random(400));
+        text.extend(format!(" acd {depth}; acn {nodes}; ce {ce};\n").into_bytes());
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn the_store_does_not_depend_on_order_threads_or_memory() {
+    let dir = temp();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("a.epd"), epds(1, 40_000)).unwrap();
+    fs::write(path("b.epd"), epds(2, 40_000)).unwrap();
+    let lichess = r#"{"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -","evals":[{"pvs":[{"cp":30,"line":""}],"knodes":9,"depth":50}]}"#;
+    let packed = zstd::encode_all(lichess.as_bytes(), 1).unwrap();
+    fs::write(path("c.jsonl.zst"), packed).unwrap();
+    fs::write(
+        path("d.pgn"),
+        "1. e4 { [%eval 0.1,60] } c5 { [%eval 0.2] } *",
+    )
+    .unwrap();
+    ok(
+        dir.path(),
+        "evals -q --out all.evals a.epd b.epd c.jsonl.zst d.pgn",
+    );
+    let all = fs::read(path("all.evals")).unwrap();
+    ok(dir.path(), "evals -q --out one.evals a.epd c.jsonl.zst");
+    for line in [
+        "d.pgn c.jsonl.zst b.epd a.epd --threads 1",
+        "b.epd a.epd a.epd d.pgn c.jsonl.zst --threads 5 --memory 64KiB",
+        "d.pgn one.evals b.epd",
+        "all.evals b.epd one.evals --memory 64KiB",
+    ] {
+        ok(dir.path(), &format!("evals -q --out other.evals {line}"));
+        assert!(fs::read(path("other.evals")).unwrap() == all, "{line}");
+    }
+    ok(dir.path(), "evals -q --out all.epd all.evals");
+    ok(dir.path(), "evals -q --out again.epd all.epd");
+    let [epd, again] = ["all.epd", "again.epd"].map(|name| fs::read_to_string(path(name)).unwrap());
+    assert_eq!(epd, again);
+    let evals = Evals::open(path("all.evals")).unwrap();
+    assert_eq!(evals.origins(), ["EPD", "Lichess", "PGN"]);
+    assert_eq!(evals.len() as usize, epd.lines().count());
+    let after = |line: &str| key(&from_text(None, Some(line)).unwrap());
+    let found = evals.find(after("e4")).unwrap().unwrap();
+    let said = (found.score.to_string(), found.depth, evals.origin_of(found));
+    assert_eq!(said, ("+0.10".to_owned(), 60, "PGN"));
+    assert_eq!(evals.find(after("e4 e6 Ke2 Ke7")).unwrap(), None);
+}
+
+#[test]
+fn games_and_lines_that_are_bad_are_reported() {
+    let dir = temp();
+    let path = |name: &str| dir.path().join(name);
+    let bad = "[White \"a\"]\n\n1. e4 { [%eval 0.1] } e5 *\n\n[White \"b\"]\n\n1. d4 { [%eval 0.2] } Ke5 *\n";
+    fs::write(path("games.pgn"), bad).unwrap();
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+    let lines = format!("# mine\n{start} ce 17;\n\nnonsense\n{start} ce x;\n{start} bm e4;\n");
+    fs::write(path("lines.epd"), lines).unwrap();
+    let report = ok_json(
+        dir.path(),
+        "evals --json -q --out my.evals games.pgn lines.epd",
+    );
+    for (fact, number) in [
+        ("games", 2),
+        ("lines", 6),
+        ("evaluations", 3),
+        ("ignored", 1),
+        ("rejected", 3),
+        ("positions", 3),
+    ] {
+        assert_eq!(report[fact], number, "{fact}: {report}");
+    }
+    let output = crate::common::run(dir.path(), "evals --out my.evals games.pgn lines.epd");
+    let said = String::from_utf8(output.stderr).unwrap();
+    for line in [
+        "rejected: games.pgn: game 1, byte 76: \"Ke5\": illegal move",
+        "rejected: lines.epd: line 4, byte 68: ",
+        "rejected: lines.epd: line 5, byte 77: ce \"x\" is not a number",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    // Standard input, and standard output.
+    let piped = fed(
+        dir.path(),
+        "evals -q --out - -",
+        &fs::read(path("my.evals")).unwrap(),
+    );
+    assert!(!piped.status.success());
+    let piped = fed(dir.path(), "evals -q --out - -", bad.as_bytes());
+    fs::write(path("piped.evals"), piped.stdout).unwrap();
+    ok(dir.path(), "evals -q --out file.evals games.pgn");
+    let [piped, file] = ["piped.evals", "file.evals"].map(|name| fs::read(path(name)).unwrap());
+    assert!(piped == file);
+}
+
+#[test]
+fn what_cannot_be_read_or_replaced_is_refused() {
+    let dir = temp();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("games.pgn"), "1. e4 { [%eval 0.1] } e5 *\n").unwrap();
+    fs::write(path("none.pgn"), "1. e4 { good } e5 *\n").unwrap();
+    ok(dir.path(), "evals -q --out my.evals games.pgn");
+    let sound = fs::read(path("my.evals")).unwrap();
+    let mut newer = sound.clone();
+    newer[23] = b'2';
+    fs::write(path("newer.evals"), newer).unwrap();
+    let mut changed = sound.clone();
+    changed[90] ^= 1;
+    fs::write(path("changed.evals"), changed).unwrap();
+    fs::write(path("short.evals"), &sound[..sound.len() - 1]).unwrap();
+    fs::write(path("yours.epd"), "8/8/8/8/8/4k3/8/4K3 w - - ce 0;\n").unwrap();
+    refused(
+        dir.path(),
+        &[
+            (
+                "evals --out new.evals none.pgn",
+                1,
+                "no evaluation in 1 games",
+            ),
+            (
+                "evals --out new.evals missing.pgn",
+                1,
+                "cannot open missing.pgn",
+            ),
+            ("evals --out new.evals newer.evals", 1, "newer version"),
+            ("evals --out new.evals changed.evals", 1, "damaged store"),
+            ("evals --out new.evals short.evals", 1, "damaged store"),
+            ("evals --out games.pgn my.evals", 1, "may be yours"),
+            ("evals --out yours.epd my.evals", 1, "may be yours"),
+            ("evals --out my.evals my.evals", 1, "my.evals"),
+            ("evals my.evals", 2, "--out"),
+            ("evals --out new.evals", 2, "INPUT"),
+        ],
+    );
+    assert!(!path("new.evals").exists());
+    // What it wrote itself is replaced.
+    for name in ["my.evals", "my.epd", "my.parquet"] {
+        for _ in 0..2 {
+            ok(dir.path(), &format!("evals -q --out {name} games.pgn"));
+        }
+    }
+    assert!(fs::read(path("my.evals")).unwrap() == sound);
+    let error = fails(dir.path(), "evals --out my.parquet/x games.pgn", 1);
+    assert!(error.contains("my.parquet"), "{error}");
+}
+
+#[test]
+fn python_chess_and_duckdb_see_the_same() {
+    if crate::common::is_without("DUCKDB") {
+        return;
+    }
+    let Some(python) = python(&["chess", "duckdb"]) else {
+        return;
+    };
+    let dir = temp();
+    let binary = Path::new(env!("CARGO_BIN_EXE_polybook"));
+    run_python(&python, "evals.py", &[dir.path(), binary]);
+}
