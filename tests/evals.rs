@@ -187,3 +187,145 @@ fn python_chess_and_duckdb_see_the_same() {
     let binary = Path::new(env!("CARGO_BIN_EXE_polybook"));
     run_python(&python, "evals.py", &[dir.path(), binary]);
 }
+
+/// A store of the first moves of the sample games.
+fn with_evals(dir: &Path) {
+    let pgn = "1. e4 { [%eval 0.33,20] } (1. d4) e5 { [%eval 0.4,7] } *\n\n1. d4 { [%eval -0.1] } d5 { [%eval #-3,9] } 2. c4 { [%eval 1.5] } *\n\n\
+        [Round \"1\"]\n\n{ [%eval 0.2,30] } 1. a3 *\n";
+    fs::write(dir.join("evals.pgn"), pgn).unwrap();
+    ok(dir, "evals -q --out my.evals evals.pgn");
+}
+
+#[test]
+fn commands_show_evaluations() {
+    let dir = temp();
+    let dir = dir.path();
+    with_evals(dir);
+    let games = crate::common::sample("famous.pgn");
+    let games = games.display();
+    ok(
+        dir,
+        &format!(
+            "make-book -q {games} --min-game 1 --bin a.bin --obs a.obs.db3 --leveldb a.idx --explorer"
+        ),
+    );
+    ok(
+        dir,
+        &format!("make-book -q {games} --min-game 1 --leveldb plain.idx --index-stats"),
+    );
+    ok(dir, "edit -q a.bin --out b.bin --set e4=1");
+    let shown = |line: &str| ok(dir, line);
+    for command in [
+        "show a.bin",
+        "show a.obs.db3",
+        "moves --leveldb a.idx",
+        "moves --leveldb plain.idx",
+    ] {
+        let text = shown(&format!("{command} --evals my.evals"));
+        assert!(
+            text.starts_with("evaluation +0.20, depth 30\n"),
+            "{command}: {text}"
+        );
+        let of = |san: &str| {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with(&format!("{san} ")));
+            line.unwrap().to_owned()
+        };
+        assert!(of("e4").contains("+0.33"), "{command}: {text}");
+        assert!(of("d4").contains("-0.10"), "{command}: {text}");
+        assert!(of("c4").contains("  -"), "{command}: {text}");
+        let without = shown(command);
+        assert!(!without.contains("eval"), "{command}: {without}");
+        let document = ok_json(dir, &*format!("{command} --evals my.evals --json"));
+        assert_eq!(document["eval"]["cp"], 20, "{document}");
+        let moves = document["moves"].as_array().unwrap();
+        let of = |san: &str| moves.iter().find(|mv| mv["san"] == san).unwrap()["eval"].clone();
+        assert_eq!(
+            of("e4"),
+            serde_json::json!({"cp": 33, "depth": 20, "nodes": 0})
+        );
+        assert_eq!(of("c4"), serde_json::Value::Null);
+    }
+    let text = shown("tree a.bin --max-ply 2 --evals my.evals");
+    assert!(text.contains("\n1. d4  -0.10  weight "), "{text}");
+    assert!(text.contains("\n  1... d5  #-3  weight "), "{text}");
+    // The evaluations of a tree are read again, and a tree with them is replaced.
+    for _ in 0..2 {
+        ok(
+            dir,
+            "tree -q a.bin --max-ply 3 --evals my.evals --format pgn --out tree.pgn",
+        );
+        ok(
+            dir,
+            "tree -q a.bin --max-ply 3 --evals my.evals --out tree.txt",
+        );
+    }
+    let tree = fs::read_to_string(dir.join("tree.pgn")).unwrap();
+    let tree = tree.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        tree.contains("[%eval 0.33,20]}") && tree.contains("[%eval #-3,9]}"),
+        "{tree}"
+    );
+    let lines = shown("tree a.bin --max-ply 1 --evals my.evals --format jsonl");
+    assert!(
+        lines.contains(r#""eval":{"cp":33,"depth":20,"nodes":0}"#),
+        "{lines}"
+    );
+    let output = crate::common::run(dir, "diff -q a.bin b.bin --evals my.evals");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(" -> 1  eval +0.33\n"), "{text}");
+    let output = crate::common::run(dir, "diff -q a.bin b.bin --evals my.evals --json");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        document["differences"][0]["moves"][0]["eval"]["cp"], 33,
+        "{document}"
+    );
+    // Keys of other variants may be those of standard chess.
+    let text = shown("show a.obs.db3 --evals my.evals --variant standard");
+    assert!(text.contains("+0.33"));
+    for command in [
+        "show a.bin",
+        "moves --leveldb a.idx",
+        "tree a.bin",
+        "diff a.bin b.bin",
+    ] {
+        let error = fails(dir, &*format!("{command} --evals evals.pgn"), 1);
+        assert!(error.contains("not a store of evaluations"), "{error}");
+    }
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn the_server_has_evaluations_in_its_answers() {
+    let dir = temp();
+    with_evals(dir.path());
+    let games = crate::common::sample("famous.pgn");
+    let line = format!(
+        "make-book -q {} --leveldb a.idx --explorer",
+        games.display()
+    );
+    ok(dir.path(), &line);
+    let served = crate::common::served::Served::start(dir.path(), "a.idx --evals my.evals");
+    let answer = served.json("/lichess");
+    let board = &answer["polybook"];
+    assert_eq!(
+        board["eval"],
+        serde_json::json!({"cp": 20, "depth": 30, "nodes": 0})
+    );
+    let evals = serde_json::json!([
+        {"uci": "d2d4", "cp": -10, "depth": 0, "nodes": 0},
+        {"uci": "e2e4", "cp": 33, "depth": 20, "nodes": 0},
+    ]);
+    assert_eq!(board["evals"], evals);
+    let board = &served.json("/lichess?play=d2d4")["polybook"];
+    assert_eq!(
+        board["evals"],
+        serde_json::json!([{"uci": "d7d5", "mate": -3, "depth": 9, "nodes": 0}])
+    );
+    let board = &served.json("/lichess?variant=kingOfTheHill")["polybook"];
+    assert!(
+        board.get("eval").is_none() && board.get("evals").is_none(),
+        "{board}"
+    );
+}

@@ -4,7 +4,8 @@ use std::{fmt::Write as _, path::PathBuf};
 
 use polybook::{
     book::{Book, MoveRecords, PositionDifference, differences},
-    position::{Variant, fen_of},
+    evals::{Eval, Evals},
+    position::{BookMove, Variant, fen_of},
     progress::Meter,
     tally::Memory,
     tree::{FoundPositions, LinesOf, Replies, Union, Wanted},
@@ -15,6 +16,7 @@ use shakmaty::{Color, variant::VariantPosition};
 use super::{
     Context, counted,
     errors::ExitOne,
+    evals::EvalsArg,
     input::{file_of, in_memory},
     key,
     position::{self, of_book},
@@ -52,6 +54,9 @@ pub struct Args {
     variant: Option<Variant>,
 
     #[command(flatten)]
+    evals: EvalsArg,
+
+    #[command(flatten)]
     memory: MemoryArgs,
 }
 
@@ -86,7 +91,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         positions += 1;
         moves += found?.0.moves.len() as u64;
     }
+    let evals = args.evals.open()?;
     let found = found(found_again(), wanted.found());
+    let found = found.map(|found| {
+        let (difference, pos) = found?;
+        let of_move = |mv| evaluated(evals.as_ref(), pos.as_ref(), mv);
+        let moves = difference.moves.iter().map(|mv| of_move(mv.mv));
+        let moves = moves.collect::<polybook::Result<_>>()?;
+        Ok((difference, pos, moves))
+    });
     if args.json {
         let totals = json!({ "positions": positions, "moves": moves });
         let documents = found.map(|found| Ok(document(found?).to_string()));
@@ -129,6 +142,25 @@ fn look(
 /// What differs in a position, and the position if it is known.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
+/// A difference with the evaluations of its moves.
+type Shown = (
+    PositionDifference,
+    Option<VariantPosition>,
+    Vec<Option<Eval>>,
+);
+
+/// The evaluation of the position after a move, where these are known.
+fn evaluated(
+    evals: Option<&Evals>,
+    pos: Option<&VariantPosition>,
+    mv: BookMove,
+) -> polybook::Result<Option<Eval>> {
+    let Some((evals, pos)) = evals.zip(pos) else {
+        return Ok(None);
+    };
+    mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
+}
+
 /// The positions that differ. Where only the spelling of castling does, nothing differs.
 fn found<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
@@ -146,18 +178,22 @@ fn found<'a>(
 }
 
 /// A position and its moves for programs. Without the position, or where a move is not legal in it, there is no SAN.
-fn document((difference, pos): Difference) -> Value {
+fn document((difference, pos, evals): Shown) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {
         records.map(|MoveRecords { weight, learn }| json!({ "weight": weight, "learn": learn }))
     };
-    let moves = difference.moves.iter().map(|mv| {
-        json!({
+    let moves = difference.moves.iter().zip(evals).map(|(mv, eval)| {
+        let mut document = json!({
             "uci": pos.map_or_else(|| mv.mv.to_string(), |pos| mv.mv.uci(pos)),
             "san": pos.and_then(|pos| mv.mv.san(pos)),
             "first": of_records(mv.first),
             "second": of_records(mv.second),
-        })
+        });
+        if let Some(eval) = eval {
+            document["eval"] = json!(eval);
+        }
+        document
     });
     json!({
         "key": key::text(difference.key),
@@ -167,28 +203,31 @@ fn document((difference, pos): Difference) -> Value {
 }
 
 /// A position and its moves for people, a line each.
-fn text((difference, pos): Difference) -> String {
+fn text((difference, pos, evals): Shown) -> String {
     let mut text = match &pos {
         Some(pos) => format!("{}\n", fen_of(pos)),
         None => format!("key {}\n", key::text(difference.key)),
     };
-    for mv in &difference.moves {
+    for (mv, eval) in difference.moves.iter().zip(evals) {
         let name = match &pos {
             Some(pos) => mv.mv.san(pos).unwrap_or_else(|| mv.mv.uci(pos)),
             None => mv.mv.to_string(),
         };
+        let eval = eval.map(|eval| format!("  eval {}", eval.score));
+        let eval = eval.unwrap_or_default();
         let _ = match (mv.first, mv.second) {
             (Some(first), Some(second)) if first.weight != second.weight => {
-                writeln!(text, "  * {name:<8} {} -> {}", first.weight, second.weight)
+                let (first, second) = (first.weight, second.weight);
+                writeln!(text, "  * {name:<8} {first} -> {second}{eval}")
             }
             (Some(first), Some(second)) => {
                 let (first, second) = (first.learn, second.learn);
-                writeln!(text, "  * {name:<8} learn {first} -> {second}")
+                writeln!(text, "  * {name:<8} learn {first} -> {second}{eval}")
             }
-            (Some(first), None) => writeln!(text, "  - {name:<8} {}", first.weight),
+            (Some(first), None) => writeln!(text, "  - {name:<8} {}{eval}", first.weight),
             (None, second) => {
                 let weight = second.map_or(0, |second| second.weight);
-                writeln!(text, "  + {name:<8} {weight}")
+                writeln!(text, "  + {name:<8} {weight}{eval}")
             }
         };
     }

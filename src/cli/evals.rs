@@ -6,7 +6,7 @@ use std::{
 };
 
 use polybook::{
-    evals::{EvalsFormat, EvalsReport, MakeEvals},
+    evals::{Eval, Evals, EvalsFormat, EvalsReport, MakeEvals},
     pgn::Input,
 };
 
@@ -52,6 +52,32 @@ pub struct Args {
 
     #[command(flatten)]
     resources: ResourceArgs,
+}
+
+/// A store whose evaluations are shown.
+#[derive(clap::Args, Debug)]
+pub struct EvalsArg {
+    /// Also show the evaluations of this store, seen from White
+    #[arg(long, value_name = "FILE")]
+    evals: Option<PathBuf>,
+}
+
+impl EvalsArg {
+    /// The store, if one is named.
+    pub fn open(&self) -> polybook::Result<Option<Evals>> {
+        self.evals.as_ref().map(Evals::open).transpose()
+    }
+}
+
+/// What a table has of an evaluation: its score, or a dash.
+pub fn cell(eval: Option<Eval>) -> String {
+    eval.map_or_else(|| "-".to_owned(), |eval| eval.score.to_string())
+}
+
+/// A line about the evaluation of a position.
+pub fn line(eval: Option<Eval>) -> String {
+    let said = |eval: Eval| format!("evaluation {}, depth {}\n", eval.score, eval.depth);
+    eval.map_or_else(String::new, said)
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {

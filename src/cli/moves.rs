@@ -7,6 +7,7 @@ use std::{
 };
 
 use polybook::{
+    evals::{Eval, Evals},
     explorer::{Answer, Line, PlayedMove, Query, View},
     index::Index,
     position::{self, Keyed, read_move, uci},
@@ -17,6 +18,7 @@ use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
     Context,
+    evals::{self, EvalsArg},
     filters::{ExplorerFilterArgs, check_names, explorer_of, plain_index},
     key,
     position::{PositionArgs, refuse_other_of_index},
@@ -47,6 +49,9 @@ pub struct Args {
     /// text
     #[arg(long, value_enum, default_value_t = Order::Games)]
     sort: Order,
+
+    #[command(flatten)]
+    evals: EvalsArg,
 
     /// Print a JSON document
     #[arg(long)]
@@ -95,14 +100,49 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
         check_names(&explorer, &query.filters)?;
     }
     sort(&mut answer.moves, args.sort, &pos);
+    let evals = evals_of(args.evals.open()?.as_ref(), &pos, &answer)?;
     if args.json {
-        return print_json(&document(&answer, &pos));
+        return print_json(&document(&answer, &pos, &evals));
     }
     print(&table(
         &answer,
+        &evals,
         !args.filters.are_none(),
         io::stdout().is_terminal(),
     ))
+}
+
+/// The evaluations of a position and of those after its moves.
+struct MoveEvals {
+    here: Option<Eval>,
+    /// One for each move, `None` if none are asked for.
+    after: Option<Vec<Option<Eval>>>,
+}
+
+fn evals_of(
+    evals: Option<&Evals>,
+    pos: &VariantPosition,
+    answer: &Answer,
+) -> polybook::Result<MoveEvals> {
+    let Some(evals) = evals else {
+        let (here, after) = (None, None);
+        return Ok(MoveEvals { here, after });
+    };
+    let after = answer.moves.iter().map(|played| {
+        let mv = read_move(pos, played.san.as_bytes()).ok();
+        mv.map_or(Ok(None), |mv| evals.after(pos, mv))
+    });
+    Ok(MoveEvals {
+        here: evals.of_position(pos)?,
+        after: Some(after.collect::<polybook::Result<_>>()?),
+    })
+}
+
+/// Adds an evaluation to a document, if there is one.
+fn add_eval(document: &mut Value, eval: Option<Eval>) {
+    if let Some(eval) = eval {
+        document["eval"] = json!(eval);
+    }
 }
 
 /// Puts moves into an order; those that are alike in it stay as they are.
@@ -119,10 +159,10 @@ fn sort(moves: &mut [PlayedMove], order: Order, pos: &VariantPosition) {
     }
 }
 
-fn document(answer: &Answer, pos: &VariantPosition) -> Value {
-    let of_move = |played: &PlayedMove| {
+fn document(answer: &Answer, pos: &VariantPosition, evals: &MoveEvals) -> Value {
+    let of_move = |(number, played): (usize, &PlayedMove)| {
         let mv = read_move(pos, played.san.as_bytes());
-        json!({
+        let mut document = json!({
             // The explorer has castling as king takes rook.
             "uci": mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv)),
             "san": played.san,
@@ -133,17 +173,22 @@ fn document(answer: &Answer, pos: &VariantPosition) -> Value {
             // Without a rating if nobody who played it has one.
             "average_rating": played.average_rating.filter(|rating| *rating > 0),
             "opening": played.opening,
-        })
+        });
+        let eval = evals.after.as_ref().and_then(|after| after[number]);
+        add_eval(&mut document, eval);
+        document
     };
-    json!({
+    let mut document = json!({
         "key": key::text(position::key(pos)),
         "games": answer.games(),
         "white": answer.white,
         "draws": answer.draws,
         "black": answer.black,
         "opening": answer.opening,
-        "moves": answer.moves.iter().map(of_move).collect::<Value>(),
-    })
+        "moves": answer.moves.iter().enumerate().map(of_move).collect::<Value>(),
+    });
+    add_eval(&mut document, evals.here);
+    document
 }
 
 /// Printed instead of a table.
@@ -153,9 +198,9 @@ const NO_MOVES: &str = "no games continue from this position\n";
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
 /// The moves for people, with bars where these can be seen.
-fn table(answer: &Answer, is_filtered: bool, with_bars: bool) -> String {
+fn table(answer: &Answer, evals: &MoveEvals, is_filtered: bool, with_bars: bool) -> String {
     // Writing to a `String` does not fail.
-    let mut text = String::new();
+    let mut text = evals::line(evals.here);
     if let Some(opening) = answer.opening {
         let _ = writeln!(text, "{} {}", opening.eco, opening.name);
     }
@@ -171,11 +216,19 @@ fn table(answer: &Answer, is_filtered: bool, with_bars: bool) -> String {
     } else {
         String::new()
     };
+    let eval_heading = match evals.after {
+        Some(_) => format!("{:>7}  ", "eval"),
+        None => String::new(),
+    };
     let _ = writeln!(
         text,
-        "move      games    share    white    draws    black  rating  {bar_heading}opening"
+        "move      games    share    white    draws    black  rating  {eval_heading}{bar_heading}opening"
     );
-    let mut row = |name: &str, results: [u64; 3], rating: Option<u64>, opening: &str| {
+    let mut row = |name: &str,
+                   results: [u64; 3],
+                   rating: Option<u64>,
+                   eval: &str,
+                   opening: &str| {
         let games: u64 = results.iter().sum();
         let share = 100.0 * games as f64 / answer.games().max(1) as f64;
         let [white, draws, black] = results;
@@ -187,18 +240,25 @@ fn table(answer: &Answer, is_filtered: bool, with_bars: bool) -> String {
             String::new()
         };
         let line = format!(
-            "{name:<8} {games:>6}  {share:>6.2}% {white:>8} {draws:>8} {black:>8}  {rating:>6}  {bar}{opening}"
+            "{name:<8} {games:>6}  {share:>6.2}% {white:>8} {draws:>8} {black:>8}  {rating:>6}  {eval}{bar}{opening}"
         );
         text.push_str(line.trim_end());
         text.push('\n');
     };
-    for played in &answer.moves {
+    let cell = |text: &str| match evals.after {
+        Some(_) => format!("{text:>7}  "),
+        None => String::new(),
+    };
+    for (number, played) in answer.moves.iter().enumerate() {
         let results = [played.white, played.draws, played.black];
         let opening = played.opening.map_or("", |opening| opening.name);
-        row(&played.san, results, played.average_rating, opening);
+        let eval = evals.after.as_ref().and_then(|after| after[number]);
+        let eval = cell(&evals::cell(eval));
+        row(&played.san, results, played.average_rating, &eval, opening);
     }
     if answer.moves.len() > 1 {
-        row("all", [answer.white, answer.draws, answer.black], None, "");
+        let all = [answer.white, answer.draws, answer.black];
+        row("all", all, None, &cell(""), "");
     }
     text
 }
@@ -223,7 +283,15 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let variant = args.position.variant_of(index.variant().only());
     refuse_other_of_index(index, variant)?;
     let pos = Keyed::new(args.position.position_of(variant)?);
-    let moves = index.moves(&pos)?;
+    let mut moves = index.moves(&pos)?;
+    let evals = args.evals.open()?;
+    let mut here = None;
+    if let Some(evals) = &evals {
+        here = evals.of_position(pos.position())?;
+        for mv in &mut moves {
+            mv.eval = evals.after(pos.position(), mv.mv)?;
+        }
+    }
     let (key, pos) = (key::text(pos.key()), pos.position());
     let results = |mv: &TreeMove| {
         let stats = mv.stats.expect("an index has games");
@@ -236,28 +304,38 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     if args.json {
         let moves = moves.iter().map(|mv| {
             let [white, draws, black] = results(mv);
-            json!({
+            let mut document = json!({
                 "uci": uci(pos, mv.mv),
                 "san": SanPlus::from_move(pos.clone(), mv.mv).to_string(),
                 "games": mv.weight,
                 "white": white,
                 "draws": draws,
                 "black": black,
-            })
+            });
+            add_eval(&mut document, mv.eval);
+            document
         });
-        return print_json(&json!({ "key": key, "moves": moves.collect::<Value>() }));
+        let mut document = json!({ "key": key, "moves": moves.collect::<Value>() });
+        add_eval(&mut document, here);
+        return print_json(&document);
     }
     if moves.is_empty() {
         return print(NO_MOVES);
     }
     // Writing to a `String` does not fail.
-    let mut text = String::from("move      games    white    draws    black\n");
+    let mut text = evals::line(here);
+    text.push_str("move      games    white    draws    black");
+    text.push_str(if evals.is_some() { "     eval\n" } else { "\n" });
     for mv in &moves {
         let [white, draws, black] = results(mv);
         let san = SanPlus::from_move(pos.clone(), mv.mv).to_string();
+        let eval = match evals {
+            Some(_) => format!("  {:>7}", evals::cell(mv.eval)),
+            None => String::new(),
+        };
         let _ = writeln!(
             text,
-            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}",
+            "{san:<8} {:>6} {white:>8} {draws:>8} {black:>8}{eval}",
             mv.weight
         );
     }

@@ -28,7 +28,9 @@ use polybook::{
 use shakmaty::Color;
 
 use super::{
-    Context, counted, errors, input,
+    Context, counted, errors,
+    evals::EvalsArg,
+    input,
     progress::Bar,
     repertoire::{Role, opened},
     signals, terminal,
@@ -80,6 +82,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE:COLOR", value_parser = repertoire)]
     repertoire: Vec<(PathBuf, Color)>,
 
+    #[command(flatten)]
+    evals: EvalsArg,
+
     /// Make books of files with at most N games; 0 makes none
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     book_games: u64,
@@ -119,6 +124,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     });
     let books: Vec<BookFile> = books.collect::<Result<_, _>>()?;
     let repertoires = repertoires(args, context)?;
+    let evals = args.evals.open()?;
     let must_index =
         |source: &Source<'_>| source.cached.as_ref().is_some_and(|index| !index.is_made());
     let (explorer, is_announced) = match sources.iter().any(must_index) {
@@ -129,6 +135,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         explorer,
         books,
         repertoires,
+        evals,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         book_games: args.book_games,

@@ -9,14 +9,16 @@ use std::{
 use polybook::{
     Error,
     book::{Book, Scaling, Weights, is_book_or_empty},
+    evals::Eval,
     obs::{self, Obs},
-    position::{Variant, fen_of},
+    position::{Variant, fen_of, read_move},
 };
 use serde::Serialize;
 use serde_json::json;
 use shakmaty::variant::VariantPosition;
 
 use super::{
+    evals::{self, EvalsArg},
     input::file_or_index,
     key,
     position::{PositionArgs, of_database, refuse_other, variants_of_book},
@@ -42,6 +44,9 @@ pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
 
+    #[command(flatten)]
+    evals: EvalsArg,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
@@ -61,6 +66,9 @@ struct ShownMove {
     learn: u32,
     #[serde(flatten)]
     games: Option<Games>,
+    /// That of the position after the move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eval: Option<Eval>,
 }
 
 /// What only a database has.
@@ -93,12 +101,26 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for mv in &mut moves {
         mv.probability = f64::from(mv.weight) * 100.0 / sum.max(1) as f64;
     }
+    let evals = args.evals.open()?;
+    let mut eval = None;
+    if let Some(evals) = &evals {
+        eval = evals.of_position(&pos)?;
+        for mv in &mut moves {
+            if let Ok(legal) = read_move(&pos, mv.uci.as_bytes()) {
+                mv.eval = evals.after(&pos, legal)?;
+            }
+        }
+    }
     if args.json {
-        return print_json(&json!({ "key": key, "fen": fen_of(&pos), "moves": moves }));
+        let mut document = json!({ "key": key, "fen": fen_of(&pos), "moves": moves });
+        if let Some(eval) = eval {
+            document["eval"] = json!(eval);
+        }
+        return print_json(&document);
     }
     print(&match is_empty {
         true => "The file is empty.\n".to_owned(),
-        false => table(&moves),
+        false => evals::line(eval) + &table(&moves, evals.is_some()),
     })
 }
 
@@ -124,6 +146,7 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
         probability: 0.0,
         learn: entry.learn,
         games: None,
+        eval: None,
     });
     let moves = moves.collect();
     Ok((pos, moves, book.is_empty()))
@@ -153,6 +176,7 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
                 active: row.is_active(),
             }),
             uci: row.mv,
+            eval: None,
         }
     });
     let mut moves: Vec<ShownMove> = moves.collect();
@@ -160,21 +184,26 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, false))
 }
 
-fn table(moves: &[ShownMove]) -> String {
+fn table(moves: &[ShownMove], with_evals: bool) -> String {
     let Some(first) = moves.first() else {
         return "The book has no move here.\n".to_owned();
     };
     let mut text = String::from(match first.games {
-        Some(_) => "move     uci      wins    draws   losses  weight  percent\n",
-        None => "move     uci    weight  percent  learn\n",
+        Some(_) => "move     uci      wins    draws   losses  weight  percent",
+        None => "move     uci    weight  percent  learn",
     });
+    text.push_str(if with_evals { "     eval\n" } else { "\n" });
     for mv in moves {
         let (uci, weight, percent) = (&mv.uci, mv.weight, mv.probability);
         let san = mv.san.as_deref().unwrap_or("illegal");
+        let eval = match with_evals {
+            true => format!("  {:>7}", evals::cell(mv.eval)),
+            false => String::new(),
+        };
         let _ = match &mv.games {
             Some(games) => writeln!(
                 text,
-                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>7.2}%{}",
+                "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>7.2}%{eval}{}",
                 games.wins,
                 games.draws,
                 games.losses,
@@ -182,7 +211,7 @@ fn table(moves: &[ShownMove]) -> String {
             ),
             None => writeln!(
                 text,
-                "{san:<8} {uci:<6} {weight:>6} {percent:>7.2}% {:>6}",
+                "{san:<8} {uci:<6} {weight:>6} {percent:>7.2}% {:>6}{eval}",
                 mv.learn
             ),
         };

@@ -16,13 +16,14 @@ use polybook::{
     position::Variant,
     progress::Meter,
     tally::Memory,
-    tree::{Explored, Format, Limits, LinesOf, Source, Tree, check_replaceable},
+    tree::{Evaluated, Explored, Format, Limits, LinesOf, Source, Tree, check_replaceable},
 };
 use serde_json::json;
 use shakmaty::Color;
 
 use super::{
     Context, counted,
+    evals::EvalsArg,
     input::{check_output, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, of_book, of_database, refuse_other_of_index},
     progress::Bar,
@@ -104,6 +105,9 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
+    evals: EvalsArg,
+
+    #[command(flatten)]
     memory: MemoryArgs,
 }
 
@@ -177,6 +181,10 @@ fn write(
     };
     let source: Box<dyn Source> = match args.color {
         Some(side) => Box::new(LinesOf(source, side)),
+        None => source,
+    };
+    let source: Box<dyn Source> = match args.evals.open()? {
+        Some(evals) => Box::new(Evaluated(source, evals)),
         None => source,
     };
     let tree = Tree::new(source, start, limits, meter);

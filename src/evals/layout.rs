@@ -78,15 +78,17 @@ pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksu
 }
 
 /// An evaluation of a position.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Serialize, Debug)]
 pub struct Eval {
     /// What it says.
+    #[serde(flatten)]
     pub score: Score,
     /// How many half-moves deep the engine searched; 0 if that is not known.
     pub depth: u8,
     /// How many positions it searched; 0 if that is not known.
     pub nodes: u64,
     /// The place among the [origins](super::Evals::origins) of the store.
+    #[serde(skip)]
     pub origin: u8,
 }
 

@@ -6,11 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use shakmaty::Move;
+
 use super::layout::{Eval, Footer, MAGIC, MOST_OF_FOOTER, RECORD, Record, START, with_origins};
 use crate::{
     checksum::Checksum,
     error::{At, Error, Result},
     keyed::{Storage, key_of},
+    position::{Rules, key},
     positioned::read_exact_at,
 };
 
@@ -74,6 +77,11 @@ impl Evals {
         &self.path
     }
 
+    /// The checksum, which changes with any evaluation.
+    pub(crate) fn identity(&self) -> String {
+        self.checksum.to_string()
+    }
+
     /// How many positions there are.
     pub fn len(&self) -> u64 {
         self.storage.len() - 1
@@ -110,6 +118,30 @@ impl Evals {
             return Err(cut_short(&self.path));
         };
         Ok(Some(self.read(record)?.eval))
+    }
+
+    /// The evaluation of a position. Positions of variants whose keys can be those of standard chess have none, except of
+    /// Chess960.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Evals::find).
+    pub fn of_position<P: Rules>(&self, pos: &P) -> Result<Option<Eval>> {
+        match pos.rules().number() {
+            Some(0) => self.find(key(pos)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The evaluation of the position after a legal move.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Evals::find).
+    pub fn after<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Eval>> {
+        let mut after = pos.clone();
+        after.play_unchecked(mv);
+        self.of_position(&after)
     }
 
     /// The bytes of at most `count` records from a place on.

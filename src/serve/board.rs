@@ -6,6 +6,8 @@ use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use super::{annotations::Annotations, request::Request};
 use crate::{
+    error::Error,
+    evals::{Eval, Evals},
     explorer::{Answer, Line},
     pgn::{GameReader, Token, tag_text},
     position::{BookMove, Variant, fen_of, read_move},
@@ -28,6 +30,20 @@ pub(super) struct Board {
     /// Of counts without rare positions: how many moves were counted in each that is there.
     #[serde(skip_serializing_if = "Option::is_none", rename = "minGame")]
     min_game: Option<u64>,
+    /// The evaluation of the position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eval: Option<Eval>,
+    /// Of the legal moves, those whose positions are evaluated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evals: Vec<MoveEval>,
+}
+
+/// The evaluation of the position after a move.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct MoveEval {
+    uci: String,
+    #[serde(flatten)]
+    eval: Eval,
 }
 
 /// A move in both notations.
@@ -79,7 +95,21 @@ impl Board {
                 .collect(),
             transpositions: transpositions.collect(),
             min_game,
+            eval: None,
+            evals: Vec::new(),
         }
+    }
+
+    /// Adds the evaluations of a position and of those after its legal moves.
+    pub(super) fn evaluate(&mut self, pos: &VariantPosition, evals: &Evals) -> Result<(), Error> {
+        self.eval = evals.of_position(pos)?;
+        for mv in pos.legal_moves() {
+            if let Some(eval) = evals.after(pos, mv)? {
+                let uci = BookMove::from(mv).to_string();
+                self.evals.push(MoveEval { uci, eval });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     error::{At, Result},
+    evals::Evals,
     explorer::Explorer,
 };
 
@@ -39,6 +40,8 @@ pub struct Server {
     pub books: Vec<BookFile>,
     /// Repertoires whose moves and gaps are shown.
     pub repertoires: Vec<ServedRepertoire>,
+    /// Evaluations that are in the answers about a position.
+    pub evals: Option<Evals>,
     /// Hosts that requests may name, besides the listening address and `localhost`.
     pub hosts: Vec<String>,
     /// Origins whose pages may read the answers, besides the server's own.
@@ -68,7 +71,7 @@ impl Server {
             0 => thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let books = (self.books, self.repertoires);
+        let books = (self.books, self.repertoires, self.evals);
         let (reading, names) = watch::channel(());
         let state = AppState::new(
             self.explorer,

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
+    evals::Evals,
     explorer::{About, Answer, Explorer, Filters},
     task,
 };
@@ -45,6 +46,7 @@ pub(super) struct AppState {
     about: About,
     books: Vec<BookFile>,
     pub(super) repertoires: Vec<ServedRepertoire>,
+    evals: Option<Evals>,
     /// Answers of the index alone, which stay true as long as the server runs.
     pub(super) cache: ResponseCache,
     /// Changes when an answer may change.
@@ -128,14 +130,14 @@ impl Workers {
 }
 
 impl AppState {
-    /// A state for these games, books and repertoires, with this many threads.
+    /// A state for these games, books, repertoires and evaluations, with this many threads.
     ///
     /// # Errors
     ///
     /// A system that gives no threads.
     pub(super) fn new(
         explorer: Explorer,
-        (books, repertoires): (Vec<BookFile>, Vec<ServedRepertoire>),
+        (books, repertoires, evals): (Vec<BookFile>, Vec<ServedRepertoire>, Option<Evals>),
         threads: usize,
         book_games: u64,
         origins: Vec<Origin>,
@@ -148,11 +150,16 @@ impl AppState {
             .map_err(too_few)
             .at("threads that count", "start")?;
         Ok(AppState {
-            identity: hash(&(explorer.identity(), env!("CARGO_PKG_VERSION"))),
+            identity: hash(&(
+                explorer.identity(),
+                evals.as_ref().map(Evals::identity),
+                env!("CARGO_PKG_VERSION"),
+            )),
             about: explorer.about(),
             explorer,
             books,
             repertoires,
+            evals,
             cache: response_cache(),
             counters: Workers::start(threads)?,
             readers: Workers::start(READERS)?,
@@ -178,7 +185,10 @@ impl AppState {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
         let min_game = self.explorer.min_game(&request.query.filters);
-        let polybook = Board::new(&request, &answer, min_game);
+        let mut polybook = Board::new(&request, &answer, min_game);
+        if let Some(evals) = &self.evals {
+            polybook.evaluate(request.query.line.position(), evals)?;
+        }
         // The board has it, and strict clients need not see it.
         for mv in &mut answer.moves {
             mv.reached = None;

@@ -37,7 +37,7 @@ pub use self::{
 };
 pub(crate) use self::{pgn::GameWriter, source::played, text::move_number};
 pub use crate::walk::{
-    Branch, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
+    Branch, Evaluated, Event, Limits, LinesOf, Order, Replies, Source, Tree, TreeMove, Union,
 };
 use crate::{error::Result, output::check_first_line};
 

@@ -104,7 +104,12 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
         ""
     };
     let comment = comment.unwrap_or_else(|| remark(branch));
-    format!("{number} {san} {{{comment}{transposition}}}")
+    let eval = branch.mv.eval.map(|eval| {
+        let score = eval.score.to_string();
+        format!(" [%eval {},{}]", score.trim_start_matches('+'), eval.depth)
+    });
+    let eval = eval.unwrap_or_default();
+    format!("{number} {san} {{{comment}{transposition}{eval}}}")
 }
 
 /// Columns of a line of movetext.

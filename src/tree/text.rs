@@ -10,6 +10,7 @@ use shakmaty::{Position, san::SanPlus, variant::VariantPosition};
 
 use crate::{
     error::{At, Result},
+    evals::Eval,
     position::{Keyed, uci},
     tally::Stats,
     walk::{Branch, Event, Order, Source, Tree},
@@ -24,7 +25,7 @@ pub(crate) fn move_number(pos: &VariantPosition) -> String {
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out`, which errors call `path`: a line for each move, two blanks further in for each
     /// half-move before it, with its weight or its games, its share in percent, and `transposition` where the tree goes
-    /// on elsewhere. Returns how many moves there are.
+    /// on elsewhere. An evaluation is before the weight. Returns how many moves there are.
     ///
     /// # Errors
     ///
@@ -52,7 +53,9 @@ fn line(branch: &Branch<'_>) -> String {
         false => "",
     };
     let indent = 2 * branch.ply;
-    format!("{:indent$}{number} {san}  {}{mark}", "", remark(branch))
+    let eval = branch.mv.eval.map(|eval| format!("  {}", eval.score));
+    let (remark, eval) = (remark(branch), eval.unwrap_or_default());
+    format!("{:indent$}{number} {san}{eval}  {remark}{mark}", "")
 }
 
 /// What is known of a move: `weight 12, 8.5%`, or `+8 =20 -14, 30%` for the side that moves.
@@ -92,6 +95,8 @@ struct LineMove {
     known: bool,
     /// Whether the position after it has a line elsewhere.
     transposition: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eval: Option<Eval>,
 }
 
 impl Line {
@@ -123,6 +128,7 @@ impl LineMove {
             stats: branch.mv.stats,
             known: branch.mv.is_known,
             transposition: branch.is_transposition,
+            eval: branch.mv.eval,
         }
     }
 }

@@ -8,7 +8,13 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 pub(crate) use self::levels::levels;
 pub use self::tree::{Branch, Event, Order, Tree};
-use crate::{error::Result, position::Keyed, sort::Memory, tally::Stats};
+use crate::{
+    error::Result,
+    evals::{Eval, Evals},
+    position::Keyed,
+    sort::Memory,
+    tally::Stats,
+};
 
 /// A move of a tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,6 +27,8 @@ pub struct TreeMove {
     pub stats: Option<Stats>,
     /// Whether the source has the move. It does not have it where the tree [goes on by any reply](Replies).
     pub is_known: bool,
+    /// The evaluation of the position after it, if [evaluations](Evaluated) are asked for.
+    pub eval: Option<Eval>,
 }
 
 impl TreeMove {
@@ -31,6 +39,7 @@ impl TreeMove {
             weight,
             stats,
             is_known: true,
+            eval: None,
         }
     }
 
@@ -120,6 +129,21 @@ fn answered(
     // A known one was played here, others only lead where games came by other moves.
     replies.sort_by_key(|(played, reply)| std::cmp::Reverse((reply.is_known, *played)));
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
+}
+
+/// The moves of a source with the evaluations of a store.
+#[derive(Debug)]
+pub struct Evaluated<S>(pub S, pub Evals);
+
+impl<S: Source> Source for Evaluated<S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let Evaluated(source, evals) = self;
+        let mut moves = source.moves(pos)?;
+        for mv in &mut moves {
+            mv.eval = evals.after(pos.position(), mv.mv)?;
+        }
+        Ok(moves)
+    }
 }
 
 /// The moves of two sources.
