@@ -25,10 +25,39 @@ fn fed_ok(dir: &Path, args: impl Arguments, input: &str) -> Vec<u8> {
 }
 
 #[test]
-fn no_arguments_print_the_help() {
+fn no_arguments_print_three_ways_on() {
     let dir = temp();
-    assert_eq!(ok(dir.path(), ""), ok(dir.path(), "--help"));
+    let ways = ok(dir.path(), "");
+    let commands: Vec<_> = ways
+        .lines()
+        .map(|line| line.split_once("  ").unwrap().0)
+        .collect();
+    let wanted = [
+        "polybook make-book games.pgn",
+        "polybook serve games.pgn --open",
+        "polybook --help",
+    ];
+    assert_eq!(commands, wanted);
+    assert!(ok(dir.path(), "--help").contains("Usage: polybook"));
     assert!(ok(dir.path(), "--version").starts_with("polybook "));
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn serve_alone_says_where_games_come_from() {
+    let dir = temp();
+    let output = run(dir.path(), "serve");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("https://lichess.org/api/games/user/"),
+        "{said}"
+    );
+    assert!(said.contains("https://api.chess.com/pub/player/"), "{said}");
+    assert!(
+        said.ends_with("no games are named; see polybook serve --help\n"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod tree;
 mod usage;
 mod verify;
 mod weighting;
+mod welcome;
 
 use std::{any::TypeId, ffi::OsString, io::Write, path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -107,11 +108,11 @@ struct Context {
 
 /// Runs a command line and says how it went: 0 done, 1 failed, 2 wrong command line.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let mut args: Vec<OsString> = args.into_iter().collect();
-    if args.len() < 2 {
-        args.push("--help".into());
-    }
+    let args: Vec<OsString> = args.into_iter().collect();
     errors::without_backtraces(|| {
+        if args.len() < 2 {
+            return welcome::run();
+        }
         signals::watch().context("cannot watch for signals")?;
         resources::raise_file_limit();
         let cli = parsed(&args).and_then(|matches| Cli::from_arg_matches(&matches));

@@ -62,7 +62,7 @@ Examples:
       what programs ask")]
 pub struct Args {
     /// Indexes made with --explorer, or PGN files, which are indexed at the first start
-    #[arg(value_name = "SOURCE", required = true)]
+    #[arg(value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
     /// Listen at this address and port; port 0 is any free port
@@ -111,7 +111,18 @@ pub struct Args {
     verbose: bool,
 }
 
+/// Where games come from.
+const GAMES: &str = "\
+polybook serve games.pgn --open    shows games in the browser. To get yours, open in the browser, with your name:
+https://lichess.org/api/games/user/NAME                           all from Lichess
+https://api.chess.com/pub/player/NAME/games/2026/01/pgn           a month from Chess.com
+";
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    if args.sources.is_empty() {
+        context.say(GAMES);
+        return Err(Usage("no games are named; see polybook serve --help".to_owned()).into());
+    }
     let all_indexes = args.sources.iter().all(|source| source.is_dir());
     let cache = (!all_indexes).then(|| cache(args)).transpose()?;
     let sources = sources(args, cache.as_ref())?;
