@@ -1,5 +1,7 @@
 //! The page's files, which are part of the program. They are sent without what only people read.
 
+use std::sync::LazyLock;
+
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -39,17 +41,22 @@ macro_rules! files {
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// What packed scripts do without. They are modules: to change a constant would fail the check of their types.
-const PACKED: [(&str, &str); 9] = [
+/// What packed scripts do without.
+const PACKED: [(&str, &str); 6] = [
     ("\n}", "}"),
     ("\n)", ")"),
     ("\n]", "]"),
     (";}", "}"),
     (",}", "}"),
     (",)", ")"),
-    ("const ", "let "),
-    ("const[", "let["),
-    ("const{", "let{"),
+];
+
+/// Words of packed scripts. They are modules: to change a constant would fail the check of their types.
+const WORDS: [(&str, &str); 4] = [
+    ("const", "let"),
+    ("false", "!1"),
+    ("true", "!0"),
+    ("undefined", "void 0"),
 ];
 
 const FILES: [File; 33] = files! {
@@ -88,6 +95,13 @@ const FILES: [File; 33] = files! {
     "/years.js" "years.js" SCRIPT;
 };
 
+/// The custom properties of the style sheets, which scripts set too.
+static PROPERTIES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let styles = FILES.iter().filter(|file| file.media_type == STYLE);
+    let styles = styles.map(|file| String::from_utf8_lossy(file.bytes));
+    names(&styles.collect::<String>(), "var(--")
+});
+
 /// The routes of the page.
 pub(super) fn routes() -> Router {
     let routes = FILES.into_iter().fold(Router::new(), |router, file| {
@@ -119,6 +133,11 @@ impl File {
     /// The file without comments, indentation, and blanks beside punctuation.
     fn packed(self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
+        let text = match self.media_type {
+            SCRIPT => renamed(&text, "#", &names(&text, ".#")),
+            _ => text.into_owned(),
+        };
+        let text = renamed(&text, "--", &PROPERTIES);
         let (text, tight, joining): (String, fn(&str) -> String, &[char]) = match self.media_type {
             SCRIPT => (
                 without_comments(&text, "/**"),
@@ -130,13 +149,27 @@ impl File {
                 tight_style,
                 &['{', '}', ',', ';'],
             ),
-            _ => (text.into_owned(), str::to_owned, &[]),
+            _ => (text, str::to_owned, &[]),
         };
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
         let mut packed = String::new();
+        let mut declares = false;
         for line in lines {
-            packed += &tight(line);
+            // Constants on lines of their own are one declaration.
+            let is_constant =
+                self.media_type == SCRIPT && line.starts_with("const ") && line.ends_with(';');
+            let mut line = tight(line);
+            if declares
+                && is_constant
+                && let Some(more) = line.strip_prefix("let ")
+                && packed.ends_with(';')
+            {
+                packed.pop();
+                line = format!(",{more}");
+            }
+            declares = is_constant;
+            packed += &line;
             if !packed.ends_with(joining) {
                 packed.push('\n');
             }
@@ -186,8 +219,73 @@ fn tight_script(line: &str) -> String {
     outside_of('`', line, &|text| outside_of('"', text, &tight_code))
 }
 
-/// Code without the blanks beside punctuation.
+/// The names that come after a mark.
+fn names(text: &str, mark: &str) -> Vec<String> {
+    let names = text.split(mark).skip(1).map(|part| split_name(part).0);
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A text with short names for these, where they come after the mark.
+fn renamed(text: &str, mark: &str, names: &[String]) -> String {
+    let mut parts = text.split(mark);
+    let mut renamed = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = split_name(part);
+        renamed += mark;
+        match names.iter().position(|known| known == name) {
+            Some(index) => {
+                renamed.push(char::from(b'a' + (index % 26) as u8));
+                if index >= 26 {
+                    renamed += &(index / 26).to_string();
+                }
+            }
+            None => renamed += name,
+        }
+        renamed += rest;
+    }
+    renamed
+}
+
+/// A text after its first name, and the name.
+fn split_name(text: &str) -> (&str, &str) {
+    let is_end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
+    text.split_at(text.find(is_end).unwrap_or(text.len()))
+}
+
+/// Code without the blanks beside punctuation, with shorter words, and without parentheses around single parameters.
 fn tight_code(code: &str) -> String {
+    let is_word = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
+    let code = without_blanks(code);
+    let parts = code.split_inclusive(|letter| !is_word(letter));
+    let words = parts.map(|part| {
+        let word = part.trim_end_matches(|letter| !is_word(letter));
+        let short = WORDS.iter().find(|(long, _)| *long == word);
+        format!(
+            "{}{}",
+            short.map_or(word, |(_, short)| short),
+            &part[word.len()..]
+        )
+    });
+    let code = words.collect::<String>();
+    let mut parts = code.split(")=>").peekable();
+    let mut tight = String::new();
+    while let Some(part) = parts.next() {
+        let (before, name) = part.rsplit_once('(').unwrap_or((part, ""));
+        let is_single = !name.is_empty() && name.chars().all(is_word) && !before.ends_with(is_word);
+        tight += &match parts.peek() {
+            None => part.to_owned(),
+            Some(_) if is_single => format!("{before}{name}=>"),
+            Some(_) => format!("{part})=>"),
+        };
+    }
+    tight
+}
+
+/// Code without the blanks beside punctuation. `a - -b` stays so: `a--b` would be another expression.
+fn without_blanks(code: &str) -> String {
     let is_punctuation = |letter: &char| "=+-*?:<>&|,;{}()[]!".contains(*letter);
     let mut tight = String::new();
     let mut letters = code.chars().peekable();
@@ -196,7 +294,8 @@ fn tight_code(code: &str) -> String {
         // A string that comes next ends the code too.
         let is_beside =
             last.as_ref().is_none_or(is_punctuation) || letters.peek().is_none_or(is_punctuation);
-        if letter != ' ' || !is_beside {
+        let is_doubled = last == letters.peek().copied() && matches!(last, Some('+' | '-'));
+        if letter != ' ' || !is_beside || is_doubled {
             tight.push(letter);
         }
     }
@@ -231,7 +330,14 @@ mod tests {
     fn packed_scripts_keep_their_strings() {
         for (line, packed) in [
             (r#"say("a = b", x = { y: 1 });"#, r#"say("a = b",x={y:1});"#),
-            ("const text = `a = ${b}`;", "const text=`a = ${b}`;"),
+            ("const text = `a = ${b}`;", "let text=`a = ${b}`;"),
+            (r#"f("const a", true);"#, r#"f("const a",!0);"#),
+            ("a = b - -c + +d;", "a=b- -c+ +d;"),
+            ("f((a) => async (b) => c);", "f(a=>async(b)=>c);"),
+            (
+                "f(() => g(a, (b) => a.b), isTrue);",
+                "f(()=>g(a,b=>a.b),isTrue);",
+            ),
             ("a = `b ${c ? `d` : e}`;", "a = `b ${c ? `d` : e}`;"),
             ("a = (b + c) / d;", "a=(b+c)/ d;"),
             (
@@ -250,8 +356,20 @@ mod tests {
             tight_style("a:is(b, c) { d: e f; g: h; }"),
             "a:is(b,c){d:e f;g:h;}"
         );
+        let names_of = |text| names(text, ".#");
+        let text = "#one; this.#two(this.#one, \"#fff\")";
+        assert_eq!(
+            renamed(text, "#", &names_of(text)),
+            "#a; this.#b(this.#a, \"#fff\")"
+        );
         for file in FILES.iter().filter(|file| file.media_type == SCRIPT) {
             let text = std::str::from_utf8(file.bytes).unwrap();
+            for name in names_of(text) {
+                for begin in ["\"", "`", "("] {
+                    let selector = format!("{begin}#{name}");
+                    assert!(!text.contains(&selector), "{}: {selector}", file.path);
+                }
+            }
             assert!(!text.contains("\\\""), "{}: an escaped quote", file.path);
             for packed in [";}", ",}", ",)"] {
                 assert!(

@@ -484,6 +484,47 @@ const tests = {
     await context.close();
   },
 
+  async "a link has the order of the games"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul");
+    await followed(page);
+    await page.click("#games-tools >> text=Best rated");
+    await addressed(page, "sort=rating");
+    await row(page, "e2e4").click();
+    await addressed(page, "play=e2e4");
+    assert.match(page.url(), /sort=rating/);
+    await page.reload();
+    await followed(page);
+    assert.equal(await text(page, "#games-tools [aria-checked=true]"), "Best rated");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a game is copied, and a copy that fails says why"() {
+    const { page, context } = await open(browser, url, `/?game=${GAME}`, { permissions: ["clipboard-read", "clipboard-write"] });
+    const pgn = await (await fetch(new URL(`game/${GAME}`, url))).text();
+    await page.click("[data-focus=copy-pgn]");
+    await page.waitForFunction(() => document.querySelector("#toast")?.textContent === "PGN copied");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), pgn);
+    await page.route("**/game/*", (route) => route.fulfill({ status: 503, body: "the file cannot be read" }));
+    await page.click("[data-focus=copy-pgn]");
+    await page.waitForFunction(() => document.querySelector("#toast")?.textContent === "the file cannot be read");
+    await context.close();
+  },
+
+  async "the pockets of both sides are next to the board"() {
+    const { page, context, faults } = await open(browser, variants, "/?variant=crazyhouse&play=e2e4,d7d5,e4d5,d8d5,b1c3,d5d2,d1d2");
+    await settled(page);
+    const pockets = () => page.locator(".hands button").evaluateAll((all) => all.map((one) => `${one.getAttribute("aria-label")} ${one.disabled}`));
+    assert.deepEqual(await pockets(), ["2 pawn to drop false", "1 pawn to drop true", "1 queen to drop true"]);
+    await page.keyboard.press("f");
+    assert.equal(await page.locator(".hands.above").count(), 1);
+    await page.goto(new URL("/?play=e2e5", variants).href);
+    await page.waitForSelector("#notice .banner");
+    assert.match(await text(page, "#notice"), /This line cannot be played: move 1 of the line, "e2e5": illegal move\./);
+    assert.deepEqual(faults.filter((fault) => !fault.includes("400")), []);
+    await context.close();
+  },
+
   async "the count of filtered games says so, and the list keeps its order"() {
     const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul");
     await followed(page);

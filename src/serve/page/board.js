@@ -41,12 +41,13 @@ class ChessBoard extends HTMLElement {
   #ground = svg("svg", { class: "ground", viewBox: "0 0 80 80", "aria-hidden": "true" });
   #lines = svg("svg", { class: "arrows", viewBox: "0 0 8 8", "aria-hidden": "true" });
   #hands = div("hands");
+  #others = div("hands");
   #choice = div("choice");
 
   connectedCallback() {
     this.#choice.hidden = true;
     this.#field.append(this.#ground, this.#marks, this.#men, this.#lines);
-    this.append(this.#field, this.#choice, this.#hands);
+    this.append(this.#field, this.#choice, this.#hands, this.#others);
     on(this.#field, "pointerdown", (event) => this.#down(event));
     on(this.#field, "pointermove", (event) => this.#moved(event));
     on(this.#field, "pointerup", (event) => this.#up(event));
@@ -119,7 +120,9 @@ class ChessBoard extends HTMLElement {
     this.#drawMarks();
     this.#drawArrows();
     this.#field.setAttribute("aria-label", positionWords(this.#pieces, this.#turn));
-    this.#hands.classList.toggle("above", (this.#turn === "white") === this.#flipped);
+    const isAbove = (this.#turn === "white") === this.#flipped;
+    this.#hands.classList.toggle("above", isAbove);
+    this.#others.classList.toggle("above", !isAbove);
   }
 
   #drawGround() {
@@ -198,16 +201,18 @@ class ChessBoard extends HTMLElement {
 
   /** @param {string} pocket */
   #drawHands(pocket) {
-    const mine = [...pocket].filter((letter) => (letter === letter.toUpperCase()) === (this.#turn === "white"));
-    const kinds = [...new Set(mine)];
-    fill(
-      this.#hands,
-      ...kinds.map((letter) => {
-        const count = mine.filter((other) => other === letter).length;
+    const isWhites = this.#turn === "white";
+    for (const [place, ofWhite] of /** @type {[HTMLElement, boolean][]} */ ([[this.#hands, isWhites], [this.#others, !isWhites]])) {
+      const own = [...pocket].filter((letter) => (letter === letter.toUpperCase()) === ofWhite);
+      const kinds = [...new Set(own)].map((letter) => {
+        const count = own.filter((other) => other === letter).length;
         const label = `${count} ${NAMES[letter.toLowerCase()]} to drop`;
-        return button({ "aria-label": label }, [drawing(letter), count], () => this.#select(`${letter.toUpperCase()}@`));
-      }),
-    );
+        const drop = button({ "aria-label": label }, [drawing(letter), count], () => this.#select(`${letter.toUpperCase()}@`));
+        drop.disabled = place !== this.#hands;
+        return drop;
+      });
+      fill(place, ...kinds);
+    }
   }
 
   /** @param {string} from */

@@ -31,7 +31,7 @@ function named(names) {
  */
 export function ratingRange(group) {
   const next = RATINGS[RATINGS.indexOf(group) + 1];
-  if (group === "unknown") return "not known";
+  if (group === "unknown") return "only not known";
   if (group === "0") return "under 1000 or not known";
   return next === "unknown" ? `${group}+` : `${group}–${Number(next) - 1}`;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 // Making elements: with attributes and children, icons, buttons, and groups of which one is chosen.
 
+import { words } from "./api.js";
 import { path, svg } from "./pieces.js";
 
 /** Lines in a square of 16. */
@@ -217,15 +218,17 @@ export function toast(text) {
 
 /**
  * Copies a text, and says so.
- * @param {string} text
+ * @param {string | Promise<string>} text Safari allows copying only while a press is handled: it waits for the text itself.
  * @param {string} what
  */
 export async function copy(text, what) {
   try {
-    await navigator.clipboard.writeText(text);
+    if (typeof text === "string") await navigator.clipboard.writeText(text);
+    else await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);
     toast(`${what} copied`);
   } catch {
-    toast("The browser allows copying only from HTTPS or localhost.");
+    const failed = await Promise.resolve(text).then(() => "", words);
+    toast(failed || "The browser allows copying only from HTTPS or localhost.");
   }
 }
 

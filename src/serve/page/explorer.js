@@ -56,7 +56,12 @@ const board = /** @type {ChessBoard} */ (byId("board"));
 const input = /** @type {HTMLInputElement} */ (byId("search").querySelector("input"));
 const menu = /** @type {HTMLDialogElement} */ (byId("more"));
 const table = new MovesTable(byId("moves"));
-const lists = new GamesList(byId("games"), byId("games-tools"), (id) => void go({ game: id }, { push: true, opens: true }));
+const lists = new GamesList(
+  byId("games"),
+  byId("games-tools"),
+  (id) => void go({ game: id }, { push: true, opens: true }),
+  (sort) => note({ sort }),
+);
 const notice = new Notice(byId("notice"));
 const widest = matchMedia("(min-width: 1680px)");
 
@@ -404,7 +409,7 @@ async function follow(counts, signal) {
   const sans = sansOf(counts);
   const of = question(view);
   const { player = "" } = view.filters;
-  const listed = lists.show({ question: of, sans, player, open: view.game }).then(() => {
+  const listed = lists.show({ question: of, sans, player, open: view.game, sort: view.sort }).then(() => {
     if (!closed || signal.aborted) return;
     const row = byId("games").querySelector(`[data-game="${CSS.escape(closed)}"]`) ?? table.buttons()[0];
     closed = "";
@@ -530,10 +535,18 @@ function walk(where) {
   else if (best) play(best.uci);
 }
 
-function flip() {
-  view = { ...view, flip: blackBelow(view) ? "0" : "1" };
-  if (shown) shown = { ...shown, flip: view.flip };
+/**
+ * Writes into the address what changes no counts.
+ * @param {Partial<View>} change
+ */
+function note(change) {
+  view = { ...view, ...change };
+  if (shown) shown = { ...shown, ...change };
   history.replaceState(null, "", address(shown ?? view));
+}
+
+function flip() {
+  note({ flip: blackBelow(view) ? "0" : "1" });
   board.flipped = blackBelow(view);
   drawStrips();
 }
@@ -598,7 +611,7 @@ async function fail(error) {
     return;
   }
   const { fen } = view;
-  const problem = words(error).replace(/^FEN "[^"]*": /, "");
+  const problem = words(error).replace(/^FEN "[^"]*": | in \S+\/.*/, "");
   if (shown) {
     stay();
     notice.show(fen && fen !== shown.fen ? "Not a position:" : "This cannot be shown:", `${problem}. The board stays as it was.`, undefined);
@@ -806,7 +819,7 @@ buildSearch(input, {
 on(byId("home"), "click", (event) => {
   event.preventDefault();
   known = [];
-  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "" }, { push: true });
+  void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, flip: "", sort: "" }, { push: true });
 });
 addEventListener("popstate", () => {
   popped = true;

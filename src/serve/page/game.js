@@ -44,18 +44,12 @@ export function showGameHeading(place, game, close) {
   const round = game.round && `round ${game.round}`;
   const facts = [game.event, round, time, dateWords(game.date)].filter(Boolean).join(" · ");
   const eco = game.opening?.eco ?? game.eco;
-  const download = async (/** @type {boolean} */ isCopied) => {
-    try {
-      const text = await askFile(`game/${encodeURIComponent(game.id)}`);
-      if (isCopied) await copy(await text.text(), "PGN");
-      else save(text, `${game.id}.pgn`);
-    } catch (error) {
-      toast(words(error));
-    }
-  };
+  const pgn = () => askFile(`game/${encodeURIComponent(game.id)}`);
+  const copied = () => copy(pgn().then((file) => file.text()), "PGN");
+  const saved = () => pgn().then((file) => save(file, `${game.id}.pgn`), (error) => toast(words(error)));
   const actions = [
-    button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void download(true)),
-    button({ class: "small icon-only", title: "Save the PGN" }, [icon("save")], () => void download(false)),
+    button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void copied()),
+    button({ class: "small icon-only", title: "Save the PGN" }, [icon("save")], () => void saved()),
     ...lichessLink(game.site ?? ""),
     button({ class: "small icon-only", id: "close-game", title: "Close the game (Esc)" }, [icon("close")], close),
   ];

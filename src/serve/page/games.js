@@ -16,6 +16,7 @@ import { put } from "./state.js";
  * @property {Map<string, string>} sans The moves of the position, by their UCI.
  * @property {string} player The player whose results are shown, empty if none is.
  * @property {string} open The id of the open game.
+ * @property {string} sort Chosen by hand, or empty: a player's games come latest first, others best rated first.
  */
 
 /** How many games a request asks for, and how many are saved as PGN. */
@@ -24,8 +25,6 @@ const SAVED = 200;
 
 /** The list of the games, with its order. */
 export class GamesList {
-  /** Chosen by hand, or empty: a player's games come latest first, others best rated first. */
-  #sort = "";
   /** @type {Listed | undefined} */
   #listed;
   /** @type {Game[]} */
@@ -39,20 +38,24 @@ export class GamesList {
   #place;
   #tools;
   #open;
+  #sorted;
 
   /**
    * @param {HTMLElement} place
    * @param {HTMLElement} tools
    * @param {(id: string) => void} open
+   * @param {(sort: string) => void} sorted Another order is chosen.
    */
-  constructor(place, tools, open) {
+  constructor(place, tools, open, sorted) {
     this.#place = place;
     this.#tools = tools;
     this.#open = open;
+    this.#sorted = sorted;
   }
 
   #order() {
-    return this.#sort || (this.#listed?.player ? "recent" : "rating");
+    const { sort, player } = this.#listed ?? {};
+    return ["rating", "recent"].find((order) => order === sort) ?? (player ? "recent" : "rating");
   }
 
   /**
@@ -97,8 +100,8 @@ export class GamesList {
       [["rating", "Best rated"], ["recent", "Latest"]],
       this.#order(),
       (sort) => {
-        this.#sort = sort;
-        void this.show(listed);
+        this.#sorted(sort);
+        void this.show({ ...listed, sort });
       },
     );
     const download = button(

@@ -9,6 +9,7 @@
  * @property {string[]} play The moves up to the position that is shown.
  * @property {Filters} filters
  * @property {string} game The id of the open game, empty if none is.
+ * @property {string} sort The order of the games that was chosen by hand: "rating" or "recent", empty if it was not.
  * @property {string} flip How the board was turned by hand: "1" for Black below, "0" for White, empty if it was not.
  */
 
@@ -49,6 +50,7 @@ export function readView(search) {
     play: text("play").split(",").filter(Boolean),
     filters,
     game: text("game"),
+    sort: text("sort"),
     flip: text("flip"),
   };
 }
@@ -87,6 +89,7 @@ export function question(view) {
 export function address(view) {
   const parameters = question(view);
   if (view.game) parameters.set("game", view.game);
+  if (view.sort) parameters.set("sort", view.sort);
   if (view.flip) parameters.set("flip", view.flip);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
   return text ? `?${text}` : location.pathname;
