@@ -329,3 +329,108 @@ fn the_server_has_evaluations_in_its_answers() {
         "{board}"
     );
 }
+
+/// Games, and evaluations by which 1. f3 loses 1.35 pawns, 1. d4 0.05, and 1. e4 f6 2 pawns; 1. c4 has none.
+fn with_losing_moves(dir: &Path) {
+    let evals = "1. e4 { [%eval 0.35] } e5 { [%eval 0.3] } *\n\n[A \"\"]\n\n1. d4 { [%eval 0.3] } *\n\n[A \"\"]\n\n1. f3 { [%eval -1.0] } *\n\n\
+        [A \"\"]\n\n1. e4 f6 { [%eval 2.3] } *\n";
+    fs::write(dir.join("evals.pgn"), evals).unwrap();
+    ok(dir, "evals -q --out my.evals evals.pgn");
+    let games = [
+        "e4 e5 2. Nf3",
+        "e4 f6 2. d4",
+        "d4 d5 2. c4",
+        "f3 e5 2. g4 Qh4#",
+        "c4 e5 2. g3",
+    ];
+    let games = games.map(|moves| format!("[Result \"1/2-1/2\"]\n\n1. {moves} 1/2-1/2\n\n"));
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+}
+
+/// The moves of a book in a position.
+fn moves_of(dir: &Path, book: &str, line: &str) -> Vec<String> {
+    let shown = ok_json(dir, &["show", book, "--json", "--moves", line]);
+    let moves = shown["moves"].as_array().unwrap().iter();
+    let mut moves: Vec<String> = moves
+        .map(|mv| mv["san"].as_str().unwrap().to_owned())
+        .collect();
+    moves.sort();
+    moves
+}
+
+#[test]
+fn moves_that_lose_too_much_are_left_out() {
+    let dir = temp();
+    let dir = dir.path();
+    with_losing_moves(dir);
+    let make = "make-book -q games.pgn --min-game 1";
+    ok(dir, &*format!("{make} --bin all.bin --obs all.obs.db3"));
+    let options = "--evals my.evals --max-loss 40";
+    let made = ok_json(dir, &*format!("{make} --bin made.bin {options} --json"));
+    let filtered = ok_json(
+        dir,
+        &*format!("filter -q all.bin --out filtered.bin {options} --json"),
+    );
+    let converted = ok_json(
+        dir,
+        &*format!("convert -q all.obs.db3 converted.bin --min-game 1 {options} --json"),
+    );
+    // Of 15 moves, 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate have evaluations; two of them lose too much.
+    let losses = serde_json::json!({"left_out": 2, "unevaluated": 9});
+    assert_eq!(made["book"]["losses"], losses, "{made}");
+    assert_eq!(filtered["losses"], losses, "{filtered}");
+    assert_eq!(converted["losses"], losses, "{converted}");
+    for book in ["made.bin", "filtered.bin", "converted.bin"] {
+        assert_eq!(moves_of(dir, book, ""), ["c4", "d4", "e4"], "{book}");
+        assert_eq!(moves_of(dir, book, "e4"), ["e5"], "{book}");
+        assert_eq!(moves_of(dir, book, "f3 e5 g4"), ["Qh4#"], "{book}");
+    }
+    let header = ok(dir, "pgheader -s made.bin");
+    assert!(header.contains("--max-loss 40"), "{header}");
+    let header = ok(dir, "pgheader -s filtered.bin");
+    assert!(header.contains("--max-loss 40"), "{header}");
+    // The same book as that of counts from which nothing is left out.
+    ok(
+        dir,
+        &*format!("{make} --bin wide.bin --evals my.evals --max-loss 200 --no-header"),
+    );
+    ok(dir, &*format!("{make} --bin plain.bin --no-header"));
+    let [wide, plain] = ["wide.bin", "plain.bin"].map(|book| fs::read(dir.join(book)).unwrap());
+    assert!(wide == plain);
+    let again = "filter -q filtered.bin --out again.bin --evals my.evals --max-loss 40";
+    ok(dir, again);
+    assert_eq!(
+        crate::common::records(&dir.join("again.bin")),
+        crate::common::records(&dir.join("filtered.bin"))
+    );
+    let output = crate::common::run(dir, &*format!("filter all.bin --out said.bin {options}"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = "2 moves left out for losing too much, 9 kept without an evaluation\n";
+    assert!(said.contains(line), "{said}");
+    refused(
+        dir,
+        &[
+            ("filter all.bin --out x.bin --max-loss 40", 2, "--evals"),
+            (
+                "filter all.bin --out x.bin --evals my.evals",
+                2,
+                "--max-loss",
+            ),
+            (
+                "make-book games.pgn --obs x.obs.db3 --evals my.evals --max-loss 4",
+                2,
+                "--max-loss",
+            ),
+            (
+                "convert all.obs.db3 x.csv --evals my.evals --max-loss 4",
+                2,
+                "--max-loss",
+            ),
+            (
+                "filter all.bin --out x.bin --evals games.pgn --max-loss 4",
+                1,
+                "not a store",
+            ),
+        ],
+    );
+}

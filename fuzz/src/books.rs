@@ -248,6 +248,7 @@ fn filtered(room: &Room, path: &Path, options: u8) {
         max_ply: bit(2).then_some(6),
         reachable: bit(3),
         normalize: bit(4),
+        max_loss: None,
     };
     let (once, twice) = (room.path("filtered.bin"), room.path("again.bin"));
     let keep = |from: &Path, to: &Path| {

@@ -1,6 +1,6 @@
 //! Making a book from counts.
 
-use std::{cmp::Reverse, path::Path};
+use std::{cmp::Reverse, io::Write, path::Path};
 
 use rayon::prelude::*;
 use shakmaty::Color;
@@ -8,14 +8,19 @@ use shakmaty::Color;
 use super::{
     file::{BookFile, checksum_of},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
+    losses::{LossSummary, Losses},
+    open::Book,
     records::Entry,
     weight::{Scale, Scaling, Weights},
 };
 use crate::{
     error::{At, Result},
+    evals::MaxLoss,
     output::AtomicFile,
-    position::BookMove,
+    position::{BookMove, Variant},
+    progress::Meter,
     provenance::Provenance,
+    sort::Memory,
     tally::{Counts, MoveCount, MoveFilter},
     task,
 };
@@ -27,6 +32,8 @@ pub struct BookMaker<'a> {
     filter: &'a MoveFilter,
     weights: &'a Weights,
     summary: BookSummary,
+    /// The moves that are left out because they lose too much, and the option that says so.
+    losses: Option<(Losses, String)>,
     /// The moves that each shard gives to the book, where they are few.
     kept: Vec<Option<Vec<Kept>>>,
 }
@@ -82,10 +89,47 @@ impl<'a> BookMaker<'a> {
         filter: &'a MoveFilter,
         weights: &'a Weights,
     ) -> Result<BookMaker<'a>> {
+        BookMaker::without(counts, filter, weights, None)
+    }
+
+    /// The book without the moves that lose too much, in the positions that its lines reach from the start of a variant.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file or a store of evaluations that cannot be read.
+    pub fn leaving_out(
+        &self,
+        max_loss: &MaxLoss,
+        variant: Variant,
+        memory: &Memory,
+    ) -> Result<BookMaker<'a>> {
+        let temp_dir = &memory.temp_dir;
+        let book = Book::temporary(temp_dir, |out| {
+            let mut records = Vec::new();
+            for shard in 0..self.counts.shard_count() {
+                records.clear();
+                self.records(shard, &mut records)?;
+                out.write_all(&records)
+                    .at(temp_dir, "write a temporary file in")?;
+            }
+            Ok(())
+        })?;
+        let losses = Losses::of(&book, variant, max_loss, memory, &Meter::default())?;
+        let losses = Some((losses, max_loss.to_string()));
+        BookMaker::without(self.counts, self.filter, self.weights, losses)
+    }
+
+    fn without(
+        counts: &'a Counts,
+        filter: &'a MoveFilter,
+        weights: &'a Weights,
+        losses: Option<(Losses, String)>,
+    ) -> Result<BookMaker<'a>> {
         let mut maker = BookMaker {
             counts,
             filter,
             weights,
+            losses,
             summary: BookSummary::default(),
             kept: Vec::new(),
         };
@@ -140,6 +184,11 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
+    /// How many moves are left out because they lose too much, if some shall be.
+    pub fn losses(&self) -> Option<LossSummary> {
+        self.losses.as_ref().map(|(losses, _)| losses.summary)
+    }
+
     /// The text of the book's header, with `comment`, or else with a comment that says where the
     /// counts come from, how moves were chosen and weighed, and in a line that [`write`](BookMaker::write)
     /// fills in, the checksum of the book.
@@ -166,7 +215,12 @@ impl<'a> BookMaker<'a> {
     }
 
     fn comment(&self, provenance: &Provenance) -> String {
-        let options = [self.filter.option_text(), self.weights.option_text()];
+        let of_losses = self.losses.as_ref().map(|(_, option)| option.clone());
+        let options = [
+            self.filter.option_text(),
+            self.weights.option_text(),
+            of_losses.unwrap_or_default(),
+        ];
         let origin = provenance.comment(&options.each_ref().map(String::as_str));
         let formula = self.weights.formula();
         let BookSummary {
@@ -279,7 +333,11 @@ impl<'a> BookMaker<'a> {
     /// position's.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
-        if key != 0 && self.filter.selects(turn, count.stats) {
+        let is_lost = |(losses, _): &(Losses, _)| losses.contains(key, count.mv);
+        if key != 0
+            && self.filter.selects(turn, count.stats)
+            && !self.losses.as_ref().is_some_and(is_lost)
+        {
             self.weights.weight(count.stats)
         } else {
             0

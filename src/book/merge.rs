@@ -12,6 +12,7 @@ use super::{
     foreign::begin_book,
     header::{self, HeaderError, with_checksum},
     lines::{PlayableMoves, contains, reached},
+    losses::{LossSummary, Losses},
     open::Book,
     positions::{MergePolicy, Positions},
     records::{Entry, write_entries},
@@ -19,6 +20,7 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
+    evals::MaxLoss,
     position::Variant,
     progress::{Meter, Portions},
     sort::{Memory, Seen},
@@ -44,6 +46,9 @@ pub struct Filter {
     pub reachable: bool,
     /// Scales the weights of each position so that the largest is 65535.
     pub normalize: bool,
+    /// Leaves out the moves that lose too much, before all else, in the positions that lines reach from the starting
+    /// position.
+    pub max_loss: Option<MaxLoss>,
 }
 
 /// What went from books into one.
@@ -57,6 +62,8 @@ pub struct MergeSummary {
     pub positions: u64,
     /// Positions whose weights had to be scaled down.
     pub scaled: u64,
+    /// What became of moves by their evaluations, if a filter asks for them.
+    pub losses: Option<LossSummary>,
 }
 
 impl Filter {
@@ -100,6 +107,7 @@ impl Filter {
         ] {
             options.extend(is_on.then(|| option.to_owned()));
         }
+        options.extend(self.max_loss.as_ref().map(ToString::to_string));
         options.join(" ")
     }
 }
@@ -175,23 +183,39 @@ impl Merge<'_> {
         let books = inputs.iter().map(Book::open).collect::<Result<Vec<_>>>()?;
         let header = joined_header(&books, self.done, &self.filter.option_text(), out)?;
         let mut writer = BookFile::begin(&mut file, Some(&header), temp_dir)?;
+        let of_first = || books.first()?.variant();
+        let variant = self.variant.or_else(of_first).unwrap_or_default();
+        let doing = (&**temp_dir, "write a temporary file in");
+        let losses = match &self.filter.max_loss {
+            Some(max_loss) => {
+                let all = Merge {
+                    filter: &Filter::default(),
+                    ..*self
+                };
+                let mut positions = Positions::new(&books, self.policy, meter);
+                let whole = Book::temporary(temp_dir, |out| {
+                    all.write_kept(&mut positions, None, out, doing).map(drop)
+                })?;
+                Some(Losses::of(&whole, variant, max_loss, self.memory, meter)?)
+            }
+            None => None,
+        };
+        let losses = losses.as_ref();
         let mut positions = Positions::checked(&books, self.policy, meter)?;
-        let summary = if self.filter.walks() {
-            let doing = (&**temp_dir, "write a temporary file in");
+        let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = Book::temporary(temp_dir, |kept| {
-                summary = self.write_kept(&mut positions, kept, doing)?;
+                summary = self.write_kept(&mut positions, losses, kept, doing)?;
                 Ok(())
             })?;
-            let of_first = || books.first()?.variant();
-            let variant = self.variant.or_else(of_first).unwrap_or_default();
             let on_lines = self.on_lines(&copy, variant, meter)?;
             let copied = writer.copy(&copy, |key| contains(&on_lines, key))?;
             (summary.positions, summary.written) = (copied.positions, copied.records);
             summary
         } else {
-            self.write_kept(&mut positions, &mut writer, (out, "write"))?
+            self.write_kept(&mut positions, losses, &mut writer, (out, "write"))?
         };
+        summary.losses = losses.map(|losses| losses.summary);
         if summary.written == 0 && !self.may_be_empty {
             return Err(Error::file(out, "would be empty: no move is kept"));
         }
@@ -204,6 +228,7 @@ impl Merge<'_> {
     fn write_kept(
         &self,
         positions: &mut Positions<'_>,
+        losses: Option<&Losses>,
         out: &mut impl Write,
         doing: (&Path, &'static str),
     ) -> Result<MergeSummary> {
@@ -211,6 +236,9 @@ impl Merge<'_> {
         for position in positions.by_ref() {
             task::fault("merge books");
             let (mut entries, is_scaled) = position?.into_entries();
+            if let Some(losses) = losses {
+                entries.retain(|entry| !losses.contains(entry.key, entry.mv));
+            }
             self.filter.apply(&mut entries);
             write_entries(&entries, out).at(doing.0, doing.1)?;
             summary.scaled += u64::from(is_scaled);
@@ -340,7 +368,8 @@ mod tests {
                 read: 5,
                 written: 4,
                 positions: 3,
-                scaled: 0
+                scaled: 0,
+                losses: None,
             }
         );
         let (found, _) = merged(&[a.clone(), b], MergePolicy::First);

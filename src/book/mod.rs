@@ -19,6 +19,7 @@ mod file;
 mod foreign;
 pub mod header;
 pub mod lines;
+mod losses;
 mod make;
 mod merge;
 mod open;
@@ -36,6 +37,7 @@ pub use self::{
         Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
     },
     foreign::{begin_book, is_book_or_empty},
+    losses::LossSummary,
     make::{BookMaker, BookSummary},
     merge::{Filter, MergeSummary, filter_books, merge_books},
     open::Book,

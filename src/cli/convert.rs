@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::{
     Context, counted,
+    evals::{self, MaxLossArgs},
     input::{self, check_output, file_of, in_memory, output_name},
     position::{self, of_book, of_database},
     progress::Bar,
@@ -68,6 +69,9 @@ pub struct Args {
     #[command(flatten)]
     weighting: WeightingArgs,
 
+    #[command(flatten)]
+    losses: MaxLossArgs,
+
     /// Treat the input as this variant [default: the variant of the input]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
@@ -113,12 +117,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     } else {
         book(args, format, &file, context)?
     };
-    let document = json!({
+    let mut document = json!({
         "path": output_name(&args.out),
         "entries": converted.entries,
         "passed_over": converted.passed_over.rows,
         "left_out": converted.left_out,
     });
+    if let Some(losses) = converted.losses {
+        document["losses"] = json!(losses);
+    }
     context.report(&summary(args, format, &converted), args.json, document)
 }
 
@@ -146,6 +153,7 @@ fn database(
         move_filter: Some(filter),
         only_weighted: args.weighted,
         weights: (&args.weighting).into(),
+        max_loss: args.losses.open(&memory)?,
         comment: args.header.comment.clone(),
         header: !args.header.no_header,
         threads: args.resources.threads(),
@@ -204,7 +212,8 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
 /// Refuses options that would not change the output.
 fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
     if format != Format::Bin {
-        Usage::refuse(args.header.given(), "is for Polyglot books, .bin")?;
+        let given = args.header.given().or(args.losses.given());
+        Usage::refuse(given, "is for Polyglot books, .bin")?;
     }
     if format.is_suite() && !args.weighted {
         let reason =
@@ -290,6 +299,7 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
             counted(converted.left_out, "row")
         ));
     }
+    text.push_str(&evals::losses(converted.losses));
     if converted.is_cut {
         text.push_str(
             "warning: there may be more lines of this length: polybook does not look at all of them\n",

@@ -6,13 +6,15 @@ use std::{
 };
 
 use polybook::{
-    evals::{Eval, Evals, EvalsFormat, EvalsReport, MakeEvals},
+    book::LossSummary,
+    evals::{Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss},
     pgn::Input,
+    tally::Memory,
 };
 
 use super::{
     Context, counted,
-    input::{check_output, output_name},
+    input::{check_output, in_memory, output_name},
     progress::Bar,
     resources::ResourceArgs,
 };
@@ -67,6 +69,46 @@ impl EvalsArg {
     pub fn open(&self) -> polybook::Result<Option<Evals>> {
         self.evals.as_ref().map(Evals::open).transpose()
     }
+}
+
+/// Which moves are left out by their evaluations.
+#[derive(clap::Args, Debug)]
+pub struct MaxLossArgs {
+    /// Leave out moves by the evaluations of this store
+    #[arg(long, value_name = "FILE", requires = "max_loss")]
+    evals: Option<PathBuf>,
+
+    /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position; those without
+    /// an evaluation are kept
+    #[arg(long, value_name = "N", requires = "evals")]
+    max_loss: Option<u16>,
+}
+
+impl MaxLossArgs {
+    /// The option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        self.max_loss.map(|_| "--max-loss")
+    }
+
+    /// What is asked for. A store that takes at most half of the memory is read into it.
+    pub fn open(&self, memory: &Memory) -> polybook::Result<Option<MaxLoss>> {
+        let Some((path, most)) = self.evals.as_ref().zip(self.max_loss) else {
+            return Ok(None);
+        };
+        let evals = Evals::open_within(path, in_memory(memory))?;
+        Ok(Some(MaxLoss::new(evals, most)))
+    }
+}
+
+/// What became of moves by their evaluations.
+pub fn losses(losses: Option<LossSummary>) -> String {
+    losses.map_or_else(String::new, |losses| {
+        format!(
+            "{} left out for losing too much, {} kept without an evaluation\n",
+            counted(losses.left_out, "move"),
+            losses.unevaluated
+        )
+    })
 }
 
 /// What a table has of an evaluation: its score, or a dash.

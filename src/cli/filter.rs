@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{
     Context, counted,
+    evals::{self, MaxLossArgs},
     input::{check_output, files_of, output_name},
     position::{self, of_book},
     resources::MemoryArgs,
@@ -66,6 +67,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
+    #[command(flatten)]
+    losses: MaxLossArgs,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
@@ -77,9 +81,11 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let paths = files_of(&args.books)?;
     check_output(&args.out, &paths, args.json)?;
+    let memory = args.memory.memory();
+    let max_loss = args.losses.open(&memory)?;
     if let Some(asked) = args.variant {
-        if !args.reachable && args.max_ply.is_none() {
-            let usage = "--variant is for --reachable and --max-ply";
+        if !args.reachable && args.max_ply.is_none() && max_loss.is_none() {
+            let usage = "--variant is for --reachable, --max-ply and --max-loss";
             return Err(Usage(usage.to_owned()).into());
         }
         for (argument, path) in args.books.iter().zip(&paths) {
@@ -93,23 +99,27 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         max_ply: args.max_ply,
         reachable: args.reachable,
         normalize: args.normalize,
+        max_loss,
     };
-    let memory = args.memory.memory();
     let summary = context.show_progress("filtering", |meter| {
         filter_books(&paths, &args.out, &filter, args.variant, &memory, meter)
     })?;
     let path = output_name(&args.out);
+    let text = evals::losses(summary.losses);
     let text = format!(
-        "{path}: {}, {}; the books had {}\n",
+        "{text}{path}: {}, {}; the books had {}\n",
         counted(summary.written, "entry"),
         counted(summary.positions, "position"),
         summary.read
     );
-    let document = json!({
+    let mut document = json!({
         "path": path,
         "entries": summary.written,
         "positions": summary.positions,
         "read": summary.read,
     });
+    if let Some(losses) = summary.losses {
+        document["losses"] = json!(losses);
+    }
     context.report(&text, args.json, document)
 }

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     Context, errors,
+    evals::MaxLossArgs,
     filters::{GAMES, GameFilterArgs},
     input::{refuse_document_beside, refuse_standard_output},
     position,
@@ -119,6 +120,9 @@ pub struct Args {
 
     #[command(flatten)]
     weighting: WeightingArgs,
+
+    #[command(flatten)]
+    losses: MaxLossArgs,
 
     #[command(flatten)]
     in_suite: SuiteArgs,
@@ -247,6 +251,9 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .memory(memory.bytes)
         .threads(args.resources.threads())
         .temp_dir(memory.temp_dir);
+    if let Some(max_loss) = args.losses.open(&args.resources.memory())? {
+        run = run.max_loss(max_loss);
+    }
     if let Some(bin) = args.bin {
         run = run.bin(bin);
     }
@@ -300,6 +307,7 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     }
     if args.bin.is_none() {
         let given = weighting.given(Needs::OwnWeights).or(header);
+        let given = given.or(args.losses.given());
         Usage::refuse(given, "is for books: give --bin too")?;
     }
     if prunes_counts(args) {

@@ -4,7 +4,7 @@ use std::{fmt::Write, path::Path};
 
 use polybook::{Report, pgn::Condition};
 
-use super::{counted, input::output_name};
+use super::{counted, evals, input::output_name};
 
 /// How many rejected games are described.
 const DESCRIBED: usize = 10;
@@ -87,6 +87,7 @@ fn outputs(text: &mut String, report: &Report) {
             let _ = write!(text, ", weights scaled by {:.6}", book.scale);
         }
         text.push('\n');
+        text.push_str(&evals::losses(book.losses));
     }
     if report.totals.ambiguous_castling > 0 {
         let _ = writeln!(

@@ -25,8 +25,9 @@ use shakmaty::{Position, variant::VariantPosition};
 use self::counts::DatabaseCounts;
 pub use self::{book::ConvertBook, table::TableFormat};
 use crate::{
-    book::{BookMaker, BookSummary, Weights, begin_book},
+    book::{BookMaker, BookSummary, LossSummary, Weights, begin_book},
     error::{Error, Result},
+    evals::MaxLoss,
     obs::Obs,
     position::{BookMove, Keyed, Variant},
     progress::Meter,
@@ -57,6 +58,8 @@ pub struct Convert {
     pub weights: Weights,
     /// Text for a book's header in place of the one that says how the book was made.
     pub comment: Option<String>,
+    /// Which moves a book leaves out by their evaluations. Default: none.
+    pub max_loss: Option<MaxLoss>,
     /// Whether a book has a header. Default: true.
     pub header: bool,
     /// How many threads read positions; 0 for one per core. Default: 0.
@@ -74,6 +77,8 @@ pub struct Converted {
     pub entries: u64,
     /// What a book was made of.
     pub book: Option<BookSummary>,
+    /// What became of its moves by their evaluations, if these were asked for.
+    pub losses: Option<LossSummary>,
     /// Rows that could not be read, and what is wrong with the first.
     pub passed_over: PassedOver,
     /// Rows that are active but that the move filter left out of a table.
@@ -92,6 +97,7 @@ impl Convert {
             only_weighted: false,
             weights: Weights::default(),
             comment: None,
+            max_loss: None,
             header: true,
             threads: 0,
             memory: Memory::default(),
@@ -124,7 +130,13 @@ impl Convert {
             } = self.count(variant, false, &pool, self.memory.clone())?;
             let filter = self.narrowed(MoveFilter::default());
             let weights = &self.weights;
-            let maker = pool.install(|| BookMaker::new(&counts, &filter, weights))?;
+            let maker = pool.install(|| {
+                let maker = BookMaker::new(&counts, &filter, weights)?;
+                match &self.max_loss {
+                    Some(max_loss) => maker.leaving_out(max_loss, variant, &self.memory.share(4)),
+                    None => Ok(maker),
+                }
+            })?;
             let summary = maker.summary();
             let header = self
                 .header
@@ -139,6 +151,7 @@ impl Convert {
             Ok(Converted {
                 entries: summary.entries,
                 book: Some(summary),
+                losses: maker.losses(),
                 passed_over,
                 ..Converted::default()
             })

@@ -20,6 +20,7 @@
 mod games;
 mod layout;
 mod lines;
+mod loss;
 mod make;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -32,6 +33,7 @@ mod write;
 
 pub use self::{
     layout::Eval,
+    loss::MaxLoss,
     make::MakeEvals,
     report::{BadEntry, EvalsReport},
     score::Score,

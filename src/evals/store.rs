@@ -26,6 +26,13 @@ pub struct Evals {
     origins: Vec<String>,
 }
 
+/// Stores are alike if their evaluations are.
+impl PartialEq for Evals {
+    fn eq(&self, other: &Evals) -> bool {
+        (self.len(), self.checksum) == (other.len(), other.checksum)
+    }
+}
+
 /// Whether a file begins as a store does, of whatever version.
 ///
 /// # Errors
@@ -70,6 +77,22 @@ impl Evals {
             checksum,
             origins: footer.origins,
         })
+    }
+
+    /// Opens a store, and reads it into memory if it takes at most `memory` bytes there.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Evals::open).
+    pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Evals> {
+        let mut evals = Evals::open(path)?;
+        let len = evals.storage.len();
+        if len * RECORD as u64 <= memory {
+            let bytes = evals.storage.bytes(0, len).at(&evals.path, "read")?;
+            let bytes = bytes.into_owned();
+            evals.storage = Storage::Memory(bytes);
+        }
+        Ok(evals)
     }
 
     /// The file.

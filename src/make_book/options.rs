@@ -8,6 +8,7 @@ use std::{
 use super::progress::Progress;
 use crate::{
     book::Weights,
+    evals::MaxLoss,
     pgn::{GameFilter, Input},
     position::{PieceLetters, VariantChoice},
     sort::Memory,
@@ -75,6 +76,7 @@ pub struct MakeBook {
     pub(super) strict: bool,
     pub(super) move_filter: MoveFilter,
     pub(super) weights: Weights,
+    pub(super) max_loss: Option<MaxLoss>,
     pub(super) comment: Option<String>,
     pub(super) header: bool,
     pub(super) threads: usize,
@@ -114,6 +116,7 @@ impl MakeBook {
             strict: false,
             move_filter: MoveFilter::default(),
             weights: Weights::default(),
+            max_loss: None,
             comment: None,
             header: true,
             threads: 0,
@@ -278,6 +281,13 @@ impl MakeBook {
     /// How much moves weigh in the book.
     pub fn weights(mut self, weights: Weights) -> MakeBook {
         self.weights = weights;
+        self
+    }
+
+    /// Leaves moves out of the book that lose too much by evaluations, in the positions that its lines reach from the
+    /// start. Default: none.
+    pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
+        self.max_loss = Some(max_loss);
         self
     }
 

@@ -9,6 +9,7 @@ use std::{
 pub use crate::provenance::Rejection;
 use crate::provenance::as_text;
 use crate::{
+    book::LossSummary,
     pgn::Condition,
     position::Variant,
     provenance::{Games, Pruned},
@@ -180,6 +181,9 @@ pub struct BookReport {
     pub largest_weight: u64,
     /// The factor of every weight.
     pub scale: f64,
+    /// What became of moves by their evaluations, if these were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losses: Option<LossSummary>,
 }
 
 /// An index that was made.

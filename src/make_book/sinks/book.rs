@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use crate::{
-    book,
+    book::{self, BookMaker},
     error::{Error, Result},
     make_book::{
+        budget::Budget,
         counted::Counted,
         needs::Needs,
         options::MakeBook,
@@ -55,8 +56,24 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
+    /// The moves of the book without those that lose too much, if these shall be left out.
+    fn without_losses<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
+        let Some(max_loss) = &self.options.max_loss else {
+            return Ok(None);
+        };
+        let counts = counted.counts.bytes_in_memory() as usize;
+        let memory = Budget::left(self.options, counts, counted.held_bytes);
+        let variant = self.options.variant.only().unwrap_or_default();
+        let book = counted.weighed().leaving_out(max_loss, variant, &memory)?;
+        if book.summary().entries == 0 && !self.options.allow_empty {
+            let reason = format!("no move of the book is kept with {max_loss}");
+            return Err(Error::Empty { reason });
+        }
+        Ok(Some(book))
+    }
+
     /// The header, `None` if there is to be none.
-    fn header(&self, counted: &Counted<'_>) -> Result<Option<String>> {
+    fn header(&self, counted: &Counted<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
         if !self.options.header {
             return Ok(None);
         }
@@ -67,9 +84,7 @@ impl BookSink<'_> {
             VariantChoice::Auto => met.keys().map(|met| met.name()).collect(),
         };
         let comment = self.options.comment.as_deref();
-        let header = counted
-            .weighed()
-            .header(&variants, comment, &counted.provenance);
+        let header = book.header(&variants, comment, &counted.provenance);
         header
             .map(Some)
             .map_err(|err| Error::format(self.path, err))
@@ -84,20 +99,22 @@ impl Sink for BookSink<'_> {
 
     fn check(&self, counted: &Counted<'_>) -> Result<()> {
         counted.refuse_without_moves(self.options, false)?;
-        self.header(counted).map(drop)
+        self.header(counted, counted.weighed()).map(drop)
     }
 
     fn write(mut self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         self.options.progress.enter(Phase::Book);
-        let header = self.header(counted)?;
-        let book = counted.weighed();
+        let made = self.without_losses(counted)?;
+        let book = made.as_ref().unwrap_or_else(|| counted.weighed());
+        let header = self.header(counted, book)?;
         book.write(header.as_deref(), &mut self.file, &self.options.temp_dir)?;
-        let summary = book.summary();
+        let (summary, losses) = (book.summary(), book.losses());
         counted.report.book = Some(BookReport {
             path: self.path.to_owned(),
             entries: summary.entries,
             largest_weight: summary.largest_weight,
             scale: summary.scale,
+            losses,
         });
         self.file.finish()
     }

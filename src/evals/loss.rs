@@ -1,0 +1,143 @@
+//! Moves that lose too much, by evaluations.
+
+use std::{fmt, sync::Arc};
+
+use shakmaty::Move;
+
+use super::{score::Score, store::Evals};
+use crate::{error::Result, position::Rules};
+
+/// How much a move may lose: how many centipawns less than the best evaluated legal move of its position. The evaluation of
+/// a move is that of the position after it. A mate is better than any number of centipawns, and to be mated worse.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MaxLoss {
+    evals: Arc<Evals>,
+    centipawns: u16,
+}
+
+/// A score by which moves are compared: with a mate for the side that moves, with centipawns, or with a mate against it.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    Mated,
+    Centipawns(i16),
+    Mates,
+}
+
+impl MaxLoss {
+    /// By the evaluations of a store, and at most this many centipawns.
+    pub fn new(evals: Evals, centipawns: u16) -> MaxLoss {
+        let evals = Arc::new(evals);
+        MaxLoss { evals, centipawns }
+    }
+
+    /// Whether each of some legal moves of a position loses too much; `None` for those without an evaluation.
+    pub(crate) fn judge<P: Rules>(&self, pos: &P, moves: &[Move]) -> Result<Vec<Option<bool>>> {
+        let own = moves.iter().map(|mv| self.worth(pos, *mv));
+        let own: Vec<Option<Worth>> = own.collect::<Result<_>>()?;
+        if own.iter().all(Option::is_none) {
+            return Ok(vec![None; moves.len()]);
+        }
+        let mut best = Worth::Mated;
+        for mv in pos.legal_moves() {
+            best = best.max(self.worth(pos, mv)?.unwrap_or(best));
+        }
+        let loses = |own: Worth| match (own, best) {
+            (Worth::Centipawns(own), Worth::Centipawns(best)) => {
+                i32::from(best) - i32::from(own) > self.centipawns.into()
+            }
+            _ => own < best,
+        };
+        Ok(own.into_iter().map(|own| own.map(loses)).collect())
+    }
+
+    /// What a move is worth for the side that plays it. The rules say it if the move ends the game.
+    fn worth<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Worth>> {
+        let mut after = pos.clone();
+        after.play_unchecked(mv);
+        if after.is_checkmate() {
+            return Ok(Some(Worth::Mates));
+        }
+        if after.is_stalemate() {
+            return Ok(Some(Worth::Centipawns(0)));
+        }
+        let eval = self.evals.of_position(&after)?;
+        Ok(eval.map(|eval| Worth::of(eval.score.seen_from(pos.turn()))))
+    }
+}
+
+impl Worth {
+    fn of(score: Score) -> Worth {
+        match (score.as_centipawns(), score.as_mate()) {
+            (Some(centipawns), _) => Worth::Centipawns(centipawns),
+            (None, moves) if moves > Some(0) => Worth::Mates,
+            (None, _) => Worth::Mated,
+        }
+    }
+}
+
+/// As an option of the command line.
+impl fmt::Display for MaxLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--max-loss {}", self.centipawns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        evals::{EvalsFormat, MakeEvals},
+        pgn::Input,
+        position::{from_text, read_move},
+    };
+
+    /// Judges moves of the position after a line, by evaluations in a PGN.
+    fn judged(evals: &str, most: u16, line: &str, moves: &[&str]) -> Vec<Option<bool>> {
+        let dir = tempfile::tempdir().unwrap();
+        let (pgn, out) = (dir.path().join("a.pgn"), dir.path().join("a.evals"));
+        std::fs::write(&pgn, evals).unwrap();
+        let make = MakeEvals::new([Input::file(&pgn)]);
+        make.run(&out, EvalsFormat::Store).unwrap();
+        let max_loss = MaxLoss::new(Evals::open(&out).unwrap(), most);
+        let pos = from_text(None, Some(line)).unwrap();
+        let moves = moves
+            .iter()
+            .map(|mv| read_move(&pos, mv.as_bytes()).unwrap());
+        max_loss.judge(&pos, &moves.collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn moves_are_compared_with_the_best_of_all() {
+        let evals = "1. e4 {[%eval 0.35]} *\n\n[A \"\"]\n\n1. d4 {[%eval 0.15]} *\n\n[A \"\"]\n\n1. g4 {[%eval -0.06]} *";
+        let moves = ["d4", "g4", "c4", "e4"];
+        let kept = [Some(false), Some(true), None, Some(false)];
+        assert_eq!(judged(evals, 40, "", &moves), kept);
+        // The best move need not be among them.
+        assert_eq!(judged(evals, 40, "", &moves[..3]), kept[..3]);
+        assert_eq!(judged(evals, 41, "", &["g4"]), [Some(false)]);
+        assert_eq!(judged(evals, 19, "", &["d4"]), [Some(true)]);
+        assert_eq!(judged(evals, 0, "", &["c4", "a3"]), [None, None]);
+    }
+
+    #[test]
+    fn the_side_to_move_and_mates_count() {
+        let evals = "1. e4 e5 {[%eval 0.2]} *\n\n[A \"\"]\n\n1. e4 c5 {[%eval 0.7]} *\n\n[A \"\"]\n\n1. e4 f6 {[%eval #12]} *\n\n\
+            [A \"\"]\n\n1. e4 g5 {[%eval #3]} *";
+        let moves = ["e5", "c5", "f6"];
+        assert_eq!(
+            judged(evals, 40, "e4", &moves),
+            [Some(false), Some(true), Some(true)]
+        );
+        assert_eq!(judged(evals, 65535, "e4", &["f6"]), [Some(true)]);
+        // All others are mated too, as far as it is known.
+        let mated = "1. e4 f6 {[%eval #12]} *\n\n[A \"\"]\n\n1. e4 g5 {[%eval #3]} *";
+        assert_eq!(judged(mated, 0, "e4", &["f6", "g5"]), [Some(false); 2]);
+        // A mate on the board needs no evaluation.
+        let line = "f3 e5 g4";
+        let evals = "1. f3 e5 2. g4 d6 {[%eval -9.0]} *";
+        assert_eq!(
+            judged(evals, 900, line, &["Qh4#", "d6"]),
+            [Some(false), Some(true)]
+        );
+    }
+}
