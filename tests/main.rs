@@ -51,6 +51,7 @@ mod serve;
 mod serve_hostile;
 #[cfg(feature = "serve")]
 mod serve_page;
+mod suite_report;
 mod suites;
 mod tree;
 mod variants;

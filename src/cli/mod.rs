@@ -29,6 +29,7 @@ mod serve;
 mod show;
 mod signals;
 mod suite;
+mod suite_report;
 mod summary;
 mod terminal;
 #[cfg(test)]
@@ -92,6 +93,7 @@ enum Command {
     Repertoire(Box<repertoire::Args>),
     Convert(Box<convert::Args>),
     Evals(evals::Args),
+    SuiteReport(suite_report::Args),
     InfoBook(info_book::Args),
     DumpBook(dump_book::Args),
     Pgheader(pgheader::Args),
@@ -176,6 +178,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Repertoire(args) => repertoire::run(&args, context),
         Command::Convert(args) => convert::run(&args, context),
         Command::Evals(args) => evals::run(args, context),
+        Command::SuiteReport(args) => suite_report::run(&args, context),
         Command::InfoBook(args) => info_book::run(&args, context),
         Command::DumpBook(args) => dump_book::run(&args, context),
         Command::Pgheader(args) => pgheader::run(&args),

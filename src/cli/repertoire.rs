@@ -13,12 +13,12 @@ use clap::Subcommand;
 use polybook::{
     make_book::Progress,
     output::{AtomicFile, check_first_line},
-    pgn::Input,
+    pgn::{Games, Input},
     position::{LineError, Variant},
     repertoire::{
-        Build, By, Check, CheckSummary, CheckedGame, FindGaps, Games, Known, NewMove, Opening,
-        Reference, RepertoireFormat, Results, Side, Writing, add_to_book, build, check, gaps,
-        last_text, new_moves,
+        Build, By, Check, CheckSummary, CheckedGame, FindGaps, Known, NewMove, Opening, Reference,
+        RepertoireFormat, Results, Side, Writing, add_to_book, build, check, gaps, last_text,
+        new_moves,
     },
     tally::Memory,
     tree::{Limits, LinesOf, Source, Union},

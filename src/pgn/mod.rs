@@ -32,13 +32,13 @@ mod filter;
 mod game;
 mod input;
 mod movetext;
+mod play;
 mod result;
 mod skip;
 mod tags;
 mod visit;
 mod word;
 
-pub(crate) use self::filter::{HIGHEST_RATING, folded, rating, tag_text};
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},
     cut::{Batch, Cutter, LONGEST_GAME},
@@ -49,6 +49,11 @@ pub use self::{
     game::GameReader,
     input::{Input, Stream, StreamOptions},
     movetext::{Flaw, GameEnd, Token},
+    play::Games,
     result::GameResult,
     tags::{Tag, Tags},
+};
+pub(crate) use self::{
+    filter::{HIGHEST_RATING, folded, rating, tag_text},
+    play::{Ending, commented, play, start_of},
 };

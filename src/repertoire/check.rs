@@ -4,14 +4,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
-use super::{
-    Known, Side,
-    games::{Ending, Games, commented, play, start_of},
-    position_after, san,
-};
+use super::{Known, Side, position_after, san};
 use crate::{
     error::Result,
-    pgn::{GameReader, GameResult, NameMatch, Tags, folded, tag_text},
+    pgn::{
+        Ending, GameReader, GameResult, Games, NameMatch, Tags, commented, folded, play, start_of,
+        tag_text,
+    },
     position::{BookMove, Keyed, Variant, fen_of},
     tally::Stats,
     tree::{LinesOf, Source, move_number},

@@ -40,7 +40,6 @@
 mod along;
 mod build;
 mod check;
-mod games;
 mod gaps;
 mod known;
 mod novelty;
@@ -53,7 +52,6 @@ pub use self::{
     along::{LineGap, LineMove, LineReport, along},
     build::{Build, BuildSummary, Built, By, build},
     check::{Check, CheckSummary, CheckedGame, Deviation, Results, check},
-    games::Games,
     gaps::{Added, FindGaps, Gap, Gaps, gaps},
     known::{Known, Opening},
     novelty::{NewMove, Reference, last_text, new_moves},

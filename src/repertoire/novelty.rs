@@ -6,15 +6,11 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use shakmaty::{Color, Move, variant::VariantPosition};
 
-use super::{
-    Known,
-    games::{Games, play, start_of},
-    position_after, san,
-};
+use super::{Known, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{Arrivals, Explorer, GameInfo, first_day},
-    pgn::{Date, GameReader, tag_text},
+    pgn::{Date, GameReader, Games, commented, play, start_of, tag_text},
     position::{Keyed, Variant, fen_of},
     task,
     tree::{Source, move_number},
@@ -204,7 +200,7 @@ impl Lookup<'_> {
     ) -> NewMove {
         if self.reference.with_text {
             let comment = at.map(|at| (at - begin, found.comment()));
-            found.text = super::games::commented(&text[begin..end], comment);
+            found.text = commented(&text[begin..end], comment);
         }
         found
     }

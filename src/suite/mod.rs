@@ -7,16 +7,20 @@ mod games;
 mod lines;
 mod positions;
 mod ranking;
+mod report;
 mod write;
 
 use shakmaty::variant::VariantPosition;
 
-pub use self::write::SuiteFormat;
 pub(crate) use self::{
     games::{GameLine, GameLines},
     write::begin,
 };
 use self::{ranking::Ranking, write::write_ranked};
+pub use self::{
+    report::{Encounter, ExitResults, MatchReport, Pentanomial, SuiteFile},
+    write::SuiteFormat,
+};
 use crate::{
     error::{Error, Result},
     openings::{self, Opening},

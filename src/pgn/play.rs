@@ -5,9 +5,9 @@ use std::sync::{Arc, atomic::Ordering};
 use rayon::prelude::*;
 use shakmaty::{Move, variant::VariantPosition};
 
+use super::{Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token};
 use crate::{
     error::{Error, Result},
-    pgn::{Batch, Cutter, GameEnd, GameReader, GameResult, Input, StreamOptions, Tags, Token},
     position::{Keyed, Variant, read_move, read_word},
     progress::Meter,
     sort::Memory,
@@ -33,7 +33,7 @@ pub struct Games<'a> {
 impl Games<'_> {
     /// Hands the number of each game, from 1, and what `read` makes of it, in the order of the games, to `take`. `read`
     /// gets the text and its reader, which has read the tags, and reads the game to its end. Returns how many games there are.
-    pub(super) fn for_each<T: Send>(
+    pub(crate) fn for_each<T: Send>(
         &self,
         read: impl Fn(&[u8], &mut GameReader<'_>) -> Result<T> + Sync,
         mut take: impl FnMut(u64, T) -> Result<()>,
@@ -64,7 +64,7 @@ impl Games<'_> {
                     break;
                 }
                 let read = |batch: &Batch| {
-                    task::fault("repertoire");
+                    task::fault("play games");
                     let mut reader = GameReader::new(&batch.text);
                     let mut found = Vec::new();
                     while reader.next_game() {
@@ -95,7 +95,7 @@ impl Games<'_> {
 }
 
 /// The variant and the start of a game; the reason if it cannot be played.
-pub(super) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
+pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
     let variant = Variant::from_tag(tags.get(b"Variant")).map_err(|err| err.to_string())?;
     let fen = tags.get(b"FEN").filter(|fen| !fen.trim_ascii().is_empty());
     match fen {
@@ -109,7 +109,7 @@ pub(super) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
 
 /// How the moves of a game ended.
 #[derive(Default)]
-pub(super) struct Ending {
+pub(crate) struct Ending {
     pub marker: Option<GameResult>,
     /// Why moves are missing at the end.
     pub problem: Option<String>,
@@ -117,7 +117,7 @@ pub(super) struct Ending {
 
 /// Plays the moves of a game up to its end, a null move, or one that cannot be played. `step` is called with each move,
 /// the position before it, and where the move ends in the text; the rest is passed over once it returns `false`.
-pub(super) fn play(
+pub(crate) fn play(
     games: &mut GameReader<'_>,
     pos: &mut Keyed<VariantPosition>,
     mut step: impl FnMut(&Keyed<VariantPosition>, Move, usize) -> Result<bool>,
@@ -168,7 +168,7 @@ fn ending(end: GameEnd) -> Ending {
 }
 
 /// The text of a game with comments at some places, each after the marks of the move that ends there.
-pub(super) fn commented(
+pub(crate) fn commented(
     text: &[u8],
     comments: impl IntoIterator<Item = (usize, String)>,
 ) -> Vec<u8> {

@@ -1,0 +1,177 @@
+//! `polybook suite-report`: the results of a match by the exits of its suite.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use polybook::{
+    pgn::{Games, Input},
+    position::Variant,
+    suite::{ExitResults, MatchReport, Pentanomial, SuiteFile},
+};
+
+use super::{
+    Context, counted,
+    input::{self, check_output, output_name},
+    position,
+    resources::ResourceArgs,
+    terminal::{print, print_json},
+    usage::Usage,
+};
+
+/// How many times the bytes of a suite its entries take at most.
+const ENTRIES: usize = 16;
+
+/// Show the results of an engine match by the exits of its suite
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+An exit is a position that the suite leads to: the end of a line (PGN), or a position (EPD or FEN). A game belongs to the exit
+of the longest line that it begins with, or to the exit that its FEN tag names. Two games of an exit are a pair if the same two
+players had it with either color. A pentanomial counts pairs by the points of the first player: 0, 0.5, 1, 1.5 and 2 (LL, LD,
+DD or WL, WD, WW). The first player is the one who comes first in the games.
+
+An exit is one-sided if it has a pair and one color won all its games.
+
+Examples:
+  polybook suite-report openings.pgn match.pgn
+  polybook suite-report openings.epd match.pgn --drop-one-sided --out better.epd")]
+pub struct Args {
+    /// The suite: lines in PGN, or an EPD or a FEN on each line; - is standard input
+    #[arg(value_name = "SUITE")]
+    suite: PathBuf,
+
+    /// The games of the match, plain or packed; - is standard input
+    #[arg(value_name = "MATCH", required = true)]
+    games: Vec<PathBuf>,
+
+    /// Leave one-sided exits out of the suite that is written to --out
+    #[arg(long, requires = "out")]
+    drop_one_sided: bool,
+
+    /// Write the suite without one-sided exits to this file; - is standard output
+    #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
+    out: Option<PathBuf>,
+
+    /// The variant of a suite of positions
+    #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
+    variant: Variant,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
+
+    /// Print a JSON document
+    #[arg(long, help_heading = "Options")]
+    json: bool,
+}
+
+pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    let is_stdin = |path: &PathBuf| *path == Path::new("-");
+    if is_stdin(&args.suite) && args.games.iter().any(is_stdin) {
+        let usage = "the suite and the games cannot both be -: there is one standard input";
+        return Err(Usage(usage.to_owned()).into());
+    }
+    if let Some(out) = &args.out {
+        let inputs: Vec<&PathBuf> = args.games.iter().chain([&args.suite]).collect();
+        check_output(out, &inputs, args.json)?;
+    }
+    let memory = args.resources.memory();
+    let text = input::read_text(&args.suite, &memory, ENTRIES)?;
+    let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
+    let inputs: Vec<Input> = args.games.iter().map(Input::from_argument).collect();
+    let report = context.show_progress("reading games", |meter| {
+        suite.report(&Games {
+            inputs: &inputs,
+            memory,
+            threads: args.resources.threads(),
+            meter,
+        })
+    })?;
+    if let Some(out) = &args.out {
+        let entries = suite.write_without_one_sided(&report, out)?;
+        context.say(&format!(
+            "{}: {}\n",
+            output_name(out),
+            counted(entries, "entry")
+        ));
+    }
+    if args.json {
+        return print_json(&serde_json::to_value(&report)?);
+    }
+    match args.out.as_ref().is_some_and(is_stdin) {
+        true => Ok(()),
+        false => print(&table(&report)),
+    }
+}
+
+fn table(report: &MatchReport) -> String {
+    let mut text = String::new();
+    for encounter in &report.encounters {
+        let stats = encounter.stats;
+        let _ = writeln!(
+            text,
+            "{} - {}: {}, +{} ={} -{}, pairs {}",
+            encounter.first,
+            encounter.second,
+            counted(stats.games(), "game"),
+            stats.wins,
+            stats.draws,
+            stats.losses,
+            pairs(encounter.pairs),
+        );
+    }
+    let played: Vec<&ExitResults> = report
+        .exits
+        .iter()
+        .filter(|exit| exit.stats.games() > 0)
+        .collect();
+    let _ = writeln!(
+        text,
+        "\n{:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {:<15} exit",
+        "entry", "games", "white", "draws", "black", "draw %", "pairs"
+    );
+    for exit in &played {
+        let stats = exit.stats;
+        let _ = writeln!(
+            text,
+            "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<15} {}{}",
+            exit.entry,
+            stats.games(),
+            stats.wins,
+            stats.draws,
+            stats.losses,
+            exit.draw_rate.unwrap_or_default(),
+            pairs(exit.pairs),
+            exit.line.as_ref().unwrap_or(&exit.epd),
+            if exit.is_one_sided {
+                " (one-sided)"
+            } else {
+                ""
+            },
+        );
+    }
+    let one_sided = played.iter().filter(|exit| exit.is_one_sided).count();
+    let _ = writeln!(
+        text,
+        "\n{}, {:.1} % drawn; {}, {one_sided} one-sided, {} without games",
+        counted(report.games, "game"),
+        report.draw_rate.unwrap_or_default(),
+        counted(report.exits.len() as u64, "exit"),
+        report.exits.len() - played.len(),
+    );
+    for (games, reason) in [
+        (report.unmatched, "of no exit"),
+        (report.unfinished, "without result"),
+    ] {
+        if games > 0 {
+            let _ = writeln!(text, "{} {reason}", counted(games, "game"));
+        }
+    }
+    text
+}
+
+/// The counts of a pentanomial: `[0 1 5 2 0]`.
+fn pairs(Pentanomial(counts): Pentanomial) -> String {
+    let counts = counts.map(|count| count.to_string());
+    format!("[{}]", counts.join(" "))
+}

@@ -1,0 +1,521 @@
+//! The results of a match by the exits of its suite.
+
+use std::{io::Write, ops::Range, path::Path};
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
+
+use super::{SuiteFormat, begin, read_start};
+use crate::{
+    error::{At, Error, Result},
+    pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
+    position::{Keyed, Variant, epd_of},
+    tally::Stats,
+    tree::move_number,
+};
+
+/// A suite that was read: lines in PGN, or positions as EPDs or FENs, one a line. The position that an entry leads to is an
+/// exit; entries that lead to the same one share it.
+///
+/// ```
+/// use polybook::{pgn::{Games, Input}, position::Variant, progress::Meter, suite::SuiteFile, tally::Memory};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("match.pgn");
+/// let game = |white, black, result| {
+///     format!("[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"{result}\"]\n\n1. e4 e5 {result}\n\n")
+/// };
+/// std::fs::write(&path, game("A", "B", "1-0") + &game("B", "A", "1/2-1/2"))?;
+/// let suite = SuiteFile::read("suite.pgn".as_ref(), "1. e4 e5 *".into(), Variant::Standard)?;
+/// let report = suite.report(&Games {
+///     inputs: &[Input::file(path)],
+///     memory: Memory::default(),
+///     threads: 0,
+///     meter: &Meter::default(),
+/// })?;
+/// assert_eq!(report.encounters[0].pairs.0, [0, 0, 0, 1, 0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SuiteFile {
+    text: String,
+    format: SuiteFormat,
+    entries: Vec<Entry>,
+    exits: Vec<Exit>,
+    /// The exits by the identities of their positions.
+    by_position: FxHashMap<u64, usize>,
+    /// Those of lines, by the length of the line, the start and the end.
+    by_line: FxHashMap<Way, usize>,
+    longest: usize,
+}
+
+/// The half-moves of a line, and the identities of its first and its last position.
+type Way = (usize, u64, u64);
+
+#[derive(Debug)]
+struct Entry {
+    /// Where its text is.
+    text: Range<usize>,
+    exit: usize,
+}
+
+#[derive(Debug)]
+struct Exit {
+    /// The number of its first entry, from 1.
+    entry: usize,
+    epd: String,
+    line: Option<String>,
+    opening: Option<String>,
+}
+
+/// An entry of a suite, and the way to its position.
+struct Found {
+    text: Range<usize>,
+    pos: Keyed<VariantPosition>,
+    line: Option<(Way, String)>,
+    opening: Option<String>,
+}
+
+impl SuiteFile {
+    /// Reads a suite. Errors call it `path`.
+    ///
+    /// # Errors
+    ///
+    /// An entry that cannot be played or is no position, and a suite without entries.
+    pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
+        let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
+        let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        let first = first.and_then(|line| line.split_whitespace().next());
+        // No tag and no move has a slash, every position seven.
+        let format = match first.is_some_and(|word| word.matches('/').count() == 7) {
+            true => SuiteFormat::Epd,
+            false => SuiteFormat::Pgn,
+        };
+        let found = match format {
+            SuiteFormat::Epd => positions(&text, variant),
+            SuiteFormat::Pgn => lines_of(&text),
+        };
+        let mut suite = SuiteFile {
+            text: String::new(),
+            format,
+            entries: Vec::new(),
+            exits: Vec::new(),
+            by_position: FxHashMap::default(),
+            by_line: FxHashMap::default(),
+            longest: 0,
+        };
+        for found in found.map_err(|problem| Error::file(path, problem))? {
+            suite.add(found);
+        }
+        if suite.entries.is_empty() {
+            return Err(Error::file(path, "has no line and no position"));
+        }
+        suite.text = text;
+        Ok(suite)
+    }
+
+    fn add(&mut self, found: Found) {
+        let exit = *self
+            .by_position
+            .entry(found.pos.identity())
+            .or_insert(self.exits.len());
+        let (way, line) = found.line.unzip();
+        if let Some(way) = way {
+            self.by_line.insert(way, exit);
+            self.longest = self.longest.max(way.0);
+        }
+        if exit == self.exits.len() {
+            self.exits.push(Exit {
+                entry: self.entries.len() + 1,
+                epd: epd_of(found.pos.position()),
+                line,
+                opening: found.opening,
+            });
+        }
+        let text = found.text;
+        self.entries.push(Entry { text, exit });
+    }
+
+    /// Reads the games of a match.
+    ///
+    /// A game belongs to the exit of the longest line that it begins with, or else to the exit that it starts from by its
+    /// `FEN` tag. Two games of an exit are a pair if the same two players had it with either color. The first game of a
+    /// player with a color pairs with the first one with the other color, and so on.
+    ///
+    /// # Errors
+    ///
+    /// An input that cannot be read, or none of whose games belongs to an exit.
+    pub fn report(&self, games: &Games<'_>) -> Result<MatchReport> {
+        let mut results = Results::new(self.exits.len());
+        let read = |_: &[u8], reader: &mut GameReader<'_>| Ok(self.game(reader));
+        let all = games.for_each(read, |_, game| {
+            results.add(game);
+            Ok(())
+        })?;
+        if results
+            .exits
+            .iter()
+            .all(|exit| exit.unfinished == 0 && exit.stats.games() == 0)
+            && let Some(input) = games.inputs.first()
+        {
+            let problem = format!("none of {all} games belongs to an exit of the suite");
+            return Err(Error::file(input.path(), problem));
+        }
+        Ok(results.report(&self.exits))
+    }
+
+    fn game(&self, reader: &mut GameReader<'_>) -> MatchGame {
+        let tags = reader.tags();
+        let name = |tag: &[u8]| tag_text(tags.get(tag).unwrap_or(b"?")).into_owned();
+        let mut game = MatchGame {
+            players: [name(b"White"), name(b"Black")],
+            result: GameResult::of_tags(tags),
+            exit: None,
+        };
+        let Ok((_, start)) = start_of(tags) else {
+            reader.skip_moves();
+            return game;
+        };
+        let mut pos = Keyed::new(start);
+        let start = pos.identity();
+        game.exit = self.by_position.get(&start).copied();
+        let mut ply = 0;
+        let mut meet = |ply: usize, pos: &Keyed<VariantPosition>| {
+            let met = self.by_line.get(&(ply, start, pos.identity()));
+            game.exit = met.copied().or(game.exit);
+        };
+        let ending = play(reader, &mut pos, |pos, _, _| {
+            meet(ply, pos);
+            ply += 1;
+            Ok(ply <= self.longest)
+        });
+        let marker = match ending {
+            Ok(ending) => {
+                if ply <= self.longest {
+                    meet(ply, &pos);
+                }
+                ending.marker
+            }
+            Err(_) => None,
+        };
+        game.result = game.result.or(marker);
+        game
+    }
+
+    /// Writes the suite without the entries of the exits that a report calls one-sided, over an empty file or a suite of
+    /// the same format; returns how many entries it wrote.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written, and a suite that would have no entry.
+    pub fn write_without_one_sided(&self, report: &MatchReport, path: &Path) -> Result<u64> {
+        let kept: Vec<&Entry> = self
+            .entries
+            .iter()
+            .filter(|entry| !report.exits[entry.exit].is_one_sided)
+            .collect();
+        if kept.is_empty() {
+            return Err(Error::file(path, "would be empty: all exits are one-sided"));
+        }
+        let mut file = begin(path, self.format)?;
+        for entry in &kept {
+            let text = self.text[entry.text.clone()].trim_end();
+            let end = match self.format {
+                SuiteFormat::Epd => "\n",
+                SuiteFormat::Pgn => "\n\n",
+            };
+            let written = file.write_all(text.as_bytes());
+            written
+                .and_then(|()| file.write_all(end.as_bytes()))
+                .at(path, "write")?;
+        }
+        file.commit()?;
+        Ok(kept.len() as u64)
+    }
+}
+
+/// The positions of EPDs or FENs.
+fn positions(text: &str, variant: Variant) -> Result<Vec<Found>, String> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+        let begin = at;
+        at += line.len();
+        let line = line.trim_start_matches('\u{feff}').trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let pos = read_start(line, variant).map_err(|err| format!("line {number}: {err}"))?;
+        let id = line
+            .split_once(" id \"")
+            .and_then(|(_, id)| id.split_once('"'));
+        found.push(Found {
+            text: begin..at,
+            pos: Keyed::new(pos),
+            line: None,
+            opening: id.map(|(id, _)| id.to_owned()),
+        });
+    }
+    Ok(found)
+}
+
+/// The lines of games.
+fn lines_of(text: &str) -> Result<Vec<Found>, String> {
+    let mut found = Vec::new();
+    let mut reader = GameReader::new(text.as_bytes());
+    while reader.next_game() {
+        let number = found.len() + 1;
+        let problem = |problem| format!("game {number}: {problem}");
+        let begin = reader.game_offset();
+        let tags = reader.tags();
+        let (_, start) = start_of(tags).map_err(problem)?;
+        let opening = [&b"ECO"[..], b"Opening"]
+            .map(|tag| tags.get(tag).map(|value| tag_text(value).into_owned()));
+        let opening: Vec<String> = opening.into_iter().flatten().collect();
+        let mut pos = Keyed::new(start);
+        let start = pos.identity();
+        let (mut plies, mut line) = (0, String::new());
+        let ending = play(&mut reader, &mut pos, |pos, mv, _| {
+            let pos = pos.position();
+            if plies == 0 || pos.turn().is_white() {
+                line += &format!("{} ", move_number(pos));
+            }
+            line += &format!("{} ", SanPlus::from_move(pos.clone(), mv));
+            plies += 1;
+            Ok(true)
+        });
+        let ending = ending.map_err(|err| problem(err.to_string()))?;
+        ending
+            .problem
+            .map_or(Ok(()), |reason| Err(problem(reason)))?;
+        line.pop();
+        found.push(Found {
+            text: begin..reader.offset(),
+            line: Some(((plies, start, pos.identity()), line)),
+            pos,
+            opening: (!opening.is_empty()).then(|| opening.join(" ")),
+        });
+    }
+    Ok(found)
+}
+
+/// A game of a match.
+struct MatchGame {
+    players: [String; 2],
+    result: Option<GameResult>,
+    exit: Option<usize>,
+}
+
+/// How many pairs of games gave a player no point, half a point, one, one and a half, and two.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Pentanomial(pub [u64; 5]);
+
+/// The results of a match.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct MatchReport {
+    /// Games that belong to an exit and have a result.
+    pub games: u64,
+    /// Games that belong to an exit, without result.
+    pub unfinished: u64,
+    /// Games that belong to no exit.
+    pub unmatched: u64,
+    /// Draws among the games, in percent; `None` without games.
+    pub draw_rate: Option<f64>,
+    /// Each two players, in the order of their first games.
+    pub encounters: Vec<Encounter>,
+    /// The exits, in the order of the suite.
+    pub exits: Vec<ExitResults>,
+}
+
+/// The games of two players.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Encounter {
+    /// The player who comes first in the games.
+    pub first: String,
+    /// The other.
+    pub second: String,
+    /// The results for the first.
+    #[serde(flatten)]
+    pub stats: Stats,
+    /// The pairs, from the first player's view.
+    #[serde(rename = "pentanomial")]
+    pub pairs: Pentanomial,
+    /// Games without the one with other colors.
+    pub unpaired: u64,
+}
+
+/// The games of an exit.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ExitResults {
+    /// The number of its first entry in the suite, from 1.
+    pub entry: usize,
+    /// Its position.
+    pub epd: String,
+    /// The line to it, of a suite of lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// The opening, if the suite says one: the tags `ECO` and `Opening`, or the operation `id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opening: Option<String>,
+    /// The results for White.
+    #[serde(flatten)]
+    pub stats: Stats,
+    /// Games without result.
+    pub unfinished: u64,
+    /// Draws in percent, `None` without games.
+    pub draw_rate: Option<f64>,
+    /// The pairs, each from the view of the player who comes first in the games.
+    #[serde(rename = "pentanomial")]
+    pub pairs: Pentanomial,
+    /// Pairs in which one color won both games.
+    pub one_sided_pairs: u64,
+    /// Games without the one with other colors.
+    pub unpaired: u64,
+    /// Whether it has a pair, and one color won all its games.
+    #[serde(rename = "one_sided")]
+    pub is_one_sided: bool,
+}
+
+fn draw_rate(stats: Stats) -> Option<f64> {
+    let games = stats.games();
+    (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
+}
+
+/// A game whose pair is not there yet.
+struct Waiting {
+    /// The players, that of the lower number first.
+    players: [usize; 2],
+    /// The color of the first.
+    color: Color,
+    winner: Option<Color>,
+}
+
+/// What was counted for an exit.
+#[derive(Default)]
+struct Exited {
+    stats: Stats,
+    unfinished: u64,
+    pairs: Pentanomial,
+    one_sided_pairs: u64,
+    waiting: Vec<Waiting>,
+}
+
+struct Results {
+    names: Vec<String>,
+    numbers: FxHashMap<String, usize>,
+    exits: Vec<Exited>,
+    /// By the numbers of the players, the lower first.
+    encounters: Vec<([usize; 2], Stats, Pentanomial)>,
+    unmatched: u64,
+}
+
+impl Results {
+    fn new(exits: usize) -> Results {
+        Results {
+            names: Vec::new(),
+            numbers: FxHashMap::default(),
+            exits: (0..exits).map(|_| Exited::default()).collect(),
+            encounters: Vec::new(),
+            unmatched: 0,
+        }
+    }
+
+    fn number(&mut self, name: String) -> usize {
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            self.names.len() - 1
+        })
+    }
+
+    fn add(&mut self, game: MatchGame) {
+        let Some(exit) = game.exit else {
+            self.unmatched += 1;
+            return;
+        };
+        let result = game.result.unwrap_or_default();
+        if result == GameResult::Unknown {
+            self.exits[exit].unfinished += 1;
+            return;
+        }
+        let winner = result.winner();
+        let [white, black] = game.players.map(|name| self.number(name));
+        let players = [white.min(black), white.max(black)];
+        let color = match players[0] == white {
+            true => Color::White,
+            false => Color::Black,
+        };
+        let place = self
+            .encounters
+            .iter()
+            .position(|(both, ..)| *both == players);
+        let place = place.unwrap_or_else(|| {
+            self.encounters
+                .push((players, Stats::default(), Pentanomial::default()));
+            self.encounters.len() - 1
+        });
+        let (_, stats, pairs) = &mut self.encounters[place];
+        *stats += Stats::of_game(winner, color);
+        let exit = &mut self.exits[exit];
+        exit.stats += Stats::of_game(winner, Color::White);
+        let other = exit.waiting.iter();
+        let other = other
+            .clone()
+            .position(|other| other.players == players && other.color != color);
+        let Some(other) = other else {
+            exit.waiting.push(Waiting {
+                players,
+                color,
+                winner,
+            });
+            return;
+        };
+        let other = exit.waiting.remove(other);
+        let mut both = Stats::of_game(winner, color);
+        both += Stats::of_game(other.winner, other.color);
+        let half_points = (2 * both.wins + both.draws) as usize;
+        pairs.0[half_points] += 1;
+        exit.pairs.0[half_points] += 1;
+        exit.one_sided_pairs += u64::from(winner.is_some() && winner == other.winner);
+    }
+
+    fn report(self, exits: &[Exit]) -> MatchReport {
+        let names = &self.names;
+        let encounter = |(players, stats, pairs): ([usize; 2], Stats, Pentanomial)| Encounter {
+            first: names[players[0]].clone(),
+            second: names[players[1]].clone(),
+            stats,
+            pairs,
+            unpaired: stats.games() - 2 * pairs.0.iter().sum::<u64>(),
+        };
+        let results = |(exit, found): (&Exit, &Exited)| {
+            let stats = found.stats;
+            ExitResults {
+                entry: exit.entry,
+                epd: exit.epd.clone(),
+                line: exit.line.clone(),
+                opening: exit.opening.clone(),
+                stats,
+                unfinished: found.unfinished,
+                draw_rate: draw_rate(stats),
+                pairs: found.pairs,
+                one_sided_pairs: found.one_sided_pairs,
+                unpaired: found.waiting.len() as u64,
+                is_one_sided: found.pairs != Pentanomial::default()
+                    && (stats.wins == stats.games() || stats.losses == stats.games()),
+            }
+        };
+        let mut all = Stats::default();
+        for exit in &self.exits {
+            all += exit.stats;
+        }
+        MatchReport {
+            games: all.games(),
+            unfinished: self.exits.iter().map(|exit| exit.unfinished).sum(),
+            unmatched: self.unmatched,
+            draw_rate: draw_rate(all),
+            exits: exits.iter().zip(&self.exits).map(results).collect(),
+            encounters: self.encounters.into_iter().map(encounter).collect(),
+        }
+    }
+}

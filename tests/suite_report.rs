@@ -1,0 +1,236 @@
+//! The results of matches by the exits of a suite: `polybook suite-report`.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::common::{ok, ok_json, program, python, refused, run_python, sample, temp};
+
+/// A game of two players, with other tags and its moves.
+fn game(white: &str, black: &str, result: &str, tags: &str, moves: &str) -> String {
+    format!(
+        "[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"{result}\"]\n{tags}\n{moves} {result}\n\n"
+    )
+}
+
+/// A pair: the result of the game in which A has White, and that of the one in which B has it.
+fn pair(results: [&str; 2], tags: &str, moves: &str) -> String {
+    game("A", "B", results[0], tags, moves) + &game("B", "A", results[1], tags, moves)
+}
+
+const E4: &str = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
+const D4: &str = "rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq -";
+const C4: &str = "rnbqkbnr/pppppppp/8/8/2P5/8/PP1PPPPP/RNBQKBNR b KQkq -";
+
+fn exits(report: &Value, field: &str) -> Vec<Value> {
+    let exits = report["exits"].as_array().unwrap().iter();
+    exits.map(|exit| exit[field].clone()).collect()
+}
+
+#[test]
+fn pairs_of_every_kind_from_positions() {
+    let dir = temp();
+    let dir = dir.path();
+    let suite = format!(
+        "# best first\n{E4} id \"B00 King's Pawn\";\n\n{D4} c0 \"note\";\n{C4}\n{E4} 0 1\n"
+    );
+    fs::write(dir.join("s.epd"), suite).unwrap();
+    // The en passant square of some programs, which no pawn can take on.
+    let e4 =
+        "[SetUp \"1\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1\"]\n";
+    let d4 = format!("[FEN \"{D4} 0 1\"]\n");
+    let games = [
+        pair(["0-1", "1-0"], e4, "1... e5"),
+        pair(["1/2-1/2", "1-0"], e4, "1... e5"),
+        pair(["1/2-1/2", "1/2-1/2"], e4, "1... c5 2. Nf3 d6"),
+        pair(["1-0", "1/2-1/2"], e4, ""),
+        pair(["1-0", "0-1"], e4, "1... illegal"),
+        pair(["1-0", "1-0"], &d4, "1... d5"),
+        game("A", "B", "1-0", &d4, "1... d5"),
+        game("A", "B", "*", &d4, "1... d5"),
+        // The suite has positions without moves, so a game from the usual start is of no exit.
+        game("A", "B", "1-0", "", "1. e4 e5"),
+    ];
+    fs::write(dir.join("m.pgn"), games.concat()).unwrap();
+    let report = ok_json(dir, "suite-report s.epd m.pgn --json");
+    assert_eq!(exits(&report, "entry"), [1, 2, 3]);
+    assert_eq!(
+        exits(&report, "pentanomial"),
+        [
+            json!([1, 1, 1, 1, 1]),
+            json!([0, 0, 1, 0, 0]),
+            json!([0, 0, 0, 0, 0])
+        ]
+    );
+    assert_eq!(exits(&report, "one_sided"), [false, true, false]);
+    assert_eq!(exits(&report, "one_sided_pairs"), [0, 1, 0]);
+    assert_eq!(exits(&report, "unpaired"), [0, 1, 0]);
+    assert_eq!(exits(&report, "draws"), [4, 0, 0]);
+    assert_eq!(
+        exits(&report, "draw_rate"),
+        [json!(40.0), json!(0.0), json!(null)]
+    );
+    assert_eq!(report["exits"][0]["opening"], "B00 King's Pawn");
+    let counts = ["games", "unfinished", "unmatched"].map(|field| report[field].clone());
+    assert_eq!(counts, [13, 1, 1]);
+    let encounter = &report["encounters"][0];
+    assert_eq!(encounter["pentanomial"], json!([1, 1, 2, 1, 1]));
+    assert_eq!(
+        (&encounter["wins"], &encounter["losses"]),
+        (&json!(5), &json!(4))
+    );
+
+    let table = ok(dir, "suite-report s.epd m.pgn");
+    assert!(
+        table.contains("A - B: 13 games, +5 =4 -4, pairs [1 1 2 1 1]"),
+        "{table}"
+    );
+    assert!(
+        table.contains(&format!("[0 0 1 0 0]     {D4} (one-sided)")),
+        "{table}"
+    );
+    assert!(
+        table.contains("3 exits, 1 one-sided, 1 without games"),
+        "{table}"
+    );
+
+    ok(
+        dir,
+        "suite-report s.epd m.pgn --drop-one-sided --out better.epd",
+    );
+    let better = fs::read_to_string(dir.join("better.epd")).unwrap();
+    let kept = format!("{E4} id \"B00 King's Pawn\";\n{C4}\n{E4} 0 1\n");
+    assert_eq!(better, kept);
+}
+
+#[test]
+fn pairs_from_lines_and_of_several_players() {
+    let dir = temp();
+    let dir = dir.path();
+    let suite = "1. e4 e5 *\n\n[Event \"x\"]\n[ECO \"C44\"]\n[Opening \"King's Knight\"]\n\n1. e4 e5 2. Nf3 Nc6 {c} *\n\n1. d4 d5 *\n";
+    fs::write(dir.join("s.pgn"), suite).unwrap();
+    let fen = "[FEN \"rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq - 0 2\"]\n";
+    let games = [
+        // The longest line that a game begins with is its exit.
+        game("A", "B", "1-0", "", "1. e4 e5 2. Nf3 Nc6 3. Bb5"),
+        game("C", "B", "0-1", "", "1. e4 e5 2. Nf3 Nc6 3. Bb5"),
+        game("B", "C", "1/2-1/2", "", "1. e4 e5 2. Nf3 Nc6"),
+        game("B", "A", "1-0", "", "1. e4 e5 2. Nf3 Nc6 3. Bc4"),
+        game("A", "C", "1-0", "", "1. e4 e5"),
+        // A game that comes to the position later is of no exit.
+        game("A", "B", "1-0", "", "1. Nf3 Nf6 2. Ng1 Ng8 3. d4 d5"),
+        // A program may write the exit as the start.
+        game("A", "C", "0-1", fen, "2. c4"),
+    ];
+    fs::write(dir.join("m.pgn"), games.concat()).unwrap();
+    let report = ok_json(dir, "suite-report s.pgn m.pgn --json");
+    assert_eq!(
+        exits(&report, "line"),
+        ["1. e4 e5", "1. e4 e5 2. Nf3 Nc6", "1. d4 d5"]
+    );
+    assert_eq!(
+        exits(&report, "pentanomial"),
+        [
+            json!([0, 0, 0, 0, 0]),
+            json!([0, 0, 1, 1, 0]),
+            json!([0, 0, 0, 0, 0])
+        ]
+    );
+    assert_eq!(exits(&report, "unpaired"), [1, 0, 1]);
+    assert_eq!(report["unmatched"], 1);
+    assert_eq!(report["exits"][1]["opening"], "C44 King's Knight");
+    let encounters = report["encounters"].as_array().unwrap().iter();
+    let names: Vec<String> = encounters
+        .map(|of| format!("{} {}", of["first"], of["second"]))
+        .collect();
+    assert_eq!(names, ["\"A\" \"B\"", "\"B\" \"C\"", "\"A\" \"C\""]);
+    // B lost to nobody in two games against C, as the earlier of the two.
+    assert_eq!(
+        report["encounters"][1]["pentanomial"],
+        json!([0, 0, 0, 1, 0])
+    );
+}
+
+#[test]
+fn what_cannot_be_reported() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.epd"), format!("{E4}\n")).unwrap();
+    fs::write(
+        dir.join("bad.epd"),
+        format!("{E4}\n8/8/8/8/8/8/8/8 w - -\n"),
+    )
+    .unwrap();
+    fs::write(dir.join("bad.pgn"), "1. e4 e5 *\n\n1. e4 e9 *\n").unwrap();
+    fs::write(dir.join("empty.pgn"), "\n").unwrap();
+    let e4 = format!("[FEN \"{E4} 0 1\"]\n");
+    fs::write(dir.join("m.pgn"), pair(["1-0", "1-0"], &e4, "1... e5")).unwrap();
+    fs::write(dir.join("other.pgn"), pair(["1-0", "1-0"], "", "1. d4 d5")).unwrap();
+    refused(
+        dir,
+        &[
+            ("suite-report bad.epd m.pgn", 1, "bad.epd: line 2: "),
+            ("suite-report bad.pgn m.pgn", 1, "bad.pgn: game 2: e9"),
+            (
+                "suite-report empty.pgn m.pgn",
+                1,
+                "has no line and no position",
+            ),
+            (
+                "suite-report s.epd other.pgn",
+                1,
+                "none of 2 games belongs to an exit of the suite",
+            ),
+            ("suite-report s.epd m.pgn --drop-one-sided", 2, "--out"),
+            (
+                "suite-report s.epd m.pgn --drop-one-sided --out m.pgn",
+                1,
+                "m.pgn",
+            ),
+            (
+                "suite-report s.epd m.pgn --drop-one-sided --out new.epd",
+                1,
+                "all exits are one-sided",
+            ),
+            ("suite-report - -", 2, "one standard input"),
+        ],
+    );
+    assert!(!dir.join("new.epd").exists());
+}
+
+/// A match of 20 games that Stockfish and Glaurung play from suites of games.
+#[test]
+fn a_match_of_two_engines() {
+    let engines = [program(&["stockfish"]), program(&["glaurung"])];
+    let (Some(python), [Some(first), Some(second)]) = (python(&["chess.engine"]), engines) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let sample = sample("famous.pgn");
+    for suite in ["s.epd", "s.pgn"] {
+        let line = format!(
+            "make-book -q {} --suite {suite} --plies 2 --min-game 1 --limit 5 --seed 1 --tags --unique",
+            sample.display()
+        );
+        ok(dir, &line);
+        let path = dir.join(suite);
+        let (games, report) = (dir.join("m.pgn"), dir.join("r.json"));
+        let script = "suite_match.py";
+        run_python(
+            &python,
+            script,
+            &[Path::new("play"), &path, &games, &first, &second],
+        );
+        fs::write(
+            &report,
+            ok(dir, &format!("suite-report {suite} m.pgn --json")),
+        )
+        .unwrap();
+        run_python(
+            &python,
+            script,
+            &[Path::new("check"), &path, &games, &report],
+        );
+    }
+}
