@@ -216,6 +216,47 @@ fn a_game_that_comes_back_has_not_left() {
     );
 }
 
+/// 3. Nf3 comes to a position of the PGN on the opponent's turn. A book does not know it: the game is not back.
+#[test]
+fn a_game_is_back_where_the_player_has_a_move() {
+    let dir = temp();
+    let dir = dir.path();
+    let repertoire = "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. c3 *";
+    let game = "1. e4 e5 2. Bc4 Nc6 3. Nf3 Be7 4. O-O *";
+    let back = "1. e4 e5 2. Bc4 Nc6 3. Nf3 Bc5 4. c3 Nf6 5. d4 *";
+    let document = check(dir, repertoire, &format!("{game}\n\n{back}"), "white");
+    assert_eq!(
+        left(&document),
+        [(Some("player"), Some(3)), (Some("opponent"), Some(8))]
+    );
+    assert_eq!(document["games"][0]["move"], "Bc4");
+    ok(
+        dir,
+        "make-book -q checked-repertoire.pgn --min-game 1 --only-white --bin book.bin",
+    );
+    let of_book = ok_json(
+        dir,
+        "repertoire check book.bin checked-games.pgn --json --color white",
+    );
+    assert_eq!(of_book, document);
+}
+
+#[test]
+fn a_game_without_a_legal_move_is_not_checked() {
+    let dir = temp();
+    let game = "[Result \"0-1\"]\n\n1. e5 e5 0-1\n\n";
+    let document = check(dir.path(), "1. e4 e5 2. Nf3 *", game, "white");
+    assert_eq!(left(&document), [(None, None)]);
+    assert_eq!(document["summary"]["stayed"]["games"], 0);
+    // Black's repertoire begins after White's move, which was played.
+    let game = "[Result \"0-1\"]\n\n1. e4 e4 0-1\n\n";
+    let document = check(dir.path(), "1. e4 e5 *", game, "black");
+    assert_eq!(document["summary"]["stayed"]["games"], 1);
+    let line = "repertoire check checked-repertoire.pgn checked-games.pgn --color black";
+    let text = ok(dir.path(), line);
+    assert!(text.contains("in the repertoire (e4: "), "{text}");
+}
+
 #[test]
 fn both_moves_of_a_contradiction_count() {
     let dir = temp();
@@ -658,6 +699,27 @@ fn gaps_say_one_game_in_how_many() {
     );
 }
 
+/// Whichever of two own moves is played, seven of ten games stay in the repertoire.
+#[test]
+fn coverage_takes_several_own_moves_as_equally_likely() {
+    let dir = temp();
+    let dir = dir.path();
+    let games =
+        ["1. e4 c5 2. Nf3 *", "1. d4 d5 2. c4 *"].map(|game| format!("{game}\n\n").repeat(7));
+    let lost = ["1. e4 e6 2. d4 *", "1. d4 f5 2. c4 *"].map(|game| format!("{game}\n\n").repeat(3));
+    write(dir, "games.pgn", &(games.concat() + &lost.concat()));
+    write(dir, "mine.pgn", "1. e4 c5 2. Nf3 *\n\n1. d4 d5 2. c4 *");
+    let document = gaps(dir, "mine.pgn", "games.pgn", "white");
+    let share = document["coverage"][0]["share"].as_f64().unwrap();
+    assert!((share - 0.7).abs() < 1e-9, "{document}");
+    let one_in = reported(&document).into_iter().map(|gap| gap.2);
+    assert!(
+        one_in
+            .into_iter()
+            .all(|one_in| (one_in - 10.0 / 3.0).abs() < 1e-9)
+    );
+}
+
 #[test]
 fn ways_to_a_position_are_added_and_circles_end() {
     let dir = temp();
@@ -797,6 +859,53 @@ fn gaps_are_answered_as_build_would() {
         )
         .contains(".pgn")
     );
+}
+
+/// A PGN keeps its tags, comments, marks and unanswered replies, and even a comment that does not end.
+#[test]
+fn answers_are_added_after_the_games_of_a_pgn() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    let mine = "[Event \"My course\"]\n\n{Intro} 1. e4! {best by test} e5 $1 2. Nf3 Nc6 (2... d6 $5 {Philidor}) 3. Bb5 d6 *\n\n\
+        [Event \"Open\"]\n\n1. e4 {does not end";
+    write(dir, "mine.pgn", mine);
+    let add = |mine: &str, more: &str| {
+        let line = format!(
+            "repertoire gaps {mine} --against games.pgn --color white --add 1 --out {more} --json"
+        );
+        ok_json(dir, &line)["gaps"][0]["answer"].clone()
+    };
+    assert_eq!(add("mine.pgn", "more.pgn"), "Nf3");
+    let one = fs::read_to_string(dir.join("more.pgn")).unwrap();
+    let added = "\n\n[Event \"Added answer\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"1\"]\n[White \"?\"]\n\
+        [Black \"?\"]\n[Result \"*\"]\n\n1. e4 c5 2. Nf3 *\n\n";
+    assert_eq!(one, format!("% polybook repertoire\n{mine}{added}"));
+    // The file is polybook's own: it is replaced, and read again.
+    assert_eq!(add("mine.pgn", "more.pgn"), "Nf3");
+    assert_ne!(add("more.pgn", "two.pgn"), "Nf3");
+    let two = fs::read_to_string(dir.join("two.pgn")).unwrap();
+    assert!(two.starts_with(&one), "{two}");
+    assert_eq!(two.matches("% polybook").count(), 1);
+    // What is packed is unpacked; other files stay.
+    write(dir, "theirs.pgn", "[Event \"x\"]\n\n1. e4 *");
+    let line =
+        "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out theirs.pgn";
+    assert!(fails(dir, line, 1).contains("may be yours"));
+}
+
+/// An OOBS database does not say who won the games of a repertoire that never were.
+#[test]
+fn a_pgn_of_a_database_with_answers_has_no_results() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", SOURCE);
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
+    ok(dir, "make-book -q mine.pgn --min-game 1 --obs mine.obs.db3");
+    let line = "repertoire gaps mine.obs.db3 --against games.pgn --color white --add 1 --out x.pgn";
+    ok(dir, line);
+    let text = fs::read_to_string(dir.join("x.pgn")).unwrap();
+    assert!(text.contains("1. e4 {weight 1, 100.0%}"), "{text}");
 }
 
 #[test]

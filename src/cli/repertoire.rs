@@ -16,9 +16,9 @@ use polybook::{
     pgn::{Games, Input},
     position::{LineError, Variant},
     repertoire::{
-        Build, By, Check, CheckSummary, CheckedGame, FindGaps, Known, NewMove, Opening, Reference,
-        RepertoireFormat, Results, Side, Writing, add_to_book, build, check, gaps, last_text,
-        new_moves,
+        Build, By, Check, CheckSummary, CheckedGame, FindGaps, Known, NewMove, Opening,
+        PGN_FIRST_LINE, Reference, RepertoireFormat, Results, Side, Writing, add_to_book,
+        add_to_pgn, build, check, gaps, last_text, new_moves,
     },
     tally::Memory,
     tree::{Limits, LinesOf, Source, Union},
@@ -153,8 +153,8 @@ struct BuildArgs {
 /// Find who left the repertoire in each game, where, and what the repertoire says there
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A game that comes back to a position of the repertoire has not left it: the last departure counts. Where the repertoire
-has several moves, each is in it.
+A game is back in the repertoire when it comes to a position in which the repertoire has a move for the player: the last
+departure counts. Where the repertoire has several moves, each is in it.
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
@@ -201,7 +201,8 @@ struct CheckArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 \"1 in N\" says how many games it takes to meet a gap: the shares of the opponent's moves on the way are multiplied, own
-moves count as certain, and different ways to a position are added.
+moves count as certain, and different ways to a position are added. Coverage takes several own moves as equally likely.
+--add copies a PGN as it is, comments and all, and adds a game for each answer.
 
 Examples:
   polybook repertoire gaps white.pgn --color white --against games.idx
@@ -227,7 +228,7 @@ struct GapsArgs {
     #[arg(long, value_name = "N", requires = "out", default_value_t = 0)]
     add: usize,
 
-    /// Where --add writes the repertoire: games with variations, or of a book a book (.bin)
+    /// Where --add writes the repertoire: PGN, or of a book a book (.bin)
     #[arg(long, value_name = "FILE", requires = "add")]
     out: Option<PathBuf>,
 
@@ -573,7 +574,7 @@ fn checked_line(game: &CheckedGame) -> String {
         game.game, game.result, game.white, game.black
     );
     line += &match (game.left_by, &game.mv) {
-        (None, _) if game.problem.is_some() && game.stayed == 0 => "not checked".to_owned(),
+        (None, _) if !game.is_checked => "not checked".to_owned(),
         (None, _) => "in the repertoire".to_owned(),
         (Some(side), _) => {
             let at = numbered(&game.number, &game.mv);
@@ -687,13 +688,12 @@ fn run_gaps(args: &GapsArgs, context: Context) -> anyhow::Result<()> {
             if RepertoireFormat::of(out) == RepertoireFormat::Book {
                 return add_to_book(repertoire, &found.added, out, &memory, meter).map(drop);
             }
-            let mut starts = repertoire.starts();
-            if !starts.contains(&start) {
-                starts.push(start);
+            if let Some(pgn) = repertoire.pgn() {
+                return add_to_pgn(pgn, &found.added, &start, out, &memory);
             }
             let writing = Writing {
                 moves: &LinesOf(Union(&repertoire, &found.added), args.color),
-                starts: &starts,
+                starts: std::slice::from_ref(&start),
                 variant,
                 color: args.color,
                 title: "",
@@ -879,9 +879,6 @@ fn pgn_text(text: &[u8]) -> Vec<u8> {
 
 /// A file that is written while games are read.
 struct Output(BufWriter<AtomicFile>);
-
-/// The first line of games with comments, so that they can be replaced.
-const PGN_FIRST_LINE: &str = "% polybook repertoire\n";
 
 fn new_output(path: &Path, format: NewFormat) -> polybook::Result<Output> {
     let first = match format {

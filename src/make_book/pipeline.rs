@@ -28,9 +28,6 @@ use crate::{
     task,
 };
 
-/// How many positions in which games start are remembered without their games.
-const MOST_STARTS: usize = 1 << 12;
-
 impl MakeBook {
     /// Reads the games and makes the outputs. Each run begins anew.
     ///
@@ -101,12 +98,12 @@ impl MakeBook {
         Ok(report)
     }
 
-    /// Counts the moves of all positions, and writes nothing. Also returns where games start other than as usual, as EPDs.
+    /// Counts the moves of all positions, and writes nothing.
     ///
     /// # Errors
     ///
     /// As [`run`](MakeBook::run).
-    pub(crate) fn count(&self) -> Result<(Counts, Vec<String>, Report)> {
+    pub(crate) fn count(&self) -> Result<(Counts, Report)> {
         task::caught(|| {
             let inputs = Inputs::open(self)?;
             let mut options = self.clone();
@@ -114,6 +111,7 @@ impl MakeBook {
             options.check(&inputs)?;
             let mut needs = Needs::default();
             needs.all_positions(&options);
+            needs.starts = false;
             let pool = task::pool(options.threads)?;
             let ordered = if needs.keys {
                 inputs.ordered_size()
@@ -127,10 +125,12 @@ impl MakeBook {
             let (sealed, games) = options.collect(&pool, run, &inputs, &budget)?;
             options.progress.end();
             let counts = sealed.by_identity.or(sealed.by_key);
-            let starts = games.starts.all().take(MOST_STARTS);
-            let starts = starts.map(|start| Ok(start?.0)).collect::<Result<_>>()?;
             let counts = counts.expect("all positions were counted");
-            Ok((counts, starts, games.report))
+            let mut report = games.report;
+            report
+                .warnings
+                .extend(inputs.pruned.map(|pruned| pruned.to_string()));
+            Ok((counts, report))
         })
     }
 

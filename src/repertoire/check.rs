@@ -64,8 +64,9 @@ pub struct CheckedGame {
     /// The text of the game with a comment where it left, if that was asked for.
     #[serde(skip)]
     pub text: Vec<u8>,
+    /// Whether it was checked: not if it cannot be played at all.
     #[serde(skip)]
-    is_played: bool,
+    pub is_checked: bool,
     #[serde(skip)]
     key: DeviationKey,
     #[serde(skip)]
@@ -141,7 +142,8 @@ pub struct CheckSummary {
 }
 
 /// Checks games against the repertoires of one or both sides, and hands each result to `take`, in the order of the games.
-/// A game that comes back to a position of the repertoire has not left it. Games of variants that the repertoire does
+/// A game is back in the repertoire when it comes to a position in which the repertoire has a move for the player: own moves
+/// are all that a book knows, and a PGN gives the same reports. Games of variants that the repertoire does
 /// not have are not checked.
 ///
 /// # Errors
@@ -278,14 +280,14 @@ impl Check<'_> {
                 Ok(true)
             })?,
         };
+        ending.problem = unplayable.or(ending.problem);
+        let is_checked = ending.problem.is_none() || !moves.is_empty();
         let is_over = pos.position().legal_moves().is_empty();
-        if unplayable.is_none() && !is_over {
+        if is_checked && !is_over {
             lines
                 .iter_mut()
                 .try_for_each(|line| line.meet(&pos, None))?;
         }
-        let is_played = unplayable.is_none();
-        ending.problem = unplayable.or(ending.problem);
         let result = GameResult::of_tags(&tags)
             .or(ending.marker)
             .unwrap_or_default();
@@ -300,7 +302,7 @@ impl Check<'_> {
                 game.stats = Stats::of_game(result.winner(), color);
             }
             game.problem.clone_from(&ending.problem);
-            game.is_played = is_played;
+            game.is_checked = is_checked;
             checked.push(game);
         }
         if self.with_text {
@@ -345,7 +347,7 @@ impl Line<'_> {
             stayed: self.stayed,
             problem: None,
             text: Vec::new(),
-            is_played: true,
+            is_checked: true,
             key: (
                 self.color.is_white(),
                 self.left.map(|left| left.by),
@@ -395,7 +397,7 @@ struct Found {
 
 impl Found {
     fn add(&mut self, game: &mut CheckedGame) {
-        if !game.is_played {
+        if !game.is_checked {
             return;
         }
         let summary = &mut self.summary;

@@ -75,20 +75,18 @@ pub struct Gaps {
     pub added: Added,
 }
 
-/// Answers that were added, by position.
+/// Answers that were added.
 #[derive(Debug, Default)]
-pub struct Added(FxHashMap<u64, (VariantPosition, TreeMove)>);
-
-impl Added {
-    /// The positions and their answers, in no order.
-    pub(super) fn answers(&self) -> impl Iterator<Item = &(VariantPosition, TreeMove)> {
-        self.0.values()
-    }
+pub struct Added {
+    /// The positions and their answers.
+    pub(super) answers: FxHashMap<u64, (VariantPosition, TreeMove)>,
+    /// The likeliest line to each answer, those to the likeliest gaps first.
+    pub(super) lines: Vec<String>,
 }
 
 impl Source for Added {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let answer = self.0.get(&pos.identity());
+        let answer = self.answers.get(&pos.identity());
         Ok(answer
             .map(|(_, answer)| answer.clone())
             .into_iter()
@@ -135,9 +133,11 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         let pos = met.position(*id);
         if let Some(answer) = answer_of(find.source, &pos, by)? {
             gap.answer = Some(san(pos.position(), answer.mv));
-            added
-                .0
-                .insert(pos.identity(), (pos.position().clone(), answer));
+            let mut line = met.line(*id);
+            line.push(answer.mv);
+            added.lines.push(line_text(find.start, &line).0);
+            let answer = (pos.position().clone(), answer);
+            added.answers.insert(pos.identity(), answer);
         }
     }
     Ok(Gaps {

@@ -1,8 +1,13 @@
 //! What is known of positions, of whatever kind the file is: repertoires, and sources of games and counts.
 
-use std::{any::Any, collections::BTreeSet, path::Path, sync::Arc};
+use std::{
+    any::Any,
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Move, variant::VariantPosition};
 
 use crate::{
     book::{Book, is_book_or_empty},
@@ -37,7 +42,8 @@ pub struct Opening<'a> {
 pub struct Known {
     kind: Kind,
     variants: BTreeSet<Variant>,
-    starts: Vec<VariantPosition>,
+    /// The PGN of a repertoire.
+    pgn: Option<PathBuf>,
     warnings: Vec<String>,
 }
 
@@ -47,6 +53,9 @@ enum Kind {
     #[cfg(feature = "obs")]
     Obs(Box<crate::obs::Obs>),
     Counts(Box<FindableCounts>),
+    /// Moves of a repertoire, without results.
+    #[cfg(feature = "obs")]
+    Lines(Box<FindableCounts>),
     Index(Box<Index>),
     Explored(Box<Explored>),
 }
@@ -69,13 +78,16 @@ impl Known {
                 variants,
                 ..
             }) => Ok(Known {
-                kind: Kind::Counts(Box::new(opening.moves_of(&obs, &variants)?)),
+                kind: Kind::Lines(Box::new(opening.moves_of(&obs, &variants)?)),
                 variants,
-                starts: Vec::new(),
+                pgn: None,
                 warnings: Vec::new(),
             }),
             Some(known) => Ok(known),
-            None => Known::counted(path, MakeBook::variations, opening),
+            None => Ok(Known {
+                pgn: Some(path.to_owned()),
+                ..Known::counted(path, MakeBook::variations, opening)?
+            }),
         }
     }
 
@@ -113,7 +125,7 @@ impl Known {
             Some(Known {
                 kind,
                 variants: BTreeSet::from([opening.variant.or(own).unwrap_or_default()]),
-                starts: Vec::new(),
+                pgn: None,
                 warnings: Vec::new(),
             })
         };
@@ -152,7 +164,7 @@ impl Known {
                 Some(own) => BTreeSet::from([own]),
                 None => Variant::ALL.into(),
             },
-            starts: Vec::new(),
+            pgn: None,
             warnings: Vec::new(),
         })
     }
@@ -170,7 +182,7 @@ impl Known {
         };
         let run = how(run, true);
         let shown = (opening.counting)(run.progress());
-        let (counts, starts, report) = run.count()?;
+        let (counts, report) = run.count()?;
         let counts = task::pool(opening.threads)?.install(|| FindableCounts::new(counts))?;
         drop(shown);
         let mut variants: BTreeSet<Variant> = report.totals.variants.keys().copied().collect();
@@ -178,14 +190,10 @@ impl Known {
         if variants.is_empty() {
             variants.insert(Variant::Standard);
         }
-        let rules = variants.first().copied().unwrap_or_default();
-        let starts = starts
-            .iter()
-            .filter_map(|epd| rules.parse_position(epd).ok());
         Ok(Known {
             kind: Kind::Counts(Box::new(counts)),
-            starts: starts.collect(),
             variants,
+            pgn: None,
             warnings: warnings(&report),
         })
     }
@@ -200,11 +208,9 @@ impl Known {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// The positions from which its lines start, those of other positions last, as far as they are known.
-    pub fn starts(&self) -> Vec<VariantPosition> {
-        let usual = self.variant().start();
-        let others = self.starts.iter().filter(|start| **start != usual).cloned();
-        [usual.clone()].into_iter().chain(others).collect()
+    /// The PGN that it is, if it is a repertoire of one.
+    pub fn pgn(&self) -> Option<&Path> {
+        self.pgn.as_deref()
     }
 
     /// What was odd about its games, a line each.
@@ -299,21 +305,28 @@ impl Source for Known {
             }
             #[cfg(feature = "obs")]
             Kind::Obs(obs) => Source::moves(obs.as_ref(), pos),
-            Kind::Counts(counts) => {
-                let counted = counts.moves(pos.identity())?.into_iter();
-                let mut moves: Vec<TreeMove> = counted
-                    .filter_map(|count| {
-                        let mv = count.mv.to_move(pos.position())?;
-                        let games = count.stats.games();
-                        Some(TreeMove::known(mv, games, Some(count.stats)))
-                    })
-                    .collect();
-                // A stable sort: of equal ones, that of the smallest number comes first.
-                moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
-                Ok(moves)
-            }
+            Kind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
+                TreeMove::known(mv, stats.games(), Some(stats))
+            }),
+            #[cfg(feature = "obs")]
+            Kind::Lines(counts) => moves_of(counts, pos, |mv, stats| {
+                TreeMove::known(mv, stats.games(), None)
+            }),
             Kind::Index(index) => Source::moves(index.as_ref(), pos),
             Kind::Explored(explored) => explored.moves(pos),
         }
     }
+}
+
+fn moves_of(
+    counts: &FindableCounts,
+    pos: &Keyed<VariantPosition>,
+    known: impl Fn(Move, Stats) -> TreeMove,
+) -> Result<Vec<TreeMove>> {
+    let counted = counts.moves(pos.identity())?.into_iter();
+    let legal = counted.filter_map(|count| Some((count.mv.to_move(pos.position())?, count.stats)));
+    let mut moves: Vec<TreeMove> = legal.map(|(mv, stats)| known(mv, stats)).collect();
+    // A stable sort: of equal ones, that of the smallest number comes first.
+    moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
+    Ok(moves)
 }

@@ -43,7 +43,7 @@ pub(super) type Answer<'a> =
 pub(super) struct Met {
     start: VariantPosition,
     pub nodes: Vec<Node>,
-    /// The share that met no answer at each half-move.
+    /// The share that met no answer at each half-move, if several own moves are equally likely.
     lost: BTreeMap<usize, f64>,
     /// The last half-move that was met.
     last: usize,
@@ -65,7 +65,10 @@ pub(super) struct Edge {
     pub games: u64,
     /// For the side that moves.
     pub stats: Option<Stats>,
+    /// The chance that it is played, own moves being certain.
     pub share: f64,
+    /// The same, several own moves being equally likely.
+    share_of_games: f64,
     /// Whether it is followed.
     is_followed: bool,
     /// Whether the position before it can come back.
@@ -77,7 +80,8 @@ pub(super) struct Edge {
 pub struct Coverage {
     /// Up to this half-move, from 1: one of the opponent's.
     pub ply: usize,
-    /// The share of the games in which every move up to here has an answer, from 0 to 1.
+    /// The share of the games in which every move up to here has an answer, from 0 to 1. Several own moves are equally
+    /// likely.
     pub share: f64,
 }
 
@@ -93,20 +97,20 @@ impl Walk<'_> {
         let mut done = Portions::new(self.meter);
         let first = Keyed::new(self.start.clone());
         let mut arriving =
-            BTreeMap::from([(met.id_of(&mut ids, &first, (0, BookMove::NONE)), 1.0)]);
+            BTreeMap::from([(met.id_of(&mut ids, &first, (0, BookMove::NONE)), [1.0; 2])]);
         for ply in 0..self.max_ply.unwrap_or(Limits::LONGEST) {
             if arriving.is_empty() {
                 break;
             }
-            let mut next: BTreeMap<u32, f64> = BTreeMap::new();
-            for (id, share) in std::mem::take(&mut arriving) {
+            let mut next: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+            for (id, [share, games]) in std::mem::take(&mut arriving) {
                 let node = &mut met.nodes[id as usize];
                 node.reach += share;
                 let mut arrived = share;
                 if node.edges.is_none() {
                     arrived = node.reach;
                     if !self.expand(&mut met, &mut ids, id, ply, answer)? {
-                        *met.lost.entry(ply).or_default() += share;
+                        *met.lost.entry(ply).or_default() += games;
                         done.add(share);
                         continue;
                     }
@@ -116,7 +120,9 @@ impl Walk<'_> {
                     done.add(share);
                 }
                 for edge in edges.iter().filter(|edge| edge.is_followed) {
-                    *next.entry(edge.to).or_default() += arrived * edge.share;
+                    let [next_share, next_games] = next.entry(edge.to).or_default();
+                    *next_share += arrived * edge.share;
+                    *next_games += games * edge.share_of_games;
                 }
                 met.last = ply;
             }
@@ -161,6 +167,7 @@ impl Walk<'_> {
             moves
         };
         let games: u64 = moves.iter().map(TreeMove::games).sum();
+        let number = moves.len() as f64;
         let mut edges = Vec::with_capacity(moves.len());
         for mv in moves {
             let mut after = pos.clone();
@@ -169,16 +176,17 @@ impl Walk<'_> {
             // A piece that was captured can come back in crazyhouse.
             let is_crazyhouse = matches!(pos.position(), VariantPosition::Crazyhouse(_));
             let is_reversible = is_crazyhouse || !mv.mv.is_zeroing();
+            let share = match is_own {
+                true => 1.0,
+                false => mv.games() as f64 / games as f64,
+            };
             edges.push(Edge {
                 to,
                 mv: mv.mv.into(),
                 games: mv.games(),
                 stats: mv.stats,
-                share: if is_own {
-                    1.0
-                } else {
-                    mv.games() as f64 / games as f64
-                },
+                share,
+                share_of_games: if is_own { 1.0 / number } else { share },
                 is_followed: !(is_reversible && met.leads_to(to, id)),
                 is_reversible,
             });

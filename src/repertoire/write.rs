@@ -1,7 +1,7 @@
 //! Writing repertoires as PGN and as books.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, BufRead, BufReader, BufWriter, Write},
     path::Path,
 };
 
@@ -14,14 +14,15 @@ use crate::{
         edit_book,
     },
     error::{At, Error, Result},
-    output::AtomicFile,
+    output::{AtomicFile, check_first_line},
+    pgn::{Input, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
     progress::Meter,
     provenance::Provenance,
     sort::Memory,
     tally::{MoveFilter, Stats, Tally},
     task,
-    tree::{Branch, Event, Format, Limits, Order, Source, Tree, check_replaceable},
+    tree::{Branch, Event, Format, GameWriter, Limits, Order, Source, Tree, check_replaceable},
 };
 
 /// How a repertoire is written.
@@ -56,9 +57,12 @@ impl RepertoireFormat {
 /// Begins a file, which replaces nothing but a repertoire of its format.
 fn begun(path: &Path) -> Result<AtomicFile> {
     match RepertoireFormat::of(path) {
-        RepertoireFormat::Pgn => {
-            AtomicFile::create_over(path, |old| check_replaceable(old, Format::Pgn))
-        }
+        RepertoireFormat::Pgn => AtomicFile::create_over(path, |old| {
+            check_replaceable(old, Format::Pgn).or_else(|refused| {
+                let is_own = |line: &[u8]| line == PGN_FIRST_LINE.trim_end().as_bytes();
+                check_first_line(old, is_own).map_err(|_| refused)
+            })
+        }),
         RepertoireFormat::Book => begin_book(path),
     }
 }
@@ -122,9 +126,7 @@ impl Writing<'_> {
         for tree in self.trees() {
             moves += tree.write_commented_pgn(&mut out, &path, comment)?;
         }
-        let written = out.flush();
-        let file = written.and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error));
-        file.at(&path, "write")?.commit()?;
+        committed(out, &path)?;
         Ok(moves)
     }
 
@@ -171,6 +173,67 @@ impl Writing<'_> {
     }
 }
 
+/// The first line of a PGN that has the games of another, so that it can be replaced.
+pub const PGN_FIRST_LINE: &str = "% polybook repertoire\n";
+
+/// Writes a PGN as it is, and after it a game for each answer that was added.
+///
+/// # Errors
+///
+/// A PGN that cannot be read, or a file that cannot be written.
+pub fn add_to_pgn(
+    pgn: &Path,
+    added: &Added,
+    start: &VariantPosition,
+    path: &Path,
+    memory: &Memory,
+) -> Result<()> {
+    let file = begun(path)?;
+    let path = file.target().to_owned();
+    let input = Input::file(pgn);
+    let mut text = BufReader::with_capacity(
+        1 << 16,
+        input.open(&StreamOptions {
+            memory: input.unpacking_memory(memory.bytes),
+            ..StreamOptions::default()
+        })?,
+    );
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let first_line = PGN_FIRST_LINE.as_bytes();
+    let mut is_first = true;
+    loop {
+        let part = text.fill_buf().map_err(|err| input.error(err))?;
+        if std::mem::take(&mut is_first) && !part.starts_with(first_line) {
+            out.write_all(first_line).at(&path, "write")?;
+        }
+        if part.is_empty() {
+            break;
+        }
+        out.write_all(part).at(&path, "write")?;
+        let read = part.len();
+        text.consume(read);
+    }
+    let mut games = GameWriter::new(&mut out);
+    for (number, line) in (1..).zip(&added.lines) {
+        let written = match number {
+            1 => games.get_mut().write_all(b"\n\n"),
+            _ => Ok(()),
+        };
+        written
+            .and_then(|()| games.begin("Added answer", number, start, None))
+            .and_then(|()| games.words(line))
+            .and_then(|()| games.end())
+            .at(&path, "write")?;
+    }
+    committed(out, &path)
+}
+
+fn committed(mut out: BufWriter<AtomicFile>, path: &Path) -> Result<()> {
+    let written = out.flush();
+    let file = written.and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error));
+    file.at(path, "write")?.commit()
+}
+
 /// Writes a book with answers that were added.
 ///
 /// # Errors
@@ -189,7 +252,7 @@ pub fn add_to_book(
     let book = repertoire
         .into_book()
         .ok_or_else(|| Error::file(path, problem))?;
-    let edits = added.answers().map(|(pos, answer)| PositionEdit {
+    let edits = added.answers.values().map(|(pos, answer)| PositionEdit {
         pos: pos.clone(),
         changes: vec![Change::Set {
             mv: crate::position::uci(pos, answer.mv),
