@@ -768,3 +768,77 @@ fn draw_rates_and_openings() {
     let error = fails(dir, "convert book.bin s.epd --plies 4 --draw-rate 40-60", 1);
     assert!(error.contains("--draw-rate"), "{error}");
 }
+
+/// Suites of positions by their evaluations, of games, of a database and of a book.
+#[test]
+fn evaluations() {
+    let dir = temp();
+    let dir = dir.path();
+    let evaluated = "1. e4 {[%eval 0.9]} *\n\n[A \"\"]\n\n1. d4 {[%eval -1.2]} *\n\n[A \"\"]\n\n1. c4 {[%eval 0.79]} *\n\n\
+        [A \"\"]\n\n1. f3 {[%eval #-5]} *\n";
+    fs::write(dir.join("evals.pgn"), evaluated).unwrap();
+    ok(dir, "evals -q evals.pgn --out e.evals");
+    let firsts = ["e4", "d4", "c4", "f3", "a3"];
+    let games: String = firsts.map(|mv| format!("1. {mv} e5 1-0\n\n")).concat();
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3 --bin book.bin",
+    );
+    for command in [
+        "make-book -q games.pgn --min-game 1 --suite {}",
+        "convert -q games.obs.db3 {} --min-game 1",
+        "convert -q book.bin {}",
+    ] {
+        for (range, moves) in [
+            ("--eval 0.8..1.2", &["e4"][..]),
+            ("--eval 0.9..0.9", &["e4"]),
+            ("--eval -1.2..0.79", &["c4", "d4"]),
+            ("--eval -320..320", &["c4", "d4", "e4"]),
+            ("--eval-abs 0.8..1.2", &["d4", "e4"]),
+        ] {
+            let line = format!("{command} --plies 1 --evals e.evals {range}");
+            ok(dir, &line.replace("{}", "s.pgn"));
+            let text = fs::read_to_string(dir.join("s.pgn")).unwrap();
+            let lines = text.lines().filter_map(|line| line.strip_prefix("1. "));
+            let mut found: Vec<&str> = lines.map(|line| &line[..2]).collect();
+            found.sort_unstable();
+            assert_eq!(found, moves, "{line}");
+            ok(dir, &line.replace("{}", "s.epd"));
+            let text = fs::read_to_string(dir.join("s.epd")).unwrap();
+            fs::remove_file(dir.join("s.epd")).unwrap();
+            assert_eq!(text.lines().count(), moves.len(), "{line}");
+        }
+        let line = format!("{command} --plies 1 --evals e.evals --eval 3..4");
+        let error = fails(dir, &line.replace("{}", "s.pgn"), 1);
+        assert!(error.contains("within --eval"), "{error}");
+    }
+    let suite = "make-book games.pgn --suite s.pgn --plies 1";
+    refused(
+        dir,
+        &[
+            (&format!("{suite} --eval 1..2"), 2, "--evals"),
+            (&format!("{suite} --evals e.evals"), 2, "--max-loss"),
+            (
+                &format!("{suite} --evals e.evals --eval 2..1"),
+                2,
+                "0.8..1.2",
+            ),
+            (
+                &format!("{suite} --evals e.evals --eval 1..2 --eval-abs 1..2"),
+                2,
+                "--eval-abs",
+            ),
+            (
+                "make-book games.pgn --bin b.bin --evals e.evals --eval 1..2",
+                2,
+                "--eval",
+            ),
+            (
+                "filter book.bin --out b.bin --evals e.evals",
+                2,
+                "--max-loss",
+            ),
+        ],
+    );
+}

@@ -33,6 +33,7 @@ pub fn run(data: &[u8]) {
         seed: bit(1).then_some(options.into()),
         balance: bit(2).then_some((40.0, 60.0)),
         draw_rate: None,
+        evals: None,
         per_eco: (plies & 64 > 0).then_some(1),
         tags: plies & 128 > 0,
         unique: bit(3),

@@ -142,7 +142,8 @@ fn database(
         args.suite.refuse(SUITES)?;
     }
     let memory = args.resources.memory();
-    let suite = args.suite.suite(variant, &memory)?;
+    let evals = args.losses.store(args.suite.needs_evals())?;
+    let suite = args.suite.suite(variant, &memory, evals)?;
     let filter = args.weighting.move_filter(&default_filter(format));
     if let Some(missing) = missing(obs.info(), format, &filter) {
         let name = input::name(&args.input);
@@ -176,6 +177,7 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
     let reason = format!("needs games, and {name} is a Polyglot book: use polybook filter");
     Usage::refuse(args.weighting.given(Needs::Games), &reason)?;
     let memory = args.resources.memory();
+    let evals = args.losses.store(args.suite.needs_evals())?;
     let book = Book::open_within(file, in_memory(&memory))?;
     let variant = of_book(&args.input, &book, args.variant)?;
     refuse_unused(args, format)?;
@@ -185,7 +187,7 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
     if !format.is_suite() {
         args.suite.refuse_but_starts(SUITES)?;
     }
-    let suite = args.suite.suite(variant, &memory)?;
+    let suite = args.suite.suite(variant, &memory, evals)?;
     let convert = ConvertBook {
         memory: Memory {
             bytes: memory.bytes / 2,

@@ -17,6 +17,7 @@ use super::{
     input::{check_output, in_memory, output_name},
     progress::Bar,
     resources::ResourceArgs,
+    usage::Usage,
 };
 
 /// Collect evaluations of positions in a store
@@ -74,8 +75,8 @@ impl EvalsArg {
 /// Which moves are left out by their evaluations.
 #[derive(clap::Args, Debug)]
 pub struct MaxLossArgs {
-    /// Leave out moves by the evaluations of this store
-    #[arg(long, value_name = "FILE", requires = "max_loss")]
+    /// The store of evaluations for --max-loss, and for --eval and --eval-abs of a suite
+    #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
     /// Leave out moves that are more than N centipawns worse than the best evaluated move of their position; those without
@@ -88,6 +89,15 @@ impl MaxLossArgs {
     /// The option that was given.
     pub fn given(&self) -> Option<&'static str> {
         self.max_loss.map(|_| "--max-loss")
+    }
+
+    /// The store, and whether something other than --max-loss needs it. Refuses a store that nothing needs.
+    pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
+        if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
+            let usage = "--evals is for --max-loss, and for --eval and --eval-abs of a suite: give one of them too";
+            return Err(Usage(usage.to_owned()));
+        }
+        Ok(self.evals.as_deref())
     }
 
     /// What is asked for. A store that takes at most half of the memory is read into it.

@@ -82,6 +82,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let paths = files_of(&args.books)?;
     check_output(&args.out, &paths, args.json)?;
     let memory = args.memory.memory();
+    args.losses.store(false)?;
     let max_loss = args.losses.open(&memory)?;
     if let Some(asked) = args.variant {
         if !args.reachable && args.max_ply.is_none() && max_loss.is_none() {

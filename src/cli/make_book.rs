@@ -251,6 +251,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .memory(memory.bytes)
         .threads(args.resources.threads())
         .temp_dir(memory.temp_dir);
+    let evals = args.losses.store(args.in_suite.needs_evals())?;
     if let Some(max_loss) = args.losses.open(&args.resources.memory())? {
         run = run.max_loss(max_loss);
     }
@@ -273,7 +274,9 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         let variant = args.variant.only().unwrap_or_default();
         let format = suite_format(&path)?;
         args.in_suite.refuse_unused(format == SuiteFormat::Pgn)?;
-        let suite = args.in_suite.suite(variant, &args.resources.memory())?;
+        let suite = args
+            .in_suite
+            .suite(variant, &args.resources.memory(), evals)?;
         run = run.suite(&path, format, suite);
     } else {
         args.in_suite.refuse(ONLY_SUITE)?;

@@ -1,15 +1,22 @@
 //! What a suite has in it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use polybook::{
     Error,
+    evals::Evals,
     position::Variant,
-    suite::{Suite, read_starts},
+    suite::{EvalRange, Suite, read_starts},
     tally::Memory,
 };
 
-use super::{input, usage::Usage};
+use super::{
+    input::{self, in_memory},
+    usage::Usage,
+};
 
 /// How many times the bytes of a file of positions these take at most.
 const POSITIONS: usize = 16;
@@ -42,6 +49,14 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "LOW-HIGH", value_parser = draw_rate)]
     draw_rate: Option<(f64, f64)>,
 
+    /// Positions with an evaluation from A to B pawns, seen from White, in the store --evals
+    #[arg(long, value_name = "A..B", value_parser = pawns, allow_hyphen_values = true, requires = "evals", conflicts_with = "eval_abs")]
+    eval: Option<(i16, i16)>,
+
+    /// The same, seen from the side that is better
+    #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
+    eval_abs: Option<(i16, i16)>,
+
     /// At most N lines or positions for each ECO code, the first; those without a code all stay
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_eco: Option<u64>,
@@ -73,6 +88,18 @@ fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }
 
+/// A range of evaluations in pawns, as centipawns.
+fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
+    let centipawns = |text: &str| {
+        let pawns = text.trim().parse::<f64>().ok()?;
+        (pawns.abs() <= 320.0).then(|| (pawns * 100.0).round() as i16)
+    };
+    text.split_once("..")
+        .and_then(|(low, high)| Some((centipawns(low)?, centipawns(high)?)))
+        .filter(|(low, high)| low <= high)
+        .ok_or("write a range of pawns, the lower number first, such as 0.8..1.2")
+}
+
 /// A range of `things` in percent.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
@@ -87,8 +114,13 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// The suite that is asked for.
-    pub fn suite(&self, variant: Variant, memory: &Memory) -> anyhow::Result<Suite> {
+    /// The suite that is asked for, by the evaluations of a store.
+    pub fn suite(
+        &self,
+        variant: Variant,
+        memory: &Memory,
+        evals: Option<&Path>,
+    ) -> anyhow::Result<Suite> {
         let limit = self
             .limit
             .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -99,12 +131,34 @@ impl SuiteArgs {
             seed: self.seed,
             balance: self.balance,
             draw_rate: self.draw_rate,
+            evals: self.eval_range(memory, evals)?,
             per_eco: self.per_eco,
             tags: self.tags,
             unique: self.unique,
             opcodes: self.opcodes,
             starts: self.starts(variant, memory)?,
         })
+    }
+
+    fn eval_range(
+        &self,
+        memory: &Memory,
+        evals: Option<&Path>,
+    ) -> polybook::Result<Option<EvalRange>> {
+        let (Some(centipawns), Some(evals)) = (self.eval.or(self.eval_abs), evals) else {
+            return Ok(None);
+        };
+        let evals = Evals::open_within(evals, in_memory(memory) / 2)?;
+        Ok(Some(EvalRange {
+            evals: Arc::new(evals),
+            centipawns,
+            of_either: self.eval_abs.is_some(),
+        }))
+    }
+
+    /// Whether it needs evaluations.
+    pub fn needs_evals(&self) -> bool {
+        self.eval.or(self.eval_abs).is_some()
     }
 
     /// The files that are read for it.
@@ -162,6 +216,8 @@ impl SuiteArgs {
             (self.seed.is_some(), "--seed"),
             (self.balance.is_some(), "--balance"),
             (self.draw_rate.is_some(), "--draw-rate"),
+            (self.eval.is_some(), "--eval"),
+            (self.eval_abs.is_some(), "--eval-abs"),
             (self.per_eco.is_some(), "--per-eco"),
             (self.tags, "--tags"),
             (self.unique, "--unique"),

@@ -160,9 +160,9 @@ impl<'a> ConvertBook<'a> {
     /// one that goes by results: a book has none.
     pub fn to_suite(&self, path: &Path, suite: &Suite, format: SuiteFormat) -> Result<Converted> {
         task::caught(|| {
-            if let Some(ranges) = suite.ranges() {
+            if let Some(option) = suite.goes_by_results() {
                 let problem = format!(
-                    "a Polyglot book has no results, so its suites have no {ranges}: make the suite of a database"
+                    "a Polyglot book has no results, so its suites have no {option}: make the suite of a database"
                 );
                 return Err(Error::file(self.book.path(), problem));
             }

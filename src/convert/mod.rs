@@ -38,7 +38,7 @@ use crate::{
 };
 pub use crate::{
     obs::PassedOver,
-    suite::{Suite, SuiteFormat, read_starts},
+    suite::{EvalRange, Suite, SuiteFormat, read_starts},
 };
 
 /// Makes other things of an OOBS database. The defaults are those of [`MakeBook`](crate::MakeBook).

@@ -144,7 +144,7 @@ impl LineCounts {
                 "{none} {min_game} games; the most is {most}: take fewer half-moves, or keep lines of fewer games"
             )
         } else {
-            let ranges = suite.ranges().unwrap_or("--limit");
+            let ranges = suite.ranges();
             format!("no line of {plies} half-moves is within {ranges}")
         }
     }
@@ -183,6 +183,7 @@ impl Ranker<'_> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.stats));
         if self.format == SuiteFormat::Pgn {
+            let is_kept = is_kept && self.keeps_evaluated(&ending)?;
             return ending.for_each_line(|line| {
                 self.count(line.stats.games());
                 match is_kept {
@@ -199,6 +200,9 @@ impl Ranker<'_> {
         let Some((pos, opening)) = ending.position(self.suite)? else {
             return Ok(());
         };
+        if !self.suite.keeps_evaluated(pos.position())? {
+            return Ok(());
+        }
         self.ranking.add(&Candidate {
             text: &epd(pos.position(), self.suite.opcodes),
             start: &[],
@@ -206,6 +210,17 @@ impl Ranker<'_> {
             games,
             opening: &opening,
             note: &note_of_games(ending.stats),
+        })
+    }
+
+    /// Whether the evaluation of a position is as asked.
+    fn keeps_evaluated(&self, ending: &Ending) -> Result<bool> {
+        if self.suite.evals.is_none() {
+            return Ok(true);
+        }
+        let pos = ending.position(self.suite)?;
+        pos.map_or(Ok(false), |(pos, _)| {
+            self.suite.keeps_evaluated(pos.position())
         })
     }
 

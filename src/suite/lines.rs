@@ -262,7 +262,8 @@ impl<S: Source> Lines<'_, S> {
     /// Takes a line of the wanted length, if its results are as asked.
     fn take(&mut self, start: &[u8], line: &Line) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
-        if !self.of.suite.keeps(results) {
+        let suite = self.of.suite;
+        if !suite.keeps(results) || !suite.keeps_evaluated(line.pos.position())? {
             return Ok(());
         }
         let identity = line.pos.identity();

@@ -3,6 +3,7 @@
 //! Of a database or a book, a `SuiteOf` walks the moves that are known. Of games, `GameLines` counts the lines as
 //! they were played. Both rank what they find, and write it in the same way.
 
+mod evaluated;
 mod games;
 mod lines;
 mod positions;
@@ -12,15 +13,16 @@ mod write;
 
 use shakmaty::variant::VariantPosition;
 
+pub use self::{
+    evaluated::EvalRange,
+    report::{Encounter, ExitResults, MatchReport, Pentanomial, SuiteFile},
+    write::SuiteFormat,
+};
 pub(crate) use self::{
     games::{GameLine, GameLines},
     write::begin,
 };
 use self::{ranking::Ranking, write::write_ranked};
-pub use self::{
-    report::{Encounter, ExitResults, MatchReport, Pentanomial, SuiteFile},
-    write::SuiteFormat,
-};
 use crate::{
     error::{Error, Result},
     openings::{self, Opening},
@@ -48,6 +50,8 @@ pub struct Suite {
     /// The draws in percent of all games that came to the position after a line, from the one to the other, both among
     /// them.
     pub draw_rate: Option<(f64, f64)>,
+    /// The evaluations of the positions, none for all. Positions without one are left out.
+    pub evals: Option<EvalRange>,
     /// The most lines or positions of one ECO code, none for all: the first in their order. Those without a code are not
     /// limited.
     pub per_eco: Option<u64>,
@@ -70,6 +74,7 @@ impl Default for Suite {
             seed: None,
             balance: None,
             draw_rate: None,
+            evals: None,
             per_eco: None,
             tags: false,
             unique: false,
@@ -95,14 +100,27 @@ impl Suite {
             && is_within(self.draw_rate, |stats| 2 * stats.draws)
     }
 
-    /// The options that go by results.
-    pub(crate) fn ranges(&self) -> Option<&'static str> {
-        match (self.balance.is_some(), self.draw_rate.is_some()) {
-            (true, true) => Some("--balance and --draw-rate"),
-            (true, false) => Some("--balance"),
-            (false, true) => Some("--draw-rate"),
-            (false, false) => None,
-        }
+    /// Whether the evaluation of a position is as asked.
+    fn keeps_evaluated(&self, pos: &VariantPosition) -> Result<bool> {
+        let range = self.evals.as_ref();
+        range.map_or(Ok(true), |range| range.contains(pos))
+    }
+
+    /// The option that goes by results, if one is used.
+    pub(crate) fn goes_by_results(&self) -> Option<&'static str> {
+        let balance = self.balance.map(|_| "--balance");
+        balance.or(self.draw_rate.map(|_| "--draw-rate"))
+    }
+
+    /// The options that can leave out all.
+    fn ranges(&self) -> String {
+        let options = [
+            self.balance.map(|_| "--balance"),
+            self.draw_rate.map(|_| "--draw-rate"),
+            self.evals.as_ref().map(EvalRange::option),
+        ];
+        let given: Vec<&str> = options.into_iter().flatten().collect();
+        given.join(" and ")
     }
 
     /// Whether openings are asked for.
@@ -135,10 +153,7 @@ impl Suite {
                 "no line has {plies} half-moves; the longest has {longest}: take fewer half-moves, or keep moves of fewer \
                  games"
             ),
-            _ => format!(
-                "no line is within {}: widen the range",
-                self.ranges().unwrap_or("--limit")
-            ),
+            _ => format!("no line is within {}: widen the range", self.ranges()),
         }
     }
 }

@@ -70,7 +70,8 @@ impl<S: Source> SuiteOf<'_, S> {
         level.for_each(rules, |reached| {
             done.add(reached.portion);
             let results = (self.results)(reached.pos())?;
-            if suite.plies > 0 && !suite.keeps(results) {
+            let is_kept = suite.plies == 0 || suite.keeps(results);
+            if !is_kept || !suite.keeps_evaluated(reached.pos().position())? {
                 return Ok(());
             }
             ranked.ranking.add(&Candidate {
