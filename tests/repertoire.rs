@@ -606,6 +606,38 @@ fn what_is_built_has_no_likelier_gap() {
 const SOURCE: &str = "1. e4 e5 2. Nf3 1-0\n\n1. e4 e5 2. Nf3 Nc6 1-0\n\n1. e4 e5 2. Nf3 Nf6 0-1\n\n1. e4 e5 2. Bc4 1-0\n\n1. e4 e5 2. Bc4 1-0\n\n\
     1. e4 e5 2. Nf3 Nc6 1/2-1/2\n\n1. e4 c5 *\n\n1. e4 c5 2. Nf3 *\n\n1. e4 c5 2. Nf3 *\n\n1. e4 d5 0-1\n\n";
 
+/// The position after 1. Kb1 a5 is likely enough only with the way 1. Ka2 a6 2. Kb1 a5, which comes two half-moves later.
+/// The half-moves that are left after the shorter way count all the same.
+#[test]
+fn what_is_built_has_no_likelier_gap_where_half_moves_are_limited() {
+    let dir = temp();
+    let dir = dir.path();
+    let fen = "4k3/p6p/8/8/8/8/8/K7 w - - 0 1";
+    let game =
+        |moves: &str, times: usize| format!("[FEN \"{fen}\"]\n\n{moves} *\n\n").repeat(times);
+    let games = [
+        game("1. Kb1 a5 2. Kb2 h6", 3),
+        game("1. Kb1 h6 2. Kb2 a5", 4),
+        game("1. Kb1 h6 2. Kb2 Ke7", 3),
+        game("1. Ka2 a6 2. Kb1 a5", 3),
+        game("1. Ka2 a6 2. Kb1 Ke7", 3),
+        game("1. Ka2 Kd8", 4),
+    ];
+    write(dir, "games.pgn", &games.concat());
+    let kept = [game("1. Kb1", 1), game("1. Ka2 a6 2. Kb1", 1)];
+    write(dir, "keep.pgn", &kept.concat());
+    let with_start = |line: &str| {
+        let words = line.split(' ').map(str::to_owned);
+        Vec::from_iter(words.chain(["--from".to_owned(), fen.to_owned()]))
+    };
+    let build = "repertoire build games.pgn --color white --reach 2 --max-ply 5 --keep keep.pgn --by games --out built.pgn";
+    ok(dir, &with_start(build));
+    let find = "repertoire gaps built.pgn --color white --against games.pgn --max-ply 5 --json";
+    let found = reported(&ok_json(dir, &with_start(find)));
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.iter().all(|gap| gap.2 > 2.0), "{found:?}");
+}
+
 #[test]
 fn gaps_say_one_game_in_how_many() {
     let dir = temp();

@@ -95,9 +95,32 @@ impl Walk<'_> {
         };
         let mut ids = FxHashMap::default();
         let mut done = Portions::new(self.meter);
-        let first = Keyed::new(self.start.clone());
-        let mut arriving =
-            BTreeMap::from([(met.id_of(&mut ids, &first, (0, BookMove::NONE)), [1.0; 2])]);
+        met.id_of(
+            &mut ids,
+            &Keyed::new(self.start.clone()),
+            (0, BookMove::NONE),
+        );
+        while self.pass_on(&mut met, &mut ids, &mut done, answer)? {
+            met.nodes.iter_mut().for_each(|node| node.reach = 0.0);
+            met.lost.clear();
+        }
+        done.finish();
+        met.find_likeliest();
+        Ok(met)
+    }
+
+    /// Passes the reach of the first position on through the moves. Returns whether a position got its answer only when
+    /// it was met again: what came there before was not passed on, and a limit of half-moves may cut it if it is late.
+    fn pass_on(
+        &self,
+        met: &mut Met,
+        ids: &mut FxHashMap<u64, u32>,
+        done: &mut Portions<'_>,
+        answer: Answer<'_>,
+    ) -> Result<bool> {
+        let mut is_late = false;
+        let mut ends = Vec::new();
+        let mut arriving = BTreeMap::from([(0, [1.0; 2])]);
         for ply in 0..self.max_ply.unwrap_or(Limits::LONGEST) {
             if arriving.is_empty() {
                 break;
@@ -106,22 +129,23 @@ impl Walk<'_> {
             for (id, [share, games]) in std::mem::take(&mut arriving) {
                 let node = &mut met.nodes[id as usize];
                 node.reach += share;
-                let mut arrived = share;
                 if node.edges.is_none() {
-                    arrived = node.reach;
-                    if !self.expand(&mut met, &mut ids, id, ply, answer)? {
+                    let is_met_again = node.reach > share;
+                    if !self.expand(met, ids, id, ply, answer)? {
                         *met.lost.entry(ply).or_default() += games;
                         done.add(share);
                         continue;
                     }
+                    is_late |= is_met_again;
                 }
                 let edges = met.nodes[id as usize].edges.as_deref().unwrap_or_default();
                 if edges.is_empty() {
                     done.add(share);
+                    ends.push(id);
                 }
                 for edge in edges.iter().filter(|edge| edge.is_followed) {
                     let [next_share, next_games] = next.entry(edge.to).or_default();
-                    *next_share += arrived * edge.share;
+                    *next_share += share * edge.share;
                     *next_games += games * edge.share_of_games;
                 }
                 met.last = ply;
@@ -135,9 +159,12 @@ impl Walk<'_> {
             }
             arriving = next;
         }
-        done.finish();
-        met.find_likeliest();
-        Ok(met)
+        if is_late {
+            // An end may be met earlier next time, where there is room for replies.
+            ends.iter()
+                .for_each(|id| met.nodes[*id as usize].edges = None);
+        }
+        Ok(is_late)
     }
 
     /// Adds the moves of a position, and says whether it has an answer or needs none.
