@@ -16,7 +16,7 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::{Builder, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -204,6 +204,23 @@ impl<T> Feed<T> {
     /// That of the thread that sends, which may be its panic, or [`Error::Interrupted`] when one of the flags is set.
     /// After an error there is nothing more.
     pub(crate) fn next(&mut self, stop: &[&AtomicBool]) -> Result<Option<T>> {
+        self.next_while(stop, || true)
+    }
+
+    /// As [`next`](Feed::next), but `None` as well if nothing comes before the deadline.
+    pub(crate) fn next_before(
+        &mut self,
+        deadline: Instant,
+        stop: &[&AtomicBool],
+    ) -> Result<Option<T>> {
+        self.next_while(stop, || Instant::now() < deadline)
+    }
+
+    fn next_while(
+        &mut self,
+        stop: &[&AtomicBool],
+        may_wait: impl Fn() -> bool,
+    ) -> Result<Option<T>> {
         let receiver = match self {
             Feed::Open(receiver) => receiver,
             Feed::Complete => return Ok(None),
@@ -220,7 +237,8 @@ impl<T> Feed<T> {
                     return Ok(None);
                 }
                 Ok(Message::Failed(err)) => break err,
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) if may_wait() => {}
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => {
                     break Error::Panicked {
                         message: "a thread ended without its end message".to_owned(),

@@ -434,3 +434,236 @@ fn moves_that_lose_too_much_are_left_out() {
         ],
     );
 }
+
+/// A made-up engine, whose evaluations are made of the position: it crashes at positions with Black to move and castling
+/// rights, hangs without any, prints rubbish where White has only KQ, and appends each position to a file.
+#[cfg(unix)]
+const ENGINE: &str = r#"#!/bin/sh
+while read -r word rest; do
+  case "$word" in
+    uci) echo "rubbish"; echo "id name Made up 1"; echo "option name Hash type spin"; echo uciok;;
+    setoption) echo "$rest" >> options;;
+    isready) echo readyok;;
+    position) fen="$rest";;
+    go)
+      echo "$fen" >> asked
+      if [ -e kill ] && [ "$(wc -l < asked)" -ge 3 ]; then rm kill; kill -9 "$PPID"; sleep 9; fi
+      case "$fen" in
+        *" b KQkq "*) exit 3;;
+        *" w - "*) sleep 9;;
+        *" w KQ "*) echo "info score cp what"; head -c 99999 /dev/zero; echo; echo "bestmove e2e4";;
+        *) echo "info depth 12 multipv 1 score cp ${#fen} nodes 1001 pv e2e4"; echo "info depth 13 score cp 9 lowerbound nodes 1002"
+           echo "bestmove e2e4";;
+      esac;;
+    quit) exit;;
+  esac
+done
+"#;
+
+#[cfg(unix)]
+fn with_engine(dir: &Path, positions: &[&str]) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = dir.join("engine.sh");
+    fs::write(&path, ENGINE).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(dir.join("positions.epd"), positions.join("\n")).unwrap();
+}
+
+#[cfg(unix)]
+const PLAIN: [&str; 4] = [
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
+    "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - bm Nf3;",
+    "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPPKPPP/RNBQ1BNR b kq -",
+    "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq -",
+];
+
+#[cfg(unix)]
+#[test]
+fn an_engine_that_fails_costs_one_position() {
+    let dir = temp();
+    let failing = [
+        "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -",
+        "8/8/8/8/8/4k3/8/R3K3 w - -",
+        "4k3/8/8/8/8/8/8/R3K2R w KQ -",
+        // Over, and given twice.
+        "k7/1Q6/1K6/8/8/8/8/8 b - -",
+        PLAIN[0],
+    ];
+    let mut positions = PLAIN.to_vec();
+    failing
+        .iter()
+        .enumerate()
+        .for_each(|(at, epd)| positions.insert(2 * at, epd));
+    with_engine(dir.path(), &positions);
+    let line = "evals --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --time-limit 1 --positions positions.epd \
+        --option Hash=16 --json";
+    let report = ok_json(dir.path(), line);
+    let engine = &report["engine"];
+    assert_eq!(engine["name"], "Made up 1", "{report}");
+    let numbers = ["evaluated", "known", "failed"].map(|fact| engine[fact].as_u64().unwrap());
+    assert_eq!(numbers, [4, 0, 3], "{report}");
+    let reasons = [
+        "the engine ended: exit status: 3",
+        "the engine gave no answer in 1 s",
+        "the engine",
+    ];
+    for ((failed, reason), epd) in engine["described"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(reasons)
+        .zip(failing)
+    {
+        assert!(
+            failed["reason"].as_str().unwrap().contains(reason),
+            "{failed}"
+        );
+        assert!(failed["fen"].as_str().unwrap().starts_with(epd), "{failed}");
+    }
+    let options = fs::read_to_string(dir.path().join("options")).unwrap();
+    assert_eq!(
+        options.lines().collect::<Vec<_>>(),
+        ["name Hash value 16"; 4]
+    );
+    assert!(!dir.path().join("my.evals.journal").exists());
+    let evals = Evals::open(dir.path().join("my.evals")).unwrap();
+    assert_eq!(evals.origins(), ["Made up 1"]);
+    let black = polybook::position::parse_fen(PLAIN[2]).unwrap();
+    let found = evals.of_position(&black).unwrap().unwrap();
+    assert!(
+        found.score < polybook::evals::Score::centipawns(0)
+            && (found.depth, found.nodes) == (12, 1002),
+        "{found:?}"
+    );
+    // What is there with as many nodes is not asked for again, and stays.
+    let again = ok_json(
+        dir.path(),
+        &*line
+            .replace("positions.epd", "some.epd")
+            .replace("--time-limit 1", &{
+                fs::write(dir.path().join("some.epd"), PLAIN.join("\n")).unwrap();
+                "--time-limit 2".to_owned()
+            }),
+    );
+    assert_eq!(
+        (&again["engine"]["known"], &again["engine"]["evaluated"]),
+        (&4.into(), &0.into()),
+        "{again}"
+    );
+    assert_eq!(again["positions"], 4);
+    let more = ok_json(
+        dir.path(),
+        &*line
+            .replace("positions.epd", "some.epd")
+            .replace("1000", "5000"),
+    );
+    assert_eq!(more["engine"]["evaluated"], 4, "{more}");
+    for (engine, says) in [
+        ("./missing", "cannot start the engine"),
+        ("true", "the engine ended"),
+        ("cat", "no answer"),
+    ] {
+        let line =
+            format!("evals --out x.evals --engine {engine} --positions some.epd --time-limit 1");
+        let error = fails(dir.path(), &*line, 1);
+        assert!(error.contains(says), "{error}");
+    }
+    refused(
+        dir.path(),
+        &[
+            ("evals --out x.evals --engine cat", 2, "--positions"),
+            ("evals --out x.evals --nodes 5", 2, "--engine"),
+            (
+                "evals --out - --engine cat --positions some.epd",
+                2,
+                "--out",
+            ),
+            (
+                "evals --out x --engine cat --positions some.epd --option Hash",
+                2,
+                "Hash=64",
+            ),
+        ],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_killed_goes_on() {
+    let dir = temp();
+    with_engine(dir.path(), &PLAIN);
+    let line = "evals -q --out my.evals --engine ./engine.sh --nodes 1000 --jobs 1 --positions positions.epd";
+    let asked = || {
+        let text = fs::read_to_string(dir.path().join("asked")).unwrap_or_default();
+        let _ = fs::remove_file(dir.path().join("asked"));
+        text.lines().count()
+    };
+    ok(dir.path(), line);
+    assert_eq!(asked(), 4);
+    let whole = fs::read(dir.path().join("my.evals")).unwrap();
+    fs::remove_file(dir.path().join("my.evals")).unwrap();
+    fs::write(dir.path().join("kill"), "").unwrap();
+    let killed = crate::common::run(dir.path(), line);
+    assert_eq!(killed.status.code(), None, "{killed:?}");
+    assert_eq!(asked(), 3);
+    assert!(!dir.path().join("my.evals").exists());
+    let error = fails(dir.path(), &*line.replace("1000", "2000"), 1);
+    assert!(
+        error.contains("journal of a run with another engine"),
+        "{error}"
+    );
+    ok(dir.path(), line);
+    // The third, which was at work, and the fourth.
+    assert_eq!(asked(), 2);
+    assert!(fs::read(dir.path().join("my.evals")).unwrap() == whole);
+    assert!(!dir.path().join("my.evals.journal").exists());
+}
+
+#[test]
+fn stockfish_evaluates_a_book_and_a_suite() {
+    let Some(stockfish) = crate::common::program(&["stockfish"]) else {
+        return;
+    };
+    let dir = temp();
+    let games = crate::common::sample("famous.pgn");
+    let games = games.display();
+    let engine = format!(
+        "--engine {} --nodes 3000 --option Threads=1",
+        stockfish.display()
+    );
+    ok(
+        dir.path(),
+        &*format!(
+            "make-book -q {games} --max-ply 4 --min-game 3 --bin a.bin --suite a.pgn --plies 3"
+        ),
+    );
+    let evaluated = |file: &str, out: &str, more: &str| {
+        let line = format!("evals --out {out} --positions {file} {engine} {more} --json");
+        ok_json(dir.path(), &*line)["engine"]["evaluated"]
+            .as_u64()
+            .unwrap()
+    };
+    let book = ok_json(dir.path(), "info-book a.bin --json");
+    let positions =
+        book["white_positions"].as_u64().unwrap() + book["black_positions"].as_u64().unwrap();
+    assert!(evaluated("a.bin", "one.evals", "--jobs 1") >= positions);
+    evaluated("a.bin", "two.evals", "--jobs 3");
+    // However many engines there are, they say the same.
+    let [one, two] =
+        ["one.evals", "two.evals"].map(|name| fs::read(dir.path().join(name)).unwrap());
+    assert!(one == two);
+    let suite = fs::read_to_string(dir.path().join("a.pgn")).unwrap();
+    let lines = suite.matches("[Event ").count() as u64;
+    assert!(lines > 0 && evaluated("a.pgn", "suite.evals", "") == lines);
+    assert_eq!(evaluated("a.pgn", "suite.evals", ""), 0);
+    ok(dir.path(), "evals -q --out suite.epd suite.evals");
+    let epd = fs::read_to_string(dir.path().join("suite.epd")).unwrap();
+    for line in epd.lines() {
+        let ce = line
+            .split("ce ")
+            .nth(1)
+            .and_then(|rest| rest.split(';').next());
+        let ce: i32 = ce.unwrap().parse().unwrap();
+        assert!(ce.abs() < 250, "{line}");
+    }
+}

@@ -3,18 +3,24 @@
 use std::{
     fmt::Write,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use polybook::{
-    book::LossSummary,
-    evals::{Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss},
+    book::{Book, LossSummary, is_book_or_empty},
+    evals::{
+        EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, is_evals,
+        read_positions,
+    },
     pgn::Input,
     tally::Memory,
+    tree::book_positions,
 };
+use shakmaty::Chess;
 
 use super::{
     Context, counted,
-    input::{check_output, in_memory, output_name},
+    input::{check_output, file_of, in_memory, output_name},
     progress::Bar,
     resources::ResourceArgs,
     usage::Usage,
@@ -32,6 +38,9 @@ The ending of OUT chooses what is written:
   .parquet  a row for each position, whose column key joins with that of counts
   other     a store
 
+With --engine, the positions of a file are evaluated, each anew, and added to those in OUT. A run that was killed goes on
+where it was, from OUT.journal. An engine that crashes, hangs or says nothing of use is restarted, and costs one position.
+
 Only games of standard chess are read. A game or line that cannot be read is reported and left out, a game from its first
 illegal move on.
 
@@ -39,10 +48,11 @@ Examples:
   polybook evals --out my.evals games.pgn lichess_db_eval.jsonl.zst
   polybook evals --out all.evals my.evals engine.epd
   polybook evals --out my.epd my.evals
-  polybook evals --out my.parquet my.evals")]
+  polybook evals --out my.parquet my.evals
+  polybook evals --out my.evals --engine stockfish --nodes 200000 --jobs 2 --positions suite.epd")]
 pub struct Args {
     /// PGN, EPD or JSON lines of Lichess, packed or not, or stores
-    #[arg(value_name = "INPUT", required = true)]
+    #[arg(value_name = "INPUT", required_unless_present = "engine")]
     inputs: Vec<PathBuf>,
 
     /// The file to write
@@ -54,7 +64,79 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
     resources: ResourceArgs,
+}
+
+/// An engine that is asked, and for which positions.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Engine")]
+struct EngineArgs {
+    /// Ask this UCI engine for evaluations
+    #[arg(long, value_name = "PROGRAM", requires = "positions")]
+    engine: Option<PathBuf>,
+
+    /// Evaluate the positions of this EPD file, book or store, or the last ones of the games of a PGN
+    #[arg(long, value_name = "FILE", requires = "engine")]
+    positions: Option<PathBuf>,
+
+    /// Search N nodes in each position
+    #[arg(long, value_name = "N", default_value_t = 200_000, requires = "engine", value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: u64,
+
+    /// Run N engines at a time [default: one per core]
+    #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=512))]
+    jobs: Option<u16>,
+
+    /// Set an option of the engine; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", requires = "engine", value_parser = uci_option)]
+    option: Vec<(String, String)>,
+
+    /// Restart an engine that takes more than N seconds for a position
+    #[arg(long, value_name = "N", default_value_t = 60, requires = "engine", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    time_limit: u64,
+}
+
+/// Reads a name and a value.
+fn uci_option(text: &str) -> Result<(String, String), &'static str> {
+    let is_line = !text.contains(['\n', '\r']);
+    match text.split_once('=') {
+        Some((name, value)) if is_line && !name.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("write a name and a value: Hash=64"),
+    }
+}
+
+impl EngineArgs {
+    /// The engine and the positions, if one is asked.
+    fn opened(
+        &self,
+        memory: &Memory,
+        context: Context,
+    ) -> anyhow::Result<Option<(EngineOptions, Vec<Chess>)>> {
+        let Some((program, path)) = self.engine.as_ref().zip(self.positions.as_ref()) else {
+            return Ok(None);
+        };
+        let file = file_of(path)?;
+        let positions = match !is_evals(&file)? && is_book_or_empty(&file)? {
+            true => context.show_progress("reading the book", |meter| {
+                let book = Book::open_within(&file, in_memory(memory))?;
+                book_positions(&book, memory, meter)
+            })?,
+            false => read_positions(&Input::file(&file))?,
+        };
+        let options = EngineOptions {
+            program: program.clone(),
+            options: self.option.clone(),
+            nodes: self.nodes,
+            jobs: self.jobs.map_or(0, usize::from),
+            time_limit: Duration::from_secs(self.time_limit),
+        };
+        Ok(Some((options, positions)))
+    }
 }
 
 /// A store whose evaluations are shown.
@@ -134,10 +216,23 @@ pub fn line(eval: Option<Eval>) -> String {
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     check_output(&args.out, &args.inputs, args.json)?;
-    let make = MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
+    let memory = args.resources.memory();
+    let engine = args.engine.opened(&memory, context)?;
+    if engine.is_some() && args.out == Path::new("-") {
+        let usage = "--engine needs a file for --out, next to which it keeps its journal";
+        return Err(Usage(usage.to_owned()).into());
+    }
+    let phase = match engine {
+        Some(_) => "evaluating positions",
+        None => "reading evaluations",
+    };
+    let mut make = MakeEvals::new(args.inputs.into_iter().map(Input::from_argument))
         .threads(args.resources.threads())
-        .memory(args.resources.memory());
-    let bar = Bar::of_phase("reading evaluations", &make.meter(), context);
+        .memory(memory);
+    if let Some((options, positions)) = engine {
+        make = make.engine(options, positions);
+    }
+    let bar = Bar::of_phase(phase, &make.meter(), context);
     let report = make.run(&args.out, format_of(&args.out))?;
     drop(bar);
     let mut document = serde_json::to_value(&report)?;
@@ -164,6 +259,19 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
     let more = report.rejected - report.described.len() as u64;
     if more > 0 {
         let _ = writeln!(text, "rejected: and {more} more");
+    }
+    if let Some(engine) = &report.engine {
+        for failed in &engine.described {
+            let _ = writeln!(text, "failed: {}: {}", failed.fen, failed.reason);
+        }
+        let _ = writeln!(
+            text,
+            "{}: {} evaluated, {} known before, {} failed",
+            engine.name,
+            counted(engine.evaluated, "position"),
+            engine.known,
+            engine.failed
+        );
     }
     let _ = writeln!(
         text,

@@ -184,6 +184,25 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<Record>, String> {
     eval.map(|eval| record(&pos, eval)).transpose()
 }
 
+/// The position of a line, whatever else it has.
+pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, String> {
+    #[derive(Deserialize)]
+    struct LichessPosition<'a> {
+        #[serde(borrow)]
+        fen: Cow<'a, str>,
+    }
+    let line = std::str::from_utf8(line).map_err(|_| "not UTF-8".to_owned())?;
+    let read = match format {
+        LineFormat::Epd => parse_fen(after_words(line, 4).0),
+        LineFormat::Lichess => {
+            let line: LichessPosition<'_> =
+                serde_json::from_str(line).map_err(|err| err.to_string())?;
+            parse_fen(&line.fen)
+        }
+    };
+    read.map_err(|err| err.to_string())
+}
+
 /// Appends the EPD of an evaluation.
 pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     write_epd(pos, text);

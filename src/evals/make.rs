@@ -9,11 +9,17 @@ use std::{
     },
 };
 
+use shakmaty::Chess;
+
 use super::{
+    analysis::{Analysis, analyze},
+    journal::Journal,
     layout::origin_of,
     report::{BadEntry, EvalsReport},
     sorted::{Ranked, Sorted},
     source::{BatchRead, Entries, Source, read_batch},
+    store::is_evals,
+    uci::EngineOptions,
     write::{EvalsFormat, Output},
 };
 use crate::{
@@ -36,6 +42,7 @@ const MOST_ORIGINS: usize = 256;
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
     inputs: Vec<Input>,
+    engine: Option<(EngineOptions, Vec<Chess>)>,
     threads: usize,
     memory: Memory,
     stop: Arc<AtomicBool>,
@@ -47,11 +54,20 @@ impl MakeEvals {
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeEvals {
         MakeEvals {
             inputs: inputs.into_iter().collect(),
+            engine: None,
             threads: 0,
             memory: Memory::default(),
             stop: Arc::default(),
             meter: Arc::default(),
         }
+    }
+
+    /// Also asks an engine for these positions, but for those that the output has already with as many nodes. The output,
+    /// if it is a store, keeps what it has. What the engine has said is in a journal next to the output until the run
+    /// ends, so that a run that was killed goes on.
+    pub fn engine(mut self, options: EngineOptions, positions: Vec<Chess>) -> MakeEvals {
+        self.engine = Some((options, positions));
+        self
     }
 
     /// How many threads read, 0 for one per core. Default: 0.
@@ -85,19 +101,35 @@ impl MakeEvals {
     /// [`Error::Interrupted`].
     pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
         task::caught(|| {
-            let sources: Result<Vec<_>> = self.inputs.iter().map(Source::new).collect();
-            let sources = sources?;
+            let mut inputs = self.inputs.clone();
+            let is_kept = self.engine.is_some() && format == EvalsFormat::Store;
+            if is_kept && out.is_file() && is_evals(out)? {
+                inputs.push(Input::file(out));
+            }
+            let sources: Result<Vec<_>> = inputs.iter().map(Source::new).collect();
+            let sources: Vec<(Source, &Input)> = sources?.into_iter().zip(&inputs).collect();
             let output = Output::begin(out, format)?;
+            let analysis = self.engine.as_ref().map(|(options, positions)| {
+                let before = sources.last().and_then(|(source, _)| source.store());
+                let before = before.filter(|before| before.path() == out);
+                analyze(options, positions, before, out, &self.stop, &self.meter)
+            });
+            let (analysis, journal) = analysis.transpose()?.unzip();
             let pool = task::pool(self.threads)?;
-            let (report, finished) = pool.install(|| self.make(&sources, out, output))?;
+            let made = pool.install(|| self.make(&sources, analysis, out, output));
+            let (report, finished) = made?;
+            // Windows replaces no file that is open.
+            drop(sources);
             finished.commit()?;
+            journal.map_or(Ok(()), Journal::remove)?;
             Ok(report)
         })
     }
 
     fn make(
         &self,
-        sources: &[Source],
+        sources: &[(Source, &Input)],
+        analysis: Option<Analysis>,
         out: &Path,
         mut output: Output,
     ) -> Result<(EvalsReport, Finished)> {
@@ -116,17 +148,20 @@ impl MakeEvals {
             stop: &self.stop,
             meter: &self.meter,
             sorted: Sorted::new(&memory),
-            origins: origins(sources),
+            origins: origins(sources, analysis.as_ref()),
             used: Mutex::new([false; MOST_ORIGINS]),
             report: EvalsReport::default(),
         };
         if reading.origins.len() > MOST_ORIGINS {
             let problem =
                 "its evaluations and those of the other inputs are of more than 256 origins";
-            return Err(Error::too_large(self.inputs[0].path(), problem));
+            return Err(Error::too_large(out, problem));
         }
-        for (source, input) in sources.iter().zip(&self.inputs) {
+        for (source, input) in sources {
             reading.read(source, input, &stream)?;
+        }
+        if let Some(analysis) = analysis {
+            reading.take(analysis)?;
         }
         let Reading {
             sorted,
@@ -163,8 +198,10 @@ impl MakeEvals {
 }
 
 /// Where evaluations of all sources may be from, in ascending order.
-fn origins(sources: &[Source]) -> Vec<String> {
-    let names: BTreeSet<&str> = sources.iter().flat_map(Source::origins).collect();
+fn origins(sources: &[(Source, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
+    let names = sources.iter().flat_map(|(source, _)| source.origins());
+    let engine = analysis.map(|analysis| &*analysis.report.name);
+    let names: BTreeSet<&str> = names.chain(engine).collect();
     names.into_iter().map(str::to_owned).collect()
 }
 
@@ -230,6 +267,21 @@ impl Reading<'_> {
 
     fn number_of(&self, name: &str) -> u8 {
         self.origins.partition_point(|origin| **origin < *name) as u8
+    }
+
+    /// Takes what an engine said.
+    fn take(&mut self, analysis: Analysis) -> Result<()> {
+        let origin = self.number_of(&analysis.report.name);
+        let records = analysis.records.into_iter().map(|mut record| {
+            record.eval.origin = origin;
+            record.to_ranked()
+        });
+        let records: Vec<Ranked> = records.collect();
+        self.sorted.append(&records)?;
+        self.note_origins(&records);
+        self.report.evaluations += records.len() as u64;
+        self.report.engine = Some(analysis.report);
+        Ok(())
     }
 
     /// Notes which origins have an evaluation.

@@ -17,26 +17,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod analysis;
 mod games;
+mod journal;
 mod layout;
 mod lines;
 mod loss;
 mod make;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod positions;
 mod report;
 mod score;
 mod sorted;
 mod source;
 mod store;
+mod uci;
 mod write;
 
 pub use self::{
     layout::Eval,
     loss::MaxLoss,
     make::MakeEvals,
-    report::{BadEntry, EvalsReport},
+    positions::read_positions,
+    report::{BadEntry, EngineReport, EvalsReport, FailedPosition},
     score::Score,
     store::{Evals, is_evals},
+    uci::EngineOptions,
     write::EvalsFormat,
 };

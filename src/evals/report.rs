@@ -53,6 +53,33 @@ pub struct EvalsReport {
     pub rejected: u64,
     /// The first of them, in the order of the inputs.
     pub described: Vec<BadEntry>,
+    /// What the engine did, if one was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineReport>,
+}
+
+/// What an engine did.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
+pub struct EngineReport {
+    /// What it calls itself.
+    pub name: String,
+    /// Positions that it evaluated in this run.
+    pub evaluated: u64,
+    /// Positions that were evaluated before, by it or with as many nodes.
+    pub known: u64,
+    /// Positions that it did not evaluate.
+    pub failed: u64,
+    /// The first of these, in their order.
+    pub described: Vec<FailedPosition>,
+}
+
+/// A position that an engine did not evaluate.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub struct FailedPosition {
+    /// The position.
+    pub fen: String,
+    /// What the engine did.
+    pub reason: String,
 }
 
 impl EvalsReport {

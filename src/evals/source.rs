@@ -82,6 +82,14 @@ impl Source {
         Ok(Source::Text(input.clone()))
     }
 
+    /// The store that it is.
+    pub(super) fn store(&self) -> Option<&Evals> {
+        match self {
+            Source::Text(_) => None,
+            Source::Store(evals) => Some(evals),
+        }
+    }
+
     /// Where its evaluations may be from.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
@@ -92,10 +100,16 @@ impl Source {
 
     /// Begins to read it.
     pub(super) fn open(&self, options: &StreamOptions) -> Result<Batches<'_>> {
-        let input = match self {
-            Source::Store(evals) => return Ok(Batches::new(Cut::Records(evals), Arc::default())),
-            Source::Text(input) => input,
-        };
+        match self {
+            Source::Store(evals) => Ok(Batches::new(Cut::Records(evals), Arc::default())),
+            Source::Text(input) => Batches::of_text(input, options),
+        }
+    }
+}
+
+impl<'a> Batches<'a> {
+    /// Begins to read a text.
+    pub(super) fn of_text(input: &'a Input, options: &StreamOptions) -> Result<Batches<'a>> {
         let mut stream = input.open(options)?;
         let taken = Arc::clone(&stream.taken);
         let mut start = Vec::new();

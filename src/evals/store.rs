@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use shakmaty::Move;
+use shakmaty::{Chess, Move};
 
 use super::layout::{Eval, Footer, MAGIC, MOST_OF_FOOTER, RECORD, Record, START, with_origins};
 use crate::{
@@ -175,6 +175,19 @@ impl Evals {
             .bytes(1 + first, count)
             .at(&self.path, "read")?;
         Ok(bytes.into_owned())
+    }
+
+    /// All positions, in the order of their keys.
+    pub(super) fn positions(&self) -> Result<Vec<Chess>> {
+        let mut positions = Vec::new();
+        while (positions.len() as u64) < self.len() {
+            let bytes = self.records(positions.len() as u64, 1 << 12)?;
+            for record in bytes.as_chunks().0 {
+                let pos = self.read(record)?.position();
+                positions.push(pos.ok_or_else(|| self.is_damaged("a record has no position"))?);
+            }
+        }
+        Ok(positions)
     }
 
     /// Reads a record.

@@ -2,14 +2,15 @@
 
 use std::{borrow::Cow, cell::Cell};
 
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Chess, variant::VariantPosition};
 
 use crate::{
+    book::Book,
     error::Result,
-    position::{Keyed, restored, stored},
+    position::{Keyed, Variant, restored, stored},
     progress::Meter,
     sort::{Memory, Seen, TextSorter},
-    walk::{Event, Limits, Order, Source, Tree, TreeMove},
+    walk::{Event, Limits, Order, Source, Tree, TreeMove, every_way},
 };
 
 /// Positions that are wanted by their keys, and those of them that walks come to. What memory does not hold goes to
@@ -151,6 +152,35 @@ impl FoundPositions<'_> {
         let found = self.next.as_ref().filter(|(next, _)| *next == key);
         Ok(found.and_then(|(_, pos)| restored(pos, self.rules?)))
     }
+}
+
+/// The positions in which a book of standard chess has moves and to which its lines lead from the start. `memory` is for
+/// what the walk needs besides.
+///
+/// # Errors
+///
+/// A book that cannot be read, or a temporary file that cannot be written.
+pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec<Chess>> {
+    let mut positions = Vec::new();
+    let mut reached = Seen::new(memory.share(4));
+    let limits = Limits {
+        memory: memory.share(4),
+        ..Limits::default()
+    };
+    for source in every_way(book) {
+        let tree = Tree::new(source, Variant::Standard.start(), limits.clone(), meter);
+        tree.walk(Order::Positions, &mut |event| {
+            if let Event::Position { pos, .. } = event
+                && let VariantPosition::Chess(chess) = pos.position()
+                && !book.moves(pos.key())?.is_empty()
+                && reached.insert(u128::from(pos.key()) << 64)?
+            {
+                positions.push(chess.clone());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(positions)
 }
 
 /// A source that knows nothing any more when nothing is left to look for, so that the walk ends.

@@ -32,7 +32,7 @@ mod text;
 use std::path::Path;
 
 pub use self::{
-    find::{FoundPositions, Wanted},
+    find::{FoundPositions, Wanted, book_positions},
     source::Explored,
 };
 pub(crate) use self::{pgn::GameWriter, source::played, text::move_number};

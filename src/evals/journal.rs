@@ -1,0 +1,171 @@
+//! What an engine has evaluated so far, in a file next to the output, so that a run that was killed goes on.
+//!
+//! The file is a sequence of entries: the number of bytes, their CRC-32C, and the bytes. The first is a JSON document that
+//! says how the engine is asked, the others are records of a store. Whatever comes after an entry that is not whole was
+//! being written when the run was killed, and is cut off.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+use super::layout::Record;
+use crate::error::{At, Error, Result};
+
+/// Bytes before those of an entry.
+const HEAD: usize = 8;
+
+/// How an engine is asked.
+#[derive(Serialize)]
+pub(super) struct Asked<'a> {
+    pub engine: &'a str,
+    pub nodes: u64,
+    pub options: &'a [(String, String)],
+}
+
+/// A journal that is open.
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Journal {
+    /// Opens the journal of an output, and returns what is in it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or written, or the journal of a run that asked otherwise.
+    pub(super) fn open(out: &Path, asked: &Asked<'_>) -> Result<(Journal, Vec<Record>)> {
+        let mut path = out.as_os_str().to_owned();
+        path.push(".journal");
+        let path = PathBuf::from(path);
+        let mut options = File::options();
+        options.read(true).append(true).create(true);
+        let mut file = options.open(&path).at(&path, "open")?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).at(&path, "read")?;
+        let mut rest = &bytes[..];
+        let mut entries = Vec::new();
+        while let Some((entry, after)) = first_entry(rest) {
+            entries.push(entry);
+            rest = after;
+        }
+        let whole = bytes.len() - rest.len();
+        let first = serde_json::to_vec(asked).expect("texts and numbers are JSON");
+        let mut journal = Journal { path, file };
+        let Some((of_before, records)) = entries.split_first() else {
+            if !bytes.is_empty() && !first.starts_with(&bytes[bytes.len().min(HEAD)..]) {
+                return Err(journal.is_foreign());
+            }
+            journal.file.set_len(0).at(&journal.path, "write")?;
+            journal.append(&first)?;
+            return Ok((journal, Vec::new()));
+        };
+        let records = records
+            .iter()
+            .map(|bytes| Record::from_bytes((*bytes).try_into().ok()?));
+        let records: Option<Vec<Record>> = records.collect();
+        let Some(records) = records.filter(|_| **of_before == *first) else {
+            return Err(journal.is_foreign());
+        };
+        journal
+            .file
+            .set_len(whole as u64)
+            .at(&journal.path, "write")?;
+        Ok((journal, records))
+    }
+
+    fn is_foreign(&self) -> Error {
+        let problem = "the journal of a run with another engine, nodes or options: repeat that run, or remove the file";
+        Error::file(&self.path, problem)
+    }
+
+    /// Adds an evaluation.
+    pub(super) fn push(&mut self, record: &Record) -> Result<()> {
+        self.append(&record.to_bytes())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let length = bytes.len() as u32;
+        let sum = crc32c::crc32c(bytes);
+        let entry = [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat();
+        self.file.write_all(&entry).at(&self.path, "write")
+    }
+
+    /// Removes the journal: all of it is in the output.
+    pub(super) fn remove(self) -> Result<()> {
+        drop(self.file);
+        fs::remove_file(&self.path).at(&self.path, "remove")
+    }
+}
+
+/// The bytes of the first entry, and what follows it, if it is whole.
+fn first_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+    let [length, sum] = [&head[..4], &head[4..]].map(|number| {
+        let number = number.try_into().expect("a number has four bytes");
+        u32::from_be_bytes(number)
+    });
+    let (entry, after) = rest.split_at_checked(length as usize)?;
+    (crc32c::crc32c(entry) == sum && !entry.is_empty()).then_some((entry, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::Chess;
+
+    use super::*;
+    use crate::evals::{Eval, Score};
+
+    #[test]
+    fn whatever_was_written_last_is_whole_or_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("a.evals");
+        let path = dir.path().join("a.evals.journal");
+        let options = [("Hash".to_owned(), "16".to_owned())];
+        let asked = |nodes| Asked {
+            engine: "an engine",
+            nodes,
+            options: &options,
+        };
+        let record = |number: i64| {
+            let eval = Eval {
+                score: Score::centipawns(number),
+                depth: 9,
+                nodes: 1,
+                origin: 0,
+            };
+            Record::new(&Chess::default(), number as u64, eval).unwrap()
+        };
+        let (mut journal, records) = Journal::open(&out, &asked(7)).unwrap();
+        assert!(records.is_empty());
+        let all: Vec<Record> = (1..4).map(record).collect();
+        all.iter().for_each(|record| journal.push(record).unwrap());
+        drop(journal);
+        let bytes = fs::read(&path).unwrap();
+        let size = HEAD + record(1).to_bytes().len();
+        for cut in 0..=bytes.len() {
+            fs::write(&path, &bytes[..cut]).unwrap();
+            let (mut journal, records) = Journal::open(&out, &asked(7)).unwrap();
+            let whole = cut.saturating_sub(bytes.len() - 3 * size) / size;
+            assert_eq!(records, all[..whole], "{cut}");
+            // It goes on there.
+            journal.push(&all[2]).unwrap();
+            drop(journal);
+            let (_, records) = Journal::open(&out, &asked(7)).unwrap();
+            assert_eq!(records, [&all[..whole], &all[2..]].concat(), "{cut}");
+        }
+        let mut damaged = bytes.clone();
+        damaged[bytes.len() - size - 1] ^= 1;
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(Journal::open(&out, &asked(7)).unwrap().1, all[..1]);
+        fs::write(&path, &bytes).unwrap();
+        assert!(Journal::open(&out, &asked(8)).is_err());
+        fs::write(&path, "my diary, which is not a journal").unwrap();
+        assert!(Journal::open(&out, &asked(7)).is_err());
+        assert!(path.exists());
+    }
+}

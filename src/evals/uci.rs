@@ -1,0 +1,255 @@
+//! A chess engine as another process, which speaks UCI.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::atomic::AtomicBool,
+    thread,
+    time::{Duration, Instant},
+};
+
+use shakmaty::Chess;
+
+use super::{layout::Eval, score::Score};
+use crate::{
+    error::{At, Error, Result},
+    position::fen_of,
+    task::{self, Feed},
+};
+
+/// The longest line that is read of an engine.
+const LONGEST_LINE: u64 = 1 << 16;
+
+/// How many lines may wait to be read.
+const AHEAD: usize = 64;
+
+/// An engine, and how it is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineOptions {
+    /// The program.
+    pub program: PathBuf,
+    /// UCI options by their names, such as `Hash`.
+    pub options: Vec<(String, String)>,
+    /// How many nodes it searches in each position.
+    pub nodes: u64,
+    /// How many processes of it run at a time.
+    pub jobs: usize,
+    /// An engine that takes longer for a position is ended.
+    pub time_limit: Duration,
+}
+
+/// A running engine. It is killed when this is dropped.
+pub(super) struct Engine {
+    program: PathBuf,
+    child: Child,
+    input: ChildStdin,
+    lines: Feed<String>,
+    /// What it calls itself.
+    pub name: String,
+    time_limit: Duration,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Engine {
+    /// Starts an engine and sets its options.
+    pub(super) fn start(options: &EngineOptions, stop: &AtomicBool) -> Result<Engine> {
+        let program = &options.program;
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .at(program, "start the engine")?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (input, output) = input.zip(output).expect("both are pipes");
+        let (lines, _) = task::start("engine", AHEAD, move |lines| {
+            let mut output = BufReader::new(output);
+            loop {
+                let mut line = Vec::new();
+                let read = (&mut output)
+                    .take(LONGEST_LINE)
+                    .read_until(b'\n', &mut line);
+                // Its end, or a line that no engine says.
+                if read.is_err() || line.last() != Some(&b'\n') {
+                    return Ok(());
+                }
+                lines.send(String::from_utf8_lossy(&line).trim().to_owned())?;
+            }
+        })?;
+        let mut engine = Engine {
+            program: program.clone(),
+            child,
+            input,
+            lines,
+            name: String::new(),
+            time_limit: options.time_limit,
+        };
+        engine.prepare(options, stop)?;
+        Ok(engine)
+    }
+
+    fn prepare(&mut self, options: &EngineOptions, stop: &AtomicBool) -> Result<()> {
+        self.say("uci")?;
+        let mut name = None;
+        self.read_until(stop, |line| {
+            if let Some(said) = line.strip_prefix("id name ") {
+                name = Some(said.chars().take(200).collect());
+            }
+            line == "uciok"
+        })?;
+        self.name = name.unwrap_or_else(|| {
+            let program = options.program.file_stem().unwrap_or_default();
+            program.to_string_lossy().into_owned()
+        });
+        for (name, value) in &options.options {
+            self.say(&format!("setoption name {name} value {value}"))?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates a position. It forgets those before, so that the order of positions does not matter.
+    pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64, stop: &AtomicBool) -> Result<Eval> {
+        use shakmaty::Position;
+        self.say("ucinewgame")?;
+        self.say("isready")?;
+        self.read_until(stop, |line| line == "readyok")?;
+        self.say(&format!("position fen {}", fen_of(pos)))?;
+        self.say(&format!("go nodes {nodes}"))?;
+        let mut last = Info::default();
+        self.read_until(stop, |line| {
+            last.read(line);
+            line.split_ascii_whitespace().next() == Some("bestmove")
+        })?;
+        let score = last.score.ok_or_else(|| self.fails("gave no score"))?;
+        Ok(Eval {
+            score: score.seen_from(pos.turn()),
+            depth: last.depth.min(255) as u8,
+            nodes: last.nodes,
+            origin: 0,
+        })
+    }
+
+    fn say(&mut self, line: &str) -> Result<()> {
+        let said = writeln!(self.input, "{line}").and_then(|()| self.input.flush());
+        said.map_err(|_| self.has_ended())
+    }
+
+    /// Reads lines until one is the last, within the time limit.
+    fn read_until(
+        &mut self,
+        stop: &AtomicBool,
+        mut is_last: impl FnMut(&str) -> bool,
+    ) -> Result<()> {
+        let end = Instant::now() + self.time_limit;
+        loop {
+            match self.lines.next_before(end, &[stop])? {
+                Some(line) if is_last(&line) => return Ok(()),
+                // Rubbish without end is not an answer.
+                Some(_) if Instant::now() < end => {}
+                None if Instant::now() < end => return Err(self.has_ended()),
+                _ => {
+                    let seconds = self.time_limit.as_secs();
+                    return Err(self.fails(&format!("gave no answer in {seconds} s")));
+                }
+            }
+        }
+    }
+
+    /// Why there is nothing more to read, or nobody reads.
+    fn has_ended(&mut self) -> Error {
+        // Its pipes are closed a moment before it has ended.
+        for _ in 0..20 {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return self.fails(&format!("ended: {status}"));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.fails("closed its output")
+    }
+
+    fn fails(&self, how: &str) -> Error {
+        Error::file(&self.program, format!("the engine {how}"))
+    }
+}
+
+/// What an engine says of a search.
+#[derive(Default)]
+struct Info {
+    /// Seen from the side to move.
+    score: Option<Score>,
+    depth: u64,
+    nodes: u64,
+}
+
+impl Info {
+    /// Takes what a line says of the best variation. A score that is a bound only is not taken.
+    fn read(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        if words.next() != Some("info") {
+            return;
+        }
+        let mut said = Info {
+            nodes: self.nodes,
+            ..Info::default()
+        };
+        let (mut is_best, mut is_bound) = (true, false);
+        while let Some(word) = words.next() {
+            let mut number = || words.next().and_then(|word| word.parse::<i64>().ok());
+            let natural =
+                |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+            match word {
+                "depth" => said.depth = natural(number()).unwrap_or(0),
+                "nodes" => said.nodes = natural(number()).unwrap_or(said.nodes),
+                "multipv" => is_best = number() == Some(1),
+                "cp" => said.score = number().map(Score::centipawns),
+                "mate" => said.score = number().and_then(Score::mate),
+                "lowerbound" | "upperbound" => is_bound = true,
+                // The rest is a text or moves.
+                "string" | "pv" => break,
+                _ => {}
+            }
+        }
+        self.nodes = said.nodes;
+        if is_best && !is_bound && said.score.is_some() {
+            *self = said;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_exact_score_of_the_best_variation_counts() {
+        let mut info = Info::default();
+        for line in [
+            "info string NNUE evaluation using nn.nnue cp 99",
+            "info depth 1 seldepth 2 multipv 1 score cp 17 nodes 20 nps 20000 time 1 pv e2e4",
+            "info depth 2 multipv 2 score cp 90 nodes 30 pv d2d4",
+            "info depth 3 score cp 25 lowerbound nodes 40",
+            "info depth x score cp y nodes -5",
+            "info depth 3 currmove e2e4 currmovenumber 1",
+            "score cp 4",
+        ] {
+            info.read(line);
+        }
+        assert_eq!(
+            (info.score, info.depth, info.nodes),
+            (Some(Score::centipawns(17)), 1, 40)
+        );
+        info.read("info depth 4 score mate -3 nodes 50 pv a2a3 cp 3");
+        assert_eq!(
+            (info.score, info.depth, info.nodes),
+            (Score::mate(-3), 4, 50)
+        );
+    }
+}
