@@ -8,5 +8,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Shells on Windows leave `*.pgn` to the program.
-    cli::run(wild::args_os())
+    ExitCode::from(cli::run(wild::args_os()))
 }

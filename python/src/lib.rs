@@ -3,6 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod book;
+/// The program's own, so that a wheel has it too.
+#[path = "../../src/cli/mod.rs"]
+mod cli;
+mod command;
 mod errors;
 mod explorer;
 mod index;
@@ -14,7 +18,8 @@ mod position;
 mod threads;
 
 #[pyo3::pymodule]
-mod polybook {
+#[pyo3(name = "_polybook")]
+mod extension {
     use pyo3::{
         Bound, PyResult,
         types::{PyModule, PyModuleMethods},
@@ -23,6 +28,7 @@ mod polybook {
     #[pymodule_export]
     use crate::{
         book::Book,
+        command::run,
         errors::{Error, GameError},
         explorer::Explorer,
         index::Index,

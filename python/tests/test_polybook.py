@@ -1,7 +1,10 @@
 """polybook's answers against those of python-chess."""
 
+import doctest
 import io
 import random
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -192,3 +195,25 @@ def test_variants_are_told_by_their_boards(tmp_path):
     random.seed(1)
     start = chess.Board.from_chess960_pos(random.randrange(960))
     assert polybook.key(start) == polybook.key(start.fen(), variant="fischerandom")
+
+
+def test_the_examples_of_the_documentation(tmp_path, monkeypatch):
+    (tmp_path / "data").symlink_to(DATA)
+    monkeypatch.chdir(tmp_path)
+    results = doctest.testmod(polybook)
+    assert (results.failed, results.attempted) == (0, 6)
+
+
+def test_the_command_is_in_the_package(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", "polybook", *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert run("--version").stdout == f"polybook {polybook.__version__}\n"
+    made = run("make-book", FAMOUS, "--min-game", "1", "--bin", "book.bin")
+    assert (made.returncode, made.stdout) == (0, "")
+    polybook.make_book([FAMOUS], bin=tmp_path / "same.bin", min_game=1)
+    assert (tmp_path / "book.bin").read_bytes() == (tmp_path / "same.bin").read_bytes()
+    missing = run("show", "missing.bin")
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("polybook: cannot open missing.bin: ")

@@ -5,7 +5,6 @@ use std::{
     io::{self, Write},
     panic::{self, AssertUnwindSafe, PanicHookInfo},
     path::Path,
-    process::ExitCode,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -33,6 +32,12 @@ pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> 
     }
 }
 
+// Exit statuses.
+const SUCCESS: u8 = 0;
+const FAILURE: u8 = 1;
+const USAGE: u8 = 2;
+const INTERRUPTED: u8 = 130;
+
 /// The last panic of any thread.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
@@ -41,7 +46,7 @@ static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command and reports how it ended. A panic on any thread, which would be a bug of polybook
 /// or of a library, ends it with one line too.
-pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
+pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     panic::set_hook(Box::new(|panic| {
         *last_panic() = described(panic);
         if GOES_ON.load(Ordering::Relaxed) {
@@ -52,11 +57,11 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> ExitC
     signals::give_way();
     signals::remove_temporaries();
     match ended {
-        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Ok(())) => SUCCESS,
         Ok(Err(err)) => failure(&err),
         Err(_) => {
             say(&internal_error(""));
-            ExitCode::FAILURE
+            FAILURE
         }
     }
 }
@@ -110,12 +115,12 @@ pub fn of_several_outputs(err: anyhow::Error) -> anyhow::Error {
 }
 
 /// Reports what went wrong in a command.
-fn failure(err: &anyhow::Error) -> ExitCode {
+fn failure(err: &anyhow::Error) -> u8 {
     if err.is::<ExitOne>() {
-        return ExitCode::FAILURE;
+        return FAILURE;
     }
     if is_broken_pipe(err) && !err.is::<NoOutput>() {
-        return ExitCode::SUCCESS;
+        return SUCCESS;
     }
     let mut causes = err.chain().filter_map(|cause| cause.downcast_ref());
     if let Some(message) = causes.find_map(|cause| match cause {
@@ -123,15 +128,15 @@ fn failure(err: &anyhow::Error) -> ExitCode {
         _ => None,
     }) {
         say(&internal_error(message));
-        return ExitCode::FAILURE;
+        return FAILURE;
     }
     say(&one_line(err));
     if err.is::<Usage>() {
-        return ExitCode::from(2);
+        return USAGE;
     }
     match err.downcast_ref() {
-        Some(Error::Interrupted) => ExitCode::from(130),
-        _ => ExitCode::FAILURE,
+        Some(Error::Interrupted) => INTERRUPTED,
+        _ => FAILURE,
     }
 }
 

@@ -40,7 +40,7 @@ mod verify;
 mod weighting;
 mod welcome;
 
-use std::{any::TypeId, ffi::OsString, io::Write, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{any::TypeId, ffi::OsString, io::Write, path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -109,7 +109,7 @@ struct Context {
 }
 
 /// Runs a command line and says how it went: 0 done, 1 failed, 2 wrong command line.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     errors::without_backtraces(|| {
         if args.len() < 2 {

@@ -10,7 +10,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::{Path, PathBuf},
-    process::{self, Child, Command, ExitCode, Stdio},
+    process::{self, Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -162,7 +162,7 @@ fn become_command() {
         }),
         _ => super::run(["polybook"].iter().chain(&args).map(OsString::from)),
     };
-    process::exit(if status == ExitCode::SUCCESS { 0 } else { 1 });
+    process::exit(status.into());
 }
 
 /// Waits for the end of a command; answers its status and what it wrote to standard error.
