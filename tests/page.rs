@@ -52,8 +52,25 @@ fn the_page_works_in_a_browser() {
     let dir = temp();
     let served = samples(dir.path());
     let variants = Served::start(dir.path(), args!["-q", sample("variants.pgn")]);
-    let (url, variants) = (served.url(), variants.url());
-    run_node("browse.mjs", &[url.as_ref(), variants.as_ref()]);
+    for (name, moves) in [
+        ("white.pgn", "1. e4 e5 (1... c5 2. Nf3) 2. Nf3 *"),
+        ("black.pgn", "1. e4 e5 2. Nf3 Nc6 *"),
+    ] {
+        fs::write(dir.path().join(name), moves).unwrap();
+    }
+    let repertoires = Served::start(
+        dir.path(),
+        args![
+            "-q",
+            sample("famous.pgn"),
+            "--repertoire",
+            "white.pgn:white",
+            "--repertoire",
+            "black.pgn:black"
+        ],
+    );
+    let urls = [served.url(), variants.url(), repertoires.url()];
+    run_node("browse.mjs", &urls.each_ref().map(|url| url.as_ref()));
 }
 
 #[test]

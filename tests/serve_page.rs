@@ -609,6 +609,53 @@ fn a_book_is_that_of_its_command() {
 }
 
 #[test]
+fn a_repertoire_is_that_of_its_command() {
+    let (dir, served) = served();
+    let question = "side=white&depth=7&reach=3&minPly=2";
+    for (name, by) in [("repertoire.pgn", "games"), ("repertoire.bin", "score")] {
+        let path = format!("/{name}?{question}&by={by}");
+        let size = served.json(&format!("{path}&count=true"));
+        let command = size["command"].as_str().unwrap();
+        let option = if by == "games" { " --by games" } else { "" };
+        assert_eq!(
+            command,
+            format!(
+                "polybook make-book --max-ply 7 --min-plies 2 games.pgn --counts counts && polybook repertoire \
+                 build counts --color white --reach 3 --max-ply 7{option} --out {name}"
+            )
+        );
+        for command in command.split(" && ") {
+            let args: Vec<&str> = command.split(' ').skip(1).collect();
+            ok(dir.path(), &args);
+        }
+        let built = served.get(&path);
+        assert_eq!(built.status, 200, "{}", built.text());
+        let expected = fs::read(dir.path().join(name)).unwrap();
+        assert!(!expected.is_empty());
+        assert_eq!(built.body, expected);
+        assert_eq!(size["bytes"], expected.len());
+        assert!(size["answers"].as_u64().unwrap() > 1, "{size}");
+        fs::remove_dir_all(dir.path().join("counts")).unwrap();
+    }
+    for (wrong, why) in [
+        ("", "side: choose"),
+        ("side=both", "side: "),
+        ("side=white&player=nobody", "no repertoire: none of"),
+        ("side=white&by=weight", "by: "),
+        ("side=white&ratings=2500", "ratings: "),
+        ("side=white&minGame=2", "minGame: not a parameter"),
+    ] {
+        let refusal = served.get(&format!("/repertoire.bin?{wrong}"));
+        assert_eq!(refusal.status, 400, "{wrong}");
+        assert!(refusal.text().starts_with(why), "{}", refusal.text());
+    }
+    assert_eq!(
+        served.ask("HEAD", "/repertoire.bin?side=white", "").status,
+        400
+    );
+}
+
+#[test]
 fn a_book_of_files_that_have_changed_is_refused() {
     let (dir, served) = served();
     assert_eq!(served.get("/book.bin?minGame=1").status, 200);

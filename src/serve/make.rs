@@ -28,7 +28,7 @@ use crate::{
     book::{Book, Factors, Weights},
     error::{At, Error, Result},
     explorer::{Filters, Speed},
-    make_book::MakeBook,
+    make_book::{MakeBook, Report},
     pgn::{GameFilter, GameResult, Input},
     position::Variant,
     progress::Meter,
@@ -37,10 +37,10 @@ use crate::{
 };
 
 /// How many bytes a book may have, which are held until they are sent.
-const LONGEST: usize = 64 << 20;
+pub(super) const LONGEST: usize = 64 << 20;
 
 /// What counting may take before it goes to temporary files.
-const MEMORY: usize = 128 << 20;
+pub(super) const MEMORY: usize = 128 << 20;
 
 /// How many half-moves of a game count at most.
 const DEEPEST: u32 = 600;
@@ -50,10 +50,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a book may take, with its wait for others.
 const MAKING: Duration = Duration::from_secs(60);
-
-/// Why a book is not made after that.
-const TOO_SLOW: &str =
-    "the book takes more than a minute: raise minGame, lower depth, or use make-book";
 
 /// Who asks, as browsers say it.
 const FETCH_SITE: &str = "sec-fetch-site";
@@ -81,21 +77,59 @@ impl Drop for StopAtEnd {
     }
 }
 
+/// What is made of games, one at a time.
+#[derive(Copy, Clone)]
+struct Making {
+    /// What it is called.
+    what: &'static str,
+    /// What to do if it takes too long.
+    ways: &'static str,
+    make: fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>,
+}
+
 /// `/book.bin` and `/book.pgn`.
 pub(super) async fn book(
+    state: State<Arc<AppState>>,
+    client: Extension<Client>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let making = Making {
+        what: "book",
+        ways: "raise minGame, lower depth, or use make-book",
+        make: AppState::make,
+    };
+    made(state, client, request, making).await
+}
+
+/// `/repertoire.bin` and `/repertoire.pgn`.
+pub(super) async fn repertoire(
+    state: State<Arc<AppState>>,
+    client: Extension<Client>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let making = Making {
+        what: "repertoire",
+        ways: "lower depth, or use polybook repertoire",
+        make: AppState::build,
+    };
+    made(state, client, request, making).await
+}
+
+async fn made(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     request: Request,
+    Making { what, ways, make }: Making,
 ) -> Result<Response, Refusal> {
     if *request.method() == Method::HEAD {
-        return Err(Refusal::bad("HEAD: ask for a book by GET"));
+        return Err(Refusal::bad(format!("HEAD: ask for a {what} by GET")));
     }
     let headers = request.headers();
     let is_of_other_site = headers
         .get(FETCH_SITE)
         .is_some_and(|site| site == "cross-site");
     if is_of_other_site && !app.allows(headers.get(header::ORIGIN)) {
-        let problem = "pages of other sites may not make books: see --allow-origin";
+        let problem = format!("pages of other sites may not make {what}s: see --allow-origin");
         return Err(Refusal::bad(problem));
     }
     let _place = client.place_for_book()?;
@@ -106,28 +140,51 @@ pub(super) async fn book(
         Arc::clone(&app),
         Arc::clone(&stop.0),
     );
-    let work = move || state.make(&key, &flag);
+    let work = move || make(&state, &key, &flag);
     let mut content = Box::pin(app.makers.content(&client, work));
     loop {
         match tokio::time::timeout(PAUSE, &mut content).await {
             Ok(made) => return Ok(made?.answer_from_files(request.headers())),
             // Nobody reads what is answered.
             Err(_) if client.is_gone() => return Err(Refusal::unavailable("the client is gone")),
-            Err(_) if begun.elapsed() > MAKING => return Err(Refusal::unavailable(TOO_SLOW)),
+            Err(_) if begun.elapsed() > MAKING => {
+                let problem = format!("the {what} takes more than a minute: {ways}");
+                return Err(Refusal::unavailable(problem));
+            }
             Err(_) => {}
+        }
+    }
+}
+
+/// A run over the filtered games of the files.
+pub(super) struct Counting {
+    pub(super) run: MakeBook,
+    pub(super) variant: Variant,
+    /// How many games the files had when they were indexed.
+    games: u64,
+}
+
+impl Counting {
+    /// Counts the games for what is made of them.
+    pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
+        let report = self.run.memory(MEMORY).stop_flag(Arc::clone(stop)).run();
+        let report = report.map_err(|err| match err {
+            Error::Empty { reason } => Refusal::bad(format!("no {what}: {reason}")),
+            err => err.into(),
+        })?;
+        match report.totals.games.read == self.games {
+            true => Ok(report),
+            false => Err(Refusal::bad(CHANGED)),
         }
     }
 }
 
 /// A run, and what of its book is asked for.
 struct Plan {
-    run: MakeBook,
-    variant: Variant,
+    counting: Counting,
     side: Option<Color>,
     as_pgn: bool,
     command: String,
-    /// How many games the files had when they were indexed.
-    games: u64,
 }
 
 impl AppState {
@@ -140,16 +197,11 @@ impl AppState {
         let plan = self.plan(&filters, &parameters, key.path.ends_with(".pgn"))?;
         let directory = tempfile::tempdir().at("a temporary directory", "create")?;
         let path = directory.path().join("book.bin");
-        let run = plan.run.bin(&path).allow_empty(only_counts);
-        let run = run.temp_dir(directory.path()).memory(MEMORY);
-        let report = run.stop_flag(Arc::clone(stop)).run();
-        let report = report.map_err(|err| match err {
-            Error::Empty { reason } => Refusal::bad(format!("no book: {reason}")),
-            err => err.into(),
-        })?;
-        if report.totals.games.read != plan.games {
-            return Err(Refusal::bad(CHANGED));
-        }
+        let mut counting = plan.counting;
+        let variant = counting.variant;
+        let run = counting.run.bin(&path).allow_empty(only_counts);
+        counting.run = run.temp_dir(directory.path());
+        let report = counting.report("book", stop)?;
         let size = fs::metadata(&path).at(&path, "read")?.len();
         if size > LONGEST as u64 {
             return Err(too_long());
@@ -157,7 +209,7 @@ impl AppState {
         let bytes = fs::read(&path).at(&path, "read")?;
         let (entries, positions) = counts_of(&bytes);
         let written = match plan.as_pgn && report.book.is_some() {
-            true => lines(&path, plan.variant, plan.side, stop)?,
+            true => lines(&path, variant, plan.side, stop)?,
             false => bytes,
         };
         match only_counts {
@@ -180,21 +232,10 @@ impl AppState {
         parameters: &Parameters,
         as_pgn: bool,
     ) -> Result<Plan, Refusal> {
-        let files = self.explorer.files(filters)?;
-        let games: u64 = files.iter().map(|(_, games)| games).sum();
-        if games > self.book_games {
-            let most = self.book_games;
-            let problem = format!(
-                "the files have {games} games, and this server makes books of at most {most}: use make-book, or --book-games"
-            );
-            return Err(Refusal::bad(problem));
-        }
         let mut words = Words::default();
-        words.add(
-            "--min-game",
-            parameters.number("minGame")?.unwrap_or(3).max(1),
-        );
-        let depth = parameters.number("depth")?.unwrap_or(24).clamp(1, DEEPEST);
+        let min_game = parameters.number("minGame")?.unwrap_or(3).max(1);
+        words.add("--min-game", min_game);
+        let depth = depth(parameters)?;
         words.add("--max-ply", depth);
         let side = parameters.choice("side", |side| match side {
             "white" => Some(Some(Color::White)),
@@ -230,24 +271,17 @@ impl AppState {
                 words.add(factor, 1);
             }
         }
-        let variant = request::variant(parameters)?;
-        if variant.number().is_none() {
-            let problem = format!("variant: books cannot have games of {variant}");
-            return Err(Refusal::bad(problem));
-        }
-        if variant != Variant::default() {
-            words.add("--variant", variant);
-        }
-        let game_filter = game_filter(filters, &mut words)?;
-        if filters.once {
-            words.switch("--drop-duplicates");
-        }
-        for (file, _) in &files {
-            let name = file.file_name().unwrap_or_default().to_str();
-            let name = name.ok_or_else(|| Refusal::bad("the name of a file is not UTF-8"))?;
-            words.file(name);
-        }
-        let mut command = format!("polybook make-book {} --bin book.bin", words.0.join(" "));
+        let mut counting = self.counting(filters, parameters, depth, &mut words)?;
+        counting.run = counting
+            .run
+            .move_filter(MoveFilter {
+                min_game: min_game.into(),
+                only: side,
+                ..MoveFilter::default()
+            })
+            .weights(weights);
+        let variant = counting.variant;
+        let mut command = format!("polybook make-book {} --bin book.bin", words.joined());
         if as_pgn {
             command += " && polybook tree book.bin --format pgn --out book.pgn";
             if let Some(side) = side {
@@ -257,27 +291,66 @@ impl AppState {
                 command += &format!(" --variant {variant}");
             }
         }
+        Ok(Plan {
+            counting,
+            side,
+            as_pgn,
+            command,
+        })
+    }
+
+    /// The run over the filtered games of the files, and its options.
+    pub(super) fn counting(
+        &self,
+        filters: &Filters,
+        parameters: &Parameters,
+        depth: u32,
+        words: &mut Words,
+    ) -> Result<Counting, Refusal> {
+        let files = self.explorer.files(filters)?;
+        let games: u64 = files.iter().map(|(_, games)| games).sum();
+        if games > self.book_games {
+            let most = self.book_games;
+            let problem = format!(
+                "the files have {games} games, and this server makes books of at most {most}: use make-book, or --book-games"
+            );
+            return Err(Refusal::bad(problem));
+        }
+        let variant = request::variant(parameters)?;
+        if variant.number().is_none() {
+            let problem = format!("variant: books cannot have games of {variant}");
+            return Err(Refusal::bad(problem));
+        }
+        if variant != Variant::default() {
+            words.add("--variant", variant);
+        }
+        let game_filter = game_filter(filters, words)?;
+        if filters.once {
+            words.switch("--drop-duplicates");
+        }
+        for (file, _) in &files {
+            let name = file.file_name().unwrap_or_default().to_str();
+            let name = name.ok_or_else(|| Refusal::bad("the name of a file is not UTF-8"))?;
+            words.file(name);
+        }
         let run = MakeBook::new(files.into_iter().map(|(file, _)| Input::file(file)))
-            .move_filter(MoveFilter {
-                min_game: parameters.number("minGame")?.unwrap_or(3).max(1).into(),
-                only: side,
-                ..MoveFilter::default()
-            })
             .max_ply(depth as usize)
-            .weights(weights)
             .variant(variant)
             .game_filter(game_filter)
             .drop_duplicates(filters.once)
             .threads(1);
-        Ok(Plan {
+        Ok(Counting {
             run,
             variant,
-            side,
-            as_pgn,
-            command,
             games,
         })
     }
+}
+
+/// How many half-moves of a game count.
+pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
+    let depth = parameters.number("depth")?.unwrap_or(24);
+    Ok(depth.clamp(1, DEEPEST))
 }
 
 /// How many moves and positions a book has.
@@ -289,14 +362,18 @@ fn counts_of(book: &[u8]) -> (usize, usize) {
 
 /// The words of a command.
 #[derive(Default)]
-struct Words(Vec<String>);
+pub(super) struct Words(Vec<String>);
 
 impl Words {
+    pub(super) fn joined(&self) -> String {
+        self.0.join(" ")
+    }
+
     fn switch(&mut self, name: &str) {
         self.0.push(name.to_owned());
     }
 
-    fn add(&mut self, name: &str, value: impl ToString) {
+    pub(super) fn add(&mut self, name: &str, value: impl ToString) {
         let value = value.to_string();
         if value.starts_with('-') {
             // It would be taken for an option.

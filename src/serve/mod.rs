@@ -7,6 +7,7 @@
 mod annotations;
 mod board;
 mod books;
+mod build;
 mod cache;
 mod client;
 mod content;

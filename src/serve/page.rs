@@ -59,7 +59,7 @@ const WORDS: [(&str, &str); 4] = [
     ("undefined", "void 0"),
 ];
 
-const FILES: [File; 33] = files! {
+const FILES: [File; 34] = files! {
     "/" "index.html" "text/html; charset=utf-8";
     "/icon.svg" "icon.svg" "image/svg+xml";
     "/dialogs.css" "dialogs.css" STYLE;
@@ -84,6 +84,7 @@ const FILES: [File; 33] = files! {
     "/makebook.js" "makebook.js" SCRIPT;
     "/moves.js" "moves.js" SCRIPT;
     "/pieces.js" "pieces.js" SCRIPT;
+    "/repertoire.js" "repertoire.js" SCRIPT;
     "/search.js" "search.js" SCRIPT;
     "/squares.js" "squares.js" SCRIPT;
     "/state.js" "state.js" SCRIPT;

@@ -1,8 +1,13 @@
 //! Repertoires that are shown next to the counts.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+    path::Path,
+    time::SystemTime,
+};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use shakmaty::Color;
 
 use super::{
@@ -15,18 +20,30 @@ use crate::{
 };
 
 /// A repertoire of a side.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct ServedRepertoire {
     name: String,
+    #[serde(serialize_with = "named")]
     color: Color,
+    #[serde(skip)]
     known: Known,
+    /// Answers about another state of the file are others.
+    #[serde(skip)]
+    changed: Option<(u64, SystemTime)>,
+}
+
+/// What answers of it depend on.
+impl Hash for ServedRepertoire {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, self.color, self.changed).hash(state);
+    }
 }
 
 /// What a repertoire says of a position.
 #[derive(Serialize)]
 struct RepertoireReport<'a> {
-    name: &'a str,
-    color: &'static str,
+    #[serde(flatten)]
+    served: &'a ServedRepertoire,
     #[serde(flatten)]
     report: LineReport,
 }
@@ -34,12 +51,19 @@ struct RepertoireReport<'a> {
 impl ServedRepertoire {
     /// A repertoire, under the name of its file without endings.
     pub fn new(path: &Path, color: Color, known: Known) -> ServedRepertoire {
+        let metadata = path.metadata().ok();
+        let changed = metadata.and_then(|file| Some((file.len(), file.modified().ok()?)));
         ServedRepertoire {
             name: source_name(path),
             color,
             known,
+            changed,
         }
     }
+}
+
+fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    color.fold_wb("white", "black").serialize(serializer)
 }
 
 impl AppState {
@@ -53,8 +77,7 @@ impl AppState {
             }
             let (color, known) = (served.color, &served.known);
             reports.push(RepertoireReport {
-                name: &served.name,
-                color: color.fold_wb("white", "black"),
+                served,
                 report: along(&query.line, color, known, &self.explorer, &query.filters)?,
             });
         }

@@ -30,6 +30,9 @@ const OF_BOOKS: [&str; 7] = [
 /// The parameters of books that are made, besides filters.
 pub(super) const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
+/// The parameters of repertoires that are built, besides filters.
+pub(super) const OF_BUILDING: [&str; 5] = ["side", "depth", "reach", "by", "count"];
+
 /// How many of both say where.
 const PLACE: usize = 4;
 
@@ -50,6 +53,8 @@ pub enum Route {
     Scores,
     /// `/book.bin` and `/book.pgn`: a book of games.
     Make,
+    /// `/repertoire.bin` and `/repertoire.pgn`: a repertoire of games.
+    Build,
     /// `/game/{id}`: a game, and where it has a position.
     Game,
     /// `/book`: what books play.
@@ -90,12 +95,12 @@ impl Request {
                 let filters = &Parameters::OF_GAMES[..FILTERS];
                 Parameters::parse_only(query, &[filters, &["by"]].concat())
             }
-            Route::Make => {
-                let own = [
-                    &["variant"],
-                    &Parameters::OF_GAMES[PLACE - 1..FILTERS],
-                    &OF_MAKING,
-                ];
+            Route::Make | Route::Build => {
+                let own = match route {
+                    Route::Make => &OF_MAKING,
+                    _ => &OF_BUILDING,
+                };
+                let own = [&["variant"], &Parameters::OF_GAMES[PLACE - 1..FILTERS], own];
                 Parameters::parse_only(query, &own.concat())
             }
             Route::Game => Parameters::parse_only(query, &OF_BOOKS[..PLACE]),

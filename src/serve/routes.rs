@@ -59,6 +59,8 @@ pub(super) fn routes(state: Arc<AppState>) -> Router {
         .route("/suggest", get(suggest))
         .route("/book.bin", get(make::book))
         .route("/book.pgn", get(make::book))
+        .route("/repertoire.bin", get(make::repertoire))
+        .route("/repertoire.pgn", get(make::repertoire))
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
         .route("/repertoire", index(AppState::repertoires))

@@ -152,6 +152,8 @@ impl AppState {
         Ok(AppState {
             identity: hash(&(
                 explorer.identity(),
+                books.iter().map(BookFile::name).collect::<Vec<_>>(),
+                &repertoires,
                 evals.as_ref().map(Evals::identity),
                 env!("CARGO_PKG_VERSION"),
             )),
@@ -267,6 +269,7 @@ impl AppState {
         let mut about = json!(self.about);
         about["variants"] = json!(self.explorer.variants(&Filters::default())?);
         about["books"] = self.books.iter().map(BookFile::name).collect();
+        about["repertoires"] = json!(self.repertoires);
         self.kept(key, Content::json(&about)?)
     }
 
@@ -285,6 +288,7 @@ impl AppState {
         let needs = match route {
             Route::Games => self.explorer.lacks_games(filters, "games"),
             Route::Make => self.explorer.lacks_games(filters, "books"),
+            Route::Build => self.explorer.lacks_games(filters, "repertoires"),
             _ => self.explorer.needs_games(filters),
         };
         match needs {

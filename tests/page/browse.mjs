@@ -1,12 +1,13 @@
-// Uses the page as people do, in a real browser: node browse.mjs URL VARIANTS
+// Uses the page as people do, in a real browser: node browse.mjs URL VARIANTS REPERTOIRES
 // The server at URL has data/famous.pgn, data/selfplay.pgn and annotated.pgn, the one at VARIANTS has data/variants.pgn.
+// The one at REPERTOIRES has data/famous.pgn and the repertoires that tests/page.rs writes.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { addressed, boardIsVisible, drag, followed, launch, middle, open, reaches, run, settled } from "./browser.mjs";
+import { accessible, addressed, boardIsVisible, drag, followed, launch, middle, open, reaches, run, settled } from "./browser.mjs";
 
-const [url, variants] = process.argv.slice(2);
+const [url, variants, repertoires] = process.argv.slice(2);
 const browser = await launch();
 const GAME = "8qnGOgRl";
 
@@ -615,6 +616,69 @@ const tests = {
     assert.equal(file.suggestedFilename(), "morphy-white.bin");
     assert.equal(readFileSync(await file.path()).length, size.bytes);
     assert.equal(await page.locator("#book[open]").count(), 0);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "moves of repertoires are marked, and gaps say how often they are met under the filters"() {
+    const { page, context, faults } = await open(browser, repertoires, "/?play=e2e4");
+    const shown = () =>
+      page.locator("#moves [data-uci]").evaluateAll((rows) =>
+        rows.map((row) => [row.dataset.uci, [...row.querySelectorAll(".mark-of")].map((mark) => mark.title).join(), row.querySelector(".gap")?.textContent ?? ""]),
+      );
+    const expected = (reports, answer) =>
+      answer.moves.map(({ uci }) => {
+        const marks = reports.filter(({ moves }) => moves.some((move) => move.uci === uci)).map(({ name, color }) => `in ${name} (${color === "white" ? "White" : "Black"})`);
+        const gap = reports.flatMap(({ gaps }) => gaps).find((other) => other.uci === uci);
+        const games = gap && (gap.one_in < 9.5 ? Number(gap.one_in.toFixed(1)) : Math.round(gap.one_in));
+        return [uci, marks.join(), gap ? `Gap · 1 game in ${games}` : ""];
+      });
+    const seen = [];
+    for (const filters of ["", "&since=1950"]) {
+      await page.goto(new URL(`/?play=e2e4${filters}`, repertoires).href);
+      await followed(page);
+      const { repertoires: reports } = await api(`/repertoire?play=e2e4${filters}`, repertoires);
+      const answer = await api(`/lichess?play=e2e4&moves=100${filters}`, repertoires);
+      if (await page.locator("#moves .more").count()) await page.click("#moves .more");
+      const rows = await shown();
+      assert.deepEqual(rows, expected(reports, answer));
+      seen.push(JSON.stringify(rows.map(([uci, , gap]) => [uci, gap]).filter(([, gap]) => gap)));
+      const [white, black] = await page.locator(".repertoire p").allTextContents();
+      const open = reports[0].gaps.reduce((games, gap) => games + gap.games, 0);
+      assert.ok(white.startsWith(`white (White) answers ${Math.round(100 * (1 - open / all(answer)))}% of the games here, ${reports[0].gaps.length} gap`), white);
+      assert.match(black, /^black \(Black\) plays e5/);
+      assert.equal(await page.locator(".arrow.gap").count(), 1);
+    }
+    assert.notEqual(seen[0], seen[1]);
+    assert.ok(JSON.parse(seen[0]).length > 1);
+    await accessible(page, "repertoires");
+    // A move without games is in the table too.
+    await page.goto(new URL("/?play=e2e4&since=2200", repertoires).href);
+    await followed(page);
+    assert.match(await row(page, "e7e5").textContent(), /no games/);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a repertoire is built of the filtered games, and downloaded"() {
+    const { page, context, faults } = await open(browser, url, "/?since=1900&source=famous");
+    await page.keyboard.press("r");
+    await page.waitForSelector("#book .size");
+    assert.equal(await page.locator("#book [aria-label=Make] [aria-checked=true]").textContent(), "A repertoire");
+    await page.click("#book [aria-label='Moves of'] >> text=Black");
+    await page.click("#book [aria-label=Format] >> text=.pgn");
+    const question = "since=1900&source=famous&side=black&depth=24&reach=200&by=games";
+    const size = await api(`/repertoire.pgn?${question}&count=true`);
+    assert.ok(size.answers > 10);
+    await page.waitForFunction((command) => document.querySelector("#book .command")?.textContent === command, size.command);
+    assert.equal(await text(page, "#book .size"), `${size.answers} answers`);
+    const download = page.waitForEvent("download");
+    await page.click("#book .bottom .main");
+    const file = await download;
+    assert.equal(file.suggestedFilename(), "black.pgn");
+    const served = Buffer.from(await (await fetch(new URL(`/repertoire.pgn?${question}`, url))).arrayBuffer());
+    assert.ok(served.equals(readFileSync(await file.path())));
+    assert.equal(served.length, size.bytes);
     assert.deepEqual(faults, []);
     await context.close();
   },

@@ -10,6 +10,7 @@ import { path, svg } from "./pieces.js";
  * @property {[number, number]} to
  * @property {number} share From 0 to 1.
  * @property {boolean} full Whether the move is pointed at.
+ * @property {boolean} isGap Whether a repertoire has no answer to it.
  */
 
 /** How far from the middle of its square an arrow begins, and how wide the rim is, in squares. */
@@ -23,12 +24,12 @@ const RIM = 0.05;
 export function arrows(shafts) {
   const shapes = shafts.map(shape);
   const masks = svg("defs", {});
-  const groups = shapes.map(({ line, head, width, opacity }, index) => {
+  const groups = shapes.map(({ line, head, width, opacity, kind }, index) => {
     const mask = svg("mask", { id: `cut${index}`, maskUnits: "userSpaceOnUse", x: "0", y: "0", width: "8", height: "8" });
     mask.append(path("", "M0 0h8v8H0z", { fill: "#fff" }));
     for (const other of shapes.slice(0, index)) mask.append(...drawn(other, "cut", other.width + 2 * RIM, 2 * RIM));
     masks.append(mask);
-    const group = svg("g", { class: "arrow", opacity: opacity.toFixed(2), mask: `url(#cut${index})` });
+    const group = svg("g", { class: kind, opacity: opacity.toFixed(2), mask: `url(#cut${index})` });
     group.append(
       ...drawn({ line, head }, "rim", width + RIM, RIM),
       path("shaft", line, { "stroke-width": width.toFixed(3) }),
@@ -54,7 +55,7 @@ function drawn({ line, head }, kind, width, edge) {
 }
 
 /** @param {Shaft} shaft */
-function shape({ from, to, share, full }) {
+function shape({ from, to, share, full, isGap }) {
   const [fx, fy] = [from[0] + 0.5, from[1] + 0.5];
   const [tx, ty] = [to[0] + 0.5, to[1] + 0.5];
   const [dx, dy] = [tx - fx, ty - fy];
@@ -76,6 +77,7 @@ function shape({ from, to, share, full }) {
     line: `M${at(fx + sx * START, fy + sy * START)}${way}`,
     head: `M${at(tx + ux * 0.06, ty + uy * 0.06)}L${at(nx - uy * side, ny + ux * side)}L${at(nx + uy * side, ny - ux * side)}Z`,
     width,
+    kind: isGap ? "arrow gap" : "arrow",
     opacity: full ? 1 : 0.38 + 0.5 * Math.min(1, 1.6 * share),
   };
 }

@@ -9,7 +9,7 @@ import { FILES, distance, readFen, squares } from "./squares.js";
 import { NAMES, positionWords } from "./words.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
-/** @typedef {{ uci: string, share: number, full: boolean }} Arrow */
+/** @typedef {{ uci: string, share: number, full: boolean, isGap: boolean }} Arrow */
 /**
  * @typedef {object} Position
  * @property {string} fen
@@ -190,10 +190,10 @@ class ChessBoard extends HTMLElement {
     fill(
       this.#lines,
       ...arrows(
-        shafts.map(({ uci, share, full }) => {
+        shafts.map(({ uci, share, full, isGap }) => {
           const move = this.#position.legal.find((legal) => legal.uci === uci);
           const { from, to } = squares(move ?? { uci, san: "" });
-          return { from: this.#at(from), to: this.#at(to), share, full };
+          return { from: this.#at(from), to: this.#at(to), share, full, isGap };
         }),
       ),
     );

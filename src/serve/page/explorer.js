@@ -15,6 +15,7 @@ import { listen } from "./keys.js";
 import { firstPly, showLine } from "./line.js";
 import { BookDialog } from "./makebook.js";
 import { MovesTable } from "./moves.js";
+import { largestGap, repertoireLines } from "./repertoire.js";
 import { buildSearch, fenProblem } from "./search.js";
 import { squares } from "./squares.js";
 import { address, blackBelow, commonPlies, filterQuestion, narrowing, put, question, readView, ucis } from "./state.js";
@@ -30,6 +31,7 @@ import { showSpark, showTrends } from "./trends.js";
 /** @typedef {import("./api.js").Moves} Moves */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
 /** @typedef {import("./api.js").RatingScore} RatingScore */
+/** @typedef {import("./api.js").Repertoire} Repertoire */
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {import("./api.js").Year} Year */
 /** @typedef {import("./board.js").ChessBoard} ChessBoard */
@@ -73,6 +75,8 @@ let view = readView(location.search);
 let shown;
 /** @type {Answer | undefined} */
 let answer;
+/** @type {Repertoire[]} */
+let repertoires = [];
 /**
  * The longest line that was visited, or that of the open game: going forward replays the moves
  * after the position that is shown.
@@ -125,9 +129,10 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
     if (wrong) throw new Refused(wrong, 400);
     const game = await openGame(opens, signal);
     const isPlayer = Boolean(view.filters.player) && !view.game;
-    const [counts, books] = await Promise.all([
+    const [counts, books, known] = await Promise.all([
       count(view, isPlayer, signal),
       about.books.length ? ask("book", positionOf(view), signal) : { books: [] },
+      about.repertoires?.length ? ask("repertoire", question(view), signal) : { repertoires: [] },
       isPlayer ? countColors(signal) : undefined,
     ]);
     if (signal.aborted) return;
@@ -136,6 +141,7 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
     view = { ...view, play: ucis(counts.polybook.line) };
     remember();
     answer = counts;
+    repertoires = /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires;
     if (!keeps) notice.clear();
     draw(counts, /** @type {{ books: Book[] }} */ (books).books);
     if (ahead) {
@@ -257,12 +263,13 @@ function draw(counts, books) {
   drawHeading(counts, ofPlayer, isStart);
   showLine(byId("line"), known, line.length, view.fen, goToPly);
   drawGame(counts, common, isInGame);
-  const isEmpty = !total && !books.some(({ moves }) => moves.length);
+  fill(byId("repertoires"), ...repertoireLines(repertoires, counts));
+  const isEmpty = !total && ![...books, ...repertoires].some(({ moves }) => moves.length);
   fill(byId("results"), ...(isEmpty || ofPlayer ? [] : [bar(counts, false, !opened)]));
   if (isEmpty) void explain(counts, asking.signal);
   else {
     const gameMove = isInGame ? (gameLine[line.length]?.uci ?? "") : "";
-    table.show(counts, { books, ofPlayer, gameMove, play, point });
+    table.show(counts, { books, repertoires, ofPlayer, gameMove, play, point });
   }
   drawTally(total, isStart);
   drawSources();
@@ -485,9 +492,12 @@ function point(uci) {
   if (!answer) return;
   const total = sum(answer) || 1;
   const often = answer.moves.filter((move) => sum(move) >= LEAST_SHARE * total).slice(0, MOST_ARROWS);
-  const arrows = often.map((move) => ({ uci: move.uci, share: sum(move) / total, full: false }));
-  const others = arrows.filter((arrow) => arrow.uci !== uci);
-  board.arrows = uci ? [{ uci, share: 1, full: true }, ...others].slice(0, MOST_ARROWS) : arrows;
+  const gap = largestGap(repertoires);
+  const arrow = (/** @type {string} */ uci, /** @type {number} */ share, full = false) => ({ uci, share, full, isGap: uci === gap });
+  const arrows = often.map((move) => arrow(move.uci, sum(move) / total));
+  if (gap && !arrows.some((one) => one.isGap)) arrows.splice(MOST_ARROWS - 1, 1, arrow(gap, LEAST_SHARE));
+  const others = arrows.filter((one) => one.uci !== uci);
+  board.arrows = uci ? [arrow(uci, 1, true), ...others].slice(0, MOST_ARROWS) : arrows;
 }
 
 /** @param {string} uci */
@@ -686,9 +696,10 @@ async function share() {
   } else await copy(location.href, "Link");
 }
 
-async function openBook() {
+/** @param {"book" | "repertoire"} kind */
+async function openBook(kind) {
   const counts = view.play.length || view.fen ? await ask("lichess", put(filterQuestion(view), { moves: 5 })).catch(() => undefined) : answer;
-  bookDialog.open(view, /** @type {Answer | undefined} */ (counts));
+  bookDialog.open(kind, view, /** @type {Answer | undefined} */ (counts));
 }
 
 /** Shows the games as they are read, until all are. */
@@ -760,7 +771,8 @@ const ACTS = /** @type {Record<string, () => void>} */ ({
   flip,
   fen: () => void copy(answer?.polybook.fen ?? "", "FEN"),
   link: () => void share(),
-  book: () => void openBook(),
+  book: () => void openBook("book"),
+  mark: () => void openBook("repertoire"),
   filters: () => openFilters(),
   keys: () => openKeys(),
   more: () => menu.showModal(),
@@ -774,7 +786,8 @@ const openKeys = listen([
   { keys: ["/"], does: "search players, events, openings; paste a FEN or moves", act: () => input.focus() },
   { keys: ["f"], does: "flip the board", act: flip },
   { keys: ["F"], does: "filters", act: () => openFilters() },
-  { keys: ["b"], does: "make a book", act: () => void openBook() },
+  { keys: ["b"], does: "make a book", act: () => void openBook("book") },
+  { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
   { keys: ["g"], does: "games, trends", act: () => chooseTab(tab === "games" ? "trends" : "games") },
   { keys: ["c"], does: "copy the link", act: () => void share() },
   { keys: ["?"], does: "this help", act: () => openKeys() },

@@ -1,5 +1,5 @@
 // @ts-check
-// The dialog that makes a book of the filtered games: its size at once, a download, and the same as a command.
+// The dialog that makes a book or a repertoire of the filtered games: its size at once, a download, and the same as a command.
 
 import { Asking, ask, askFile, words } from "./api.js";
 import { filterWords } from "./chips.js";
@@ -18,7 +18,7 @@ export class BookDialog {
   #dialog;
   #edit;
   #view = /** @type {View | undefined} */ (undefined);
-  #choice = { side: "both", depth: 12, minGame: 3, weights: "results", format: "bin" };
+  #choice = { kind: "book", side: "both", depth: 12, minGame: 3, weights: "results", reach: 200, by: "games", format: "bin" };
   #chips = p("chips");
   #form = div("form");
   #preview = div({ class: "preview", role: "status" });
@@ -41,7 +41,7 @@ export class BookDialog {
     this.#edit = edit;
     const close = () => dialog.close();
     dialog.append(
-      dialogTop(dialog, "Make a book of these games"),
+      dialogTop(dialog, "A book or a repertoire of these games"),
       div("body", this.#form, this.#preview),
       this.#problem,
       div("bottom", this.#copy, span("", button("", ["Cancel"], close), this.#download)),
@@ -54,13 +54,14 @@ export class BookDialog {
   }
 
   /**
+   * @param {"book" | "repertoire"} kind
    * @param {View} view
    * @param {Answer | undefined} start The counts of the first position.
    */
-  open(view, start) {
+  open(kind, view, start) {
     this.#view = view;
     this.#answer = start;
-    this.#choice.side = view.filters.color ?? "both";
+    Object.assign(this.#choice, { kind, side: view.filters.color ?? "both" });
     this.#build();
     fill(this.#problem);
     fill(this.#preview, "Counting…");
@@ -77,19 +78,29 @@ export class BookDialog {
       this.#edit();
     });
     fill(this.#chips, ...(texts.length ? texts : ["All games"]), change);
-    const choose = (/** @type {"side" | "weights"} */ name) => (/** @type {string} */ value) => this.#set({ [name]: value });
+    const isBook = this.#choice.kind === "book";
+    if (!isBook && this.#choice.side === "both") this.#choice.side = "white";
+    const choice = (/** @type {"kind" | "side" | "weights" | "by"} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) =>
+      field(name, label, "", segments({ "aria-label": label }, options, this.#choice[name], (value) => {
+        this.#set({ [name]: value });
+        if (name === "kind") this.#build();
+      }));
+    const sides = /** @type {[string, string][]} */ ([["white", "White"], ["black", "Black"], ["both", "Both sides"]]);
     fill(
       this.#form,
       this.#chips,
-      field("side", "Moves of", "", segments({ "aria-label": "Moves of" }, [["white", "White"], ["black", "Black"], ["both", "Both sides"]], this.#choice.side, choose("side"))),
+      choice("kind", "Make", [["book", "A book"], ["repertoire", "A repertoire"]]),
+      choice("side", "Moves of", sides.slice(0, isBook ? 3 : 2)),
       field("depth", "Depth", "moves from the start", this.#number("depth", "Depth in moves", 1, 40)),
-      field("minGame", "Fewest games", "a move needs to be kept", this.#number("minGame", "Fewest games", 1, 50)),
-      field(
-        "weights",
-        "Weights",
-        "",
-        segments({ "aria-label": "Weights" }, [["results", "By results"], ["games", "By number of games"], ["uniform", "All alike"]], this.#choice.weights, choose("weights")),
-      ),
+      ...(isBook
+        ? [
+            field("minGame", "Fewest games", "a move needs to be kept", this.#number("minGame", "Fewest games", 1, 50)),
+            choice("weights", "Weights", [["results", "By results"], ["games", "By number of games"], ["uniform", "All alike"]]),
+          ]
+        : [
+            field("reach", "Replies", "met at least once in so many games", this.#number("reach", "Once in games", 10, 1000)),
+            choice("by", "Own moves", [["games", "Most games"], ["score", "Best score"]]),
+          ]),
       field(
         "format",
         "Format",
@@ -110,7 +121,7 @@ export class BookDialog {
 
   /**
    * A number, by a slider and a field.
-   * @param {"depth" | "minGame"} name
+   * @param {"depth" | "minGame" | "reach"} name
    * @param {string} label
    * @param {number} least
    * @param {number} most
@@ -124,7 +135,7 @@ export class BookDialog {
       this.#set({ [name]: Number(slider.value) });
     });
     on(text, "change", () => {
-      const value = Math.round(Math.max(least, Math.min(Number(text.value) || this.#choice[name], name === "depth" ? 300 : 1e6)));
+      const value = Math.round(Math.max(least, Math.min(Number(text.value) || this.#choice[name], { depth: 300, minGame: 1e6, reach: 1e4 }[name])));
       text.value = String(value);
       slider.value = String(value);
       this.#set({ [name]: value });
@@ -132,7 +143,7 @@ export class BookDialog {
     return div("number", slider, text);
   }
 
-  /** @param {Partial<{ side: string, depth: number, minGame: number, weights: string, format: string }>} change */
+  /** @param {Record<string, string | number>} change */
   #set(change) {
     Object.assign(this.#choice, change);
     fill(this.#download, icon("save"), `Download ${this.#name()}`);
@@ -143,21 +154,28 @@ export class BookDialog {
   }
 
   #name() {
+    const { kind, side } = this.#choice;
     const { player = "", color = "" } = this.#view?.filters ?? {};
-    const parts = [folded(player).split(/[\s,]/)[0]?.replace(/[^\w-]/g, ""), color].filter(Boolean);
-    return `${parts.join("-") || "book"}.${this.#choice.format}`;
+    const parts = [folded(player).split(/[\s,]/)[0]?.replace(/[^\w-]/g, ""), kind === "book" ? color : side].filter(Boolean);
+    return `${parts.join("-") || kind}.${this.#choice.format}`;
   }
 
   #question() {
-    const { side, depth, minGame, weights } = this.#choice;
-    return put(filterQuestion(this.#view ?? { variant: "", filters: {} }), { side, depth: 2 * depth, minGame, weights });
+    const { kind, side, depth, minGame, weights, reach, by } = this.#choice;
+    /** @type {Record<string, string | number>} */
+    const own = kind === "book" ? { minGame, weights } : { reach, by };
+    return put(filterQuestion(this.#view ?? { variant: "", filters: {} }), { side, depth: 2 * depth, ...own });
+  }
+
+  #path() {
+    return `${this.#choice.kind}.${this.#choice.format}`;
   }
 
   async #count() {
     const signal = this.#asking.next();
     const parameters = put(this.#question(), { count: "true" });
     try {
-      const size = /** @type {BookSize} */ (await ask(`book.${this.#choice.format}`, parameters, signal));
+      const size = /** @type {BookSize} */ (await ask(this.#path(), parameters, signal));
       if (!signal.aborted) this.#show(size);
     } catch (error) {
       if (signal.aborted) return;
@@ -176,13 +194,14 @@ export class BookDialog {
   }
 
   /** @param {BookSize} size */
-  #show({ games, entries, bytes, command }) {
+  #show({ games, entries, answers = 0, bytes, command }) {
+    const made = entries ?? answers;
     this.#command = command;
-    this.#able(entries > 0);
+    this.#able(made > 0);
     fill(
       this.#preview,
-      p("size", counted(entries, "move")),
-      p("quiet", entries ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves${this.#choice.weights === "results" ? ", or weights by number of games" : ""}`),
+      p("size", counted(made, entries === undefined ? "answer" : "move")),
+      p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}; fewer games a move keep more moves${this.#choice.weights === "results" ? ", or weights by number of games" : ""}`),
       ...(entries ? this.#firstMoves() : []),
       make("details", { open: "" }, make("summary", "", "The same on the command line"), make("code", "command", command)),
     );
@@ -207,7 +226,7 @@ export class BookDialog {
     this.#download.setAttribute("aria-busy", "true");
     fill(this.#problem);
     try {
-      const book = await askFile(`book.${this.#choice.format}`, this.#question(), signal);
+      const book = await askFile(this.#path(), this.#question(), signal);
       if (signal.aborted) return;
       save(book, this.#name());
       this.#dialog.close();

@@ -4,20 +4,23 @@
 import { bar } from "./bars.js";
 import { button, div, fill, icon, on, small, span } from "./dom.js";
 import { counted, dateWords, number, percent, shortName, sum } from "./format.js";
+import { marks } from "./repertoire.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Book} Book */
 /** @typedef {import("./api.js").Move} Move */
+/** @typedef {import("./api.js").Repertoire} Repertoire */
 /** @typedef {import("./dom.js").Child} Child */
 
 /**
- * A row: a move with games, or one that only books have.
+ * A row: a move with games, or one that only books and repertoires have.
  * @typedef {{ uci: string, san: string, move: Move | undefined }} Row
  */
 /**
  * What the table depends on besides the answer.
  * @typedef {object} Context
  * @property {Book[]} books
+ * @property {Repertoire[]} repertoires
  * @property {boolean} ofPlayer Whether the results are those of the player.
  * @property {string} gameMove The next move of the open game.
  * @property {(uci: string) => void} play
@@ -48,13 +51,13 @@ export class MovesTable {
    */
   show(answer, context) {
     const total = sum(answer) || 1;
-    const rows = rowsOf(answer, context.books);
+    const rows = rowsOf(answer, [...context.books, ...context.repertoires]);
     const fen = answer.polybook.fen;
     const cut = this.#unfolded === fen ? rows.length : foldedFrom(rows, total, context.gameMove);
     const head = div({ role: "rowgroup", class: "head" }, headings(answer, context));
     const body = div({ role: "rowgroup", class: "body" });
     rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context)));
-    const kind = `moves${context.ofPlayer ? " of-player" : ""}${context.books.length ? " with-books" : ""}`;
+    const kind = `moves${context.ofPlayer ? " of-player" : ""}${context.books.length ? " with-books" : ""}${context.repertoires.length ? " with-repertoires" : ""}`;
     const table = div({ role: "table", "aria-label": "Moves of the position" }, head, body);
     const card = div(`card ${kind}`, table);
     const rest = rows.slice(cut);
@@ -107,12 +110,12 @@ export class MovesTable {
 
 /**
  * @param {Answer} answer
- * @param {Book[]} books
+ * @param {{ moves: { uci: string, san: string }[] }[]} others
  */
-function rowsOf(answer, books) {
+function rowsOf(answer, others) {
   /** @type {Row[]} */
   const rows = answer.moves.map((move) => ({ uci: move.uci, san: move.san, move }));
-  for (const { uci, san } of books.flatMap((book) => book.moves)) {
+  for (const { uci, san } of others.flatMap(({ moves }) => moves)) {
     if (!rows.some((row) => row.uci === uci)) rows.push({ uci, san, move: undefined });
   }
   return rows;
@@ -161,21 +164,22 @@ function headings(answer, { ofPlayer, books }) {
  * @param {number} total
  * @param {Context} context
  */
-function tableRow({ uci, san, move }, index, answer, total, { books, ofPlayer, gameMove, play, point }) {
+function tableRow({ uci, san, move }, index, answer, total, { books, repertoires, ofPlayer, gameMove, play, point }) {
   const games = move ? sum(move) : 0;
   const others = answer.polybook.transpositions.find((other) => other.uci === uci)?.games ?? 0;
   const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
   const name = move?.opening ? shortName(move.opening.name, answer.opening?.name) : "";
-  const isGame = uci === gameMove;
+  const { signs, tags, words } = marks(repertoires, uci);
+  if (uci === gameMove) tags.push(span("tag", "this game"), " ");
   const label = button(
-    { "aria-label": `${san}, ${move ? counted(games) : "only in the book"}`, tabindex: index ? "-1" : "0", "data-focus": uci },
+    { "aria-label": `${san}, ${move ? counted(games) : "no games"}${words}`, tabindex: index ? "-1" : "0", "data-focus": uci },
     [san],
     () => undefined,
   );
-  const row = div({ role: "row", class: `row${name || isGame ? "" : " unnamed"}`, "data-uci": uci },
-    div({ role: "rowheader", class: "san" }, label),
-    cell("name", ...(isGame ? [span("tag", "this game"), " "] : []), name),
-    cell("games", move ? gamesCell(games, total, san, others) : span("quiet", "only in the book")),
+  const row = div({ role: "row", class: `row${name || tags.length ? "" : " unnamed"}`, "data-uci": uci },
+    div({ role: "rowheader", class: "san" }, label, ...signs),
+    cell("name", ...tags, name),
+    cell("games", move ? gamesCell(games, total, san, others) : span("quiet", "no games")),
     cell("results", ...(move ? [bar(move, ofPlayer)] : [])),
     ...(ofPlayer
       ? [
