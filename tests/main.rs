@@ -28,6 +28,7 @@ mod make_book;
 #[cfg(target_os = "linux")]
 mod memory;
 mod merge_index;
+mod minimax;
 mod obs;
 mod obs_foreign;
 mod obs_merge;

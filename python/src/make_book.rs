@@ -128,6 +128,7 @@ fn weights(options: &mut Options<'_>) -> PyResult<Weights> {
             Some("position") => Scale::Position,
             Some(_) => return Err(value_error("scale is \"global\" or \"position\"")),
         },
+        minimax: options.take("minimax")?,
     })
 }
 

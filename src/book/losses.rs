@@ -28,7 +28,7 @@ pub(super) struct Losses {
 }
 
 /// A record without its weight.
-fn place(key: u64, mv: BookMove) -> u128 {
+pub(super) fn place(key: u64, mv: BookMove) -> u128 {
     u128::from(key) << 64 | u128::from(mv.0)
 }
 

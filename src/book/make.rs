@@ -1,14 +1,15 @@
 //! Making a book from counts.
 
-use std::{cmp::Reverse, io::Write, path::Path};
+use std::{cmp::Reverse, io::Write, path::Path, sync::Arc};
 
 use rayon::prelude::*;
-use shakmaty::Color;
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     file::{BookFile, checksum_of},
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
     losses::{LossSummary, Losses},
+    minimax::{BackedUp, MinimaxSummary},
     open::Book,
     records::Entry,
     weight::{Scale, Scaling, Weights},
@@ -32,10 +33,17 @@ pub struct BookMaker<'a> {
     filter: &'a MoveFilter,
     weights: &'a Weights,
     summary: BookSummary,
-    /// The moves that are left out because they lose too much, and the option that says so.
-    losses: Option<(Losses, String)>,
+    adjustments: Adjustments,
     /// The moves that each shard gives to the book, where they are few.
     kept: Vec<Option<Vec<Kept>>>,
+}
+
+/// What changes the weights of moves after the first look.
+#[derive(Clone, Default, Debug)]
+struct Adjustments {
+    /// The moves that are left out because they lose too much, and the option that says so.
+    losses: Option<Arc<(Losses, String)>>,
+    backed_up: Option<Arc<BackedUp>>,
 }
 
 /// A move that is kept.
@@ -89,7 +97,28 @@ impl<'a> BookMaker<'a> {
         filter: &'a MoveFilter,
         weights: &'a Weights,
     ) -> Result<BookMaker<'a>> {
-        BookMaker::without(counts, filter, weights, None)
+        BookMaker::adjusted(counts, filter, weights, Adjustments::default())
+    }
+
+    /// The book with weights that are lowered as [`Weights::minimax`] says, in the positions that its lines reach from some
+    /// starts. Errors call the book `path`.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file of the counts that cannot be read, or more moves than memory holds.
+    pub fn backed_up(
+        &self,
+        starts: impl Iterator<Item = Result<VariantPosition>>,
+        memory: &Memory,
+        path: &Path,
+    ) -> Result<BookMaker<'a>> {
+        let (counts, filter, weights) = (self.counts, self.filter, self.weights);
+        let mut adjustments = self.adjustments.clone();
+        if let Some(percent) = weights.minimax {
+            let lowered = BackedUp::of(counts, filter, percent, starts, memory, path)?;
+            adjustments.backed_up = Some(Arc::new(lowered));
+        }
+        BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
     /// The book without the moves that lose too much, in the positions that its lines reach from the start of a variant.
@@ -115,21 +144,24 @@ impl<'a> BookMaker<'a> {
             Ok(())
         })?;
         let losses = Losses::of(&book, variant, max_loss, memory, &Meter::default())?;
-        let losses = Some((losses, max_loss.to_string()));
-        BookMaker::without(self.counts, self.filter, self.weights, losses)
+        let adjustments = Adjustments {
+            losses: Some(Arc::new((losses, max_loss.to_string()))),
+            ..self.adjustments.clone()
+        };
+        BookMaker::adjusted(self.counts, self.filter, self.weights, adjustments)
     }
 
-    fn without(
+    fn adjusted(
         counts: &'a Counts,
         filter: &'a MoveFilter,
         weights: &'a Weights,
-        losses: Option<(Losses, String)>,
+        adjustments: Adjustments,
     ) -> Result<BookMaker<'a>> {
         let mut maker = BookMaker {
             counts,
             filter,
             weights,
-            losses,
+            adjustments,
             summary: BookSummary::default(),
             kept: Vec::new(),
         };
@@ -186,7 +218,14 @@ impl<'a> BookMaker<'a> {
 
     /// How many moves are left out because they lose too much, if some shall be.
     pub fn losses(&self) -> Option<LossSummary> {
-        self.losses.as_ref().map(|(losses, _)| losses.summary)
+        let losses = self.adjustments.losses.as_ref();
+        losses.map(|losses| losses.0.summary)
+    }
+
+    /// What became of moves by what the counts show after them, if that was asked for.
+    pub fn minimax(&self) -> Option<MinimaxSummary> {
+        let backed_up = self.adjustments.backed_up.as_ref();
+        backed_up.map(|backed_up| backed_up.summary)
     }
 
     /// The text of the book's header, with `comment`, or else with a comment that says where the
@@ -215,7 +254,8 @@ impl<'a> BookMaker<'a> {
     }
 
     fn comment(&self, provenance: &Provenance) -> String {
-        let of_losses = self.losses.as_ref().map(|(_, option)| option.clone());
+        let of_losses = self.adjustments.losses.as_ref();
+        let of_losses = of_losses.map(|losses| losses.1.clone());
         let options = [
             self.filter.option_text(),
             self.weights.option_text(),
@@ -333,14 +373,18 @@ impl<'a> BookMaker<'a> {
     /// position's.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
-        let is_lost = |(losses, _): &(Losses, _)| losses.contains(key, count.mv);
-        if key != 0
-            && self.filter.selects(turn, count.stats)
-            && !self.losses.as_ref().is_some_and(is_lost)
+        let Adjustments { losses, backed_up } = &self.adjustments;
+        let is_lost = |losses: &Arc<(Losses, String)>| losses.0.contains(key, count.mv);
+        if key == 0
+            || !self.filter.selects(turn, count.stats)
+            || losses.as_ref().is_some_and(is_lost)
         {
-            self.weights.weight(count.stats)
-        } else {
-            0
+            return 0;
+        }
+        let weight = self.weights.weight(count.stats);
+        match backed_up {
+            Some(backed_up) => backed_up.lowered(key, count.mv, weight),
+            None => weight,
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod lines;
 mod losses;
 mod make;
 mod merge;
+mod minimax;
 mod open;
 mod positions;
 mod records;
@@ -40,6 +41,7 @@ pub use self::{
     losses::LossSummary,
     make::{BookMaker, BookSummary},
     merge::{Filter, MergeSummary, filter_books, merge_books},
+    minimax::MinimaxSummary,
     open::Book,
     positions::MergePolicy,
     records::{Entry, Records},

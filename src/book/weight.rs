@@ -63,6 +63,9 @@ pub struct Weights {
     pub factors: Factors,
     /// What large weights are scaled against.
     pub scale: Scale,
+    /// Lowers the weight of a move by what the counts show after it: one that is worse than the best of its position by this
+    /// many percent of a point, or more, weighs nothing. Default: no.
+    pub minimax: Option<u8>,
 }
 
 impl Weights {
@@ -81,6 +84,7 @@ impl Weights {
             uniform,
             factors,
             scale,
+            minimax,
         } = self;
         let mut options = Vec::new();
         if *uniform {
@@ -94,6 +98,9 @@ impl Weights {
         }
         if *scale == Scale::Position {
             options.push("--scale position".to_owned());
+        }
+        if let Some(percent) = minimax {
+            options.push(format!("--minimax={percent}"));
         }
         options.join(" ")
     }

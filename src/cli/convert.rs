@@ -20,6 +20,7 @@ use super::{
     progress::Bar,
     resources::ResourceArgs,
     suite::SuiteArgs,
+    summary::minimax,
     usage::Usage,
     weighting::{HeaderArgs, Needs, WeightingArgs},
 };
@@ -123,6 +124,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "passed_over": converted.passed_over.rows,
         "left_out": converted.left_out,
     });
+    if let Some(minimax) = converted.minimax {
+        document["minimax"] = json!(minimax);
+    }
     if let Some(losses) = converted.losses {
         document["losses"] = json!(losses);
     }
@@ -215,6 +219,7 @@ fn book(args: &Args, format: Format, file: &Path, context: Context) -> anyhow::R
 fn refuse_unused(args: &Args, format: Format) -> Result<(), Usage> {
     if format != Format::Bin {
         let given = args.header.given().or(args.losses.given());
+        let given = given.or(args.weighting.minimax());
         Usage::refuse(given, "is for Polyglot books, .bin")?;
     }
     if format.is_suite() && !args.weighted {
@@ -302,6 +307,7 @@ fn summary(args: &Args, format: Format, converted: &Converted) -> String {
         ));
     }
     text.push_str(&evals::losses(converted.losses));
+    text.push_str(&minimax(converted.minimax));
     if converted.is_cut {
         text.push_str(
             "warning: there may be more lines of this length: polybook does not look at all of them\n",

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, path::Path};
 
-use polybook::{Report, pgn::Condition};
+use polybook::{Report, book::MinimaxSummary, pgn::Condition};
 
 use super::{counted, evals, input::output_name};
 
@@ -88,6 +88,7 @@ fn outputs(text: &mut String, report: &Report) {
         }
         text.push('\n');
         text.push_str(&evals::losses(book.losses));
+        text.push_str(&minimax(book.minimax));
     }
     if report.totals.ambiguous_castling > 0 {
         let _ = writeln!(
@@ -132,4 +133,18 @@ fn outputs(text: &mut String, report: &Report) {
         let thing = if is_epd { "position" } else { "line" };
         say(&suite.path, counted(suite.lines, thing));
     }
+}
+/// What became of moves by what the counts show after them.
+pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
+    minimax.map_or_else(String::new, |minimax| {
+        let unreached = match minimax.unreached {
+            0 => String::new(),
+            moves => format!(", {moves} not reached"),
+        };
+        format!(
+            "{} lowered by --minimax, {} left out{unreached}\n",
+            counted(minimax.lowered, "move"),
+            minimax.left_out
+        )
+    })
 }

@@ -55,6 +55,11 @@ pub struct WeightingArgs {
         conflicts_with = "uniform"
     )]
     scale: Scale,
+
+    /// Lower the weights of moves after which the opponent has a good answer: scores are backed up from the moves of at least
+    /// --min-game games, and a move that is worse than the best of its position by PERCENT of a point, or more, weighs nothing
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = clap::value_parser!(u8).range(1..=100))]
+    minimax: Option<u8>,
 }
 
 /// Reads the name of a value.
@@ -103,9 +108,15 @@ impl WeightingArgs {
             (self.draw_factor != factors.draw, "--draw-factor"),
             (self.loss_factor != factors.loss, "--loss-factor"),
             (self.scale == Scale::Position, "--scale"),
+            (self.minimax.is_some(), "--minimax"),
         ];
         let given = options[needs as usize..].iter().find(|option| option.0);
         given.map(|option| option.1)
+    }
+
+    /// The option --minimax, if it was given.
+    pub fn minimax(&self) -> Option<&'static str> {
+        self.minimax.map(|_| "--minimax")
     }
 
     /// The value of --min-game, if it was given.
@@ -137,6 +148,7 @@ impl From<&WeightingArgs> for Weights {
                 loss: args.loss_factor,
             },
             scale: args.scale,
+            minimax: args.minimax,
         }
     }
 }

@@ -25,7 +25,7 @@ use shakmaty::{Position, variant::VariantPosition};
 use self::counts::DatabaseCounts;
 pub use self::{book::ConvertBook, table::TableFormat};
 use crate::{
-    book::{BookMaker, BookSummary, LossSummary, Weights, begin_book},
+    book::{BookMaker, BookSummary, LossSummary, MinimaxSummary, Weights, begin_book},
     error::{Error, Result},
     evals::MaxLoss,
     obs::Obs,
@@ -79,6 +79,8 @@ pub struct Converted {
     pub book: Option<BookSummary>,
     /// What became of its moves by their evaluations, if these were asked for.
     pub losses: Option<LossSummary>,
+    /// What became of a book's moves by what the counts show after them.
+    pub minimax: Option<MinimaxSummary>,
     /// Rows that could not be read, and what is wrong with the first.
     pub passed_over: PassedOver,
     /// Rows that are active but that the move filter left out of a table.
@@ -125,13 +127,17 @@ impl Convert {
             let pool = task::pool(self.threads)?;
             let DatabaseCounts {
                 counts,
+                starts,
                 passed_over,
-                ..
             } = self.count(variant, false, &pool, self.memory.clone())?;
             let filter = self.narrowed(MoveFilter::default());
             let weights = &self.weights;
             let maker = pool.install(|| {
-                let maker = BookMaker::new(&counts, &filter, weights)?;
+                let mut maker = BookMaker::new(&counts, &filter, weights)?;
+                if weights.minimax.is_some() {
+                    let starts = [variant.start()].into_iter().chain(starts).map(Ok);
+                    maker = maker.backed_up(starts, &self.memory.share(2), path)?;
+                }
                 match &self.max_loss {
                     Some(max_loss) => maker.leaving_out(max_loss, variant, &self.memory.share(4)),
                     None => Ok(maker),
@@ -152,6 +158,7 @@ impl Convert {
                 entries: summary.entries,
                 book: Some(summary),
                 losses: maker.losses(),
+                minimax: maker.minimax(),
                 passed_over,
                 ..Converted::default()
             })

@@ -9,7 +9,7 @@ use std::{
 pub use crate::provenance::Rejection;
 use crate::provenance::as_text;
 use crate::{
-    book::LossSummary,
+    book::{LossSummary, MinimaxSummary},
     pgn::Condition,
     position::Variant,
     provenance::{Games, Pruned},
@@ -184,6 +184,9 @@ pub struct BookReport {
     /// What became of moves by their evaluations, if these were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<LossSummary>,
+    /// What became of moves by what the counts show after them, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimax: Option<MinimaxSummary>,
 }
 
 /// An index that was made.

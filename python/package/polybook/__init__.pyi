@@ -123,6 +123,7 @@ def make_book(
     draw_factor: int = 1,
     loss_factor: int = 0,
     scale: str = "global",
+    minimax: int | None = None,
     variant: str = "standard",
     unfinished: str = "draw",
     keep_prefix: bool = False,

@@ -1,6 +1,6 @@
 //! The Polyglot book among the outputs of a run.
 
-use std::path::Path;
+use std::{iter::once, path::Path};
 
 use crate::{
     book::{self, BookMaker},
@@ -29,6 +29,7 @@ pub(super) fn plan<'a>(options: &'a MakeBook, needs: &mut Needs) -> Option<Plan<
     let path = options.bin.as_deref()?;
     needs.keys = true;
     needs.weights = true;
+    needs.starts |= options.weights.minimax.is_some();
     needs.numbered_variants = true;
     Some(Plan::of_counts(path, move || {
         refuse_unnumbered(options, path)?;
@@ -56,15 +57,26 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// The moves of the book without those that lose too much, if these shall be left out.
-    fn without_losses<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
-        let Some(max_loss) = &self.options.max_loss else {
-            return Ok(None);
-        };
+    /// The book with the weights that --minimax lowers, and without the moves that lose too much, if this is asked for.
+    fn adjusted<'a>(&self, counted: &Counted<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);
         let variant = self.options.variant.only().unwrap_or_default();
-        let book = counted.weighed().leaving_out(max_loss, variant, &memory)?;
+        let mut book = None;
+        if self.options.weights.minimax.is_some() {
+            let others = counted.starts.all();
+            let others = others.filter_map(|start| match start {
+                Ok((epd, _)) => variant.parse_fen(&epd).ok().map(Ok),
+                Err(err) => Some(Err(err)),
+            });
+            let starts = once(Ok(variant.start())).chain(others);
+            book = Some(counted.weighed().backed_up(starts, &memory, self.path)?);
+        }
+        let Some(max_loss) = &self.options.max_loss else {
+            return Ok(book);
+        };
+        let weighed = book.as_ref().unwrap_or_else(|| counted.weighed());
+        let book = weighed.leaving_out(max_loss, variant, &memory)?;
         if book.summary().entries == 0 && !self.options.allow_empty {
             let reason = format!("no move of the book is kept with {max_loss}");
             return Err(Error::Empty { reason });
@@ -104,17 +116,18 @@ impl Sink for BookSink<'_> {
 
     fn write(mut self: Box<Self>, counted: &mut Counted<'_>) -> Result<Finished> {
         self.options.progress.enter(Phase::Book);
-        let made = self.without_losses(counted)?;
+        let made = self.adjusted(counted)?;
         let book = made.as_ref().unwrap_or_else(|| counted.weighed());
         let header = self.header(counted, book)?;
         book.write(header.as_deref(), &mut self.file, &self.options.temp_dir)?;
-        let (summary, losses) = (book.summary(), book.losses());
+        let (summary, losses, minimax) = (book.summary(), book.losses(), book.minimax());
         counted.report.book = Some(BookReport {
             path: self.path.to_owned(),
             entries: summary.entries,
             largest_weight: summary.largest_weight,
             scale: summary.scale,
             losses,
+            minimax,
         });
         self.file.finish()
     }

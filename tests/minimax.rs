@@ -1,0 +1,187 @@
+//! Weights that are lowered by what the counts show after each move: `--minimax`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde_json::json;
+
+use crate::common::{corpus, ok, ok_json, python, records, refused, run_python, sample, temp};
+
+/// Games of one line each, with their numbers of wins of White, draws and wins of Black.
+fn games(lines: &[(&str, [usize; 3])]) -> String {
+    let mut text = String::new();
+    for (moves, counts) in lines {
+        for (count, result) in counts.iter().zip(["1-0", "1/2-1/2", "0-1"]) {
+            text += &format!("[Result \"{result}\"]\n\n{moves} {result}\n\n").repeat(*count);
+        }
+    }
+    text
+}
+
+/// The moves of a position of a book with their weights.
+fn shown(dir: &Path, book: &str, line: &str) -> BTreeMap<String, u64> {
+    let shown = ok_json(dir, &["show", book, "--json", "--moves", line][..]);
+    let moves = shown["moves"].as_array().unwrap().iter();
+    moves
+        .map(|mv| {
+            (
+                mv["san"].as_str().unwrap().to_owned(),
+                mv["weight"].as_u64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+fn weights<const N: usize>(moves: [(&str, u64); N]) -> BTreeMap<String, u64> {
+    moves.map(|(mv, weight)| (mv.to_owned(), weight)).into()
+}
+
+#[test]
+fn a_popular_mistake_is_not_played() {
+    let dir = temp();
+    let dir = dir.path();
+    // 1. e4 scores 60 % of 100 games, but after 1... c5 White scores 20 %. 1. d4 scores 52 %, and no answer does better
+    // than 1... d5, after which White scores 50 %. 1. c4 is 4 percent of a point worse.
+    let lines = [
+        ("1. e4 e5", [56, 0, 24]),
+        ("1. e4 c5", [4, 0, 16]),
+        ("1. d4 d5", [20, 10, 20]),
+        ("1. d4 Nf6", [11, 0, 9]),
+        ("1. c4 c5", [46, 0, 54]),
+        // Too few games to be of account.
+        ("1. a3 e5", [2, 0, 0]),
+    ];
+    fs::write(dir.join("games.pgn"), games(&lines)).unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 20 --bin plain.bin");
+    assert_eq!(
+        shown(dir, "plain.bin", ""),
+        weights([("c4", 92), ("d4", 72), ("e4", 120)])
+    );
+    let report = ok_json(
+        dir,
+        "make-book games.pgn --min-game 20 --bin book.bin --minimax --json",
+    );
+    assert_eq!(
+        report["book"]["minimax"],
+        json!({"lowered": 2, "left_out": 2, "unreached": 0})
+    );
+    // 6/10 of the weight of 1. c4 are left, 1/10 * 5 of that of 1... Nf6.
+    assert_eq!(
+        shown(dir, "book.bin", ""),
+        weights([("c4", 55), ("d4", 72)])
+    );
+    assert_eq!(
+        shown(dir, "book.bin", "1. d4"),
+        weights([("Nf6", 9), ("d5", 50)])
+    );
+    assert_eq!(shown(dir, "book.bin", "1. e4"), weights([("c5", 32)]));
+    let book = fs::read(dir.join("book.bin")).unwrap();
+    // The header has eight bytes of text after each key.
+    let header: Vec<u8> = book
+        .chunks(16)
+        .flat_map(|record| record[8..].to_vec())
+        .collect();
+    assert!(String::from_utf8_lossy(&header).contains("--minimax=10"));
+    // Whatever is worse, the book does not have.
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 20 --bin best.bin --minimax=1",
+    );
+    assert_eq!(shown(dir, "best.bin", ""), weights([("d4", 72)]));
+
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
+    );
+    ok(
+        dir,
+        "convert -q games.obs.db3 converted.bin --min-game 20 --minimax",
+    );
+    assert_eq!(
+        records(&dir.join("converted.bin")),
+        records(&dir.join("book.bin"))
+    );
+    refused(
+        dir,
+        &[
+            (
+                "convert games.obs.db3 s.pgn --minimax",
+                2,
+                "--minimax is for",
+            ),
+            (
+                "make-book games.pgn --suite s.pgn --minimax",
+                2,
+                "--minimax is for",
+            ),
+            ("make-book games.pgn --bin x.bin --minimax=0", 2, "0"),
+        ],
+    );
+}
+
+/// The same as a small program in Python computes with python-chess.
+#[test]
+fn values_are_those_of_another_program() {
+    let Some(python) = python(&["chess.polyglot"]) else {
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    // Knights that go in circles and lines that meet, from the usual start and another.
+    let lines = [
+        (
+            "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4 e5",
+            [2, 1, 4],
+        ),
+        (
+            "1. Nf3 Nf6 2. Nc3 Nc6 3. Ng1 Ng8 4. Nb1 Nb8 5. e4 c5",
+            [5, 0, 2],
+        ),
+        ("1. e4 c5 2. Nf3 d6", [3, 3, 1]),
+        ("1. Nf3 c5 2. e4 d6 3. d4", [1, 3, 6]),
+        ("1. Nf3 Nf6 2. Ng1 Nh5 3. Nf3 Nf6 4. d4", [3, 1, 1]),
+    ];
+    let fen = "[FEN \"8/8/8/4k3/8/4K3/4P3/8 w - - 0 1\"]\n[SetUp \"1\"]\n[Result \"1-0\"]\n\n1. Kd3 Kd5 2. e4+ Ke5 1-0\n\n";
+    let circles =
+        games(&lines) + &fen.repeat(4) + &fen.replace("1-0", "0-1").repeat(2).replace("Kd5", "Kf4");
+    fs::write(dir.join("circles.pgn"), circles).unwrap();
+    let check = |games: &Path, percent: &str, least: &str| {
+        let line = format!(
+            "make-book {} --min-game {least} --minimax={percent} --bin book.bin --json",
+            games.display()
+        );
+        let report = ok_json(dir, &*line);
+        assert_eq!(report["book"]["minimax"]["unreached"], 0);
+        let book = dir.join("book.bin");
+        let (percent, least) = (Path::new(percent), Path::new(least));
+        run_python(&python, "minimax.py", &[&book, percent, least, games]);
+        let bytes = fs::read(&book).unwrap();
+        ok(dir, &*format!("{line} --threads 1 --memory 1MiB"));
+        assert!(fs::read(&book).unwrap() == bytes);
+    };
+    check(&dir.join("circles.pgn"), "10", "2");
+    check(&dir.join("circles.pgn"), "100", "1");
+    check(&sample("selfplay.pgn"), "20", "3");
+}
+
+/// A large book in little memory.
+#[test]
+fn memory_is_bounded() {
+    let Some(corpus) = corpus() else {
+        return;
+    };
+    let dir = temp();
+    let games = corpus.join("masters.pgn").display().to_string();
+    let line = format!("make-book {games} --bin book.bin --minimax");
+    refused(
+        dir.path(),
+        &[(
+            &format!("{line} --min-game 1 --memory 16MiB"),
+            1,
+            "give more --memory",
+        )],
+    );
+    let report = ok_json(dir.path(), &*format!("{line} --min-game 20 --json"));
+    let minimax = &report["book"]["minimax"];
+    assert!(minimax["lowered"].as_u64() > Some(500), "{minimax}");
+    assert!(minimax["left_out"].as_u64() > Some(100), "{minimax}");
+}
