@@ -1051,6 +1051,67 @@ fn new_moves_of_games() {
     );
 }
 
+/// The last position of a line has no moves: only games say that other moves lead there too.
+#[test]
+fn a_last_position_reached_by_other_moves_is_known_of_games() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "old.pgn", "1. d4 d5 2. c4 *\n\n1. c4 d5 *\n\n");
+    write(dir, "games.pgn", "1. c4 d5 2. d4 *\n\n1. d4 d5 2. c4 *\n\n");
+    ok(
+        dir,
+        "make-book -q old.pgn --min-game 1 --bin old.bin --obs old.obs.db3 --counts old.counts",
+    );
+    let ply = |reference: &str| {
+        let line = format!("repertoire new games.pgn --reference {reference} --json");
+        let document = ok_json(dir, &line);
+        assert!(document["games"][1]["ply"].is_null(), "{reference}");
+        document["games"][0]["ply"].as_u64()
+    };
+    assert_eq!(ply("old.pgn"), None);
+    for reference in ["old.bin", "old.obs.db3", "old.counts"] {
+        assert_eq!(ply(reference), Some(3), "{reference}");
+    }
+}
+
+/// Positions of few moves are missing in pruned counts: they would be gaps and new moves without a word.
+#[test]
+fn pruned_counts_are_said() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "games.pgn", &SOURCE.repeat(2));
+    ok(
+        dir,
+        "make-book -q games.pgn --counts whole.counts --by speed,rating,month",
+    );
+    ok(
+        dir,
+        "make-book -q whole.counts --counts pruned.counts --min-game 5",
+    );
+    ok(
+        dir,
+        "make-book -q pruned.counts --leveldb pruned.idx --explorer",
+    );
+    write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
+    for source in ["pruned.counts", "pruned.idx"] {
+        for line in [
+            format!("repertoire gaps mine.pgn --color white --against {source}"),
+            format!("repertoire new games.pgn --reference {source}"),
+        ] {
+            let said = String::from_utf8(run(dir, &line).stderr).unwrap();
+            assert_eq!(
+                said.matches("in which fewer than 5 moves were counted")
+                    .count(),
+                1,
+                "{line}: {said}"
+            );
+        }
+    }
+    let line = "repertoire gaps mine.pgn --color white --against whole.counts";
+    let said = String::from_utf8(run(dir, line).stderr).unwrap();
+    assert!(!said.contains("fewer"), "{said}");
+}
+
 #[cfg(feature = "serve")]
 #[test]
 fn the_server_says_what_repertoires_have() {

@@ -254,6 +254,9 @@ enum NewFormat {
 /// Find the first move of each game that leads to a position which the reference does not know
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+A reference without games knows a position if it has a move there, or the game's move to it: a last position of its lines that
+is reached by other moves is new to it.
+
 Examples:
   polybook repertoire new week.pgn --reference games.idx
   polybook repertoire new games.pgn --reference games.pgn --earlier --format csv --out new.csv

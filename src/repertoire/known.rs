@@ -12,7 +12,7 @@ use shakmaty::{Move, variant::VariantPosition};
 use crate::{
     book::{Book, is_book_or_empty},
     error::{At, Error, Result},
-    explorer::Explorer,
+    explorer::{Explorer, Filters},
     index::Index,
     make_book::{MakeBook, Progress, Report},
     pgn::Input,
@@ -151,9 +151,11 @@ impl Known {
         let index = Index::open(path)?;
         let choice = index.variant();
         let variant = opening.variant.or(choice.only()).unwrap_or_default();
+        let mut pruned = None;
         let kind = if index.has_explorer_data()? {
             drop(index);
             let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
+            pruned = explorer.min_game(&Filters::default());
             Kind::Explored(Box::new(Explored(explorer, variant)))
         } else {
             Kind::Index(Box::new(index))
@@ -165,7 +167,9 @@ impl Known {
                 None => Variant::ALL.into(),
             },
             pgn: None,
-            warnings: Vec::new(),
+            warnings: Vec::from_iter(pruned.map(|fewest| {
+                format!("the counts lack positions in which fewer than {fewest} moves were counted")
+            })),
         })
     }
 
