@@ -45,7 +45,7 @@ fn may_replace(old: &Path, format: EvalsFormat) -> Result<()> {
 
 /// An output that is open.
 pub(super) enum Output {
-    Store(Box<StoreWriter>),
+    Store(StoreWriter),
     Epd(BufWriter<AtomicFile>, Vec<u8>),
     #[cfg(feature = "parquet")]
     Parquet(Box<super::parquet::ParquetWriter>),
@@ -57,7 +57,7 @@ impl Output {
         let file = AtomicFile::create_over(path, |old| may_replace(old, format))?;
         let buffered = |file| BufWriter::with_capacity(1 << 16, file);
         Ok(match format {
-            EvalsFormat::Store => Output::Store(Box::new(StoreWriter::new(buffered(file))?)),
+            EvalsFormat::Store => Output::Store(StoreWriter::new(buffered(file))?),
             EvalsFormat::Epd => Output::Epd(buffered(file), Vec::new()),
             #[cfg(feature = "parquet")]
             EvalsFormat::Parquet => {
@@ -68,6 +68,7 @@ impl Output {
     }
 
     /// Writes a record. Those before it have smaller keys. `origins` has the names of all.
+    #[cfg_attr(not(feature = "parquet"), allow(unused_variables))]
     pub(super) fn push(&mut self, record: &Record, origins: &[String]) -> Result<()> {
         match self {
             Output::Store(writer) => writer.push(record),

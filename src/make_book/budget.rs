@@ -80,7 +80,6 @@ impl Budget {
 
     /// The memory that is left for sorting the rows of an output, next to this many bytes of
     /// counts and of other outputs.
-    #[cfg(feature = "obs")]
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions takes a byte a record more.
         let held = counts + counts / 8 + outputs;
