@@ -164,6 +164,19 @@ fn what_cannot_be_read_or_replaced_is_refused() {
         ],
     );
     assert!(!path("new.evals").exists());
+    let said = ok(dir.path(), "verify --json my.evals");
+    assert!(
+        said.contains(r#""records":1,"faults":[],"checksum":"matches""#),
+        "{said}"
+    );
+    let changed = crate::common::run(dir.path(), "verify changed.evals");
+    assert_eq!(changed.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&changed.stderr).into_owned();
+    let said = said + &String::from_utf8_lossy(&changed.stdout);
+    assert!(
+        said.contains("its checksum is not that of its records"),
+        "{said}"
+    );
     // What it wrote itself is replaced.
     for name in ["my.evals", "my.epd", "my.parquet"] {
         for _ in 0..2 {

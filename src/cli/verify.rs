@@ -1,9 +1,10 @@
-//! `polybook verify`: whether a book, a database or an index is in order.
+//! `polybook verify`: whether a book, a database, an index or a store of evaluations is in order.
 
 use std::path::{Path, PathBuf};
 
 use polybook::{
     book::{self, fix},
+    evals::{Evals, is_evals},
     index, obs,
     tally::Memory,
 };
@@ -16,7 +17,7 @@ use super::{
     usage::Usage,
 };
 
-/// Check a book, an OOBS database or an index: its records, their order, its header and its checksums
+/// Check a book, an OOBS database, an index or a store of evaluations: its records, their order, its header and its checksums
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Exit status 1 means that the file has faults and --fix did not write a copy without them. Books and databases of
@@ -31,7 +32,7 @@ Examples:
   polybook verify games.idx
   polybook verify old.bin --fix new.bin")]
 pub struct Args {
-    /// The book, database or index; - is standard input
+    /// The book, database, index or store; - is standard input
     #[arg(value_name = "BOOK")]
     book: PathBuf,
 
@@ -84,6 +85,18 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
             advice: "make the database again, or take a copy of it",
         });
     }
+    if is_evals(file)? {
+        let evals = Evals::open(file)?;
+        let fault = evals.fault()?;
+        return Ok(Findings {
+            records: evals.len(),
+            header_records: 0,
+            checksum_differs: Some(fault.is_some()),
+            faults: fault.iter().map(ToString::to_string).collect(),
+            second_opinion: None,
+            advice: "make the store again, or take a copy of it",
+        });
+    }
     let found = book::verify(file, &Memory::default())?;
     let differs = found.faults.contains(&book::Fault::Checksum);
     Ok(Findings {
@@ -114,9 +127,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             "{name}: is a directory: --fix writes a copy of a book alone"
         );
         check_output(out, &[&file], args.json)?;
-        if obs::is_database(&file)? {
-            let usage =
-                "--fix is for Polyglot books: make a damaged database again, or take a copy of it";
+        if obs::is_database(&file)? || is_evals(&file)? {
+            let usage = "--fix is for Polyglot books: make another damaged file again, or take a copy of it";
             return Err(Usage(usage.to_owned()).into());
         }
     }

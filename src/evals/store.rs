@@ -203,24 +203,34 @@ impl Evals {
     ///
     /// A file that cannot be read, or that was changed.
     pub fn check(&self) -> Result<()> {
+        self.fault()?
+            .map_or(Ok(()), |fault| Err(self.is_damaged(fault)))
+    }
+
+    /// Reads the whole store, and returns what is wrong with it, if something is.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn fault(&self) -> Result<Option<&'static str>> {
         let (mut sum, mut last) = (Checksum::default(), 0);
         let mut first = 0;
         while first < self.len() {
             let bytes = self.records(first, 1 << 12)?;
             for record in bytes.as_chunks::<RECORD>().0 {
                 if key_of(record) <= last {
-                    return Err(self.is_damaged("its keys are not in order"));
+                    return Ok(Some("its keys are not in order"));
                 }
                 last = key_of(record);
-                self.read(record)?;
+                if self.read(record).is_err() {
+                    return Ok(Some("a record has no score or no origin"));
+                }
                 sum.add(record);
             }
             first += (bytes.len() / RECORD) as u64;
         }
-        match with_origins(sum, &self.origins) == self.checksum {
-            true => Ok(()),
-            false => Err(self.is_damaged("its checksum is not that of its records")),
-        }
+        let differs = with_origins(sum, &self.origins) != self.checksum;
+        Ok(differs.then_some("its checksum is not that of its records"))
     }
 
     fn is_damaged(&self, problem: &str) -> Error {
