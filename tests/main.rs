@@ -7,6 +7,7 @@ mod common;
 mod architecture;
 mod books;
 mod classes;
+mod clocks;
 mod command_line;
 mod counted_index;
 mod counts;

@@ -8,7 +8,7 @@ use std::{
 
 use polybook::{
     evals::{Eval, Evals},
-    explorer::{Answer, Line, PlayedMove, Query, View},
+    explorer::{Answer, Line, PlayedMove, Query, Times, View},
     index::Index,
     position::{self, Keyed, read_move, uci},
     tree::{Source as _, TreeMove},
@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
-    Context,
+    Context, counted,
     evals::{self, EvalsArg},
     filters::{ExplorerFilterArgs, check_names, explorer_of, plain_index},
     key,
     position::{PositionArgs, refuse_other_of_index},
     terminal::{print, print_json},
+    usage::Usage,
 };
 
 /// List the moves played in a position and their results
@@ -53,6 +54,11 @@ pub struct Args {
     #[command(flatten)]
     evals: EvalsArg,
 
+    /// Also show the mean time in seconds that each move took, by the clocks in the N newest games; their PGN must be there,
+    /// and not packed
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
+    clocks: Option<u32>,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
@@ -73,6 +79,8 @@ enum Order {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     match plain_index(&args.leveldb, &args.filters)? {
         Some(index) => {
+            let clocks = args.clocks.map(|_| "--clocks");
+            Usage::refuse(clocks, "needs an index made with --explorer")?;
             run_plain(args, &index)?;
             if !args.json {
                 context.say(
@@ -82,11 +90,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        None => run_explored(args),
+        None => run_explored(args, context),
     }
 }
 
-fn run_explored(args: &Args) -> anyhow::Result<()> {
+fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.leveldb)?;
     let variant = args.position.variant_of(explorer.variant());
     let pos = args.position.position_of(variant)?;
@@ -101,12 +109,28 @@ fn run_explored(args: &Args) -> anyhow::Result<()> {
     }
     sort(&mut answer.moves, args.sort, &pos);
     let evals = evals_of(args.evals.open()?.as_ref(), &pos, &answer)?;
+    let times = args
+        .clocks
+        .map(|most| explorer.times(&query, most as usize));
+    let times = times.transpose()?;
     if args.json {
-        return print_json(&document(&answer, &pos, &evals));
+        return print_json(&document(&answer, &pos, &evals, times.as_ref()));
+    }
+    if let Some(times) = &times {
+        let said = format!(
+            "times of {} of {}\n",
+            times.read,
+            counted(times.games, "game")
+        );
+        context.say(&said);
     }
     print(&table(
         &answer,
-        &evals,
+        &Shown {
+            pos: &pos,
+            evals: &evals,
+            times: times.as_ref(),
+        },
         !args.filters.are_none(),
         io::stdout().is_terminal(),
     ))
@@ -159,12 +183,23 @@ fn sort(moves: &mut [PlayedMove], order: Order, pos: &VariantPosition) {
     }
 }
 
-fn document(answer: &Answer, pos: &VariantPosition, evals: &MoveEvals) -> Value {
+/// The notation of a move, with castling as a step of the king: the explorer has it as king takes rook.
+fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
+    let mv = read_move(pos, played.san.as_bytes());
+    mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
+}
+
+fn document(
+    answer: &Answer,
+    pos: &VariantPosition,
+    evals: &MoveEvals,
+    times: Option<&Times>,
+) -> Value {
     let of_move = |(number, played): (usize, &PlayedMove)| {
-        let mv = read_move(pos, played.san.as_bytes());
+        let uci = uci_of(pos, played);
+        let time = times.and_then(|times| times.moves.get(&uci));
         let mut document = json!({
-            // The explorer has castling as king takes rook.
-            "uci": mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv)),
+            "uci": uci,
             "san": played.san,
             "games": played.games(),
             "white": played.white,
@@ -176,6 +211,9 @@ fn document(answer: &Answer, pos: &VariantPosition, evals: &MoveEvals) -> Value 
         });
         let eval = evals.after.as_ref().and_then(|after| after[number]);
         add_eval(&mut document, eval);
+        if let Some(time) = time {
+            document["time"] = json!(time);
+        }
         document
     };
     let mut document = json!({
@@ -188,7 +226,17 @@ fn document(answer: &Answer, pos: &VariantPosition, evals: &MoveEvals) -> Value 
         "moves": answer.moves.iter().enumerate().map(of_move).collect::<Value>(),
     });
     add_eval(&mut document, evals.here);
+    if let Some(times) = times {
+        document["times"] = json!({ "games": times.games, "read": times.read });
+    }
     document
+}
+
+/// What a table shows of moves besides their games.
+struct Shown<'a> {
+    pos: &'a VariantPosition,
+    evals: &'a MoveEvals,
+    times: Option<&'a Times>,
 }
 
 /// Printed instead of a table.
@@ -198,7 +246,8 @@ const NO_MOVES: &str = "no games continue from this position\n";
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
 /// The moves for people, with bars where these can be seen.
-fn table(answer: &Answer, evals: &MoveEvals, is_filtered: bool, with_bars: bool) -> String {
+fn table(answer: &Answer, shown: &Shown<'_>, is_filtered: bool, with_bars: bool) -> String {
+    let Shown { pos, evals, times } = *shown;
     // Writing to a `String` does not fail.
     let mut text = evals::line(evals.here);
     if let Some(opening) = answer.opening {
@@ -219,6 +268,10 @@ fn table(answer: &Answer, evals: &MoveEvals, is_filtered: bool, with_bars: bool)
     let eval_heading = match evals.after {
         Some(_) => format!("{:>7}  ", "eval"),
         None => String::new(),
+    };
+    let eval_heading = match times {
+        Some(_) => format!("{:>7}  {eval_heading}", "seconds"),
+        None => eval_heading,
     };
     let _ = writeln!(
         text,
@@ -249,16 +302,26 @@ fn table(answer: &Answer, evals: &MoveEvals, is_filtered: bool, with_bars: bool)
         Some(_) => format!("{text:>7}  "),
         None => String::new(),
     };
+    let time_cell = |played: Option<&PlayedMove>| {
+        let Some(times) = times else {
+            return String::new();
+        };
+        let time = played.map(|played| times.moves.get(&uci_of(pos, played)));
+        let time = time.map_or_else(String::new, |time| {
+            time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.mean))
+        });
+        format!("{time:>7}  ")
+    };
     for (number, played) in answer.moves.iter().enumerate() {
         let results = [played.white, played.draws, played.black];
         let opening = played.opening.map_or("", |opening| opening.name);
         let eval = evals.after.as_ref().and_then(|after| after[number]);
-        let eval = cell(&evals::cell(eval));
+        let eval = time_cell(Some(played)) + &cell(&evals::cell(eval));
         row(&played.san, results, played.average_rating, &eval, opening);
     }
     if answer.moves.len() > 1 {
         let all = [answer.white, answer.draws, answer.black];
-        row("all", all, None, &cell(""), "");
+        row("all", all, None, &(time_cell(None) + &cell("")), "");
     }
     text
 }

@@ -48,6 +48,7 @@ mod summed;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod timed;
 mod unknown_name;
 mod words;
 
@@ -63,6 +64,7 @@ pub use self::{
     query::{Filters, Page, Query, Sort, UnknownSort, View},
     sources::{Explorer, NeedsGames},
     suggest::Suggestion,
+    timed::{MoveTime, Times},
     unknown_name::UnknownName,
 };
 pub use crate::{

@@ -232,7 +232,7 @@ impl Index {
     }
 
     /// The input that a game is in, and the id of the input's first game.
-    pub(super) fn file_of(&self, id: u32) -> Result<(&Path, u64)> {
+    pub(crate) fn file_of(&self, id: u32) -> Result<(&Path, u64)> {
         self.check_id(id)?;
         let before = self
             .files()

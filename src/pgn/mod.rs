@@ -26,6 +26,7 @@
 //! ```
 
 mod class;
+mod clock;
 mod comment;
 mod cut;
 mod filter;
@@ -54,6 +55,7 @@ pub use self::{
     tags::{Tag, Tags},
 };
 pub(crate) use self::{
+    clock::{Clocks, TimeSaid},
     filter::{HIGHEST_RATING, folded, rating, tag_text},
     play::{Ending, commented, play, start_of},
 };

@@ -1,0 +1,110 @@
+//! How long players think in a position, by the clocks in the text of its games.
+
+use std::collections::BTreeMap;
+
+use shakmaty::Position;
+
+use super::{
+    query::{Page, Query, Sort},
+    sources::Explorer,
+};
+use crate::{
+    error::{Error, Result},
+    pgn::{Clocks, GameReader, TimeSaid, Token, start_of},
+    position::{Keyed, read_move, uci},
+};
+
+/// The times of the moves of a position.
+#[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
+pub struct Times {
+    /// How many games of the position pass the filters.
+    pub games: u64,
+    /// How many of them were read, the newest.
+    pub read: u64,
+    /// The moves with known times, by their UCI notation.
+    pub moves: BTreeMap<String, MoveTime>,
+}
+
+/// The time that a move took.
+#[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
+pub struct MoveTime {
+    /// In how many of the games that were read it is known.
+    pub games: u64,
+    /// Its mean in these, in seconds.
+    pub mean: f64,
+}
+
+impl Explorer {
+    /// The mean time that each move of a position took in the `most` newest of its games that pass the filters: by `[%emt]`,
+    /// or by `[%clk]` and a `TimeControl` of one period. As elsewhere, the last move counts of a game that comes back to the
+    /// position. The text of each game is read.
+    ///
+    /// # Errors
+    ///
+    /// As of [`games`](Explorer::games) and [`text`](Explorer::text), and games in a packed file.
+    pub fn times(&self, query: &Query, most: usize) -> Result<Times> {
+        let page = Page {
+            skip: 0,
+            limit: most,
+            sort: Sort::Recent,
+            fold_matches: false,
+        };
+        let (games, numbers) = self.game_numbers(query, &page)?;
+        let mut times = Times {
+            games,
+            ..Times::default()
+        };
+        let identity = Keyed::new(query.line.position().clone()).identity();
+        for number in numbers {
+            let number = number?;
+            let (source, id) = self.place(number)?;
+            if source.index.is_slow_to_read(id)? {
+                let (path, _) = source.index.file_of(id)?;
+                let problem = "is packed, and its clocks would take a whole reading for each game: unpack it and index it again";
+                return Err(Error::file(path, problem));
+            }
+            times.read += 1;
+            if let Some((mv, seconds)) = time_in(&self.text(number)?, identity) {
+                let time = times.moves.entry(mv).or_default();
+                time.games += 1;
+                time.mean += (seconds - time.mean) / time.games as f64;
+            }
+        }
+        Ok(times)
+    }
+}
+
+/// The last move that a game played in a position, and the seconds that it took.
+fn time_in(text: &[u8], identity: u64) -> Option<(String, f64)> {
+    let mut game = GameReader::new(text);
+    if !game.next_game() {
+        return None;
+    }
+    let mut clocks = Clocks::new(game.tags());
+    let (_, start) = start_of(game.tags()).ok()?;
+    let mut pos = Keyed::new(start);
+    let mut found = None;
+    // The move before the comments that are read: its side, and its text if it was played in the position.
+    let mut last = None;
+    loop {
+        let mut said = TimeSaid::default();
+        let token = game.next_token_after(|comment| said.read(comment));
+        if let Some((side, mv)) = last.take() {
+            let seconds = clocks.next(side, said);
+            found = match mv {
+                Some(mv) => seconds.map(|seconds| (mv, seconds)),
+                None => found,
+            };
+        }
+        let Token::Move { text, .. } = token else {
+            return found;
+        };
+        let Ok(mv) = read_move(pos.position(), text) else {
+            return found;
+        };
+        let is_here = pos.identity() == identity;
+        let notation = is_here.then(|| uci(pos.position(), mv));
+        last = Some((pos.position().turn(), notation));
+        pos.play(mv);
+    }
+}

@@ -1,0 +1,200 @@
+//! How long players think, by the clocks in the comments of games.
+
+use memchr::memmem;
+use shakmaty::Color;
+
+use super::Tags;
+
+/// The clocks of a game, move after move.
+///
+/// A comment after a move has the time that it took, `[%emt 0:00:05]`, or the time that is left, `[%clk 0:02:59.5]`. With
+/// the latter the move took the time that was left before, more by the increment, less what is left now. This needs a
+/// `TimeControl` of one period, `180+2` or `600`; of others it is not known when time is added. The first move begins with
+/// the base time. If that is all left after it, its clock did not run.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    /// Base time and increment in seconds.
+    control: Option<(f64, f64)>,
+    left: [Option<f64>; 2],
+    has_moved: [bool; 2],
+}
+
+/// What the comments after a move say in seconds.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct TimeSaid {
+    left: Option<f64>,
+    taken: Option<f64>,
+}
+
+impl TimeSaid {
+    /// Reads a comment. A time in another form is ignored.
+    pub fn read(&mut self, comment: &[u8]) {
+        self.left = said(comment, b"[%clk ").or(self.left);
+        self.taken = said(comment, b"[%emt ").or(self.taken);
+    }
+}
+
+impl Clocks {
+    pub fn new(tags: &Tags<'_>) -> Clocks {
+        let control = tags.get(b"TimeControl").and_then(time_control);
+        Clocks {
+            control,
+            left: [control.map(|(base, _)| base); 2],
+            has_moved: [false; 2],
+        }
+    }
+
+    /// The seconds that the next move of a side took, if they are known.
+    pub fn next(&mut self, side: Color, said: TimeSaid) -> Option<f64> {
+        let side = usize::from(side.is_black());
+        let before = std::mem::replace(&mut self.left[side], said.left);
+        let is_first = !std::mem::replace(&mut self.has_moved[side], true);
+        if said.taken.is_some() {
+            return said.taken;
+        }
+        let ((_, increment), before, left) = (self.control?, before?, said.left?);
+        let did_run = !is_first || left != before;
+        let taken = before + increment - left;
+        // Tenths do not add up exactly.
+        (did_run && taken > -1e-6).then_some(taken.max(0.0))
+    }
+}
+
+/// The base time and the increment of a control of one period.
+fn time_control(tag: &[u8]) -> Option<(f64, f64)> {
+    let text = std::str::from_utf8(tag).ok()?.trim();
+    let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
+    let seconds = |text: &str| text.parse::<u32>().ok().filter(|_| is_digits(text));
+    let base = seconds(base).filter(|base| *base > 0)?;
+    Some((base.into(), seconds(increment)?.into()))
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The time after a command of a comment.
+fn said(comment: &[u8], command: &[u8]) -> Option<f64> {
+    let rest = &comment[memmem::find(comment, command)? + command.len()..];
+    let end = memchr::memchr(b']', rest)?;
+    seconds(std::str::from_utf8(&rest[..end]).ok()?.trim())
+}
+
+/// The seconds of `1:02:03.5`. Two numbers may be minutes and seconds or hours and minutes, so they are none.
+fn seconds(text: &str) -> Option<f64> {
+    let (hours, rest) = text.split_once(':')?;
+    let (minutes, seconds) = rest.split_once(':')?;
+    let (whole, part) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    if ![hours, minutes, whole, part].into_iter().all(is_digits) || hours.len() > 4 {
+        return None;
+    }
+    let [hours, minutes, seconds]: [f64; 3] = [
+        hours.parse().ok()?,
+        minutes.parse().ok()?,
+        seconds.parse().ok()?,
+    ];
+    (minutes < 60.0 && seconds < 60.0).then_some(3600.0 * hours + 60.0 * minutes + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgn::GameReader;
+
+    /// What moves took in a game with a time control, by the comments after them.
+    fn taken(control: &str, comments: &[&str]) -> Vec<Option<f64>> {
+        let text = format!("[TimeControl \"{control}\"]\n\n*");
+        let mut game = GameReader::new(text.as_bytes());
+        assert!(game.next_game());
+        let mut clocks = Clocks::new(game.tags());
+        let sides = [Color::White, Color::Black].into_iter().cycle();
+        let next = |(comment, side): (&&str, _)| {
+            let mut said = TimeSaid::default();
+            said.read(comment.as_bytes());
+            clocks.next(side, said)
+        };
+        comments.iter().zip(sides).map(next).collect()
+    }
+
+    #[test]
+    fn times_are_those_that_moves_took() {
+        let lichess = [
+            "[%clk 0:03:00]",
+            "[%clk 0:03:00]",
+            "[%clk 0:02:59.5]",
+            "[%eval 0.1] [%clk 0:02:30]",
+        ];
+        assert_eq!(
+            taken("180+2", &lichess),
+            [None, None, Some(2.5), Some(32.0)]
+        );
+        assert_eq!(taken("180", &lichess), [None, None, Some(0.5), Some(30.0)]);
+        let long = [
+            "[%clk 1:29:30]",
+            "[%clk 1:30:10]",
+            "[%clk 1:00:00]",
+            "no clock",
+            "x",
+            "[%clk 1:00:00]",
+        ];
+        assert_eq!(
+            taken("5400+30", &long),
+            [Some(60.0), Some(20.0), Some(1800.0), None, None, None]
+        );
+        let elapsed = ["[%emt 0:00:05]", "[%clk 0:00:09] [%emt 0:01:00.5]"];
+        for control in [
+            "-",
+            "?",
+            "40/7200:3600",
+            "1/86400",
+            "*60",
+            "180+",
+            "+2",
+            "0+1",
+            "180+2+1",
+            "1e3",
+        ] {
+            assert_eq!(taken(control, &elapsed), [Some(5.0), Some(60.5)]);
+            assert_eq!(taken(control, &lichess), [None; 4], "{control}");
+        }
+        // Time was added by hand, or the control is wrong.
+        assert_eq!(
+            taken("60", &["[%clk 0:00:50]", "", "[%clk 0:01:10]"]),
+            [Some(10.0), None, None]
+        );
+    }
+
+    #[test]
+    fn times_are_read_or_ignored() {
+        for (text, expected) in [
+            ("0:03:00.5", 180.5),
+            ("10:00:00", 36000.0),
+            ("00:00:09", 9.0),
+        ] {
+            assert_eq!(seconds(text), Some(expected));
+        }
+        for text in [
+            "3:00",
+            "180",
+            "0:60:00",
+            "0:00:60",
+            "-0:00:01",
+            "0:1e1:00",
+            "0::1",
+            "0:00:0x",
+            "99999:00:00",
+            "0:00:.5",
+            "0:00:5.",
+        ] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+        for comment in [
+            "[%clk 0:00:01",
+            "[%clk0:00:01]",
+            "[%clock 0:00:01]",
+            "clk 0:00:01",
+        ] {
+            assert_eq!(said(comment.as_bytes(), b"[%clk "), None, "{comment}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The times that moves took: `polybook moves --clocks`.
+
+use std::{fs, process::Command};
+
+use serde_json::{Value, json};
+
+use crate::common::{ok, ok_json, refused, temp};
+
+fn game(white: &str, date: &str, control: &str, moves: &str) -> String {
+    format!(
+        "[White \"{white}\"]\n[Black \"X\"]\n[Date \"{date}\"]\n[Result \"1-0\"]\n[TimeControl \"{control}\"]\n\n{moves} 1-0\n\n"
+    )
+}
+
+/// The times of the moves of a position, by their names.
+fn times(answer: &Value) -> Vec<(String, Value)> {
+    let moves = answer["moves"].as_array().unwrap().iter();
+    moves
+        .map(|mv| (mv["san"].as_str().unwrap().to_owned(), mv["time"].clone()))
+        .collect()
+}
+
+#[test]
+fn mean_times_of_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let castled = "1. e4 {[%clk 0:03:00]} e5 {[%clk 0:03:00]} 2. Nf3 {[%clk 0:02:58.5]} Nc6 {[%clk 0:02:50]} \
+        3. Bc4 {[%clk 0:02:50]} Bc5 {[%clk 0:02:45]} 4. O-O {[%clk 0:02:42]}";
+    let games = [
+        game("A", "2024.01.01", "180+2", castled),
+        game(
+            "B",
+            "2024.01.02",
+            "180",
+            "1. e4 {[%clk 0:02:59]} e5 {[%clk 0:02:58]} 2. Nf3 {[%eval 0.2] [%clk 0:02:49]} (2. Nc3 {[%clk 0:00:01]})",
+        ),
+        game(
+            "A",
+            "2024.01.03",
+            "-",
+            "1. e4 e5 {[%emt 0:00:04]} 2. Nc3 {[%emt 0:01:00]}",
+        ),
+        game(
+            "B",
+            "2024.01.04",
+            "5400+30",
+            "1. e4 {[%clk 1:30:10]} e5 {[%clk 1:29:00]} 2. Nc3 {[%clk 1:10:10]}",
+        ),
+        game(
+            "A",
+            "2024.01.05",
+            "40/7200:3600",
+            "1. e4 {[%clk 2:00:00]} e5 {[%clk 2:00:00]} 2. Nf3 {[%clk 1:50:00]}",
+        ),
+        // It comes back: the last move counts.
+        game(
+            "B",
+            "2023.01.01",
+            "600",
+            "1. e4 e5 2. Ke2 {[%clk 0:09:00]} Ke7 3. Ke1 {[%clk 0:08:50]} Ke8 4. Nf3 {[%clk 0:08:47]}",
+        ),
+    ];
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    let at = |line: &str, options: &str| {
+        let options: Vec<&str> = options.split_whitespace().collect();
+        let args = [
+            &["moves", "--leveldb", "games.idx", "--json", "--moves", line][..],
+            &options,
+        ]
+        .concat();
+        ok_json(dir, &args)
+    };
+    let answer = at("1. e4 e5", "--clocks");
+    // 1. e4 e5 2. Nf3: 3.5, 10 and an unknown time. 2. Nc3: 60 and 1230.
+    let nf3 = json!({"games": 2, "mean": 6.75});
+    let nc3 = json!({"games": 2, "mean": 645.0});
+    // The position with the king back on e1 is another: nobody can castle.
+    assert_eq!(
+        times(&answer),
+        [
+            ("Nf3".to_owned(), nf3),
+            ("Nc3".to_owned(), nc3),
+            ("Ke2".to_owned(), Value::Null)
+        ]
+    );
+    assert_eq!(answer["times"], json!({"games": 6, "read": 6}));
+    assert_eq!(
+        times(&at("1. e4 e5", "--clocks --player A"))[..1],
+        [("Nf3".to_owned(), json!({"games": 1, "mean": 3.5}))]
+    );
+    let newest = at("1. e4 e5", "--clocks=3");
+    assert_eq!(newest["times"], json!({"games": 6, "read": 3}));
+    assert_eq!(times(&newest)[0].1, Value::Null);
+    assert_eq!(
+        times(&at("", "--clocks"))[0].1,
+        json!({"games": 2, "mean": 10.5})
+    );
+    let castles = at("1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5", "--clocks");
+    assert_eq!(
+        times(&castles),
+        [("O-O".to_owned(), json!({"games": 1, "mean": 10.0}))]
+    );
+    assert_eq!(times(&at("1. e4 e5", ""))[0].1, Value::Null);
+    let table = ok(
+        dir,
+        &[
+            "moves",
+            "--leveldb",
+            "games.idx",
+            "--clocks",
+            "--moves",
+            "1. e4 e5",
+        ][..],
+    );
+    assert!(table.contains("  rating  seconds  opening"), "{table}");
+    let row = table.lines().find(|line| line.starts_with("Nf3")).unwrap();
+    assert!(row.contains("      6.8  "), "{table}");
+
+    ok(
+        dir,
+        "make-book -q games.pgn --leveldb plain.idx --index-stats",
+    );
+    let zipped = Command::new("gzip")
+        .arg("-k")
+        .arg(dir.join("games.pgn"))
+        .status()
+        .unwrap();
+    assert!(zipped.success());
+    ok(
+        dir,
+        "make-book -q games.pgn.gz --leveldb packed.idx --explorer",
+    );
+    refused(
+        dir,
+        &[
+            ("moves --leveldb plain.idx --clocks", 2, "--explorer"),
+            (
+                "moves --leveldb packed.idx --clocks",
+                1,
+                "games.pgn.gz: is packed",
+            ),
+            ("moves --leveldb games.idx --clocks=0", 2, "0"),
+        ],
+    );
+}
