@@ -136,7 +136,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
     newer[23] = b'2';
     fs::write(path("newer.evals"), newer).unwrap();
     let mut changed = sound.clone();
-    changed[90] ^= 1;
+    changed[60] ^= 1;
     fs::write(path("changed.evals"), changed).unwrap();
     fs::write(path("short.evals"), &sound[..sound.len() - 1]).unwrap();
     fs::write(path("yours.epd"), "8/8/8/8/8/4k3/8/4K3 w - - ce 0;\n").unwrap();
