@@ -107,6 +107,9 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     if answer.moves.is_empty() {
         check_names(&explorer, &query.filters)?;
     }
+    if let Some(line) = explorer.pruned_line(&query.filters) {
+        context.say(&line);
+    }
     sort(&mut answer.moves, args.sort, &pos);
     let evals = evals_of(args.evals.open()?.as_ref(), &pos, &answer)?;
     let times = args

@@ -9,7 +9,7 @@ use std::{
 use polybook::{
     Error,
     book::Book,
-    explorer::Explorer,
+    explorer::{Explorer, Filters},
     index::Index,
     obs::{self, Obs},
     output::AtomicFile,
@@ -114,7 +114,7 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = file_or_index(&args.source)?;
     check_output(&args.out, &[&file], args.json)?;
-    let (source, variant) = opened(args, &file)?;
+    let (source, variant) = opened(args, &file, context)?;
     let is_file = args.out != Path::new("-");
     let meter = Arc::default();
     // A bar would disturb a tree that is printed to the terminal.
@@ -132,7 +132,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// What has the moves, and the variant to read it as.
-fn opened(args: &Args, path: &Path) -> anyhow::Result<(Box<dyn Source>, Variant)> {
+fn opened(
+    args: &Args,
+    path: &Path,
+    context: Context,
+) -> anyhow::Result<(Box<dyn Source>, Variant)> {
     let asked = args.position.variant;
     if path.is_dir() {
         let index = Index::open(path)?;
@@ -140,6 +144,9 @@ fn opened(args: &Args, path: &Path) -> anyhow::Result<(Box<dyn Source>, Variant)
         if index.has_explorer_data()? {
             drop(index);
             let explorer = Explorer::open([(String::new(), path.to_owned())])?;
+            if let Some(line) = explorer.pruned_line(&Filters::default()) {
+                context.say(&line);
+            }
             return Ok((Box::new(Explored(explorer, variant)), variant));
         }
         refuse_other_of_index(&index, variant)?;

@@ -25,6 +25,9 @@ use crate::{
 /// More rows of a move than this are added up before all of them are read.
 const MOST_OF_MOVE: usize = 1 << 16;
 
+/// The most classes of a move, which bounds the memory. All speeds, groups of ratings and months of fifty years are a tenth.
+const MOST_CLASSES: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
+
 /// Counts by class that are added up.
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
@@ -142,6 +145,14 @@ impl ClassedCounts {
             rows.push(row);
             if rows.len() > most {
                 add_up(&mut rows);
+                if rows.len() > MOST_CLASSES {
+                    let directory = self.directories.first();
+                    let path =
+                        directory.map_or("counts".as_ref(), |(directory, ..)| directory.path());
+                    let problem =
+                        "a move has more than half a million classes: count fewer of them";
+                    return Err(Error::file(path, problem));
+                }
                 most = 2 * rows.len().max(MOST_OF_MOVE);
             }
         }
@@ -231,4 +242,47 @@ fn add_up(rows: &mut Vec<ClassRow>) {
         }
         is_same
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use shakmaty::Color;
+
+    use super::*;
+    use crate::{
+        counts::layout::Row,
+        position::BookMove,
+        tally::{Class, Ratings, Stats},
+    };
+
+    #[test]
+    fn a_move_of_too_many_classes_is_an_error() {
+        let counts = ClassedCounts::open(&[], "month".parse().unwrap()).unwrap();
+        let rows = |months: u32| {
+            let row = |month| ClassRow {
+                row: Row {
+                    key: 1,
+                    identity: 1,
+                    mv: BookMove(1),
+                    turn: Color::White,
+                    stats: Stats::default(),
+                },
+                class: Class {
+                    month,
+                    ..Class::default()
+                },
+                ratings: Ratings::default(),
+            };
+            let mut taken = 0;
+            let rows = Box::new((0..months).map(move |month| Ok(row(month))));
+            let ended = counts.for_each_row(0..1, rows, |_| {
+                taken += 1;
+                Ok(())
+            });
+            ended.map(|()| taken)
+        };
+        assert_eq!(rows(MOST_CLASSES as u32).unwrap(), MOST_CLASSES);
+        let err = rows(MOST_OF_MOVE as u32 + 1).unwrap_err().to_string();
+        assert!(err.contains("count fewer"), "{err}");
+    }
 }

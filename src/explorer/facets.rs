@@ -48,7 +48,9 @@ pub struct Facets {
     /// By the years that have any.
     pub years: BTreeMap<u16, u64>,
     /// By variant, wherever a game went. Games of several variants in an index that was made earlier are not counted.
-    pub variants: BTreeMap<&'static str, u64>,
+    /// `None` if there are filters and counts are asked, which do not say how many games pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variants: Option<BTreeMap<&'static str, u64>>,
 }
 
 /// A player's games by color.
@@ -173,21 +175,24 @@ impl Explorer {
         })
     }
 
-    /// How many games of each variant pass, wherever they went.
+    /// How many games of each variant pass, wherever they went. `None` if there are filters and counts are asked.
     ///
     /// # Errors
     ///
     /// A damaged index, or a source that does not exist.
-    pub fn variants(&self, filters: &Filters) -> Result<BTreeMap<&'static str, u64>> {
+    pub fn variants(&self, filters: &Filters) -> Result<Option<BTreeMap<&'static str, u64>>> {
         let is_all = Filters {
             source: None,
             ..filters.clone()
         } == Filters::default();
         let filters = self.filters(filters)?;
+        let mut sources = filters.of_sources.iter();
+        if !is_all && sources.any(|(source, _)| source.counted.is_some()) {
+            return Ok(None);
+        }
         let mut counted = BTreeMap::new();
         for (source, filter) in &filters.of_sources {
-            // Counts do not say how many games pass filters.
-            let of_counts = source.counted.as_ref().filter(|_| is_all);
+            let of_counts = source.counted.as_ref();
             let of_counts = of_counts.and_then(|_| source.index.variant().only());
             let of_counts = of_counts.map(|variant| (variant, source.counted_games()));
             let games = variants_of(&filters, source, filter).into_iter();
@@ -195,7 +200,7 @@ impl Explorer {
                 *counted.entry(name_of(variant)).or_default() += games;
             }
         }
-        Ok(counted)
+        Ok(Some(counted))
     }
 
     fn grouped(&self, line: &Line, filters: &Filters) -> Result<GroupTally> {

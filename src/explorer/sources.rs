@@ -87,6 +87,14 @@ impl Explorer {
         pruned.max().filter(|fewest| *fewest > 1)
     }
 
+    /// A line that says so, for people.
+    pub fn pruned_line(&self, filters: &Filters) -> Option<String> {
+        let fewest = self.min_game(filters)?;
+        Some(format!(
+            "these counts have only positions in which at least {fewest} moves were counted\n"
+        ))
+    }
+
     /// What filters ask that needs games, if one of their sources has counts and no games.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         let what = filters.of_games()?;

@@ -227,7 +227,7 @@ fn compare(games: &Explorer, counts: &Explorer, line: &Line, filters: &Filters, 
         assert_eq!(counts.answer(&query).unwrap(), wanted, "{filters:?}");
     }
     let facets = |explorer: &Explorer| Facets {
-        variants: BTreeMap::new(),
+        variants: None,
         ..explorer.facets(line, filters).unwrap()
     };
     assert_eq!(facets(counts), facets(games), "{filters:?}");
@@ -294,6 +294,16 @@ fn sources_of_both_kinds_answer_together() {
     assert_eq!(both.min_game(&of(None)), Some(5));
     assert_eq!(both.min_game(&of(Some("games"))), None);
     assert_eq!(both.about().sources[0].games, 7);
+    // Counts do not say how many games pass filters.
+    let line = Line::start(Variant::Standard);
+    let variants = |filters: &Filters| both.facets(&line, filters).unwrap().variants;
+    assert!(variants(&of(None)).is_some());
+    let some = |source| Filters {
+        speeds: Some(vec![Speed::Blitz]),
+        ..of(source)
+    };
+    assert_eq!(variants(&some(None)), None);
+    assert!(variants(&some(Some("games"))).is_some());
     for source in [None, Some("counts")] {
         let asked = Filters {
             player: Some("tal".to_owned()),

@@ -37,6 +37,7 @@ pub(in crate::index) struct CountedPages {
 /// Why counts have no index.
 const TOO_MANY: &str = "one position, or some with nearly equal keys, have more than half a million rows: count fewer classes";
 const TOO_LARGE: &str = "a row has more games or higher ratings than there can be";
+const NOT_IN_ORDER: &str = "the rows are not in the order of their keys";
 
 impl CountedPages {
     pub(in crate::index) fn new(paging: Paging) -> CountedPages {
@@ -61,6 +62,9 @@ impl CountedPages {
         rows: Vec<(Subject, CountedRow)>,
     ) -> Result<Made, &'static str> {
         for (subject, row) in rows {
+            if subject < self.subject {
+                return Err(NOT_IN_ORDER);
+            }
             if subject != self.subject {
                 self.end_position()?;
                 if self.paging.page(subject) != self.paging.page(self.subject) {
@@ -192,5 +196,50 @@ impl Index {
         let key = counted_sums_key(subject, period);
         let value = self.value(&key)?.unwrap_or_default();
         parse_period(&value).ok_or_else(|| self.malformed(&key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        index::layout::counted::{CountedClass, MonthNumber},
+        pgn::Speed,
+        position::BookMove,
+    };
+
+    fn row(mv: u16, games: u64) -> CountedRow {
+        CountedRow {
+            mv: BookMove(mv),
+            class: CountedClass::new(Speed::Blitz, None),
+            month: MonthNumber::new(2024, 1).unwrap(),
+            games: [games, 0, 0],
+            rated: 0,
+            ratings: 0,
+        }
+    }
+
+    fn ends(rows: Vec<(Subject, CountedRow)>) -> Result<(), &'static str> {
+        let mut pages = CountedPages::new(Paging::for_items(1));
+        pages.add_all(rows)?;
+        pages.finish().map(drop)
+    }
+
+    #[test]
+    fn rows_must_come_by_key() {
+        let of = |keys: [u64; 3]| ends(keys.map(|key| (Subject(key), row(1, 1))).to_vec());
+        assert_eq!(of([5, 5, u64::MAX]), Ok(()));
+        assert_eq!(of([5, 6, 5]), Err(NOT_IN_ORDER));
+    }
+
+    #[test]
+    fn sums_have_a_limit() {
+        let half = MOST_GAMES / 2;
+        assert_eq!(
+            ends(vec![(Subject(1), row(1, half)), (Subject(1), row(1, half))]),
+            Ok(())
+        );
+        let more = vec![(Subject(1), row(1, half)), (Subject(1), row(1, half + 1))];
+        assert_eq!(ends(more), Err(TOO_LARGE));
     }
 }

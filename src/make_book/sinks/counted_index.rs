@@ -126,7 +126,8 @@ fn counted_row(row: &ClassRow) -> Option<CountedRow> {
     let group = usize::from(class.group).checked_sub(1);
     let group = group.and_then(|number| RatingGroup::all().nth(number));
     let month = MonthNumber::new((class.month / 100) as u16, (class.month % 100) as u8)?;
-    (!class.book_only).then_some(CountedRow {
+    let has_games = stats.games() > 0;
+    (!class.book_only && has_games).then_some(CountedRow {
         mv: row.row.mv,
         class: CountedClass::new(speed, group),
         month,

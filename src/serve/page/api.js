@@ -102,7 +102,7 @@
  * @property {Record<string, number>} ratings Games without ratings are in the group 0 too.
  * @property {number} unknownRatings
  * @property {Record<string, number>} years
- * @property {Record<string, number>} variants
+ * @property {Record<string, number>} [variants]
  * @property {{ white: number, black: number }} [colors]
  */
 /** @typedef {{ rating: string, white: number, draws: number, black: number }} RatingScore */

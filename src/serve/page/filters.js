@@ -318,7 +318,7 @@ export class FiltersDialog {
         if (box instanceof HTMLButtonElement) box.disabled = !games && box.getAttribute("aria-checked") !== "true";
       }
     }
-    for (const option of this.#body.querySelectorAll("option")) {
+    for (const option of facets.variants ? this.#body.querySelectorAll("option") : []) {
       const games = facets.variants[option.value || "standard"] ?? 0;
       const label = VARIANTS.find(([name]) => name === (option.value || "standard"))?.[1] ?? "";
       option.textContent = `${label} (${number(games)})`;
