@@ -4,7 +4,7 @@ use std::fs;
 
 #[cfg(unix)]
 use crate::common::until;
-use crate::common::{ok, served::Served, temp};
+use crate::common::{ok, ok_json, served::Served, temp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -653,6 +653,58 @@ fn a_repertoire_is_that_of_its_command() {
         served.ask("HEAD", "/repertoire.bin?side=white", "").status,
         400
     );
+}
+
+#[test]
+fn gaps_under_filters_are_those_of_the_command() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), GAMES).unwrap();
+    fs::write(dir.join("mine.pgn"), "1. e4 e6 2. d4 *").unwrap();
+    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
+    for (filters, options) in [("", ""), ("&minPly=3", "--min-plies 3")] {
+        let path = format!("/gaps?repertoire=mine&side=white&depth=6{filters}");
+        let found = served.json(&path);
+        ok(
+            dir,
+            &format!("make-book -q --max-ply 6 games.pgn --counts counts --force {options}"),
+        );
+        let line = "repertoire gaps mine.pgn --against counts --color white --max-ply 6 --json";
+        let expected = ok_json(dir, line);
+        for name in ["gaps", "coverage", "positions"] {
+            assert_eq!(found[name], expected[name], "{name} {filters}");
+        }
+        let gaps = found["gaps"].as_array().unwrap();
+        assert!(!gaps.is_empty());
+        let first = served.json(&format!("{path}&limit=1"));
+        assert_eq!(first["gaps"], json!([gaps[0]]));
+    }
+    for wrong in ["", "side=white", "side=black&repertoire=mine"] {
+        assert_eq!(served.get(&format!("/gaps?{wrong}")).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn an_answer_about_other_books_or_repertoires_is_another() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), GAMES).unwrap();
+    fs::write(dir.join("mine.pgn"), "1. e4 *").unwrap();
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin mine.bin");
+    ok(dir, "make-book -q games.pgn --leveldb x.idx --explorer");
+    let etag = |options: &str| {
+        let served = Served::start(dir, &format!("-q x.idx {options}"));
+        let reply = served.get("/repertoire");
+        reply.header("etag").unwrap().to_owned()
+    };
+    let plain = etag("");
+    assert_eq!(etag(""), plain);
+    let white = etag("--repertoire mine.pgn:white");
+    assert_ne!(white, plain);
+    assert_ne!(etag("--repertoire mine.pgn:black"), white);
+    assert_ne!(etag("--book mine.bin"), plain);
+    fs::write(dir.join("mine.pgn"), "1. d4 d5 *").unwrap();
+    assert_ne!(etag("--repertoire mine.pgn:white"), white);
 }
 
 #[test]

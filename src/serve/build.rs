@@ -1,8 +1,9 @@
 //! Repertoires built of the games that pass filters, as `polybook repertoire` builds them of counts, and the command that
-//! does.
+//! does. Gaps of repertoires in such games.
 
 use std::{
     fs,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +16,7 @@ use shakmaty::Color;
 use super::{
     Parameters, Refusal, Route,
     content::Content,
-    make::{LONGEST, MEMORY, Words, depth},
+    make::{Counting, LONGEST, MEMORY, Words, depth},
     request,
     response_cache::CacheKey,
     state::AppState,
@@ -23,7 +24,7 @@ use super::{
 use crate::{
     error::{At, Error},
     progress::Meter,
-    repertoire::{Build, By, Known, Opening, Writing, build},
+    repertoire::{Build, By, FindGaps, Known, Opening, Writing, build, gaps},
     sort::Memory,
 };
 
@@ -37,12 +38,7 @@ impl AppState {
         let own = [&Parameters::OF_GAMES[..], &request::OF_BUILDING].concat();
         let parameters = Parameters::parse_only(&key.query, &own)?;
         let only_counts = parameters.flag("count")?.unwrap_or(false);
-        let color = parameters.choice("side", |side| match side {
-            "white" => Some(Color::White),
-            "black" => Some(Color::Black),
-            _ => None,
-        })?;
-        let color = color.ok_or_else(|| Refusal::bad("side: choose white or black"))?;
+        let color = side(&parameters)?;
         let by = parameters.choice("by", |by| match by {
             "score" => Some(By::Score),
             "games" => Some(By::Games),
@@ -53,25 +49,11 @@ impl AppState {
         let depth = depth(&parameters)?;
         let mut words = Words::default();
         words.add("--max-ply", depth);
-        let mut counting = self.counting(&filters, &parameters, depth, &mut words)?;
+        let counting = self.counting(&filters, &parameters, depth, &mut words)?;
         let variant = counting.variant;
 
         let directory = tempfile::tempdir().at("a temporary directory", "create")?;
-        let counts = directory.path().join("counts");
-        counting.run = counting.run.counts(&counts).temp_dir(directory.path());
-        let report = counting.report("repertoire", stop)?;
-        let memory = Memory {
-            bytes: MEMORY,
-            temp_dir: directory.path().to_owned(),
-        };
-        let opening = Opening {
-            variant: Some(variant),
-            memory: memory.clone(),
-            threads: 1,
-            directory: directory.path(),
-            counting: &|_| Box::new(()),
-        };
-        let source = Known::source(&counts, false, &opening)?;
+        let (source, games) = counted(counting, "repertoire", directory.path(), stop)?;
         let (start, meter) = (variant.start(), Meter::default());
         let built = build(&Build {
             start: &start,
@@ -95,7 +77,7 @@ impl AppState {
             variant,
             color,
             title: &format!("Repertoire for {color}"),
-            memory: &memory,
+            memory: &memory(directory.path()),
             meter: &meter,
         };
         writing.write(&path, &|branch| built.comment(branch))?;
@@ -115,7 +97,7 @@ impl AppState {
                 words.joined(),
             );
             return Content::json(&json!({
-                "games": report.totals.games.counted,
+                "games": games,
                 "answers": built.summary.positions,
                 "bytes": size,
                 "command": command,
@@ -127,4 +109,77 @@ impl AppState {
             false => Content::book(bytes),
         })
     }
+
+    /// Finds the gaps of a repertoire.
+    pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+        let filters = self.request(key, Route::Gaps)?.query.filters;
+        let own = [&Parameters::OF_GAMES[..], &request::OF_FINDING].concat();
+        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let (color, depth) = (side(&parameters)?, depth(&parameters)?);
+        let limit = parameters.number("limit")?.unwrap_or(20);
+        let name = parameters.text("repertoire").unwrap_or_default();
+        let mut served = self.repertoires.iter();
+        let served = served.find(|served| (&*served.name, served.color) == (name, color));
+        let served = served.ok_or_else(|| {
+            Refusal::bad(format!("repertoire: none for {color} is called \"{name}\""))
+        })?;
+        let counting = self.counting(&filters, &parameters, depth, &mut Words::default())?;
+        let variant = counting.variant;
+        if !served.known.is_for(variant) {
+            let problem = format!("repertoire: {name} has no games of {variant}");
+            return Err(Refusal::bad(problem));
+        }
+        let directory = tempfile::tempdir().at("a temporary directory", "create")?;
+        let (source, _) = counted(counting, "gap list", directory.path(), stop)?;
+        let mut found = gaps(&FindGaps {
+            repertoire: &served.known,
+            color,
+            source: &source,
+            start: &variant.start(),
+            max_ply: Some(depth as usize),
+            add: (0, By::Games),
+            memory: MEMORY,
+            meter: &Meter::default(),
+        })?;
+        found.gaps.truncate(limit as usize);
+        Content::json(&found)
+    }
+}
+
+fn side(parameters: &Parameters) -> Result<Color, Refusal> {
+    let color = parameters.choice("side", |side| match side {
+        "white" => Some(Color::White),
+        "black" => Some(Color::Black),
+        _ => None,
+    })?;
+    color.ok_or_else(|| Refusal::bad("side: choose white or black"))
+}
+
+fn memory(directory: &Path) -> Memory {
+    Memory {
+        bytes: MEMORY,
+        temp_dir: directory.to_owned(),
+    }
+}
+
+/// Counts the games in a directory, as a source of moves. Returns how many counted too.
+fn counted(
+    mut counting: Counting,
+    what: &str,
+    directory: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<(Known, u64), Refusal> {
+    let counts = directory.join("counts");
+    counting.run = counting.run.counts(&counts).temp_dir(directory);
+    let variant = counting.variant;
+    let report = counting.report(what, stop)?;
+    let opening = Opening {
+        variant: Some(variant),
+        memory: memory(directory),
+        threads: 1,
+        directory,
+        counting: &|_| Box::new(()),
+    };
+    let source = Known::source(&counts, false, &opening)?;
+    Ok((source, report.totals.games.counted))
 }

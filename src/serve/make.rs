@@ -115,6 +115,20 @@ pub(super) async fn repertoire(
     made(state, client, request, making).await
 }
 
+/// `/gaps`.
+pub(super) async fn gaps(
+    state: State<Arc<AppState>>,
+    client: Extension<Client>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let making = Making {
+        what: "gap list",
+        ways: "lower depth, or use polybook repertoire",
+        make: AppState::gaps,
+    };
+    made(state, client, request, making).await
+}
+
 async fn made(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,

@@ -22,11 +22,11 @@ use crate::{
 /// A repertoire of a side.
 #[derive(Debug, Serialize)]
 pub struct ServedRepertoire {
-    name: String,
+    pub(super) name: String,
     #[serde(serialize_with = "named")]
-    color: Color,
+    pub(super) color: Color,
     #[serde(skip)]
-    known: Known,
+    pub(super) known: Known,
     /// Answers about another state of the file are others.
     #[serde(skip)]
     changed: Option<(u64, SystemTime)>,

@@ -33,6 +33,9 @@ pub(super) const OF_MAKING: [&str; 5] = ["side", "depth", "minGame", "weights", 
 /// The parameters of repertoires that are built, besides filters.
 pub(super) const OF_BUILDING: [&str; 5] = ["side", "depth", "reach", "by", "count"];
 
+/// The parameters of lists of gaps, besides filters.
+pub(super) const OF_FINDING: [&str; 4] = ["repertoire", "side", "depth", "limit"];
+
 /// How many of both say where.
 const PLACE: usize = 4;
 
@@ -55,6 +58,8 @@ pub enum Route {
     Make,
     /// `/repertoire.bin` and `/repertoire.pgn`: a repertoire of games.
     Build,
+    /// `/gaps`: the gaps of a repertoire.
+    Gaps,
     /// `/game/{id}`: a game, and where it has a position.
     Game,
     /// `/book`: what books play.
@@ -95,10 +100,11 @@ impl Request {
                 let filters = &Parameters::OF_GAMES[..FILTERS];
                 Parameters::parse_only(query, &[filters, &["by"]].concat())
             }
-            Route::Make | Route::Build => {
+            Route::Make | Route::Build | Route::Gaps => {
                 let own = match route {
-                    Route::Make => &OF_MAKING,
-                    _ => &OF_BUILDING,
+                    Route::Make => &OF_MAKING[..],
+                    Route::Build => &OF_BUILDING,
+                    _ => &OF_FINDING,
                 };
                 let own = [&["variant"], &Parameters::OF_GAMES[PLACE - 1..FILTERS], own];
                 Parameters::parse_only(query, &own.concat())

@@ -61,6 +61,7 @@ pub(super) fn routes(state: Arc<AppState>) -> Router {
         .route("/book.pgn", get(make::book))
         .route("/repertoire.bin", get(make::repertoire))
         .route("/repertoire.pgn", get(make::repertoire))
+        .route("/gaps", get(make::gaps))
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
         .route("/repertoire", index(AppState::repertoires))

@@ -289,6 +289,7 @@ impl AppState {
             Route::Games => self.explorer.lacks_games(filters, "games"),
             Route::Make => self.explorer.lacks_games(filters, "books"),
             Route::Build => self.explorer.lacks_games(filters, "repertoires"),
+            Route::Gaps => self.explorer.lacks_games(filters, "gaps"),
             _ => self.explorer.needs_games(filters),
         };
         match needs {

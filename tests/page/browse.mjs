@@ -651,7 +651,18 @@ const tests = {
     }
     assert.notEqual(seen[0], seen[1]);
     assert.ok(JSON.parse(seen[0]).length > 1);
+    // All gaps, those first that are met most often, under the filters.
+    await page.locator(".repertoire button").first().click();
+    await page.waitForSelector(".gaps button");
+    const { gaps } = await api("/gaps?repertoire=white&side=white&since=1950", repertoires);
+    const listed = await page.locator(".gaps button > span:first-child").allTextContents();
+    assert.deepEqual(listed, gaps.map(({ line, move }) => `${line} ${move}`));
     await accessible(page, "repertoires");
+    await page.locator(".gaps button").nth(1).click();
+    await page.waitForFunction((last) => document.querySelector("#line [aria-current]")?.textContent === last, gaps[1].move);
+    assert.equal(await page.locator(".gaps button").count(), gaps.length);
+    await page.locator(".repertoire button").first().click();
+    assert.equal(await page.locator(".gaps").count(), 0);
     // A move without games is in the table too.
     await page.goto(new URL("/?play=e2e4&since=2200", repertoires).href);
     await followed(page);

@@ -263,7 +263,7 @@ function draw(counts, books) {
   drawHeading(counts, ofPlayer, isStart);
   showLine(byId("line"), known, line.length, view.fen, goToPly);
   drawGame(counts, common, isInGame);
-  fill(byId("repertoires"), ...repertoireLines(repertoires, counts));
+  fill(byId("repertoires"), ...repertoireLines(repertoires, counts, filterQuestion(view), (text) => void goToText(text)));
   const isEmpty = !total && ![...books, ...repertoires].some(({ moves }) => moves.length);
   fill(byId("results"), ...(isEmpty || ofPlayer ? [] : [bar(counts, false, !opened)]));
   if (isEmpty) void explain(counts, asking.signal);
@@ -666,6 +666,15 @@ async function goToRead(read) {
   known = [];
   await go({ variant, fen: read.start ?? "", play, game: "" }, { push: true });
   if (read.problem) notice.show("Not all was read.", `The line stops before ${read.problem}.`, undefined, "warn");
+}
+
+/**
+ * Goes to a line that the server wrote.
+ * @param {string} text
+ */
+async function goToText(text) {
+  const parameters = put(new URLSearchParams(), { text, ...(view.variant && { variant: view.variant }) });
+  await ask("read", parameters).then((read) => goToRead(/** @type {Moves} */ (read)), fail);
 }
 
 /** The switch of the sources: in the header, and in the menu of phones. */

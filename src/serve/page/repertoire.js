@@ -1,11 +1,15 @@
 // @ts-check
 // What repertoires say of a position: their moves and gaps in the table, and a line about each.
 
-import { b, div, icon, p, span } from "./dom.js";
+import { ask, words } from "./api.js";
+import { b, button, div, fill, icon, make, p, span } from "./dom.js";
 import { counted, number, percent, sum } from "./format.js";
+import { put } from "./state.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Repertoire} Repertoire */
+
+/** @typedef {{ line: string, move: string | null, one_in: number }} LineGap The move is null if there is none in the first position. */
 
 /** @param {Repertoire} repertoire */
 function title({ name, color }) {
@@ -25,31 +29,37 @@ function oneIn(games) {
 export function marks(repertoires, uci) {
   const signs = [];
   const tags = [];
-  const words = [];
+  const said = [];
   for (const repertoire of repertoires) {
     const whose = title(repertoire);
     const gap = repertoire.gaps.find((other) => other.uci === uci);
     if (repertoire.moves.some((other) => other.uci === uci)) {
       signs.push(span({ class: `mark-of ${repertoire.color}`, title: `in ${whose}` }, icon("mark")));
-      words.push(`, in ${whose}`);
+      said.push(`, in ${whose}`);
     } else if (gap) {
       const text = `Gap · ${gap.one_in ? oneIn(gap.one_in) : counted(gap.games)}`;
       tags.push(span({ class: "tag gap", title: `not answered by ${whose}` }, text), " ");
-      words.push(`, ${text}`);
+      said.push(`, ${text}`);
     }
   }
-  return { signs, tags, words: words.join("") };
+  return { signs, tags, words: said.join("") };
 }
 
+/** The list of all gaps, and what it was asked with; empty if it is closed. */
+const list = make("ul", "card gaps");
+let listed = "";
+
 /**
- * A line about each repertoire.
+ * A line about each repertoire, and the list of all its gaps where that was asked for.
  * @param {Repertoire[]} repertoires
  * @param {Answer} answer
+ * @param {URLSearchParams} filters
+ * @param {(line: string) => void} go
  * @returns {HTMLElement[]}
  */
-export function repertoireLines(repertoires, answer) {
-  return repertoires.map((repertoire) => {
-    const { color, moves, gaps, one_in: games } = repertoire;
+export function repertoireLines(repertoires, answer, filters, go) {
+  return repertoires.flatMap((repertoire) => {
+    const { name, color, moves, gaps, one_in: games } = repertoire;
     const total = sum(answer);
     const isOwn = answer.polybook.fen.split(" ")[1] === color[0];
     const open = gaps.reduce((all, gap) => all + gap.games, 0);
@@ -59,8 +69,39 @@ export function repertoireLines(repertoires, answer) {
       : isOwn
         ? `plays ${moves.map(({ san }) => san).join(" or ")}${met}`
         : `answers ${total ? `${percent(1 - open / total)} of the games here` : counted(moves.length, "move")}${gaps.length ? `, ${counted(gaps.length, "gap")}` : ""}${met}`;
-    return div("repertoire", span(`mark-of ${color}`, icon("mark")), p("", b(title(repertoire)), " ", text));
+    const question = put(new URLSearchParams(filters), { repertoire: name, side: color });
+    const key = question.toString();
+    const toggle = button({ class: "small plain", "aria-expanded": listed === key, "data-focus": `gaps ${name} ${color}` }, ["All gaps"], () => {
+      listed = listed === key ? "" : key;
+      toggle.setAttribute("aria-expanded", String(listed === key));
+      if (!listed) list.remove();
+      else {
+        line.after(list);
+        void listGaps(question, go);
+      }
+    });
+    const line = div("repertoire", span(`mark-of ${color}`, icon("mark")), p("", b(title(repertoire)), " ", text), toggle);
+    return listed === key ? [line, list] : [line];
   });
+}
+
+/**
+ * Lists the gaps of a repertoire, those first that are met most often.
+ * @param {URLSearchParams} question
+ * @param {(line: string) => void} go
+ */
+async function listGaps(question, go) {
+  fill(list, make("li", "none", "Counting…"));
+  let items;
+  try {
+    const { gaps } = /** @type {{ gaps: LineGap[] }} */ (await ask("gaps", question));
+    items = gaps.map(({ line, move, one_in: games }) =>
+      make("li", "", button("", [span("", `${line} `, b(move ?? "no first move")), span("often", oneIn(games))], () => move && go(`${line} ${move}`))),
+    );
+  } catch (error) {
+    items = [make("li", "problem", words(error))];
+  }
+  if (listed === question.toString()) fill(list, ...(items.length ? items : [make("li", "none", "No gaps")]));
 }
 
 /**
