@@ -319,7 +319,7 @@ export class FiltersDialog {
       }
     }
     for (const option of facets.variants ? this.#body.querySelectorAll("option") : []) {
-      const games = facets.variants[option.value || "standard"] ?? 0;
+      const games = facets.variants?.[option.value || "standard"] ?? 0;
       const label = VARIANTS.find(([name]) => name === (option.value || "standard"))?.[1] ?? "";
       option.textContent = `${label} (${number(games)})`;
       option.disabled = !games && !option.selected;
