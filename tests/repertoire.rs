@@ -895,7 +895,7 @@ fn gaps_are_answered_as_build_would() {
 
 /// A PGN keeps its tags, comments, marks and unanswered replies, and even a comment that does not end.
 #[test]
-fn answers_are_added_after_the_games_of_a_pgn() {
+fn answers_are_added_before_the_games_of_a_pgn() {
     let dir = temp();
     let dir = dir.path();
     write(dir, "games.pgn", SOURCE);
@@ -910,20 +910,44 @@ fn answers_are_added_after_the_games_of_a_pgn() {
     };
     assert_eq!(add("mine.pgn", "more.pgn"), "Nf3");
     let one = fs::read_to_string(dir.join("more.pgn")).unwrap();
-    let added = "\n\n[Event \"Added answer\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"1\"]\n[White \"?\"]\n\
+    let added = "[Event \"Added answer\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"1\"]\n[White \"?\"]\n\
         [Black \"?\"]\n[Result \"*\"]\n\n1. e4 c5 2. Nf3 *\n\n";
-    assert_eq!(one, format!("% polybook repertoire\n{mine}{added}"));
-    // The file is polybook's own: it is replaced, and read again.
-    assert_eq!(add("mine.pgn", "more.pgn"), "Nf3");
+    assert_eq!(one, format!("{added}{mine}"));
     assert_ne!(add("more.pgn", "two.pgn"), "Nf3");
     let two = fs::read_to_string(dir.join("two.pgn")).unwrap();
-    assert!(two.starts_with(&one), "{two}");
-    assert_eq!(two.matches("% polybook").count(), 1);
+    assert!(two.ends_with(&one), "{two}");
+    // It has the user's games: nothing replaces it.
+    for line in [
+        "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out more.pgn",
+        "repertoire check -q mine.pgn games.pgn --color white --out more.pgn",
+    ] {
+        assert!(fails(dir, line, 1).contains("may be yours"));
+    }
+    // A byte order mark is no part of a game.
+    write(dir, "marked.pgn", &format!("\u{feff}{mine}"));
+    add("marked.pgn", "unmarked.pgn");
+    assert_eq!(fs::read_to_string(dir.join("unmarked.pgn")).unwrap(), one);
     // What is packed is unpacked; other files stay.
     write(dir, "theirs.pgn", "[Event \"x\"]\n\n1. e4 *");
     let line =
         "repertoire gaps mine.pgn --against games.pgn --color white --add 1 --out theirs.pgn";
     assert!(fails(dir, line, 1).contains("may be yours"));
+}
+
+#[test]
+fn a_player_without_games_is_said() {
+    let dir = temp();
+    let dir = dir.path();
+    write(dir, "mine.pgn", "1. e4 *");
+    write(dir, "games.pgn", "[White \"Carlsen,M\"]\n\n1. e4 *");
+    let line = "repertoire check mine.pgn games.pgn --color white --player";
+    assert!(ok(dir, &format!("{line} carlsen")).contains("1 game"));
+    let none = run(dir, &format!("{line} carlsn"));
+    assert!(
+        String::from_utf8(none.stderr)
+            .unwrap()
+            .contains("no game has \"carlsn\"")
+    );
 }
 
 /// An OOBS database does not say who won the games of a repertoire that never were.

@@ -16,9 +16,9 @@ use polybook::{
     pgn::{Games, Input},
     position::{LineError, Variant},
     repertoire::{
-        Build, By, Check, CheckSummary, CheckedGame, FindGaps, Known, NewMove, Opening,
-        PGN_FIRST_LINE, Reference, RepertoireFormat, Results, Side, Writing, add_to_book,
-        add_to_pgn, build, check, gaps, last_text, new_moves,
+        Build, By, Check, CheckSummary, CheckedGame, FindGaps, Known, NewMove, Opening, Reference,
+        RepertoireFormat, Results, Side, Writing, add_to_book, add_to_pgn, build, check, gaps,
+        last_text, new_moves,
     },
     tally::Memory,
     tree::{Limits, LinesOf, Source, Union},
@@ -27,6 +27,7 @@ use shakmaty::{ByColor, Color, variant::VariantPosition};
 
 use super::{
     Context, counted,
+    errors::of_several_outputs,
     input::{check_output, file_or_index, output_name, refuse_document_beside},
     position,
     progress::Bar,
@@ -87,7 +88,7 @@ struct LineArgs {
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 
-    /// Choose own moves by score (the lower end of its 95 % Wilson interval), by games or by weight [default: score; of a
+    /// Choose own moves by score (the lower end of its 99 % Wilson interval), by games or by weight [default: score; of a
     /// book weight]
     #[arg(long, value_parser = one_of(BY))]
     by: Option<By>,
@@ -202,7 +203,7 @@ struct CheckArgs {
 #[command(after_help = "\
 \"1 in N\" says how many games it takes to meet a gap: the shares of the opponent's moves on the way are multiplied, own
 moves count as certain, and different ways to a position are added. Coverage takes several own moves as equally likely.
---add copies a PGN as it is, comments and all, and adds a game for each answer.
+--add writes a game for each answer, and after them a PGN as it is, comments and all.
 
 Examples:
   polybook repertoire gaps white.pgn --color white --against games.idx
@@ -310,9 +311,23 @@ fn one_in(text: &str) -> Result<f64, &'static str> {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     match &args.command {
         Command::Build(args) => run_build(args, context),
-        Command::Check(args) => run_check(args, context),
+        Command::Check(args) => {
+            let ended = run_check(args, context);
+            ended.map_err(|err| of_outputs(err, args.out.as_deref()))
+        }
         Command::Gaps(args) => run_gaps(args, context),
-        Command::New(args) => run_new(args, context),
+        Command::New(args) => {
+            let ended = run_new(args, context);
+            ended.map_err(|err| of_outputs(err, Some(&args.out)))
+        }
+    }
+}
+
+/// An error of a command that may write a file besides what it prints.
+fn of_outputs(err: anyhow::Error, out: Option<&Path>) -> anyhow::Error {
+    match out {
+        Some(out) if out != Path::new("-") => of_several_outputs(err),
+        _ => err,
     }
 }
 
@@ -476,7 +491,7 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
     if args.json {
         printed.write_all(b"{\"games\":[").map_err(not_printed)?;
     }
-    let mut first = true;
+    let (mut first, mut checked) = (true, 0);
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
         player: args.player.as_deref(),
@@ -492,6 +507,7 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
             meter,
         };
         check(&games, &checking, |game| {
+            checked += 1;
             if let Some(out) = &mut out {
                 out.write(&pgn_text(&game.text))?;
             }
@@ -510,6 +526,15 @@ fn run_check(args: &CheckArgs, context: Context) -> anyhow::Result<()> {
         .write_all(end.as_bytes())
         .and_then(|()| printed.flush())
         .map_err(not_printed)?;
+    if let Some(player) = args
+        .player
+        .as_ref()
+        .filter(|_| checked == 0 && summary.read > 0)
+    {
+        context.say(&format!(
+            "no game has {player:?} in the name of a player who is checked\n"
+        ));
+    }
     if let Some(out) = out {
         out.commit()?;
     }
@@ -639,17 +664,20 @@ fn summary_text(summary: &CheckSummary) -> String {
         text += "\n  games   score  left by   move         the repertoire has\n";
     }
     for deviation in &summary.deviations {
+        let moves = match &deviation.repertoire[..] {
+            [] => "-".to_owned(),
+            moves => moves.join(", "),
+        };
         let score = deviation
             .results
             .score
             .map_or("-".to_owned(), |score| format!("{score:.1}%"));
         let _ = writeln!(
             text,
-            "{:>7} {score:>7}  {:<8}  {:<11}  {}",
+            "{:>7} {score:>7}  {:<8}  {:<11}  {moves}",
             deviation.results.games,
             name_of(deviation.left_by),
             numbered(&deviation.number, &deviation.mv),
-            deviation.repertoire.join(", ")
         );
     }
     text
@@ -730,7 +758,9 @@ fn run_gaps(args: &GapsArgs, context: Context) -> anyhow::Result<()> {
         put("\n  1 in     games  line\n".to_owned())?;
     }
     for gap in shown {
-        let mv = gap.mv.as_deref().unwrap_or("the start");
+        let line = gap.mv.as_deref().map_or("the start".to_owned(), |mv| {
+            with_move(&gap.line, &gap.fen, mv)
+        });
         let answer = gap
             .answer
             .as_ref()
@@ -739,7 +769,7 @@ fn run_gaps(args: &GapsArgs, context: Context) -> anyhow::Result<()> {
             "{:>6.1}  {:>8}  {}\n",
             gap.one_in,
             gap.games,
-            with_move(&gap.line, &gap.fen, mv) + &answer
+            line + &answer
         ))?;
     }
     out.flush().map_err(not_printed)?;
@@ -882,6 +912,9 @@ fn pgn_text(text: &[u8]) -> Vec<u8> {
 
 /// A file that is written while games are read.
 struct Output(BufWriter<AtomicFile>);
+
+/// The first line of games with comments, so that they can be replaced.
+const PGN_FIRST_LINE: &str = "% polybook repertoire\n";
 
 fn new_output(path: &Path, format: NewFormat) -> polybook::Result<Output> {
     let first = match format {

@@ -29,8 +29,8 @@ pub enum By {
     Weight,
 }
 
-/// The quantile of the normal distribution for an interval that holds the true score in 95 of 100 cases.
-const QUANTILE: f64 = 1.96;
+/// The quantile of the normal distribution for an interval that holds the true score in 99 of 100 cases.
+const QUANTILE: f64 = 2.576;
 
 /// The lower end of the score interval of E. B. Wilson (Probable inference, the law of succession, and statistical
 /// inference, 1927). A draw counts as half a win, which makes the interval rather too wide.
@@ -262,7 +262,7 @@ mod tests {
         assert!(lower_bound(stats(2, 0, 0)) < lower_bound(stats(600, 0, 400)));
         assert_eq!(lower_bound(stats(0, 0, 0)), 0.0);
         // The interval of 10 wins in 20 games is 29.9 to 70.1 percent.
-        assert!((lower_bound(stats(10, 0, 10)) - 0.2993).abs() < 1e-4);
-        assert!((lower_bound(stats(5, 10, 5)) - 0.2993).abs() < 1e-4);
+        assert!((lower_bound(stats(10, 0, 10)) - 0.2504).abs() < 1e-4);
+        assert!((lower_bound(stats(5, 10, 5)) - 0.2504).abs() < 1e-4);
     }
 }

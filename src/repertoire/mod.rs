@@ -56,7 +56,7 @@ pub use self::{
     known::{Known, Opening},
     novelty::{NewMove, Reference, last_text, new_moves},
     reach::Coverage,
-    write::{PGN_FIRST_LINE, RepertoireFormat, Writing, add_to_book, add_to_pgn},
+    write::{RepertoireFormat, Writing, add_to_book, add_to_pgn},
 };
 use crate::{position::Keyed, tree::move_number};
 

@@ -14,7 +14,7 @@ use crate::{
         edit_book,
     },
     error::{At, Error, Result},
-    output::{AtomicFile, check_first_line},
+    output::AtomicFile,
     pgn::{Input, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
     progress::Meter,
@@ -57,12 +57,9 @@ impl RepertoireFormat {
 /// Begins a file, which replaces nothing but a repertoire of its format.
 fn begun(path: &Path) -> Result<AtomicFile> {
     match RepertoireFormat::of(path) {
-        RepertoireFormat::Pgn => AtomicFile::create_over(path, |old| {
-            check_replaceable(old, Format::Pgn).or_else(|refused| {
-                let is_own = |line: &[u8]| line == PGN_FIRST_LINE.trim_end().as_bytes();
-                check_first_line(old, is_own).map_err(|_| refused)
-            })
-        }),
+        RepertoireFormat::Pgn => {
+            AtomicFile::create_over(path, |old| check_replaceable(old, Format::Pgn))
+        }
         RepertoireFormat::Book => begin_book(path),
     }
 }
@@ -173,10 +170,8 @@ impl Writing<'_> {
     }
 }
 
-/// The first line of a PGN that has the games of another, so that it can be replaced.
-pub const PGN_FIRST_LINE: &str = "% polybook repertoire\n";
-
-/// Writes a PGN as it is, and after it a game for each answer that was added.
+/// Writes a game for each answer that was added, and after them a PGN as it is: what its end leaves open, such as a
+/// comment, takes no answer. The result is the user's, so nothing replaces it.
 ///
 /// # Errors
 ///
@@ -190,6 +185,15 @@ pub fn add_to_pgn(
 ) -> Result<()> {
     let file = begun(path)?;
     let path = file.target().to_owned();
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let mut games = GameWriter::new(&mut out);
+    for (number, line) in (1..).zip(&added.lines) {
+        games
+            .begin("Added answer", number, start, None)
+            .and_then(|()| games.words(line))
+            .and_then(|()| games.end())
+            .at(&path, "write")?;
+    }
     let input = Input::file(pgn);
     let mut text = BufReader::with_capacity(
         1 << 16,
@@ -198,35 +202,23 @@ pub fn add_to_pgn(
             ..StreamOptions::default()
         })?,
     );
-    let mut out = BufWriter::with_capacity(1 << 16, file);
-    let first_line = PGN_FIRST_LINE.as_bytes();
-    let mut is_first = true;
+    let read = |err| input.error(err);
+    if text.fill_buf().map_err(read)?.starts_with(BYTE_ORDER_MARK) {
+        text.consume(BYTE_ORDER_MARK.len());
+    }
     loop {
-        let part = text.fill_buf().map_err(|err| input.error(err))?;
-        if std::mem::take(&mut is_first) && !part.starts_with(first_line) {
-            out.write_all(first_line).at(&path, "write")?;
-        }
+        let part = text.fill_buf().map_err(read)?;
         if part.is_empty() {
-            break;
+            return committed(out, &path);
         }
         out.write_all(part).at(&path, "write")?;
         let read = part.len();
         text.consume(read);
     }
-    let mut games = GameWriter::new(&mut out);
-    for (number, line) in (1..).zip(&added.lines) {
-        let written = match number {
-            1 => games.get_mut().write_all(b"\n\n"),
-            _ => Ok(()),
-        };
-        written
-            .and_then(|()| games.begin("Added answer", number, start, None))
-            .and_then(|()| games.words(line))
-            .and_then(|()| games.end())
-            .at(&path, "write")?;
-    }
-    committed(out, &path)
 }
+
+/// It belongs to the start of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 fn committed(mut out: BufWriter<AtomicFile>, path: &Path) -> Result<()> {
     let written = out.flush();
