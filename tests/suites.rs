@@ -700,7 +700,7 @@ fn games_of(lines: &[(&str, &[&str])]) -> String {
     games.collect()
 }
 
-/// Suites of games and of a database have the positions whose games were drawn as often as asked, and at most so many of
+/// Suites of games and of a database have the positions whose games were drawn as often as asked, and at most N of
 /// one ECO code, with the opening's name.
 #[test]
 fn draw_rates_and_openings() {

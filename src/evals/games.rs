@@ -4,9 +4,9 @@ use memchr::memmem;
 use shakmaty::Chess;
 
 use super::{
+    batch::BatchRead,
     layout::{Eval, Record},
     score::Score,
-    source::BatchRead,
 };
 use crate::{
     pgn::{GameEnd, GameReader, Tags, Token},

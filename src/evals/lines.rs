@@ -6,9 +6,9 @@ use serde::Deserialize;
 use shakmaty::{Chess, Position};
 
 use super::{
+    batch::BatchRead,
     layout::{Eval, Record},
     score::Score,
-    source::BatchRead,
 };
 use crate::position::{Rules, key, operand, parse_fen, write_epd};
 

@@ -13,11 +13,12 @@ use shakmaty::Chess;
 
 use super::{
     analysis::{Analysis, analyze},
+    batch::BatchRead,
     journal::Journal,
     layout::origin_of,
     report::{BadEntry, EvalsReport},
     sorted::{Ranked, Sorted},
-    source::{BatchRead, Entries, Source, read_batch},
+    source::{Entries, Source, read_batch},
     store::is_evals,
     uci::EngineOptions,
     write::{EvalsFormat, Output},

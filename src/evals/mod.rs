@@ -18,6 +18,8 @@
 //! ```
 
 mod analysis;
+mod batch;
+mod buffered;
 mod games;
 mod journal;
 mod layout;

@@ -23,7 +23,10 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use super::{layout::Record, write};
+use super::{
+    buffered::{finish, target},
+    layout::Record,
+};
 use crate::{
     error::{At, Error, Result},
     output::{AtomicFile, Finished},
@@ -53,7 +56,7 @@ pub(super) struct ParquetWriter {
 
 impl ParquetWriter {
     pub(super) fn new(out: Buffered) -> Result<ParquetWriter> {
-        let path = write::target(&out);
+        let path = target(&out);
         let open = || {
             let properties = WriterProperties::builder()
                 .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -76,7 +79,7 @@ impl ParquetWriter {
     }
 
     fn write_group(&mut self, origins: &[String]) -> Result<()> {
-        let path = write::target(self.file.inner());
+        let path = target(self.file.inner());
         let group = group(&mut self.file, &self.rows, origins);
         self.rows.clear();
         group.map_err(|err| not_written(&path, err))
@@ -84,9 +87,9 @@ impl ParquetWriter {
 
     pub(super) fn finish(mut self, origins: &[String]) -> Result<Finished> {
         self.write_group(origins)?;
-        let path = write::target(self.file.inner());
+        let path = target(self.file.inner());
         let out = self.file.into_inner();
-        write::finish(out.map_err(|err| not_written(&path, err))?)
+        finish(out.map_err(|err| not_written(&path, err))?)
     }
 }
 

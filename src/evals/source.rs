@@ -11,10 +11,10 @@ use std::{
 use memchr::memrchr;
 
 use super::{
+    batch::BatchRead,
     games::read_games,
     layout::RECORD,
     lines::{LineFormat, read_lines},
-    sorted::Ranked,
     store::{Evals, is_evals},
 };
 use crate::{
@@ -31,29 +31,6 @@ const LONGEST_LINE: usize = 16 << 20;
 
 /// How much of a text is looked at to know its format.
 const LOOKED_AT: u64 = 1 << 16;
-
-/// What was read of a batch.
-#[derive(Default)]
-pub(super) struct BatchRead {
-    pub records: Vec<Ranked>,
-    /// Games, lines, or records of a store.
-    pub entries: u64,
-    pub filtered: u64,
-    pub ignored: u64,
-    pub rejected: u64,
-    /// The first that were rejected: the number in the batch, the place in the batch, and what is wrong.
-    pub described: Vec<(u64, usize, String)>,
-}
-
-impl BatchRead {
-    /// Counts the entry that is read as bad.
-    pub(super) fn reject(&mut self, offset: usize, reason: String) {
-        self.rejected += 1;
-        if self.described.len() < super::EvalsReport::DESCRIBED {
-            self.described.push((self.entries, offset, reason));
-        }
-    }
-}
 
 /// An input.
 pub(super) enum Source {

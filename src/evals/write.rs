@@ -1,11 +1,12 @@
 //! Writing evaluations: as a store, as EPDs, as Parquet.
 
 use std::{
-    io::{BufWriter, IntoInnerError, Write},
-    path::{Path, PathBuf},
+    io::{BufWriter, Write},
+    path::Path,
 };
 
 use super::{
+    buffered::{finish, target},
     layout::{Footer, Record, START},
     lines::{is_eval_epd, write_eval_epd},
     store::is_evals,
@@ -96,18 +97,6 @@ impl Output {
             Output::Parquet(writer) => writer.finish(origins),
         }
     }
-}
-
-/// Writes what is left, and flushes the file to the disk.
-pub(super) fn finish(out: BufWriter<AtomicFile>) -> Result<Finished> {
-    let path = target(&out);
-    let file = out.into_inner().map_err(IntoInnerError::into_error);
-    file.at(path, "write")?.finish()
-}
-
-/// The file that errors name.
-pub(super) fn target(out: &BufWriter<AtomicFile>) -> PathBuf {
-    out.get_ref().target().to_owned()
 }
 
 /// Writes a store.
