@@ -713,7 +713,6 @@ fn what_cannot_be_served_is_one_line() {
         args!["make-book", "-q", &pgn, "--leveldb", "plain"],
     );
     for (line, status, says) in [
-        (args!["serve"].to_vec(), 2, "SOURCE"),
         (
             args!["serve", "none.pgn", "--no-cache"].to_vec(),
             1,
