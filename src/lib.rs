@@ -27,10 +27,11 @@
 //!
 //! # Features
 //!
-//! Without any feature the crate reads plain PGN, makes and reads books and indexes, and has the explorer's answers.
+//! Without any feature the crate has positions and reads books, with fewer than 20 other crates.
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `games` | plain PGN, making books and indexes, and the explorer's answers; all that follow turn it on |
 //! | `compression` | PGN that is compressed with gzip, bzip2, zstd or zip |
 //! | `obs` | [OOBS databases](obs) with the SQLite of the system, and [`convert`] |
 //! | `bundled-sqlite` | the same with an SQLite that is compiled in |
@@ -56,40 +57,44 @@
 
 pub mod book;
 mod checksum;
-#[cfg(feature = "obs")]
-pub mod convert;
-#[cfg(feature = "parquet")]
-pub mod counts;
 mod error;
-pub mod evals;
-pub mod explorer;
-pub mod index;
 mod keyed;
-pub mod make_book;
-#[cfg(feature = "obs")]
-pub mod obs;
-pub mod openings;
-pub mod output;
-pub mod pgn;
-pub mod plies;
 pub mod position;
 mod positioned;
-pub mod progress;
-pub mod provenance;
-pub mod repertoire;
-#[cfg(feature = "serve")]
-pub mod serve;
-mod sort;
-pub mod suite;
-pub mod tally;
-mod task;
-pub mod tree;
-mod walk;
 
-pub use self::{
-    error::{Error, ErrorKind, ForeignFormat, Result},
-    make_book::{MakeBook, Report},
-};
+cfg_if::cfg_if! {
+    if #[cfg(feature = "games")] {
+        #[cfg(feature = "obs")]
+        pub mod convert;
+        #[cfg(feature = "parquet")]
+        pub mod counts;
+        pub mod evals;
+        pub mod explorer;
+        pub mod index;
+        pub mod make_book;
+        #[cfg(feature = "obs")]
+        pub mod obs;
+        pub mod openings;
+        pub mod output;
+        pub mod pgn;
+        pub mod plies;
+        pub mod progress;
+        pub mod provenance;
+        pub mod repertoire;
+        #[cfg(feature = "serve")]
+        pub mod serve;
+        mod sort;
+        pub mod suite;
+        pub mod tally;
+        mod task;
+        pub mod tree;
+        mod walk;
+
+        pub use self::make_book::{MakeBook, Report};
+    }
+}
+
+pub use self::error::{Error, ErrorKind, ForeignFormat, Result};
 
 /// The commands, so that tests can let any part of them panic.
 #[cfg(all(test, feature = "cli"))]

@@ -7,15 +7,51 @@ use std::{
 };
 
 use super::{
+    foreign::is_book_or_empty,
     header::{create_raw, renewed, split_checksum},
     open::Book,
-    records::{Entry, write_entries},
+    records::{Entry, Storage, write_entries},
 };
 use crate::{
     checksum::Checksum,
-    error::{At, Result},
+    error::{At, Error, Result},
     output::AtomicFile,
 };
+
+impl Book {
+    /// A book of the records that `write` writes to an unnamed file in a directory, which errors call by the directory.
+    pub(super) fn temporary(
+        temp_dir: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+    ) -> Result<Book> {
+        let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        write(&mut out)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+        let file = file.at(temp_dir, "write a temporary file in")?;
+        let size = file.metadata().at(temp_dir, "open")?.len();
+        Ok(Book {
+            path: temp_dir.to_owned(),
+            storage: Storage::File(file, size / Entry::SIZE as u64),
+        })
+    }
+}
+
+/// Begins a book in the place of a book, of an empty file or of nothing. A command that changes a book begins the new
+/// one before it opens the old one: so no other run replaces that meanwhile.
+///
+/// # Errors
+///
+/// As [`AtomicFile::create_over`], and [`Error::File`] for a file that is not a book.
+pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
+    AtomicFile::create_over(out, |old| match is_book_or_empty(old)? {
+        true => Ok(()),
+        false => {
+            let problem = "exists and is not a Polyglot book: name another file";
+            Err(Error::file(old, problem))
+        }
+    })
+}
 
 /// A book that is written from front to back. If its header has a line for the checksum, the line is filled in
 /// after the last record.

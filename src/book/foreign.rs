@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     error::{At, Error, ForeignFormat, Result},
-    output::AtomicFile,
     positioned::read_exact_at,
 };
 
@@ -110,22 +109,6 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     let problem =
         "exists and is not a Polyglot book: name another file, or replace it with --force";
     Err(Error::file(path, problem))
-}
-
-/// Begins a book in the place of a book, of an empty file or of nothing. A command that changes a book begins the new
-/// one before it opens the old one: so no other run replaces that meanwhile.
-///
-/// # Errors
-///
-/// As [`AtomicFile::create_over`], and [`Error::File`] for a file that is not a book.
-pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| match is_book_or_empty(old)? {
-        true => Ok(()),
-        false => {
-            let problem = "exists and is not a Polyglot book: name another file";
-            Err(Error::file(old, problem))
-        }
-    })
 }
 
 /// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few

@@ -8,8 +8,7 @@ use std::{
 use shakmaty::Color;
 
 use super::{
-    file::BookFile,
-    foreign::begin_book,
+    file::{BookFile, begin_book},
     header::{self, HeaderError, with_checksum},
     lines::{PlayableMoves, contains, reached},
     losses::{LossSummary, Losses},

@@ -13,38 +13,46 @@
 //! # Ok::<(), polybook::Error>(())
 //! ```
 
-mod diff;
-mod edit;
-mod file;
 mod foreign;
 pub mod header;
-pub mod lines;
-mod losses;
-mod make;
-mod merge;
-mod minimax;
 mod open;
-mod positions;
 mod records;
 mod search;
-mod verify;
-mod weight;
 
-pub(crate) use self::foreign::check_replaceable;
-pub(crate) use self::records::each_move_once;
+pub(crate) use self::{foreign::check_replaceable, records::each_move_once};
 pub use self::{
-    diff::{MoveDifference, MoveRecords, PositionDifference, differences},
-    edit::{
-        Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
-    },
-    foreign::{begin_book, is_book_or_empty},
-    losses::LossSummary,
-    make::{BookMaker, BookSummary},
-    merge::{Filter, MergeSummary, filter_books, merge_books},
-    minimax::MinimaxSummary,
+    foreign::is_book_or_empty,
     open::Book,
-    positions::MergePolicy,
     records::{Entry, Records},
-    verify::{Fault, FaultyRecords, Verified, fix, verify},
-    weight::{Factors, Scale, Scaling, Weights},
 };
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "games")] {
+        mod diff;
+        mod edit;
+        mod file;
+        pub mod lines;
+        mod losses;
+        mod make;
+        mod merge;
+        mod minimax;
+        mod positions;
+        mod verify;
+        mod weight;
+
+        pub use self::{
+            diff::{MoveDifference, MoveRecords, PositionDifference, differences},
+            edit::{
+                Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
+            },
+            file::begin_book,
+            losses::LossSummary,
+            make::{BookMaker, BookSummary},
+            merge::{Filter, MergeSummary, filter_books, merge_books},
+            minimax::MinimaxSummary,
+            positions::MergePolicy,
+            verify::{Fault, FaultyRecords, Verified, fix, verify},
+            weight::{Factors, Scale, Scaling, Weights},
+        };
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufWriter, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -36,8 +36,8 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Book {
-    path: PathBuf,
-    storage: Storage,
+    pub(super) path: PathBuf,
+    pub(super) storage: Storage,
 }
 
 /// How many bytes of a pipe or device are read.
@@ -111,23 +111,6 @@ impl Book {
         let mut book = Book::from_bytes(bytes).ok_or_else(|| cut_short(path))?;
         book.path = path.to_owned();
         Ok(book)
-    }
-
-    /// A book of the records that `write` writes to an unnamed file in a directory, which errors call by the directory.
-    pub(super) fn temporary(
-        temp_dir: &Path,
-        write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
-    ) -> Result<Book> {
-        let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "make a temporary file in")?;
-        let mut out = BufWriter::with_capacity(1 << 16, file);
-        write(&mut out)?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error);
-        let file = file.at(temp_dir, "write a temporary file in")?;
-        let size = file.metadata().at(temp_dir, "open")?.len();
-        Ok(Book {
-            path: temp_dir.to_owned(),
-            storage: Storage::File(file, size / Entry::SIZE as u64),
-        })
     }
 
     /// A book of bytes; `None` if their number is not a multiple of 16.

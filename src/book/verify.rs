@@ -11,8 +11,8 @@ use std::{
 use thiserror::Error as ThisError;
 
 use super::{
-    file::BookFile,
-    foreign::{begin_book, refuse_foreign},
+    file::{BookFile, begin_book},
+    foreign::refuse_foreign,
     header::{self, Header, HeaderError, NullRecords, renewed, split_checksum},
     records::{Entry, records_of, write_entries},
 };

@@ -16,10 +16,12 @@
 //! # Ok::<(), header::HeaderError>(())
 //! ```
 
+#[cfg(feature = "games")]
 mod file;
 
 use thiserror::Error;
 
+#[cfg(feature = "games")]
 pub use self::file::{DEFAULT_COMMENT, read, read_raw, remove, update};
 use super::records::Entry;
 use crate::checksum::{Checksum, NoChecksum};
