@@ -111,7 +111,7 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
 /// The evaluation of a comment, and its depth, or 0. `None` without one, `Some(None)` for one in another form.
 ///
 /// Pawns have a decimal point. Without it, some programs mean centipawns and others pawns.
-fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
+pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     let rest = &comment[memmem::find(comment, EVAL)? + EVAL.len()..];
     let end = memchr::memchr(b']', rest).unwrap_or(rest.len());
     let text = std::str::from_utf8(&rest[..end]).unwrap_or_default();

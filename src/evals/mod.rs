@@ -37,6 +37,7 @@ mod store;
 mod uci;
 mod write;
 
+pub(crate) use self::games::evaluation;
 pub use self::{
     layout::Eval,
     loss::MaxLoss,

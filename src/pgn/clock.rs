@@ -22,7 +22,7 @@ pub(crate) struct Clocks {
 /// What the comments after a move say in seconds.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct TimeSaid {
-    left: Option<f64>,
+    pub left: Option<f64>,
     taken: Option<f64>,
 }
 

@@ -73,15 +73,18 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// As [`next_token`](GameReader::next_token), and hands the comments in braces before the token to `comment`, those
-    /// of variations aside.
+    /// As [`next_token`](GameReader::next_token), and hands the comments before the token to `comment`, those of variations
+    /// aside.
     pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
         loop {
             let start = self.at;
             match self.step() {
                 Some(token) => return token,
-                None if self.text[start] == b'{' => comment(&self.text[start + 1..self.at - 1]),
-                None => {}
+                None => match self.text[start] {
+                    b'{' => comment(&self.text[start + 1..self.at - 1]),
+                    b';' => comment(&self.text[start + 1..self.at]),
+                    _ => {}
+                },
             }
         }
     }
@@ -383,6 +386,19 @@ mod tests {
 
     use super::*;
     use crate::position::{read_move, read_word};
+
+    #[test]
+    fn comments_of_both_kinds_come_before_the_next_token() {
+        let mut games = GameReader::new(b"1. e4 {a} (1. d4 {b} ; c\n) ; d\n%e\n e5 ;f");
+        assert!(games.next_game());
+        let mut comments: Vec<String> = Vec::new();
+        for _ in 0..3 {
+            games
+                .next_token_after(|comment| comments.push(String::from_utf8_lossy(comment).into()));
+            comments.push("|".to_owned());
+        }
+        assert_eq!(comments.concat(), "|a d|f|");
+    }
 
     /// The words of the main line as [`GameReader::next_token`] gives them, or, where they are moves of the
     /// starting position, as [`GameReader::peek_word`] does.

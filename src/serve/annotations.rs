@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::pgn::tag_text;
+use crate::{
+    evals::{Score, evaluation},
+    pgn::{TimeSaid, tag_text},
+};
 
 /// What a game says of a move, after it.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
@@ -12,23 +15,13 @@ pub(super) struct Annotations {
     clk: Option<f64>,
     /// The evaluation from White's side.
     #[serde(skip_serializing_if = "Option::is_none")]
-    eval: Option<Evaluation>,
+    eval: Option<Score>,
     /// Marks by their numbers in PGN: 1 is a good move, 4 a blunder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nags: Vec<u16>,
     /// The comments without the commands of programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<String>,
-}
-
-/// What a position is worth.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Evaluation {
-    /// Hundredths of a pawn.
-    Cp(i32),
-    /// White mates in this many moves; Black, if they are negative.
-    Mate(i32),
 }
 
 impl Annotations {
@@ -82,11 +75,16 @@ impl Annotations {
         read
     }
 
-    /// Takes a comment of the main line: its commands, and what else it says.
+    /// Takes a comment of the main line: its clock and evaluation, and what it says besides commands.
     fn take_comment(&mut self, comment: &[u8], depth: u32) {
         if depth > 0 {
             return;
         }
+        let mut time = TimeSaid::default();
+        time.read(comment);
+        self.clk = time.left.or(self.clk);
+        let score = evaluation(comment).flatten().map(|(score, _)| score);
+        self.eval = score.or(self.eval);
         let text = tag_text(comment);
         let mut said = String::new();
         let mut rest = &*text;
@@ -95,21 +93,12 @@ impl Annotations {
                 break;
             };
             said.push_str(&rest[..start]);
-            self.take_command(&rest[start + 2..start + len]);
             rest = &rest[start + len + 1..];
         }
         said.push_str(rest);
         let words: Vec<&str> = said.split_whitespace().collect();
         if !words.is_empty() {
             self.comments.push(words.join(" "));
-        }
-    }
-
-    fn take_command(&mut self, command: &str) {
-        match command.split_once(' ') {
-            Some(("clk", value)) => self.clk = seconds(value).or(self.clk),
-            Some(("eval", value)) => self.eval = evaluation(value).or(self.eval),
-            _ => {}
         }
     }
 }
@@ -123,30 +112,6 @@ fn nag(mark: &[u8]) -> Option<u16> {
     let marks: [&[u8]; 6] = [b"!", b"?", b"!!", b"??", b"!?", b"?!"];
     let at = marks.iter().position(|known| *known == mark)?;
     Some(at as u16 + 1)
-}
-
-/// The seconds of `1:02:03.5`.
-fn seconds(clock: &str) -> Option<f64> {
-    let mut sum = 0.0;
-    for part in clock.trim().split(':') {
-        let is_number = |part: &str| {
-            part.bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.')
-        };
-        let number: f64 = part.parse().ok().filter(|_| is_number(part))?;
-        sum = 60.0 * sum + number;
-    }
-    Some(sum).filter(|sum| *sum < 1e9)
-}
-
-/// The evaluation `0.17`, `#-3` or `0.17,22`, where 22 is the depth.
-fn evaluation(text: &str) -> Option<Evaluation> {
-    let text = text.split(',').next()?.trim();
-    if let Some(moves) = text.strip_prefix('#') {
-        return moves.parse().ok().map(Evaluation::Mate);
-    }
-    let pawns: f64 = text.parse().ok()?;
-    (pawns.abs() < 1e4).then(|| Evaluation::Cp((100.0 * pawns).round() as i32))
 }
 
 #[cfg(test)]
@@ -170,6 +135,10 @@ mod tests {
             read("{[%eval #-3]} (1. d4! {no; $9} (1. c4??)) ; to the end\n% not this ! \n$4"),
             json!({"eval": {"mate": -3}, "nags": [4], "comments": ["to the end"]})
         );
+        assert_eq!(
+            read("{[%eval 0.3,20]} ; [%clk 10:00:00]"),
+            json!({"clk": 36000.0, "eval": {"cp": 30}})
+        );
     }
 
     #[test]
@@ -179,9 +148,15 @@ mod tests {
             "{[%clk nan]}",
             "{[%clk 1:-2]}",
             "{[%clk inf]}",
+            "{[%clk 3:00]}",
+            "{[%clk 180]}",
+            "{[%clk 0:90:00]}",
             "{[%eval nan]}",
             "{[%eval 1e300]}",
+            "{[%eval 35]}",
+            "{[%eval 0.3,x]}",
             "{[%eval #]}",
+            "{[%eval #0]}",
             "$",
             "$99999999",
             "!!!",
