@@ -18,12 +18,17 @@ use std::{
     },
 };
 
+use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::{
     error::{Error, Result},
+    evals::{Score, evaluation},
     make_book::{BatchSink, CountedGame, MakeBook, Rejection, Unfinished, replay_games},
-    pgn::{Batch, Cutter, GameFilter, GameResult, Input, Stream, StreamOptions},
+    pgn::{
+        Batch, Cutter, GameFilter, GameReader, GameResult, Input, Stream, StreamOptions, TimeSaid,
+        Token,
+    },
     provenance::Games,
     task,
 };
@@ -59,7 +64,7 @@ impl Default for PlyOptions {
 }
 
 /// Half-moves of some games, in the order of the file. All columns have the same length.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct PlyBatch {
     /// The Polyglot keys of the positions before the moves.
     pub keys: Vec<u64>,
@@ -69,6 +74,10 @@ pub struct PlyBatch {
     pub results: Vec<i8>,
     /// The numbers of the games in the file, from 0. Those that are left out are counted.
     pub games: Vec<u64>,
+    /// The seconds that the player's clock had left after the move, by `[%clk]` in the comments after it. `None` without.
+    pub clock: Vec<Option<f64>>,
+    /// The evaluation after the move, by `[%eval]`. `None` without.
+    pub eval: Vec<Option<Score>>,
 }
 
 impl PlyBatch {
@@ -76,6 +85,8 @@ impl PlyBatch {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
         self.results.append(&mut other.results);
+        self.clock.append(&mut other.clock);
+        self.eval.append(&mut other.eval);
         let games = other.games.into_iter().map(|game| first_game + game);
         self.games.extend(games);
     }
@@ -192,6 +203,9 @@ fn read_batch(
     let read = Mutex::default();
     let columns = Box::new(PlyColumns {
         options,
+        text: &batch.text,
+        has_commands: memmem::find(&batch.text, b"[%").is_some(),
+        game: 0,
         plies: PlyBatch::default(),
         read: &read,
     });
@@ -202,17 +216,54 @@ fn read_batch(
 /// Takes the half-moves of a batch.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
+    text: &'a [u8],
+    /// Whether comments may have clocks and evaluations.
+    has_commands: bool,
+    /// Where the present game begins in the text.
+    game: usize,
     plies: PlyBatch,
     read: &'a Mutex<PlyBatch>,
 }
 
+impl PlyColumns<'_> {
+    /// Reads what the comments of the present game say after each of its first half-moves.
+    fn read_comments(&mut self, plies: usize) {
+        let mut game = GameReader::new(&self.text[self.game..]);
+        if !game.next_game() {
+            return;
+        }
+        for ply in 0..=plies {
+            let mut time = TimeSaid::default();
+            let mut score = None;
+            let token = game.next_token_after(|comment| {
+                time.read(comment);
+                score = evaluation(comment).flatten().or(score);
+            });
+            if ply > 0 {
+                self.plies.clock.push(time.left);
+                self.plies.eval.push(score.map(|(score, _)| score));
+            }
+            if !matches!(token, Token::Move { .. } | Token::Unreadable { .. }) {
+                return;
+            }
+        }
+    }
+}
+
 impl BatchSink for PlyColumns<'_> {
+    fn next_game(&mut self, game: &GameReader<'_>, _batch_offset: u64) {
+        self.game = game.game_offset();
+    }
+
     fn count(&mut self, game: &CountedGame<'_>) {
         let is_unfinished = game.result == GameResult::Unknown;
         if is_unfinished && self.options.unfinished == Unfinished::Skip
             || !self.options.game_filter.admits_result(game.result)
         {
             return;
+        }
+        if self.has_commands {
+            self.read_comments(game.plies.len());
         }
         let plies = &mut self.plies;
         plies.keys.extend(game.plies.iter().map(|ply| ply.key));
@@ -221,6 +272,8 @@ impl BatchSink for PlyColumns<'_> {
         let result = result.map_or(0, |winner| winner.fold_wb(1, -1));
         plies.results.resize(plies.keys.len(), result);
         plies.games.resize(plies.keys.len(), game.number.into());
+        plies.clock.resize(plies.keys.len(), None);
+        plies.eval.resize(plies.keys.len(), None);
     }
 
     fn leave_out(&mut self, _games: &[u32]) {
@@ -267,6 +320,27 @@ mod tests {
         assert_eq!(plies.games, [0, 0, 3, 3]);
         assert_eq!(plies.keys[0], 0x463b96181691fc9c);
         assert_eq!(plies.keys[1], plies.keys[3]);
+    }
+
+    #[test]
+    fn clocks_and_evaluations_are_those_after_their_moves() {
+        let text = "1. e4 {[%clk 0:03:00]} e5 1-0\n\n1. d4 {[%clk 9:00]} *\n\n\
+            {[%eval 0.1]} 1. e4 $1 {[%eval 0.3,20] [%clk 1:00:00.5]} (1. d4 {[%eval 9.0]}) 1... c5 ;[%eval #-3]\n\
+            2. Nf3 {[%eval 0.5]} {[%clk 0:59:59]} Nc6 {[%eval 7]} 3. Bb5 {[%eval 1.0]} 0-1\n\n1. c4 {x} e5 1-0\n";
+        let options = PlyOptions {
+            max_ply: 4,
+            ..PlyOptions::default()
+        };
+        let (plies, ..) = batches(text, options).unwrap();
+        assert_eq!(plies.games, [0, 0, 2, 2, 2, 2, 3, 3]);
+        let of_third = [Some(3600.5), None, Some(3599.0), None];
+        assert_eq!(plies.clock[..2], [Some(180.0), None]);
+        assert_eq!(plies.clock[2..], [&of_third[..], &[None; 2]].concat());
+        let evals = plies.eval.iter();
+        let evals: Vec<String> = evals
+            .map(|eval| eval.map_or_else(String::new, |score| score.to_string()))
+            .collect();
+        assert_eq!(evals, ["", "", "+0.30", "#-3", "+0.50", "", "", ""]);
     }
 
     #[test]

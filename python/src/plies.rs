@@ -32,6 +32,10 @@ pub struct Batch {
     results: Py<PyArray1<i8>>,
     /// The numbers of the games in the file, from 0 (uint64).
     games: Py<PyArray1<u64>>,
+    /// The seconds that the player's clock had left after the move, NaN where the game does not say (float64).
+    clock: Py<PyArray1<f64>>,
+    /// The evaluation after the move as stores have it, NaN where the game does not say (float64).
+    eval: Py<PyArray1<f64>>,
 }
 
 #[pymethods]
@@ -81,11 +85,19 @@ impl Positions {
         let Some(plies) = next? else {
             return Ok(None);
         };
+        let clock = plies.clock.into_iter();
+        let clock: Vec<f64> = clock.map(|left| left.unwrap_or(f64::NAN)).collect();
+        let eval = plies.eval.into_iter();
+        let eval: Vec<f64> = eval
+            .map(|eval| eval.map_or(f64::NAN, |score| score.to_code().into()))
+            .collect();
         Ok(Some(Batch {
             keys: plies.keys.into_pyarray(py).unbind(),
             moves: plies.moves.into_pyarray(py).unbind(),
             results: plies.results.into_pyarray(py).unbind(),
             games: plies.games.into_pyarray(py).unbind(),
+            clock: clock.into_pyarray(py).unbind(),
+            eval: eval.into_pyarray(py).unbind(),
         }))
     }
 

@@ -87,6 +87,28 @@ def test_every_half_move_becomes_a_row():
     assert row == len(keys)
 
 
+def test_clocks_and_evaluations_are_those_of_python_chess(tmp_path):
+    annotated = Path(__file__).resolve().parents[2] / "tests/page/annotated.pgn"
+    pgn = tmp_path / "games.pgn"
+    more = "1. e4 {[%eval #-3] [%clk 12:00:00]} e5 {[%eval 35] [%clk 3:00]} 2. d4 {[%eval -0.3,20]} d5 {[%clk 0:00:00.5]} 1-0\n"
+    pgn.write_text(annotated.read_text() + "\n" + more)
+    batches = list(polybook.positions(pgn))
+    clock, evals = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("clock", "eval"))
+    assert (clock.dtype, evals.dtype) == (np.float64, np.float64)
+    expected = []
+    with open(pgn) as games:
+        while game := chess.pgn.read_game(games):
+            for node in game.mainline():
+                score = node.eval()
+                expected.append((node.clock(), score and score.white().score(mate_score=32768)))
+    # Other programs may mean minutes and seconds, or centipawns: such values are ignored.
+    expected[-3] = (None, None)
+    assert len(expected) > 60 and expected[-4:] == [(43200, -32765), (None, None), (None, -30), (0.5, None)]
+    nan = lambda value: np.nan if value is None else value
+    np.testing.assert_array_equal(clock, [nan(clock) for clock, _ in expected])
+    np.testing.assert_array_equal(evals, [nan(score) for _, score in expected])
+
+
 def test_options_choose_games_and_refuse_what_is_none(tmp_path):
     pgn = tmp_path / "games.pgn"
     pgn.write_text('[White "A"]\n[WhiteElo "2500"]\n[BlackElo "2500"]\n\n1. e4 1-0\n\n1. d4 Ke4 0-1\n\n1. c4 *\n')
@@ -201,7 +223,7 @@ def test_the_examples_of_the_documentation(tmp_path, monkeypatch):
     (tmp_path / "data").symlink_to(DATA)
     monkeypatch.chdir(tmp_path)
     results = doctest.testmod(polybook)
-    assert (results.failed, results.attempted) == (0, 6)
+    assert (results.failed, results.attempted) == (0, 9)
 
 
 def test_the_command_is_in_the_package(tmp_path):

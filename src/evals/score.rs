@@ -58,8 +58,9 @@ impl Score {
         side.fold_wb(self, Score(-self.0))
     }
 
-    /// The number that a store has for it.
-    pub(super) fn to_code(self) -> i16 {
+    /// The number that a store has for it: centipawns from -32,000 to 32,000; 32,768 less the moves if White mates, the
+    /// negative of that if Black does. The better for White, the greater.
+    pub fn to_code(self) -> i16 {
         self.0
     }
 

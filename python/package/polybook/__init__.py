@@ -15,6 +15,14 @@ The half-moves of games, in batches of NumPy arrays:
 >>> sum(len(batch.moves) for batch in polybook.positions("data/famous.pgn", max_ply=10))
 450
 
+Where games have clocks and evaluations in their comments, so have the batches. White mates in two here:
+
+>>> with open("rated.pgn", "w") as pgn:
+...     print("1. e4 {[%eval 0.33] [%clk 0:03:00]} f6 2. d4 g5 {[%eval #2] [%clk 0:02:58.5]} 1-0", file=pgn)
+>>> batch = next(polybook.positions("rated.pgn"))
+>>> batch.clock, batch.eval
+(array([180. ,   nan,   nan, 178.5]), array([   33.,    nan,    nan, 32766.]))
+
 ``python -m polybook`` is the command ``polybook``.
 """
 

@@ -226,6 +226,11 @@ class Batch:
     results: npt.NDArray[np.int8]
     #: The numbers of the games in the file, from 0.
     games: npt.NDArray[np.uint64]
+    #: The seconds that the player's clock had left after the move, by `[%clk]`; NaN where the game does not say.
+    clock: npt.NDArray[np.float64]
+    #: The evaluation after the move, by `[%eval]`, seen from White: centipawns from -32,000 to 32,000; 32,768 - N if White
+    #: mates in N moves, the negative of that if Black does; NaN where the game does not say.
+    eval: npt.NDArray[np.float64]
 
     def __len__(self) -> int: ...
 
