@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 
-use crate::common::{ok, ok_json, refused, temp};
+use crate::common::{ok, ok_json, refused, served::Served, temp};
 
 fn game(white: &str, date: &str, control: &str, moves: &str) -> String {
     format!(
@@ -143,4 +143,54 @@ fn mean_times_of_moves() {
             ("moves --leveldb games.idx --clocks=0", 2, "0"),
         ],
     );
+}
+
+#[test]
+fn the_explorer_has_the_times_on_request() {
+    let dir = temp();
+    let dir = dir.path();
+    let line = "1. e4 {[%emt 0:00:01]} e5 2. Nf3 Nc6 3. Bc4 Bc5 4. O-O {[%emt 0:00:10]}";
+    let games: Vec<String> = (0..250)
+        .map(|number| match number {
+            // The newest.
+            249 => game("A", "2025.01.01", "-", &line.replace("10]", "30.5]")),
+            // The oldest, which are not read.
+            0..50 => game("A", "2020.01.01", "-", &line.replace("10]", "59]")),
+            _ => game("B", "2024.01.01", "-", line),
+        })
+        .collect();
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(dir, "make-book -q games.pgn --leveldb games.idx --explorer");
+    let served = Served::start(dir, "games.idx");
+    let castle = "play=e2e4,e7e5,g1f3,b8c6,f1c4,f8c5";
+    let clocks = |more: &str| {
+        let answer = served.json(&format!("/lichess?{castle}{more}"));
+        assert_eq!(answer["moves"][0]["uci"], "e1h1", "{more}");
+        answer["polybook"]["clocks"].clone()
+    };
+    let castled = |games: u64, mean: f64| json!([{"uci": "e1h1", "games": games, "mean": mean}]);
+    let all = clocks("&clocks=true");
+    assert_eq!((&all["games"], &all["read"]), (&json!(250), &json!(200)));
+    assert_eq!(all["moves"][0]["games"], 200);
+    let mean = all["moves"][0]["mean"].as_f64().unwrap();
+    assert!(
+        (mean - (199.0 * 10.0 + 30.5) / 200.0).abs() < 1e-9,
+        "{mean}"
+    );
+    let of_a = clocks("&clocks=true&player=A&since=2021");
+    assert_eq!(of_a["moves"], castled(1, 30.5));
+    for more in ["", "&clocks=false"] {
+        assert_eq!(clocks(more), Value::Null, "{more}");
+    }
+    let path = format!("/player?{castle}&player=A&color=white&since=2021&clocks=true");
+    assert_eq!(
+        served.json(&path)["polybook"]["clocks"]["moves"],
+        castled(1, 30.5)
+    );
+    assert_eq!(served.get("/lichess?clocks=perhaps").status, 400);
+
+    // The text of the games is read each time.
+    fs::remove_file(dir.join("games.pgn")).unwrap();
+    let reply = served.get(&format!("/lichess?{castle}&clocks=true"));
+    assert_eq!((reply.status, reply.text().lines().count()), (503, 1));
 }

@@ -455,6 +455,8 @@ fn a_server_says_what_counts_cannot_answer() {
         ("/player?player=tal&color=white", 400),
         ("/games?modes=rated&duplicates=once", 200),
         ("/games?source=counts", 400),
+        ("/lichess?clocks=true&source=counts", 400),
+        ("/lichess?clocks=true", 200),
         ("/suggest?field=player&text=m&source=counts", 400),
         ("/suggest?field=opening&text=sicilian&source=counts", 200),
         ("/suggest?field=player&text=m", 200),

@@ -114,7 +114,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let evals = evals_of(args.evals.open()?.as_ref(), &pos, &answer)?;
     let times = args
         .clocks
-        .map(|most| explorer.times(&query, most as usize));
+        .map(|most| explorer.times(&query, most as usize, &|| true));
     let times = times.transpose()?;
     if args.json {
         return print_json(&document(&answer, &pos, &evals, times.as_ref()));

@@ -37,12 +37,12 @@ pub struct MoveTime {
 impl Explorer {
     /// The mean time that each move of a position took in the `most` newest of its games that pass the filters: by `[%emt]`,
     /// or by `[%clk]` and a `TimeControl` of one period. As elsewhere, the last move counts of a game that comes back to the
-    /// position. The text of each game is read.
+    /// position. The text of each game is read, as long as `goes_on` says so.
     ///
     /// # Errors
     ///
-    /// As of [`games`](Explorer::games) and [`text`](Explorer::text), and games in a packed file.
-    pub fn times(&self, query: &Query, most: usize) -> Result<Times> {
+    /// As of [`games`](Explorer::games) and [`text_while`](Explorer::text_while), and games in a packed file.
+    pub fn times(&self, query: &Query, most: usize, goes_on: &dyn Fn() -> bool) -> Result<Times> {
         let page = Page {
             skip: 0,
             limit: most,
@@ -64,7 +64,7 @@ impl Explorer {
                 return Err(Error::file(path, problem));
             }
             times.read += 1;
-            if let Some((mv, seconds)) = time_in(&self.text(number)?, identity) {
+            if let Some((mv, seconds)) = time_in(&self.text_while(number, goes_on)?, identity) {
                 let time = times.moves.entry(mv).or_default();
                 time.games += 1;
                 time.mean += (seconds - time.mean) / time.games as f64;

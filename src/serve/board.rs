@@ -8,14 +8,14 @@ use super::{annotations::Annotations, request::Request};
 use crate::{
     error::Error,
     evals::{Eval, Evals},
-    explorer::{Answer, Line},
+    explorer::{Answer, Line, MoveTime, Times},
     pgn::{GameReader, Token, tag_text},
-    position::{BookMove, Variant, fen_of, read_move},
+    position::{BookMove, Variant, fen_of, read_move, uci},
     tree::move_number,
 };
 
 /// A position for a board.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Board {
     /// The position after the line.
     fen: String,
@@ -36,6 +36,28 @@ pub(super) struct Board {
     /// Of the legal moves, those whose positions are evaluated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evals: Vec<MoveEval>,
+    /// The times that its moves took, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<Clocks>,
+}
+
+/// The times that the moves of a position took.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Clocks {
+    /// How many games of the position pass the filters.
+    games: u64,
+    /// How many of them were read, the newest.
+    read: u64,
+    /// The moves with known times.
+    moves: Vec<MoveClock>,
+}
+
+/// The mean time that a move took.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct MoveClock {
+    uci: String,
+    #[serde(flatten)]
+    time: MoveTime,
 }
 
 /// The evaluation of the position after a move.
@@ -97,6 +119,7 @@ impl Board {
             min_game,
             eval: None,
             evals: Vec::new(),
+            clocks: None,
         }
     }
 
@@ -110,6 +133,21 @@ impl Board {
             }
         }
         Ok(())
+    }
+
+    /// Adds the times of the moves of a position.
+    pub(super) fn time(&mut self, pos: &VariantPosition, times: &Times) {
+        let moves = pos.legal_moves().into_iter().filter_map(|mv| {
+            Some(MoveClock {
+                uci: BookMove::from(mv).to_string(),
+                time: *times.moves.get(&uci(pos, mv))?,
+            })
+        });
+        self.clocks = Some(Clocks {
+            games: times.games,
+            read: times.read,
+            moves: moves.collect(),
+        });
     }
 }
 

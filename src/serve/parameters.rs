@@ -44,12 +44,13 @@ impl Parameters {
     ];
 
     /// Those that only other routes know.
-    pub const OF_OTHERS: [&str; 5] = [
+    pub const OF_OTHERS: [&str; 6] = [
         "topGames",
         "recentGames",
         "history",
         "text",
         "transpositions",
+        "clocks",
     ];
 
     /// Reads the query of an address. Parameters that no route knows are ignored.

@@ -83,6 +83,8 @@ pub struct Request {
     pub query: Query,
     /// Which page of the games.
     pub page: Page,
+    /// Whether the times of the moves are asked for, which are in the texts of the games.
+    pub clocks: bool,
 }
 
 impl Request {
@@ -145,6 +147,7 @@ impl Request {
         Ok(Request {
             query,
             page: page(route, parameters)?,
+            clocks: parameters.flag("clocks")?.unwrap_or(false),
         })
     }
 }

@@ -18,7 +18,7 @@ use tower_http::{
 };
 
 use super::{
-    Refusal, Route,
+    Parameters, Refusal, Route,
     client::{Client, in_time},
     content::{Content, PGN, not_modified},
     guard::Origin,
@@ -46,7 +46,10 @@ pub(super) fn routes(state: Arc<AppState>) -> Router {
     let api = of_position
         .into_iter()
         .fold(Router::new(), |api, (path, route)| {
-            api.route(path, index(move |app, key| app.position(key, route)))
+            let handler = async move |state: Server, client: Asker, request: Request| {
+                position(state, client, request, route).await
+            };
+            api.route(path, get(handler))
         });
     let api = api
         .route("/masters/pgn/{id}", get(game))
@@ -116,6 +119,25 @@ async fn suggest(state: Server, client: Asker, request: Request) -> Result<Respo
     let mut names = state.names.clone();
     let _ = in_time(async { Ok(names.changed().await) }).await?;
     of_index(state, client, request, AppState::suggest).await
+}
+
+/// Counts, from the texts of games too if clocks are asked for.
+async fn position(
+    state: Server,
+    client: Asker,
+    request: Request,
+    route: Route,
+) -> Result<Response, Refusal> {
+    let parameters = Parameters::parse(request.uri().query().unwrap_or_default())?;
+    if parameters.flag("clocks")? == Some(true) {
+        let answer = move |app: &AppState, key: &CacheKey, goes_on: GoesOn<'_>| {
+            app.position(key, route, goes_on)
+        };
+        of_texts(state, client, request, answer).await
+    } else {
+        let answer = move |app: &AppState, key: &CacheKey| app.position(key, route, &|| true);
+        of_index(state, client, request, answer).await
+    }
 }
 
 async fn games(state: Server, client: Asker, request: Request) -> Result<Response, Refusal> {

@@ -37,6 +37,9 @@ const READERS: usize = 4;
 /// A page of texts takes no further game once it has this size.
 const LONG_PAGE: usize = 7 << 20;
 
+/// How many games are read for the times of moves, the newest.
+const TIMED: usize = 200;
+
 /// Whether texts are read on, which is asked again and again while much is read.
 pub(super) type GoesOn<'a> = &'a dyn Fn() -> bool;
 
@@ -183,13 +186,22 @@ impl AppState {
     }
 
     /// Counts of a position.
-    pub(super) fn position(&self, key: &CacheKey, route: Route) -> Result<Content, Refusal> {
+    pub(super) fn position(
+        &self,
+        key: &CacheKey,
+        route: Route,
+        goes_on: GoesOn<'_>,
+    ) -> Result<Content, Refusal> {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
         let min_game = self.explorer.min_game(&request.query.filters);
         let mut polybook = Board::new(&request, &answer, min_game);
         if let Some(evals) = &self.evals {
             polybook.evaluate(request.query.line.position(), evals)?;
+        }
+        if request.clocks {
+            let times = self.explorer.times(&request.query, TIMED, goes_on)?;
+            polybook.time(request.query.line.position(), &times);
         }
         // The board has it, and strict clients need not see it.
         for mv in &mut answer.moves {
@@ -200,7 +212,11 @@ impl AppState {
             Route::Player => Content::line(&document),
             _ => Content::json(&document),
         }?;
-        self.kept(key, content)
+        match request.clocks {
+            // The files of the games may change.
+            true => Ok(content),
+            false => self.kept(key, content),
+        }
     }
 
     /// A page of the games of a position, as JSON.
@@ -290,7 +306,11 @@ impl AppState {
             Route::Make => self.explorer.lacks_games(filters, "books"),
             Route::Build => self.explorer.lacks_games(filters, "repertoires"),
             Route::Gaps => self.explorer.lacks_games(filters, "gaps"),
-            _ => self.explorer.needs_games(filters),
+            _ => {
+                let clocks = || self.explorer.lacks_games(filters, "clocks");
+                let needs = self.explorer.needs_games(filters);
+                needs.or_else(|| request.clocks.then(clocks).flatten())
+            }
         };
         match needs {
             Some(needs) => Err(Refusal::bad(needs.to_string())),
