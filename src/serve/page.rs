@@ -140,7 +140,10 @@ impl File {
                 }
                 packed.replace("\n}", "}").replace(";}", "}")
             }
-            _ => lines(&text).map(|line| format!("{line}\n")).collect(),
+            _ => {
+                let lines: Vec<&str> = lines(&text).collect();
+                lines.join("\n").replace(">\n<", "><")
+            }
         }
     }
 }

@@ -275,7 +275,7 @@ const tests = {
     await page.keyboard.press("/");
     await page.keyboard.type("rnbqkbnr/pppp1ppp/8");
     await page.waitForSelector("#search .message");
-    assert.equal(await text(page, "#search .message"), "Not a FEN yet: 3 of 8 ranks");
+    assert.equal(await text(page, "#search .message"), "Not a position: a FEN has 8 ranks, this one has 3");
     await page.keyboard.press("Escape");
     assert.deepEqual(faults, []);
     await context.close();

@@ -189,6 +189,25 @@ export function field(name, label, more, ...content) {
 }
 
 /**
+ * A switch with its label.
+ * @param {string} name
+ * @param {string} label
+ * @param {string} more What it means.
+ * @param {boolean} isOn
+ * @param {(isOn: boolean) => void} change
+ */
+export function toggle(name, label, more, isOn, change) {
+  const ids = { role: "switch", "aria-labelledby": `${name}-label`, "aria-describedby": `${name}-more` };
+  const element = button({ class: "switch", "aria-checked": isOn, ...ids }, [], () => {
+    const on = element.getAttribute("aria-checked") !== "true";
+    element.setAttribute("aria-checked", String(on));
+    change(on);
+  });
+  const texts = div("", p({ id: `${name}-label` }, label), p({ id: `${name}-more`, class: "quiet" }, more));
+  return div({ class: "with-switch", "data-field": name }, texts, element);
+}
+
+/**
  * Replaces what is in a place. The focus stays on the element with the same `data-focus`.
  * @param {Element} place
  * @param {Child[]} content

@@ -3,7 +3,7 @@
 
 import { Asking, ask, suggestions } from "./api.js";
 import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
-import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span } from "./dom.js";
+import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span, toggle } from "./dom.js";
 import { counted, number } from "./format.js";
 import { suggestionWords } from "./search.js";
 import { filterQuestion } from "./state.js";
@@ -116,7 +116,8 @@ export class FiltersDialog {
     return [
       pair(this.#name("event", "Event", "Any event", "event"), this.#name("eco", "Opening", "Name or ECO code: B90-B99", "opening")),
       pair(this.#variants(variant), this.#least()),
-      this.#once(),
+      toggle("duplicates", "Count duplicates once", "The same players, result and moves", this.#choice.filters.duplicates === "once", (isOn) =>
+        this.#set("duplicates", isOn ? "once" : "")),
     ];
   }
 
@@ -154,10 +155,7 @@ export class FiltersDialog {
     const asked = (/** @type {string} */ text, /** @type {number} */ limit, /** @type {AbortSignal} */ signal) => suggestions(kind, text, filters.source, limit, signal);
     const valueOf = (/** @type {Suggestion} */ one) => (isOpening ? (one.eco ?? "") : one.name);
     const code = (/** @type {string} */ text) => (isOpening ? (CODES.exec(text.toUpperCase().replaceAll("–", "-"))?.[0] ?? "") : "");
-    const wrong = (/** @type {string} */ text) => {
-      input.setAttribute("aria-invalid", String(text !== ""));
-      fill(note, text);
-    };
+    const wrong = (/** @type {string} */ text) => complain(input, note, text);
     const take = (/** @type {string} */ text) => {
       const isFirst = name === "player" && Boolean(filters.player) !== Boolean(text);
       input.value = text;
@@ -250,23 +248,10 @@ export class FiltersDialog {
     const note = p("note wrong");
     on(input, "input", () => {
       const moves = /^\s*(\d{1,3})(\s+moves?)?\s*$/.exec(input.value)?.[1];
-      const isWrong = input.value.trim() !== "" && !moves;
-      input.setAttribute("aria-invalid", String(isWrong));
-      fill(note, isWrong ? "Write a number of moves, such as 10." : "");
+      complain(input, note, input.value.trim() && !moves ? "Write a number of moves, such as 10." : "");
       this.#set("minPly", moves && Number(moves) ? String(2 * Number(moves)) : "");
     });
     return field("minPly", "At least", "moves", input, note);
-  }
-
-  #once() {
-    const isOn = this.#choice.filters.duplicates === "once";
-    const toggle = button({ role: "switch", class: "switch", "aria-checked": isOn, "aria-labelledby": "once-label", "aria-describedby": "once-more" }, [], () => {
-      const on = toggle.getAttribute("aria-checked") !== "true";
-      toggle.setAttribute("aria-checked", String(on));
-      this.#set("duplicates", on ? "once" : "");
-    });
-    const words = div("", p({ id: "once-label" }, "Count duplicates once"), p({ id: "once-more", class: "quiet" }, "The same players, result and moves"));
-    return div({ class: "with-switch", "data-field": "duplicates" }, words, toggle);
   }
 
   /** What cannot be applied. */
@@ -327,6 +312,17 @@ export class FiltersDialog {
     const own = this.#about.sources.find(({ name }) => name === source);
     this.#years.show(facets.years, own?.years ?? this.#about.years);
   }
+}
+
+/**
+ * Says what is wrong with a field, or nothing.
+ * @param {HTMLElement} input
+ * @param {HTMLElement} note
+ * @param {string} text
+ */
+function complain(input, note, text) {
+  input.setAttribute("aria-invalid", String(text !== ""));
+  fill(note, text);
 }
 
 /** @param {HTMLElement[]} fields */

@@ -70,20 +70,12 @@ export function readMonth(text) {
   const year = /(?<!\d)\d{4}(?!\d)/.exec(plain);
   if (!year) return undefined;
   const rest = `${plain.slice(0, year.index)} ${plain.slice(year.index + 4)}`.split(/[\s,./-]+/).filter(Boolean);
+  // After the year the month is the first number, before it the last.
   const name = rest.find((part) => /^[a-z]{2}[a-z]+$/.test(part));
-  const month = name ? MONTHS.findIndex((known) => name.startsWith(known.toLowerCase())) + 1 : Number(numberOf(rest, year.index > 0));
+  const month = name ? MONTHS.findIndex((known) => name.startsWith(known.toLowerCase())) + 1 : Number(year.index > 0 ? rest.at(-1) : rest[0]);
   if (!rest.length) return year[0];
   const isKnown = month >= 1 && month <= 12 && rest.length <= 2 && rest.every((part) => part === name || /^\d{1,2}$/.test(part));
   return isKnown ? `${year[0]}-${String(month).padStart(2, "0")}` : undefined;
-}
-
-/**
- * The number of the month among those of a date: after the year it is the first, before it the last.
- * @param {string[]} parts
- * @param {boolean} isBefore
- */
-function numberOf(parts, isBefore) {
-  return isBefore ? parts.at(-1) : parts[0];
 }
 
 /**

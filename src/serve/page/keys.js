@@ -1,7 +1,7 @@
 // @ts-check
 // The keys, and the dialog that lists them. They can be switched off, for those who speak to their computer.
 
-import { button, byId, dialogTop, div, make, on, p } from "./dom.js";
+import { byId, dialogTop, div, make, on, p, toggle } from "./dom.js";
 
 /** @typedef {{ keys: string[], does: string, act?: (key: string) => void }} Key */
 
@@ -14,11 +14,6 @@ const SWITCH = "polybook.keys";
 export function listen(keys) {
   const dialog = /** @type {HTMLDialogElement} */ (byId("keys"));
   const isOn = () => stored() !== "off";
-  const toggle = button({ role: "switch", class: "switch", "aria-labelledby": "keys-label" }, [], () => {
-    store(isOn() ? "off" : "on");
-    toggle.setAttribute("aria-checked", String(isOn()));
-  });
-  toggle.setAttribute("aria-checked", String(isOn()));
   const names = /** @type {Record<string, string>} */ ({ ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" });
   const rows = keys.map(({ keys: own, does }) => div("", make("dt", "", ...own.map((key) => make("kbd", "", names[key] ?? key))), make("dd", "", does)));
   dialog.append(
@@ -26,7 +21,7 @@ export function listen(keys) {
     div("body",
       make("dl", "", ...rows),
       p("quiet", "A move counts for the games that played it in this position. “+3” next to the games: three more games reach the resulting position by another move order."),
-      div("with-switch", p({ id: "keys-label" }, "Keys of one letter"), toggle),
+      toggle("keys", "Keys of one letter", "", isOn(), (isOn) => store(isOn ? "on" : "off")),
     ),
   );
   on(document, "keydown", (event) => {

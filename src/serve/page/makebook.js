@@ -218,7 +218,7 @@ export class BookDialog {
       bar.style.width = `${(100 * sum(move)) / sum(most)}%`;
       return make("li", "", b(move.san), span("", bar), percent(sum(move) / sum(answer)));
     });
-    return [div("first-moves", p("quiet", "First moves"), make("ul", "", ...rows))];
+    return [div("", p("quiet", "First moves"), make("ul", "", ...rows))];
   }
 
   async #save() {

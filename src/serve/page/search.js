@@ -51,12 +51,10 @@ export function buildSearch(input, searched) {
     return nameGroups(text, signal, searched, done);
   };
   const enter = (/** @type {string} */ text) => {
-    input.value = "";
-    input.blur();
     if (isPosition(text)) void read(text);
     else searched.wrong(`nothing is called “${text}”`, text);
   };
-  new Combobox(input, find, enter);
+  new Combobox(input, find, (text) => done(() => enter(text))());
   on(input, "paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").trim() ?? "";
     if (input.value || !isPosition(text)) return;
@@ -136,12 +134,8 @@ export function fenProblem(fen) {
  * @returns {Promise<Group[]>}
  */
 async function positionGroups(text, signal, variant, take) {
-  if (isFen(text)) {
-    const ranks = (text.trim().split(/\s/)[0] ?? "").split("/").length;
-    if (ranks < 8) return [{ message: `Not a FEN yet: ${ranks} of 8 ranks`, options: [] }];
-    const problem = fenProblem(text);
-    if (problem) return [{ message: `Not a position: ${problem}`, options: [] }];
-  }
+  const problem = isFen(text) && fenProblem(text);
+  if (problem) return [{ message: `Not a position: ${problem}`, options: [] }];
   const found = await readPosition(text, variant, signal);
   if (!found.moves.length && !found.start) return [{ message: found.problem ?? "No moves", options: [] }];
   const count = counted(found.moves.length, "half-move");

@@ -76,12 +76,25 @@ export function showTrends(place, all, ratings, sans) {
 }
 
 /**
+ * A chart, and the same as a table.
  * @param {string} title
  * @param {string} more
+ * @param {string[]} head
+ * @param {string[][]} rows
  * @param {Child[]} content
  */
-function figure(title, more, ...content) {
-  return make("figure", "", make("figcaption", "", make("h3", "", title), p("quiet", more)), ...content);
+function figure(title, more, head, rows, ...content) {
+  return make("figure", "", make("figcaption", "", make("h3", "", title), p("quiet", more)), ...content, table(title, head, rows));
+}
+
+/** A picture as wide and high as its place. */
+function canvas() {
+  return svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+}
+
+/** @param {(string | number)[]} texts */
+function axis(texts) {
+  return div({ class: "axis", "aria-hidden": "true" }, ...texts.map((text) => span("", text)));
 }
 
 /**
@@ -107,19 +120,19 @@ function yearsChart(years) {
   const most = Math.max(...years.map(sum));
   const chart = div("columns", span("most", number(most)), bars(years));
   const rows = years.map((year) => [String(year.year), number(sum(year))]);
-  return figure("Games per year", "", chart, axis(years), table("Games per year", ["Year", "Games"], rows));
+  return figure("Games per year", "", ["Year", "Games"], rows, chart, yearsAxis(years));
 }
 
 /** @param {Year[]} years */
-function axis(years) {
+function yearsAxis(years) {
   const step = years.length > 30 ? 10 : 5;
-  const labels = div({ class: "axis", "aria-hidden": "true" });
   const last = years.at(-1)?.year ?? 0;
-  years.forEach(({ year }, index) => {
-    const isLabeled = years.length < 7 || (year % step === 0 && last - year > step / 3) || (years.length < 12 && index === 0);
-    labels.append(span("", isLabeled ? year : ""));
-  });
-  return labels;
+  return axis(
+    years.map(({ year }, index) => {
+      const isLabeled = years.length < 7 || (year % step === 0 && last - year > step / 3) || (years.length < 12 && index === 0);
+      return isLabeled ? year : "";
+    }),
+  );
 }
 
 /**
@@ -139,7 +152,7 @@ function sharesChart(years, sans) {
       return all ? Math.min(1, own / all) : 0;
     }),
   );
-  const picture = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const picture = canvas();
   const x = (/** @type {number} */ index) => ((100 * index) / Math.max(1, years.length - 1)).toFixed(2);
   let base = years.map(() => 0);
   /** @type {[number, string, number][]} */
@@ -170,9 +183,10 @@ function sharesChart(years, sans) {
   return figure(
     "Share of the moves",
     "Mean of three years",
+    ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)],
+    rows,
     div("shares", picture, div({ class: "shares-labels", "aria-hidden": "true" }, ...labels)),
-    axis(years),
-    table("Share of the moves", ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)], rows),
+    yearsAxis(years),
   );
 }
 
@@ -182,7 +196,7 @@ function ratingsChart(groups) {
   const [low, high] = [Math.min(0.45, ...scores) - 0.02, Math.max(0.55, ...scores) + 0.03];
   const x = (/** @type {number} */ index) => (100 * (index + 0.5)) / groups.length;
   const y = (/** @type {number} */ value) => 100 - (100 * (value - low)) / (high - low);
-  const picture = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const picture = canvas();
   picture.append(
     path("middle", `M0 ${y(0.5)}H100`),
     path("curve", `M${scores.map((value, index) => `${x(index).toFixed(2)} ${y(value).toFixed(2)}`).join("L")}`),
@@ -195,14 +209,14 @@ function ratingsChart(groups) {
     dot.style.top = `${y(value)}%`;
     return dot;
   });
-  const labels = div({ class: "axis wide", "aria-hidden": "true" }, ...groups.map(({ rating }) => span("", rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating)));
   const all = groups.reduce((one, other) => ({ white: one.white + other.white, draws: one.draws + other.draws, black: one.black + other.black }), { white: 0, draws: 0, black: 0 });
   const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
   return figure(
     "White's score by rating",
     `Average of both players; White scores ${percent(score(all))} in these groups`,
+    ["Rating", "Score", "Games"],
+    rows,
     div("curve-field", picture, half, ...dots),
-    labels,
-    table("White's score by rating", ["Rating", "Score", "Games"], rows),
+    axis(groups.map(({ rating }) => (rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating))),
   );
 }
