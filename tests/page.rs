@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{python, run_python, sample, served::Served, skip, temp};
+use crate::common::{ok, python, run_python, sample, served::Served, skip, temp};
 
 /// Where the scripts and their packages are.
 fn scripts() -> PathBuf {
@@ -69,7 +69,20 @@ fn the_page_works_in_a_browser() {
             "black.pgn:black"
         ],
     );
-    let urls = [served.url(), variants.url(), repertoires.url()];
+    let annotated = scripts().join("annotated.pgn");
+    fs::write(dir.path().join("mate.pgn"), "1. e4 { [%eval #-3,30] } *").unwrap();
+    ok(
+        dir.path(),
+        args!["evals", "-q", "--out", "my.evals", &annotated, "mate.pgn"],
+    );
+    let args = args!["-q", &annotated, "--evals", "my.evals"];
+    let evaluated = Served::start(dir.path(), args);
+    let urls = [
+        served.url(),
+        variants.url(),
+        repertoires.url(),
+        evaluated.url(),
+    ];
     run_node("browse.mjs", &urls.each_ref().map(|url| url.as_ref()));
 }
 

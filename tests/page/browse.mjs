@@ -1,13 +1,13 @@
-// Uses the page as people do, in a real browser: node browse.mjs URL VARIANTS REPERTOIRES
+// Uses the page as people do, in a real browser: node browse.mjs URL VARIANTS REPERTOIRES EVALUATED
 // The server at URL has data/famous.pgn, data/selfplay.pgn and annotated.pgn, the one at VARIANTS has data/variants.pgn.
-// The one at REPERTOIRES has data/famous.pgn and the repertoires that tests/page.rs writes.
+// The ones at REPERTOIRES and EVALUATED have data/famous.pgn or annotated.pgn, and what tests/page.rs writes.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
 import { accessible, addressed, boardIsVisible, drag, followed, launch, middle, open, reaches, run, settled } from "./browser.mjs";
 
-const [url, variants, repertoires] = process.argv.slice(2);
+const [url, variants, repertoires, evaluated] = process.argv.slice(2);
 const browser = await launch();
 const GAME = "8qnGOgRl";
 
@@ -617,6 +617,38 @@ const tests = {
     assert.equal(readFileSync(await file.path()).length, size.bytes);
     assert.equal(await page.locator("#book[open]").count(), 0);
     assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "the table has the evaluations after the moves, and their mean times where these are asked for"() {
+    const { page, context, faults } = await open(browser, evaluated, "/");
+    const headings = () => page.locator("#moves .head .extra").allTextContents();
+    const cells = (uci) => row(page, uci).locator(".extra").allTextContents();
+    assert.deepEqual(await headings(), ["Eval"]);
+    assert.deepEqual(await Promise.all(["e2e4", "d2d4"].map(cells)), [["−#3"], ["+0.17"]]);
+    const depth = await row(page, "e2e4").locator(".extra").getAttribute("title");
+    assert.equal(depth, "depth 30");
+    await accessible(page, "evaluations");
+    await page.click("[data-act=clock]");
+    await settled(page);
+    assert.deepEqual(await headings(), ["Eval", "Time"]);
+    // The clock did not run at the first move. The second took two of the three seconds that it adds.
+    assert.deepEqual(await cells("d2d4"), ["+0.17", ""]);
+    await row(page, "d2d4").click();
+    await reaches(page, "d2d4");
+    await row(page, "g8f6").click();
+    await reaches(page, "d2d4,g8f6");
+    assert.deepEqual(await cells("g1f3"), ["+0.11", "2.0"]);
+    assert.match(await page.locator("#moves .head .extra").last().getAttribute("title"), /seconds, by the clocks of 1 newest game$/);
+    await accessible(page, "times");
+    assert.deepEqual(faults, []);
+    // Without the texts of the games the page does without times.
+    await page.route("**/lichess?*clocks=true*", (route) => route.fulfill({ status: 503, body: "games.pgn: is packed\n" }));
+    await page.keyboard.press("ArrowLeft");
+    await reaches(page, "d2d4");
+    assert.equal(await text(page, "#toast"), "games.pgn: is packed");
+    assert.deepEqual(await headings(), ["Eval"]);
+    assert.equal(await page.locator("#notice .banner").count(), 0);
     await context.close();
   },
 

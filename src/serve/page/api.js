@@ -43,6 +43,8 @@
  * @property {WrittenMove[]} line
  * @property {WrittenMove[]} legal
  * @property {{ uci: string, games: number }[]} transpositions
+ * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] Those after the legal moves.
+ * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] Mean times in seconds.
  */
 /**
  * Counts of a position. Those of a player also have his results.

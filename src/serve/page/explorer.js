@@ -5,7 +5,7 @@ import { Asking, Refused, Unreachable, ask, suggestions, words } from "./api.js"
 import { bar } from "./bars.js";
 import "./board.js";
 import { VARIANTS, showChips } from "./chips.js";
-import { b, button, byId, copy, div, fill, icon, make, on, p, segments, span } from "./dom.js";
+import { b, button, byId, copy, div, fill, icon, make, on, p, segments, span, toast } from "./dom.js";
 import { FiltersDialog } from "./filters.js";
 import { counted, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves } from "./game.js";
@@ -95,6 +95,8 @@ let popped = false;
 let ahead = 0;
 const asking = new Asking();
 let tab = "games";
+/** Whether the table has the mean times of the moves, for which the server reads games. */
+let timed = false;
 /** @type {{ key: string, white: number, black: number }} */
 let colors = { key: "", white: 0, black: 0 };
 /** @type {FiltersDialog | undefined} */
@@ -131,7 +133,7 @@ async function show({ push = false, opens = false, keeps = false } = {}) {
     const isPlayer = Boolean(view.filters.player) && !view.game;
     const [counts, books, known] = await Promise.all([
       count(view, isPlayer, signal),
-      about.books.length ? ask("book", positionOf(view), signal) : { books: [] },
+      about.books.length ? ask("book", question({ ...view, filters: {} }), signal) : { books: [] },
       about.repertoires?.length ? ask("repertoire", question(view), signal) : { repertoires: [] },
       isPlayer ? countColors(signal) : undefined,
     ]);
@@ -177,11 +179,20 @@ function remember() {
  * @param {AbortSignal} signal
  * @returns {Promise<Answer>}
  */
-function count(of, isPlayer, signal) {
+async function count(of, isPlayer, signal) {
   const parameters = put(question(of), { moves: 100, recentGames: 0, transpositions: "true" });
   if (!isPlayer) put(parameters, { topGames: 0 });
   else if (!of.filters.color) put(parameters, { color: "both" });
-  return ask(isPlayer ? "player" : "lichess", parameters, signal);
+  const route = isPlayer ? "player" : "lichess";
+  try {
+    if (timed) return await ask(route, put(new URLSearchParams(parameters), { clocks: "true" }), signal);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    // Such as games that are packed. The counts need none of their texts.
+    timed = false;
+    toast(words(error));
+  }
+  return ask(route, parameters, signal);
 }
 
 /**
@@ -209,14 +220,6 @@ async function countColors(signal) {
 }
 
 /**
- * The parameters of a position without filters.
- * @param {View} of
- */
-function positionOf(of) {
-  return question({ ...of, filters: {} });
-}
-
-/**
  * Fetches the game that the view names, if it is not the one that is open.
  * @param {boolean} opens
  * @param {AbortSignal} signal
@@ -226,8 +229,7 @@ async function openGame(opens, signal) {
   if (!wanted.game) return undefined;
   if (!/^[\w-]+$/.test(wanted.game)) throw new Refused(`“${wanted.game}” is not the id of a game`, 404);
   if (opened?.id === wanted.game && !opens && wanted.filters.source === shown?.filters.source) return opened;
-  const parameters = positionOf(wanted);
-  if (wanted.filters.source) parameters.set("source", wanted.filters.source);
+  const parameters = question({ ...wanted, filters: sourceOnly(wanted.filters) });
   const game = { .../** @type {OpenGame} */ (await ask(`game/${encodeURIComponent(wanted.game)}`, parameters, signal)), id: wanted.game };
   if (signal.aborted) return game;
   const line = ucis(game.moves);
@@ -456,16 +458,19 @@ async function trends(of, sans, signal) {
 function drawTally(total, isStart) {
   const all = sourceGames();
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
-  const own = about.sources.find(({ name }) => name === view.filters.source);
-  const years = (own?.years ?? about.years)?.join("–");
+  const years = (source()?.years ?? about.years)?.join("–");
   const text = isStart && !isFiltered ? ` games${years ? ` · ${years}` : ""}` : ` of ${number(all)} games${isStart ? "" : " here"}`;
   fill(byId("tally"), b(number(isStart && !isFiltered ? all : total)), text);
 }
 
-/** How many games the chosen source has. */
+/** The chosen source, if one is. */
+function source() {
+  return about.sources.find(({ name }) => name === view.filters.source);
+}
+
+/** How many games it has, or all. */
 function sourceGames() {
-  const own = about.sources.find(({ name }) => name === view.filters.source);
-  return own ? own.games : about.games;
+  return (source() ?? about).games;
 }
 
 /** The switch of games and trends. The widest windows show both. */
@@ -719,18 +724,14 @@ async function waitForIndex() {
     board.position = { fen: START, check: false, legal: [], last: undefined };
     board.arrows = [];
     drawStrips();
-    showHint();
+    fill(byId("heading"), make("h2", "", span("family", "Starting position")));
+    fill(byId("results"));
     fill(byId("moves"), reading(about.indexing, names));
     fill(byId("tally"), "reading the games");
     await pause();
     // A request may break when the index is ready.
     about = await ask("about").catch(() => pause().then(() => ask("about")));
   }
-}
-
-function showHint() {
-  fill(byId("heading"), make("h2", "", span("family", "Starting position")));
-  fill(byId("results"));
 }
 
 /** Asks which games and books are served, and then shows the address. */
@@ -772,16 +773,17 @@ function addressed() {
   return { ...found, variant: found.variant || servedVariant() };
 }
 
+/** What buttons do besides steps along the line. */
 const ACTS = /** @type {Record<string, () => void>} */ ({
-  first: () => walk("first"),
-  back: () => walk("back"),
-  forward: () => walk("forward"),
-  last: () => walk("last"),
   flip,
   fen: () => void copy(answer?.polybook.fen ?? "", "FEN"),
   link: () => void share(),
   book: () => void openBook("book"),
   mark: () => void openBook("repertoire"),
+  clock: () => {
+    timed = !timed;
+    void show();
+  },
   filters: () => openFilters(),
   keys: () => openKeys(),
   more: () => menu.showModal(),
@@ -798,6 +800,7 @@ const openKeys = listen([
   { keys: ["b"], does: "make a book", act: () => void openBook("book") },
   { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
   { keys: ["g"], does: "games, trends", act: () => chooseTab(tab === "games" ? "trends" : "games") },
+  { keys: ["t"], does: "mean times of the moves, by the clocks of the games", act: () => ACTS.clock?.() },
   { keys: ["c"], does: "copy the link", act: () => void share() },
   { keys: ["?"], does: "this help", act: () => openKeys() },
   { keys: ["Escape"], does: "back to the game, or close it", act: leave },
@@ -809,7 +812,9 @@ for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySele
   on(element, "click", () => {
     if (!act || element.getAttribute("aria-disabled") === "true") return;
     menu.close();
-    ACTS[act]?.();
+    const does = ACTS[act];
+    if (does) does();
+    else walk(act);
   });
 }
 // A press beside a dialog closes it.

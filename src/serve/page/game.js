@@ -162,11 +162,14 @@ export function markMove(place, ply) {
   else list.scrollTop = 0;
 }
 
-/** @param {Evaluation} evaluation */
-export function evaluationWords(evaluation) {
+/**
+ * @param {Evaluation} evaluation
+ * @param {number} [digits] Those after the point.
+ */
+export function evaluationWords(evaluation, digits = 1) {
   if ("mate" in evaluation) return `${evaluation.mate < 0 ? "−" : ""}#${Math.abs(evaluation.mate)}`;
-  const pawns = (Math.abs(evaluation.cp) / 100).toFixed(1);
-  return pawns === "0.0" ? pawns : `${evaluation.cp < 0 ? "−" : "+"}${pawns}`;
+  const pawns = (Math.abs(evaluation.cp) / 100).toFixed(digits);
+  return Number(pawns) ? `${evaluation.cp < 0 ? "−" : "+"}${pawns}` : pawns;
 }
 
 /** The size of the chart of the evaluations, in its own units. */

@@ -1,9 +1,10 @@
 // @ts-check
-// The table of moves: how often each was played and how it did, and what books say.
+// The table of moves: how often each was played and how it did, and what books, evaluations and clocks say.
 
 import { bar } from "./bars.js";
 import { button, div, fill, icon, on, small, span } from "./dom.js";
 import { counted, dateWords, number, percent, shortName, sum } from "./format.js";
+import { evaluationWords } from "./game.js";
 import { marks } from "./repertoire.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -15,6 +16,10 @@ import { marks } from "./repertoire.js";
 /**
  * A row: a move with games, or one that only books and repertoires have.
  * @typedef {{ uci: string, san: string, move: Move | undefined }} Row
+ */
+/**
+ * A column after those of the games: its heading, what that means, and the cells of the moves that have one.
+ * @typedef {{ name: string, title: string, cells: { uci: string, text: string, title?: string }[] }} Column
  */
 /**
  * What the table depends on besides the answer.
@@ -54,10 +59,11 @@ export class MovesTable {
     const rows = rowsOf(answer, [...context.books, ...context.repertoires]);
     const fen = answer.polybook.fen;
     const cut = this.#unfolded === fen ? rows.length : foldedFrom(rows, total, context.gameMove);
-    const head = div({ role: "rowgroup", class: "head" }, headings(answer, context));
+    const columns = columnsOf(answer, context.books);
+    const head = div({ role: "rowgroup", class: "head" }, headings(answer, context, columns));
     const body = div({ role: "rowgroup", class: "body" });
-    rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context)));
-    const kind = `moves${context.ofPlayer ? " of-player" : ""}${context.books.length ? " with-books" : ""}${context.repertoires.length ? " with-repertoires" : ""}`;
+    rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context, columns)));
+    const kind = `moves${context.ofPlayer ? " of-player" : ""}${columns.length ? " with-extra" : ""}${context.repertoires.length ? " with-repertoires" : ""}`;
     const table = div({ role: "table", "aria-label": "Moves of the position" }, head, body);
     const card = div(`card ${kind}`, table);
     const rest = rows.slice(cut);
@@ -137,10 +143,34 @@ function foldedFrom(rows, total, gameMove) {
 }
 
 /**
+ * What books, evaluations and clocks say of the moves.
+ * @param {Answer} answer
+ * @param {Book[]} books
+ * @returns {Column[]}
+ */
+function columnsOf({ polybook: { evals, clocks } }, books) {
+  const columns = books.map(({ name, moves }) => ({
+    name,
+    title: `How often the book ${name} plays the move`,
+    cells: moves.map(({ uci, weight, probability }) => ({ uci, text: percent(probability / 100), title: `weight ${weight}` })),
+  }));
+  if (evals) {
+    const cells = evals.map((one) => ({ uci: one.uci, text: evaluationWords(one, 2), title: `depth ${one.depth || "not known"}` }));
+    columns.push({ name: "Eval", title: "Evaluation after the move, seen from White", cells });
+  }
+  if (clocks) {
+    const cells = clocks.moves.map(({ uci, mean, games }) => ({ uci, text: mean.toFixed(1), title: counted(games) }));
+    columns.push({ name: "Time", title: `Mean time of the move in seconds, by the clocks of ${counted(clocks.read, "newest game")}`, cells });
+  }
+  return columns;
+}
+
+/**
  * @param {Answer} answer
  * @param {Context} context
+ * @param {Column[]} columns
  */
-function headings(answer, { ofPlayer, books }) {
+function headings(answer, { ofPlayer }, columns) {
   const cell = (/** @type {string} */ kind, /** @type {string} */ title, /** @type {Child[]} */ ...content) =>
     div({ role: "columnheader", class: kind, title: title || undefined }, ...content);
   const isTransposed = answer.polybook.transpositions.some(({ games }) => games > 0);
@@ -153,7 +183,7 @@ function headings(answer, { ofPlayer, books }) {
     ...(ofPlayer
       ? [cell("score", "", "Score"), cell("performance", "Performance rating, from ten games", "Perf."), cell("latest", "", "Last")]
       : [cell("rating", "Average rating of those who played the move", "Rating")]),
-    ...books.map((book) => cell("book", `How often the book ${book.name} plays the move`, book.name)),
+    ...columns.map(({ name, title }) => cell("extra", title, name)),
   );
 }
 
@@ -163,8 +193,9 @@ function headings(answer, { ofPlayer, books }) {
  * @param {Answer} answer
  * @param {number} total
  * @param {Context} context
+ * @param {Column[]} columns
  */
-function tableRow({ uci, san, move }, index, answer, total, { books, repertoires, ofPlayer, gameMove, play, point }) {
+function tableRow({ uci, san, move }, index, answer, total, { repertoires, ofPlayer, gameMove, play, point }, columns) {
   const games = move ? sum(move) : 0;
   const others = answer.polybook.transpositions.find((other) => other.uci === uci)?.games ?? 0;
   const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
@@ -188,7 +219,10 @@ function tableRow({ uci, san, move }, index, answer, total, { books, repertoires
           cell("latest", dateWords(move?.lastPlayed?.slice(0, 7))),
         ]
       : [cell("rating", move?.averageRating || "–")]),
-    ...books.map((book) => bookCell(book, uci)),
+    ...columns.map(({ cells }) => {
+      const { text = "", title } = cells.find((other) => other.uci === uci) ?? {};
+      return div({ role: "cell", class: "extra", title }, text);
+    }),
   );
   on(row, "click", () => play(uci));
   on(row, "pointerenter", (event) => event.pointerType === "mouse" && point(uci));
@@ -219,14 +253,4 @@ function gamesCell(games, total, san, others) {
   }
   cell.append(span({ title: number(games) }, games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`), span("quiet", percent(games / total)));
   return cell;
-}
-
-/**
- * @param {Book} book
- * @param {string} uci
- */
-function bookCell(book, uci) {
-  const move = book.moves.find((other) => other.uci === uci);
-  const title = move && `weight ${move.weight}`;
-  return div({ role: "cell", class: "book", title }, move ? percent(move.probability / 100) : "");
 }
