@@ -642,6 +642,17 @@ const tests = {
     assert.match(await page.locator("#moves .head .extra").last().getAttribute("title"), /seconds, by the clocks of 1 newest game$/);
     await accessible(page, "times");
     assert.deepEqual(faults, []);
+    // A player's columns keep their widths.
+    await page.goto(new URL("/?player=Berg,+Ada", evaluated).href);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await settled(page);
+    assert.deepEqual(await headings(), ["Eval"]);
+    const [shown, needed] = await page.locator("#moves .body .latest").first().evaluate((cell) => [cell.clientWidth, cell.scrollWidth]);
+    assert.ok(needed <= shown, `a date needs ${needed} of ${shown}`);
+    await page.goto(new URL("/?play=d2d4,g8f6", evaluated).href);
+    await settled(page);
+    await page.keyboard.press("t");
+    await page.waitForFunction(() => document.querySelectorAll("#moves .head .extra").length === 2);
     // Without the texts of the games the page does without times.
     await page.route("**/lichess?*clocks=true*", (route) => route.fulfill({ status: 503, body: "games.pgn: is packed\n" }));
     await page.keyboard.press("ArrowLeft");
