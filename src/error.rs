@@ -147,11 +147,23 @@ impl Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
     }
 
-    pub(crate) fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    /// The operating system failed in the middle of an operation: [`ErrorKind::Io`].
+    pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+        Error::of_file(ErrorKind::Io, path, problem)
+    }
+
+    /// An output would be empty: [`ErrorKind::Empty`].
+    pub fn empty(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+        Error::of_file(ErrorKind::Empty, path, problem)
+    }
+
+    /// A file has another format: [`ErrorKind::Foreign`].
+    pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    pub(crate) fn of_format(
+    /// A file has a format that the operation does not read: [`ErrorKind::Foreign`].
+    pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
         problem: impl Into<String>,
@@ -167,7 +179,8 @@ impl Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
 
-    pub(crate) fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    /// More than fits: [`ErrorKind::TooLarge`].
+    pub fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::TooLarge, path, problem)
     }
 
@@ -309,5 +322,29 @@ mod tests {
         let kept = io::Result::<()>::Err(io::Error::other("damaged")).at("a", "read");
         let kept = kept.unwrap_err();
         assert_eq!(StdError::source(&kept).unwrap().to_string(), "damaged");
+    }
+
+    #[test]
+    fn refusals_have_the_kind_of_their_reason() {
+        use crate::{
+            book::{Filter, begin_book, filter_books},
+            progress::Meter,
+            sort::Memory,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let [book, text] = ["book.bin", "text.bin"].map(|name| dir.path().join(name));
+        let record = [&1u64.to_be_bytes()[..], &[0, 0x1c, 0, 1, 0, 0, 0, 0]].concat();
+        std::fs::write(&book, record).unwrap();
+        std::fs::write(&text, "no book\n").unwrap();
+        let nothing = Filter {
+            min_weight: u16::MAX,
+            ..Filter::default()
+        };
+        let out = dir.path().join("out.bin");
+        let (memory, meter) = (Memory::default(), Meter::default());
+        let filtered = filter_books(&[book], &out, &nothing, None, &memory, &meter);
+        assert_eq!(filtered.unwrap_err().kind(), ErrorKind::Empty);
+        let begun = begin_book(&text).unwrap_err();
+        assert_eq!(begun.kind(), ErrorKind::Foreign(ForeignFormat::Other));
     }
 }

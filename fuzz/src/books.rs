@@ -142,7 +142,7 @@ fn headers(room: &Room, bytes: &[u8]) {
 /// Lines as polyglot counts and writes them.
 fn walked(book: &Book) {
     let _ = lines::count(book, &Meter::default()).unwrap();
-    let _ = lines::reachable(book, &Meter::default()).unwrap();
+    let _ = lines::reachable(book, &Memory::default(), &Meter::default()).unwrap();
     for side in [Color::White, Color::Black] {
         let mut out = Bounded(MOST_OF_LINES);
         let _ = lines::write(

@@ -48,7 +48,7 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
         true => Ok(()),
         false => {
             let problem = "exists and is not a Polyglot book: name another file";
-            Err(Error::file(old, problem))
+            Err(Error::foreign(old, problem))
         }
     })
 }

@@ -108,7 +108,7 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     }
     let problem =
         "exists and is not a Polyglot book: name another file, or replace it with --force";
-    Err(Error::file(path, problem))
+    Err(Error::foreign(path, problem))
 }
 
 /// Whether a file is empty or a Polyglot book, which may be replaced by a new one. Looks at a few

@@ -216,7 +216,7 @@ impl Merge<'_> {
         };
         summary.losses = losses.map(|losses| losses.summary);
         if summary.written == 0 && !self.may_be_empty {
-            return Err(Error::file(out, "would be empty: no move is kept"));
+            return Err(Error::empty(out, "would be empty: no move is kept"));
         }
         writer.finish()?;
         file.commit()?;

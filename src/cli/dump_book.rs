@@ -77,7 +77,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// Refuses to replace a text that is not a dump of a book.
 fn check_replaceable(path: &Path) -> polybook::Result<()> {
     let problem = "not the lines of a book: remove it, or name another file";
-    let foreign = |_| polybook::Error::file(path, problem);
+    let foreign = |_| polybook::Error::foreign(path, problem);
     let mut start = Vec::new();
     let size = TITLE.len() as u64;
     File::open(path)

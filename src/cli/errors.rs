@@ -197,9 +197,12 @@ fn advice(err: &anyhow::Error) -> String {
     if let Some(LineError::Chess960 { .. }) = err.downcast_ref() {
         return format!(": add --variant {}", Variant::Chess960);
     }
+    // Other errors of this kind come from commands that write no empty output.
+    if let Some(Error::Empty { .. }) = err.downcast_ref() {
+        return "; --allow-empty writes empty outputs".to_owned();
+    }
     let advice = match err.downcast_ref().map(Error::kind) {
         Some(ErrorKind::Exists) => ": remove it, or replace it with --force",
-        Some(ErrorKind::Empty) => "; --allow-empty writes empty outputs",
         Some(ErrorKind::Rejected) => "; without --strict the game is dropped",
         Some(ErrorKind::Foreign(ForeignFormat::Pgn)) => {
             "; polybook make-book makes a book of games"

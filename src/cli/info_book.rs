@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{
     Context,
-    input::{BookArg, IN_MEMORY, file_of},
+    input::{BookArg, file_of, in_memory},
+    resources::MemoryArgs,
     terminal::{print, print_json},
 };
 
@@ -29,6 +30,9 @@ pub struct Args {
     #[arg(long)]
     exact: bool,
 
+    #[command(flatten)]
+    memory: MemoryArgs,
+
     /// Print a JSON document
     #[arg(long)]
     json: bool,
@@ -37,9 +41,10 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let file = file_of(args.book.path())?;
     let (lines, reachable) = context.show_progress("counting lines", |meter| {
-        let book = Book::open_within(file, IN_MEMORY)?;
+        let memory = args.memory.memory();
+        let book = Book::open_within(file, in_memory(&memory))?;
         let lines = lines::count(&book, meter)?;
-        let reachable = args.exact.then(|| lines::reachable(&book, meter));
+        let reachable = args.exact.then(|| lines::reachable(&book, &memory, meter));
         anyhow::Ok((lines, reachable.transpose()?))
     })?;
     let signed = |number: u64| i64::try_from(number).expect("a book has fewer positions");

@@ -56,7 +56,7 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
     if bytes.len() > most {
         let problem =
             format!("is longer than {most} bytes: give more --memory, {factor} times its size");
-        return Err(Error::file(name, problem).into());
+        return Err(Error::too_large(name, problem).into());
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -343,7 +343,7 @@ fn make(
             Err(Error::Exists { .. }) if index.is_made() => {}
             Err(Error::Empty { reason }) => {
                 let problem = format!("there is nothing to show: {reason}");
-                return Err(Error::file(pgn, problem).into());
+                return Err(Error::empty(pgn, problem).into());
             }
             made => made?,
         }

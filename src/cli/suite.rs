@@ -183,7 +183,7 @@ impl SuiteArgs {
         let problem = |problem: String| Error::file(&name, problem);
         if text.starts_with('[') {
             let problem = "is PGN: --from takes a file with a FEN or an EPD on each line";
-            return Err(Error::file(&name, problem).into());
+            return Err(Error::foreign(&name, problem).into());
         }
         let starts = read_starts(&text, variant)
             .map_err(|(number, err)| problem(format!("line {number}: {err}")))?;

@@ -151,7 +151,7 @@ impl ClassedCounts {
                         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path());
                     let problem =
                         "a move has more than half a million classes: count fewer of them";
-                    return Err(Error::file(path, problem));
+                    return Err(Error::too_large(path, problem));
                 }
                 most = 2 * rows.len().max(MOST_OF_MOVE);
             }

@@ -48,7 +48,7 @@ pub use self::{
     read::{CountsDirectory, Part},
     replace::is_counts,
     starts::Start,
-    write::Written,
+    write::CountsSummary,
 };
 pub(crate) use self::{
     classed::ClassedCounts,

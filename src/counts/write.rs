@@ -35,7 +35,7 @@ pub(crate) struct CountsWriter {
 
 /// The size of the counts.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Written {
+pub struct CountsSummary {
     /// Rows of all parts.
     pub rows: u64,
     /// Parts.
@@ -83,7 +83,7 @@ impl CountsWriter {
         counts: Content<impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(Written, Finished)> {
+    ) -> Result<(CountsSummary, Finished)> {
         let parts = part_count(counts.size);
         let has_identities = source.has_identities();
         let write_part = |number: usize| {
@@ -123,7 +123,7 @@ impl CountsWriter {
         counts: Content<impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(Written, Finished)> {
+    ) -> Result<(CountsSummary, Finished)> {
         let parts = part_count(counts.size);
         let by = counts.about.by;
         let write_part = |number: usize| {
@@ -170,11 +170,11 @@ impl CountsWriter {
         self,
         parts: Vec<(Listed, Pruner)>,
         counts: Content<impl Iterator<Item = Result<Start>>>,
-    ) -> Result<(Written, Finished)> {
+    ) -> Result<(CountsSummary, Finished)> {
         let mut about = counts.about;
-        let mut written = Written {
+        let mut written = CountsSummary {
             parts: parts.len(),
-            ..Written::default()
+            ..CountsSummary::default()
         };
         let mut listed = Vec::new();
         for (part, pruner) in parts {

@@ -174,7 +174,7 @@ impl MakeEvals {
         if report.evaluations == 0 {
             let (games, lines) = (report.games, report.lines);
             let problem = format!("not written: no evaluation in {games} games and {lines} lines");
-            return Err(Error::file(out, problem));
+            return Err(Error::empty(out, problem));
         }
         // Those that have no evaluation get no number.
         let used = task::unlocked(used);

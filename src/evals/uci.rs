@@ -176,7 +176,7 @@ impl Engine {
     }
 
     fn fails(&self, how: &str) -> Error {
-        Error::file(&self.program, format!("the engine {how}"))
+        Error::failed(&self.program, format!("the engine {how}"))
     }
 }
 

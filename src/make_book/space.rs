@@ -47,7 +47,7 @@ impl TemporarySpace {
             return Ok(());
         };
         match read.map(|read| still_needed(spilled, read)) {
-            Some(Some(needed)) if needed as f64 > free as f64 * TOLERANCE => Err(Error::file(
+            Some(Some(needed)) if needed as f64 > free as f64 * TOLERANCE => Err(Error::too_large(
                 &self.directory,
                 format!(
                     "too little space for temporary files: about {} MiB more are needed and {} MiB are free; name a directory \

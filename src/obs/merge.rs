@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 1 << 23;
 
 /// What became of the databases.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Merged {
+pub struct ObsMergeSummary {
     /// Rows of the new database.
     pub rows: u64,
     /// Rows of the databases that cannot be read.
@@ -55,7 +55,7 @@ pub fn merge_databases(
     out: ObsWriter,
     memory: &Memory,
     stop: &AtomicBool,
-) -> Result<(Merged, Finished)> {
+) -> Result<(ObsMergeSummary, Finished)> {
     task::caught(|| merge(inputs, out, memory, stop))
 }
 
@@ -64,7 +64,7 @@ fn merge(
     out: ObsWriter,
     memory: &Memory,
     stop: &AtomicBool,
-) -> Result<(Merged, Finished)> {
+) -> Result<(ObsMergeSummary, Finished)> {
     let repeated = repeated(inputs.iter().map(AsRef::as_ref));
     let repeated = repeated.map(Path::to_owned).collect();
     let databases: Vec<Obs> = inputs.iter().map(Obs::open).collect::<Result<_>>()?;
@@ -83,7 +83,7 @@ fn merge(
         passed_over = merge_rows(databases, gatherer, &target, memory, stop)?;
         Ok(())
     })?;
-    let merged = Merged {
+    let merged = ObsMergeSummary {
         rows,
         passed_over,
         repeated,

@@ -38,7 +38,7 @@ use std::{fs::File, io::Read, path::Path};
 pub use self::{
     error::ObsError,
     info::Info,
-    merge::{Merged, merge_databases},
+    merge::{ObsMergeSummary, merge_databases},
     read::Obs,
     row::{PassedOver, Row, legal_move},
     stream::Rows,

@@ -186,7 +186,7 @@ fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Re
                 error::reason(&err),
                 list(placed)
             );
-            Error::file(path, problem)
+            Error::failed(path, problem)
         })?;
     }
     Ok(())
@@ -233,7 +233,7 @@ fn not_placed(
     if !placed.is_empty() {
         problem.push_str(&format!("; in place: {}", list(placed)));
     }
-    Error::file(failure.target, problem)
+    Error::failed(failure.target, problem)
 }
 
 /// The error with what to do about it. Windows denies access to what another program has open.

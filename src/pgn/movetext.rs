@@ -108,7 +108,7 @@ impl<'a> GameReader<'a> {
             b'{' => match self.comments.end_of(self.text, self.at) {
                 CommentEnd::Closed(end) => self.at = end,
                 CommentEnd::Unclosed(next) => {
-                    return Some(Token::End(self.broken("comment is not closed", next)));
+                    return Some(Token::End(self.comment_not_closed(next)));
                 }
             },
             b'(' => return self.enter_variation(),

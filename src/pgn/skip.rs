@@ -94,7 +94,7 @@ impl<'a> GameReader<'a> {
         match self.pass_comment() {
             Ok(true) => return None,
             Ok(false) => {}
-            Err(next) => return Some(self.broken("comment is not closed", next)),
+            Err(next) => return Some(self.comment_not_closed(next)),
         }
         match self.text[self.at] {
             b'(' => return self.skip_variation().err(),
@@ -173,7 +173,7 @@ impl<'a> GameReader<'a> {
                 b'{' | b';' | b'%' => match self.pass_comment() {
                     Ok(true) => continue,
                     Ok(false) => {}
-                    Err(next) => return Err(self.broken("comment is not closed", next)),
+                    Err(next) => return Err(self.comment_not_closed(next)),
                 },
                 b'[' if is_tag_start(self.text, self.at) => return Err(unclosed(open)),
                 b'\n' | b'\r' if self.is_end_of_game_line() => return Err(unclosed(open)),
@@ -199,10 +199,13 @@ impl<'a> GameReader<'a> {
     }
 
     /// Ends the game at damage that begins here, and goes on at `next`.
-    pub(super) fn broken(&mut self, reason: &'static str, next: usize) -> GameEnd {
+    pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;
-        GameEnd::Broken(Flaw { reason, offset })
+        GameEnd::Broken(Flaw {
+            reason: "comment is not closed",
+            offset,
+        })
     }
 }
 

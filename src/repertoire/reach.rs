@@ -155,7 +155,7 @@ impl Walk<'_> {
                     "the repertoire has more than {} positions: give more --memory or a lower --max-ply",
                     self.memory / BYTES
                 );
-                return Err(Error::file("--memory", problem));
+                return Err(Error::too_large("--memory", problem));
             }
             arriving = next;
         }

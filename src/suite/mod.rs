@@ -168,12 +168,12 @@ pub(crate) struct SuiteSummary {
 }
 
 /// White's results in all games that came to a position, `None` where games are not counted.
-pub(crate) type Results<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
+pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Stats>>;
 
 /// A suite that is made of the moves that a source has after some positions, at least one.
 pub(crate) struct SuiteOf<'a, S> {
     pub source: &'a S,
-    pub results: Results<'a>,
+    pub results: ResultsOf<'a>,
     pub starts: &'a [VariantPosition],
     pub suite: &'a Suite,
     /// For the lines and positions on the way.
@@ -196,7 +196,7 @@ impl<S: Source> SuiteOf<'_, S> {
         let (file, entries) =
             write_ranked(file, format, self.suite, &mut ranked.ranking, start_of)?;
         if entries == 0 {
-            return Err(Error::file(path, self.suite.why_empty(ranked.longest)));
+            return Err(Error::empty(path, self.suite.why_empty(ranked.longest)));
         }
         file.commit()?;
         Ok(SuiteSummary {

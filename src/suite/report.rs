@@ -147,7 +147,7 @@ impl SuiteFile {
     ///
     /// An input that cannot be read, or none of whose games belongs to an exit.
     pub fn report(&self, games: &Games<'_>) -> Result<MatchReport> {
-        let mut results = Results::new(self.exits.len());
+        let mut results = MatchCounts::new(self.exits.len());
         let read = |_: &[u8], reader: &mut GameReader<'_>| Ok(self.game(reader));
         let all = games.for_each(read, |_, game| {
             results.add(game);
@@ -216,7 +216,10 @@ impl SuiteFile {
             .filter(|entry| !report.exits[entry.exit].is_one_sided)
             .collect();
         if kept.is_empty() {
-            return Err(Error::file(path, "would be empty: all exits are one-sided"));
+            return Err(Error::empty(
+                path,
+                "would be empty: all exits are one-sided",
+            ));
         }
         let mut file = begin(path, self.format)?;
         for entry in &kept {
@@ -401,7 +404,7 @@ struct Exited {
     waiting: Vec<Waiting>,
 }
 
-struct Results {
+struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,
     exits: Vec<Exited>,
@@ -410,9 +413,9 @@ struct Results {
     unmatched: u64,
 }
 
-impl Results {
-    fn new(exits: usize) -> Results {
-        Results {
+impl MatchCounts {
+    fn new(exits: usize) -> MatchCounts {
+        MatchCounts {
             names: Vec::new(),
             numbers: FxHashMap::default(),
             exits: (0..exits).map(|_| Exited::default()).collect(),

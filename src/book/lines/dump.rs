@@ -176,6 +176,7 @@ mod tests {
             lines::{Lines, Reachable, count, reachable},
         },
         position::{BookMove, Variant, from_text, key, read_move},
+        sort::Memory,
     };
 
     /// A book of lines, every move with weight 1.
@@ -252,7 +253,7 @@ mod tests {
             (3, 2, 5)
         );
         assert_eq!(
-            reachable(&book, &Meter::default()).unwrap(),
+            reachable(&book, &Memory::default(), &Meter::default()).unwrap(),
             Reachable { white: 3, black: 2 }
         );
     }
@@ -342,7 +343,7 @@ mod tests {
                 .to_string()
                 .contains("not sorted")
         );
-        assert!(reachable(&book, &Meter::default()).is_err());
+        assert!(reachable(&book, &Memory::default(), &Meter::default()).is_err());
         assert!(
             write(
                 &book,
@@ -378,8 +379,8 @@ mod tests {
             count(&memory, &Meter::default()).unwrap()
         );
         assert_eq!(
-            reachable(&file, &Meter::default()).unwrap(),
-            reachable(&memory, &Meter::default()).unwrap()
+            reachable(&file, &Memory::default(), &Meter::default()).unwrap(),
+            reachable(&memory, &Memory::default(), &Meter::default()).unwrap()
         );
         assert_eq!(dumped(&file, Color::White), dumped(&memory, Color::White));
     }

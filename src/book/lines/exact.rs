@@ -31,12 +31,12 @@ pub struct Reachable {
 }
 
 /// Counts the positions that a side can reach by any moves of its own, with all peculiarities of
-/// `polyglot info-book -exact`. `meter` shows the progress.
+/// `polyglot info-book -exact`. Past `memory` the positions go to temporary files; `meter` shows the progress.
 ///
 /// # Errors
 ///
 /// A book that cannot be read, or whose keys do not ascend.
-pub fn reachable(book: &Book, meter: &Meter) -> Result<Reachable> {
+pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachable> {
     let walks = [
         (Color::White, OwnMoves::OfTheBook),
         (Color::Black, OwnMoves::OfTheBook),
@@ -47,8 +47,9 @@ pub fn reachable(book: &Book, meter: &Meter) -> Result<Reachable> {
     let mut walk = Walk {
         moves: PlayableMoves::new(book, meter)?,
         noted: Vec::new(),
-        reached: Seen::new(Memory::default().share(2)),
+        reached: Seen::new(memory.share(2)),
         found: ByColor::default(),
+        memory: memory.share(2),
     };
     for ((side, moves), mut done) in walks.into_iter().zip(done) {
         walk.go(side, moves, &mut done)?;
@@ -184,11 +185,13 @@ struct Walk<'a> {
     reached: Seen,
     /// How many these are.
     found: ByColor<u64>,
+    /// For the positions of one walk.
+    memory: Memory,
 }
 
 impl Walk<'_> {
     fn go(&mut self, side: Color, own: OwnMoves, done: &mut Portions<'_>) -> Result<()> {
-        let mut seen = Seen::new(Memory::default().share(2));
+        let mut seen = Seen::new(self.memory.clone());
         let mut path: Vec<Node> = Vec::new();
         let mut next = Some((Listed::start(), 1.0));
         while let Some((at, portion)) = next {
