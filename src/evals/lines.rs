@@ -95,13 +95,12 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<Record>, String> {
 
 /// The score that `ce` says; `None` for a checkmate.
 fn of_ce(ce: i64) -> Option<Score> {
-    if (1 - MATE..MATE).contains(&ce) && ce.abs() >= MATE - 2 * LONGEST {
-        return match ce > 0 {
-            true => Score::mate((MATE - ce + 1) / 2),
-            false => Score::mate((1 - MATE - ce) / 2),
-        };
+    const MATED: i64 = 1 - MATE;
+    match ce {
+        ce if (MATE - 2 * LONGEST..MATE).contains(&ce) => Score::mate((MATE - ce + 1) / 2),
+        ce if (MATED..=MATED + 2 * LONGEST).contains(&ce) => Score::mate((MATED - ce) / 2),
+        _ => Some(Score::centipawns(ce)),
     }
-    Some(Score::centipawns(ce))
 }
 
 /// The number of an opcode, if it is there.
@@ -266,6 +265,8 @@ mod tests {
             ("ce 32766;", "#-1", 0, 0),
             ("ce -32765;", "#1", 0, 0),
             ("ce 31999;", "-319.99", 0, 0),
+            ("ce 32002;", "#-383", 0, 0),
+            ("ce -32001;", "#383", 0, 0),
             ("0 1 ce 35;", "-0.35", 0, 0),
             ("ce 99999;", "-320.00", 0, 0),
         ] {
